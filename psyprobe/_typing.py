@@ -1,0 +1,12 @@
+"""Names for array types, used in annotations throughout the package."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
+#: A numpy array or a torch tensor: drawing and display code runs on both.
+Array: TypeAlias = Any
