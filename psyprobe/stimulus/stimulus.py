@@ -1,0 +1,115 @@
+"""A drawn stimulus: pixels in physical units, with the specification that they were drawn from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from array_api_compat import array_namespace
+
+from psyprobe._typing import Array
+from psyprobe.colour import cone_observer
+from psyprobe.errors import InputError
+
+if TYPE_CHECKING:
+    from psyprobe.display import Display
+    from psyprobe.stimulus.measure import Certificate
+    from psyprobe.stimulus.specification import Specification
+
+
+@dataclass(frozen=True, repr=False)
+class Stimulus:
+    """Pixels in physical units.
+
+    Attributes
+    ----------
+    pixels : array, shape (..., H, W) or (..., H, W, 3)
+        Luminance in cd/m², or LMS or linear RGB light; numpy or torch.
+    space : {"luminance", "lms", "rgb"}
+        What the pixels are.
+    ppd : float
+        Pixels per degree.
+    spec : Specification
+        What was asked for.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus import gabor
+    >>> stimulus = gabor(frequency=4, contrast=0.1)
+    >>> stimulus
+    <Stimulus 224 x 224 px at 60 ppd, luminance in cd/m²: Gabor(contrast=0.1, frequency=4.0)>
+    """
+
+    pixels: Array
+    space: str
+    ppd: float
+    spec: Specification
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Pixels (H, W)."""
+        return self.spec.shape
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch; empty for one image."""
+        return self.spec.batch
+
+    @property
+    def observer(self) -> str:
+        """Name of the cone observer that LMS pixels refer to."""
+        parts = getattr(self.spec, "parts", None)
+        return str(getattr(parts[0] if parts else self.spec, "observer", "cie2006_led_lcd"))
+
+    @property
+    def luminance(self) -> Array:
+        """Luminance (CIE 1931 Y), cd/m², shape (..., H, W)."""
+        if self.space == "luminance":
+            return self.pixels
+        xp = array_namespace(self.pixels)
+        if self.space == "rgb":
+            from psyprobe.display import Display
+
+            weights = Display().rgb_to_xyz[1]
+        else:
+            weights = cone_observer(self.observer).to_xyz[1]
+        return self.pixels @ xp.asarray(weights, dtype=self.pixels.dtype, device=self.pixels.device)
+
+    @property
+    def background(self) -> Stimulus:
+        """The same field without the target and without masks."""
+        spec = self.spec
+        while spec.reference() != spec:
+            spec = spec.reference()
+        return spec.draw()
+
+    def measure(self, display: Display | None = None) -> Certificate:
+        """Requested against delivered: the calibration certificate.
+
+        Parameters
+        ----------
+        display : Display, optional
+            Also measure what this display would show: clipping and gamut margin.
+        """
+        from psyprobe.stimulus.measure import measure
+
+        return measure(self, display)
+
+    def __add__(self, other: Stimulus) -> Stimulus:
+        """A target on a mask: modulations of the same background, added."""
+        from psyprobe.stimulus.specification import Modulation, Sum
+
+        if not isinstance(other, Stimulus):
+            return NotImplemented
+        parts = [*getattr(self.spec, "parts", (self.spec,)), *getattr(other.spec, "parts", (other.spec,))]
+        if not all(isinstance(part, Modulation) for part in parts):
+            raise InputError("only patterns on a background add up; a uniform field has nothing to add")
+        dtype = str(self.pixels.dtype).rpartition(".")[2]
+        device = None if not hasattr(self.pixels, "is_cuda") else str(self.pixels.device)
+        return Sum(parts=tuple(parts)).draw(dtype=dtype, device=device)
+
+    def __repr__(self) -> str:
+        height, width = self.shape
+        batch = f"{' x '.join(map(str, self.batch))} images of " if self.batch else ""
+        unit = {"luminance": "luminance in cd/m²", "lms": "LMS", "rgb": "linear RGB light in cd/m²"}[self.space]
+        return f"<Stimulus {batch}{height} x {width} px at {self.ppd:g} ppd, {unit}: {self.spec!r}>"
