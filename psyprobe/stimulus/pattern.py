@@ -184,6 +184,8 @@ def noise_images(
     shape: tuple[int, int],
     ppd: float,
     *,
+    amplitude: FloatArray,
+    offset: FloatArray,
     low: FloatArray,
     high: FloatArray,
     exponent: FloatArray,
@@ -192,7 +194,7 @@ def noise_images(
     dtype: str,
     device: str | None,
 ) -> Array:
-    """Band-limited Gaussian noise with a mean of exactly 0 and a standard deviation of exactly 1, image by image.
+    """Band-limited Gaussian noise of exact mean and standard deviation, image by image.
 
     Only the coefficients inside the ring are drawn, as normal deviates keyed by the image's own seed; the inverse
     transform does the rest. The spectrum's amplitude is r^-exponent inside the ring.
@@ -203,6 +205,8 @@ def noise_images(
         Pixels.
     ppd : float
         Pixels per degree.
+    amplitude, offset : ndarray, shape (n,)
+        Standard deviation and mean of each image.
     low, high : ndarray, shape (n,)
         Edges of the ring, cpd, both included; half-power points where the edge is soft.
     exponent : ndarray, shape (n,)
@@ -231,7 +235,7 @@ def noise_images(
         for row, i in enumerate(range(start, stop)):
             key = (float(low[i]), float(high[i]), float(exponent[i]), float(edge[i]))
             ring = rings[key] if key in rings else rings.setdefault(key, _ring(shape, ppd, *key))
-            spectra[row, ring.index] = _unit_coefficients(ring, int(seed[i]), complex_type) * (shape[0] * shape[1])
+            spectra[row, ring.index] = _unit_coefficients(ring, int(seed[i])) * (shape[0] * shape[1] * amplitude[i])
         spectrum = spectra.reshape(-1, shape[0], half)
         if device is None:
             result[start:stop] = scipy.fft.irfft2(spectrum, s=shape, overwrite_x=True)
@@ -239,6 +243,7 @@ def noise_images(
             import torch
 
             result[start:stop] = torch.fft.irfft2(torch.from_numpy(spectrum).to(device), s=shape)
+        result[start:stop] += to_backend(offset[start:stop, None, None], dtype, device)
     return result
 
 
@@ -275,7 +280,7 @@ def _ring(shape: tuple[int, int], ppd: float, low: float, high: float, exponent:
     return _Ring(index, amplitude, first_column, mirrored, mirrors)
 
 
-def _unit_coefficients(ring: _Ring, seed: int, complex_type: str) -> npt.NDArray[Any]:
+def _unit_coefficients(ring: _Ring, seed: int) -> npt.NDArray[Any]:
     """Coefficients of one image whose standard deviation is 1 (in units of the number of pixels)."""
     # Deviates are always drawn in float32: a seed means the same image in every precision.
     normal = np.random.default_rng(seed).standard_normal(2 * len(ring.index), dtype=np.float32)
@@ -284,7 +289,7 @@ def _unit_coefficients(ring: _Ring, seed: int, complex_type: str) -> npt.NDArray
     squared = values.real**2 + values.imag**2
     # Parseval: every coefficient outside the first column stands for its mirror image too.
     power = 2 * squared.sum() - squared[ring.first_column].sum()
-    return np.asarray(values / np.sqrt(power), complex_type)
+    return np.asarray(values / np.sqrt(power))
 
 
 def phase_scrambled(image: FloatArray, seed: int) -> FloatArray:

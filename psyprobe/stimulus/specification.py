@@ -45,6 +45,8 @@ def stimulus_kinds() -> dict[str, type[Specification]]:
     """All kinds, those of installed packages (entry points ``psyprobe.stimuli``) included."""
     from importlib.metadata import entry_points
 
+    import psyprobe.stimulus.cai2025  # noqa: F401 - registers its kinds
+
     for point in entry_points(group="psyprobe.stimuli"):
         if point.name not in KINDS:
             stimulus_kind(point.name)(point.load())
@@ -250,30 +252,42 @@ class Modulation(Specification):
             return field
         return replace(field, chromatic=True, white=self.white, observer=self.observer)
 
-    def modulation(self, dtype: str, device: str | None) -> Array:
-        """Relative modulation of light (contrast included) about 0, shape (n, H, W); a new array."""
+    def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> Array:
+        """``offset + amplitude * unit pattern``, image by image.
+
+        Parameters
+        ----------
+        amplitude, offset : ndarray, shape (n,)
+            One for each image of the flattened batch.
+        dtype, device
+            As for `draw`.
+
+        Returns
+        -------
+        array, shape (n, H, W)
+        """
         raise NotImplementedError
+
+    def modulation(self, dtype: str, device: str | None) -> Array:
+        """Relative modulation of the light about 0, shape (..., H, W)."""
+        contrast = self._flat("contrast")
+        change = self.paint(contrast, np.zeros_like(contrast), dtype, device)
+        return change.reshape((*self.batch, *self.shape))
 
     def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
         luminance = self._flat("luminance")
-        change = self.modulation(dtype, device)
         if self.direction == "achromatic":
-            change *= _column(luminance, dtype, device)
-            change += _column(luminance, dtype, device)
-            pixels, space = change, "luminance"
+            pixels, space = self.paint(self._flat("contrast") * luminance, luminance, dtype, device), "luminance"
+            pixels = pixels.reshape((*self.batch, *self.shape))
         else:
-            pixels, space = self._lms(change, luminance, dtype, device), "lms"
+            background = self.background_lms
+            step = pattern.to_backend(background * direction_vector(self.direction, background), dtype, device)
+            pixels, space = self.modulation(dtype, device)[..., None] * step, "lms"
+            pixels += pattern.to_backend(background, dtype, device)
+            pixels *= pattern.to_backend(np.asarray(self.luminance)[..., None, None, None], dtype, device)
         if self.deepest is None or space == "lms":
             self._refuse_negative(pixels)
-        return pixels.reshape((*self.batch, *pixels.shape[1:])), space
-
-    def _lms(self, change: Array, luminance: FloatArray, dtype: str, device: str | None) -> Array:
-        background = self.background_lms
-        step = pattern.to_backend(background * direction_vector(self.direction, background), dtype, device)
-        pixels = change[..., None] * step
-        pixels += pattern.to_backend(background, dtype, device)
-        pixels *= _column(luminance, dtype, device)[..., None]
-        return pixels
+        return pixels, space
 
     def _refuse_negative(self, pixels: Array) -> None:
         darkest = float(pixels.min())
@@ -320,14 +334,25 @@ class _Wave(Modulation):
             "per degree, not per pixel",
         )
 
-    def _carrier(self, dtype: str, device: str | None, radius: FloatArray | None, balanced: bool) -> Array:
+    def _carrier(
+        self,
+        amplitude: FloatArray,
+        offset: FloatArray,
+        dtype: str,
+        device: str | None,
+        radius: FloatArray | None = None,
+        balanced: bool = False,
+    ) -> Array:
         names = ("frequency", "orientation", "phase", "x", "y")
         rows, columns = pattern.gabor_factors(
             self.shape, self.ppd, radius=radius, balanced=balanced, **{name: self._flat(name) for name in names}
         )
-        contrast = self._flat("contrast")[:, None, None]
-        left, right = (pattern.to_backend(v, dtype, device) for v in (rows, columns * contrast))
-        return left @ right
+        columns *= amplitude[:, None, None]
+        if offset.any():
+            # The mean rides along as one more row and column, which saves a pass over the images.
+            rows = np.concatenate([rows, np.ones_like(rows[..., :1])], axis=2)
+            columns = np.concatenate([columns, np.broadcast_to(offset[:, None, None], columns[:, :1].shape)], axis=1)
+        return pattern.to_backend(rows, dtype, device) @ pattern.to_backend(columns, dtype, device)
 
 
 @stimulus_kind("gabor")
@@ -382,18 +407,17 @@ class Gabor(_Wave):
         )
         _require(self.aspect > 0, "aspect", self.aspect, "", "it must be > 0")
 
-    def modulation(self, dtype: str, device: str | None) -> Array:
-        """Relative modulation of light about 0, shape (n, H, W)."""
+    def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> Array:
+        """``offset + amplitude * Gabor``, shape (n, H, W)."""
         if np.all(self.aspect == 1):
-            return self._carrier(dtype, device, self._flat("radius"), self.balanced)
+            return self._carrier(amplitude, offset, dtype, device, self._flat("radius"), self.balanced)
         # An oblique ellipse is no product of rows and columns: it is multiplied on.
         names = ("orientation", "x", "y", "radius", "aspect")
         envelope = pattern.oriented_envelope(self.shape, self.ppd, **{name: self._flat(name) for name in names})
-        carrier = self._carrier("float64", None, None, False)
-        change = carrier * envelope
+        change = self._carrier(np.ones_like(amplitude), np.zeros_like(offset), "float64", None) * envelope
         if self.balanced:
             change -= envelope * (change.sum(axis=(1, 2)) / envelope.sum(axis=(1, 2)))[:, None, None]
-        return pattern.to_backend(change, dtype, device)
+        return pattern.to_backend(change * amplitude[:, None, None] + offset[:, None, None], dtype, device)
 
     def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
         pixels, space = super()._pixels(dtype, device)
@@ -445,17 +469,20 @@ class Grating(_Wave):
             "a raised cosine's ramp must be above 0 and at most twice the radius",
         )
 
-    def modulation(self, dtype: str, device: str | None) -> Array:
-        """Relative modulation of light about 0, shape (n, H, W)."""
-        change = self._carrier(dtype, device, self._flat("radius") if self.window == "gaussian" else None, False)
-        if self.window in ("raised_cosine", "disc"):
-            names = ("x", "y", "radius", "edge")
-            distinct, which = np.unique(np.stack([self._flat(n) for n in names]), axis=1, return_inverse=True)
-            values = dict(zip(names, distinct, strict=True))
-            if self.window == "disc":
-                values["edge"] = np.zeros_like(values["edge"])
-            windows = pattern.to_backend(pattern.round_window(self.shape, self.ppd, **values), dtype, device)
-            change *= windows if windows.shape[0] == 1 else windows[which.ravel()]
+    def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> Array:
+        """``offset + amplitude * windowed grating``, shape (n, H, W)."""
+        if self.window in ("none", "gaussian"):
+            radius = self._flat("radius") if self.window == "gaussian" else None
+            return self._carrier(amplitude, offset, dtype, device, radius)
+        names = ("x", "y", "radius", "edge")
+        distinct, which = np.unique(np.stack([self._flat(n) for n in names]), axis=1, return_inverse=True)
+        values = dict(zip(names, distinct, strict=True))
+        if self.window == "disc":
+            values["edge"] = np.zeros_like(values["edge"])
+        windows = pattern.to_backend(pattern.round_window(self.shape, self.ppd, **values), dtype, device)
+        change = self._carrier(amplitude, np.zeros_like(offset), dtype, device)
+        change *= windows if windows.shape[0] == 1 else windows[which.ravel()]
+        change += _column(offset, dtype, device)
         return change
 
 
@@ -536,21 +563,21 @@ class Noise(Modulation):
         half = 2.0 ** (np.asarray(self.bandwidth, float) / 2)
         return np.asarray(self.frequency / half), np.asarray(self.frequency * half)
 
-    def modulation(self, dtype: str, device: str | None) -> Array:
-        """Relative modulation of light about 0, shape (n, H, W)."""
+    def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> Array:
+        """``offset + amplitude * noise of unit standard deviation``, shape (n, H, W)."""
         low, high = (np.broadcast_to(v, self.batch).ravel() for v in self.band)
         names = ("exponent", "edge", "seed")
-        image = pattern.noise_images(
+        return pattern.noise_images(
             self.shape,
             self.ppd,
+            amplitude=amplitude,
+            offset=offset,
             low=low,
             high=high,
             dtype=dtype,
             device=device,
             **{name: self._flat(name) for name in names},
         )
-        image *= _column(self._flat("contrast"), dtype, device)
-        return image
 
 
 @stimulus_kind("disc")
@@ -598,11 +625,11 @@ class Disc(Modulation):
             "a disc's Weber contrast is a fraction from -1 to 10, not a percentage",
         )
 
-    def modulation(self, dtype: str, device: str | None) -> Array:
-        """Relative modulation of light about 0, shape (n, H, W)."""
+    def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> Array:
+        """``offset + amplitude * disc``, shape (n, H, W)."""
         names = ("x", "y", "radius", "edge")
         window = pattern.round_window(self.shape, self.ppd, **{name: self._flat(name) for name in names})
-        return pattern.to_backend(window * self._flat("contrast")[:, None, None], dtype, device)
+        return pattern.to_backend(window * amplitude[:, None, None] + offset[:, None, None], dtype, device)
 
 
 @stimulus_kind("uniform")
@@ -704,7 +731,7 @@ class Sum(Specification):
         grey = all(part.direction == "achromatic" for part in self.parts)
         total: Array = None
         for part in self.parts:
-            change = part.modulation(dtype, device).reshape((*part.batch, *self.shape))
+            change = part.modulation(dtype, device)
             if not grey:
                 vector = direction_vector(part.direction, part.background_lms)
                 change = change[..., None] * pattern.to_backend(vector, dtype, device)
