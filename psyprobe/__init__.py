@@ -1,5 +1,71 @@
-"""psyprobe asks machines the questions that psychophysics asks people."""
+"""psyprobe asks machines the questions that psychophysics asks people.
+
+>>> import psyprobe as pp
+>>> display = pp.Display(peak=400.0)
+>>> stimulus = pp.gabor(frequency=4, contrast=0.1, luminance=100, radius=1.0, ppd=60, size=224)
+>>> display.encode(stimulus).shape
+(224, 224, 3)
+
+Names load when they are first used: importing psyprobe imports nothing else.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+#: Public name to the module that defines it.
+_PUBLIC = {
+    "Display": "display",
+    "display_presets": "display",
+    "Stimulus": "stimulus",
+    "disc": "stimulus",
+    "gabor": "stimulus",
+    "grating": "stimulus",
+    "noise": "stimulus",
+    "uniform": "stimulus",
+    "load_stimulus": "stimulus.catalogue",
+    "castle_csf": "human",
+    "angular_distance": "probes.distance",
+    "CallableObserver": "observers",
+    "list_observers": "observers",
+    "load_observer": "observers",
+    "load_results": "experiment",
+    "plan": "experiment",
+    "run": "experiment",
+    "score": "analysis",
+    "plot": "plotting",
+    "save_figure": "plotting",
+}
+_ROOMS = ("analysis", "colour", "errors", "human", "observers", "probes", "stimulus", "testing")
+
+__all__ = ["__version__", *_PUBLIC, *_ROOMS]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        value = getattr(import_module(f"psyprobe.{_PUBLIC[name]}"), name)
+        globals()[name] = value
+        return value
+    if name in _ROOMS:
+        return import_module(f"psyprobe.{name}")
+    raise AttributeError(f"module 'psyprobe' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+if TYPE_CHECKING:
+    from psyprobe import analysis, colour, errors, human, observers, probes, stimulus, testing
+    from psyprobe.analysis import score
+    from psyprobe.display import Display, display_presets
+    from psyprobe.experiment import load_results, plan, run
+    from psyprobe.human import castle_csf
+    from psyprobe.observers import CallableObserver, list_observers, load_observer
+    from psyprobe.plotting import plot, save_figure
+    from psyprobe.probes.distance import angular_distance
+    from psyprobe.stimulus import Stimulus, disc, gabor, grating, noise, uniform
+    from psyprobe.stimulus.catalogue import load_stimulus

@@ -438,11 +438,19 @@ class Display:
         step = _BLOCK if isinstance(light, np.ndarray) else max(1, images.shape[0])
         scale = 1 / (self.peak - self.black)
         has_toe = (gamut.darkest - self.floor) * scale <= _JUNCTION
+        same = str(light.dtype) == str(drive.dtype)
         for start in range(0, images.shape[0], step):
-            relative = (images[start : start + step] - self.floor) * scale
+            block = out[start : start + step]
+            relative = block if same else xp.empty(block.shape, dtype=light.dtype, device=light.device)
+            relative[...] = images[start : start + step]
+            if self.floor:
+                relative -= self.floor
+            relative *= scale
             if gamut.margin < 0:
                 relative = xp.clip(relative, 0.0, None if self.extended else 1.0)
-            out[start : start + step] = self._inverse_eotf(relative, has_toe)
+            encoded = self._inverse_eotf(relative, has_toe)
+            if encoded is not block:
+                block[...] = encoded
         return drive
 
     def _eotf(self, drive: Array) -> Array:
@@ -557,6 +565,7 @@ def _interpolate(values: Array, x: tuple[float, ...], y: tuple[float, ...]) -> A
     xp = array_namespace(values)
     knots = xp.asarray(x, dtype=values.dtype, device=values.device)
     heights = xp.asarray(y, dtype=values.dtype, device=values.device)
+    values = values.contiguous()
     index = xp.clip(xp.searchsorted(knots, values, side="right") - 1, 0, len(x) - 2)
     fraction = (values - knots[index]) / (knots[index + 1] - knots[index])
     return heights[index] + xp.clip(fraction, 0.0, 1.0) * (heights[index + 1] - heights[index])

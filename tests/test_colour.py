@@ -1,0 +1,99 @@
+"""Colour against colour-science, published constants and silent substitution."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from psyprobe import colour as pc
+from psyprobe.errors import InputError, UnknownNameError
+
+LIGHTS = arrays(float, 3, elements=st.floats(0.01, 1000))
+
+
+@pytest.mark.parametrize("name", pc.CONE_OBSERVERS)
+@given(lms=LIGHTS)
+def test_lms_round_trip(name: str, lms: np.ndarray) -> None:
+    again = pc.xyz_to_lms(pc.lms_to_xyz(lms, name), name)
+    np.testing.assert_allclose(again, lms, rtol=1e-12, atol=1e-12 * lms.max())
+
+
+def test_inverse_of_the_led_lcd_matrix_is_the_published_one() -> None:
+    published = [
+        [2.629129278399650, -3.780202391780134, 10.294956387893450],
+        [0.865649062438827, 1.215555811642301, -0.984175688105352],
+        [-0.008886561474676, 0.081612628990755, 51.371024830897888],
+    ]
+    np.testing.assert_allclose(pc.cone_observer("cie2006_led_lcd").to_xyz, published, rtol=1e-12, atol=1e-12)
+
+
+def test_cie2006_equals_colour_science() -> None:
+    colour = pytest.importorskip("colour")
+    for wavelength in (450, 520, 580, 640):
+        lms = colour.colorimetry.MSDS_CMFS_LMS["Stockman & Sharpe 2 Degree Cone Fundamentals"][wavelength]
+        xyz = colour.colorimetry.LMS_2_degree_cmfs_to_XYZ_2_degree_cmfs(wavelength)
+        ours = pc.xyz_to_lms(xyz, "cie2006")
+        np.testing.assert_allclose(ours, lms * [0.68990272, 0.34832189, 1.0], rtol=2e-3, atol=1e-6)
+        assert ours[0] + ours[1] == pytest.approx(xyz[1], rel=1e-12)
+
+
+@given(st.floats(0.01, 1000), st.sampled_from(sorted(pc.CONE_OBSERVERS)), st.sampled_from(sorted(pc.WHITES)))
+def test_grey_has_no_chromatic_coordinate(luminance: float, observer: str, white: str) -> None:
+    background = pc.xyz_to_lms(pc.white_xyz(white) * 50, observer)
+    grey = pc.xyz_to_lms(pc.white_xyz(white) * luminance, observer)
+    dkl = pc.lms_to_dkl(grey - background, background)
+    assert abs(dkl[1:]).max() <= 1e-13 * max(50, luminance)
+
+
+@given(LIGHTS, LIGHTS)
+def test_dkl_round_trip(modulation: np.ndarray, background: np.ndarray) -> None:
+    again = pc.dkl_to_lms(pc.lms_to_dkl(modulation, background), background)
+    np.testing.assert_allclose(again, modulation, atol=1e-10 * modulation.max())
+
+
+def test_directions_substitute_silently() -> None:
+    background = pc.xyz_to_lms(pc.white_xyz() * 100)
+    red_green = background * pc.direction_vector("red_green", background)
+    assert red_green[0] + red_green[1] == pytest.approx(0, abs=1e-14 * red_green[0])
+    assert red_green[2] == 0
+    violet = pc.direction_vector("yellow_violet", background)
+    assert violet[0] == violet[1] == 0
+
+
+@given(st.tuples(st.floats(-5, 5), st.floats(-5, 5), st.floats(-5, 5)).filter(lambda v: max(map(abs, v)) > 1e-3))
+def test_unit_contrast_is_an_rms_cone_contrast_of_one(direction: tuple[float, float, float]) -> None:
+    background = np.array([70.0, 30.0, 2.0])
+    lms = background * (1 + pc.direction_vector(direction, background))
+    assert float(pc.rms_cone_contrast(lms, background)) == pytest.approx(1, rel=1e-12)
+
+
+@given(st.floats(0.001, 1), st.sampled_from(["michelson", "weber", "cone", "rms"]))
+def test_contrast_conversions_round_trip(value: float, kind: str) -> None:
+    for other in pc.SINE_CONTRAST:
+        again = pc.convert_contrast(pc.convert_contrast(value, kind, other), other, kind)
+        assert float(again) == pytest.approx(value, rel=1e-12)
+
+
+def test_contrasts_of_a_sampled_sine() -> None:
+    wave = 100 * (1 + 0.2 * np.cos(np.arange(64) * 2 * math.pi / 16))
+    assert pc.michelson_contrast(wave) == pytest.approx(0.2, rel=1e-12)
+    assert pc.rms_contrast(wave) == pytest.approx(float(pc.convert_contrast(0.2, "michelson", "rms")), rel=1e-12)
+    assert float(pc.weber_contrast(wave.max(), 100)) == pytest.approx(0.2, rel=1e-12)
+
+
+def test_bad_input_is_named() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'red_green'"):
+        pc.direction_vector("redgreen", (70, 30, 2))
+    with pytest.raises(InputError, match="not all zero"):
+        pc.direction_vector((0, 0, 0), (70, 30, 2))
+    with pytest.raises(InputError, match="is not a light"):
+        pc.dkl_matrix((70, 0, 2))
+    with pytest.raises(InputError, match="is not that of a light"):
+        pc.white_xyz((0.5, 0.0))
+    with pytest.raises(UnknownNameError, match="smith_pokorny"):
+        pc.cone_observer("smith")
