@@ -1,0 +1,242 @@
+"""Scores as a table: for the terminal, a page, a paper, a spreadsheet or a program."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import textwrap
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+from psyprobe.analysis.detection import DetectionScore, ResponderScore
+from psyprobe.analysis.iso_response import IsoResponse
+from psyprobe.errors import unknown_name
+
+FORMATS = ("text", "markdown", "latex", "csv", "json")
+
+_HEADINGS = ("", "r_s [interval]", "monotone", "level", "shape", "shift", "RMSE", "reached", "f32 floor", "noise")
+
+_KEY = (
+    "r_s: Spearman of response with multiples of the human threshold, and its interval ({confidence} %). monotone: "
+    "mean r_s within a slice. level, shape, shift, RMSE: log10 contrast units (0.3 is a factor of two); level: "
+    "unevenness along the human curve; shape and shift: of the iso-response curve most like the human one, with the "
+    "range of shifts where several fit alike; RMSE: of the one nearest to it; reached: x at which it exists. "
+    "f32 floor, noise: share of score points that the paper's float32 arithmetic puts at its floor, and that are not "
+    "above the noise floor."
+)
+
+#: Shifts that differ by more than this, a factor of two, are given as their range.
+_SAME_SHIFT = 0.3
+
+_BASELINES = {"pixels": "pixels (no encoder)", "contrast": "contrast alone"}
+
+
+def score_table(scores: DetectionScore | Iterable[DetectionScore], format: str = "text") -> str:
+    """Lay out scores as a table: the observers of each experiment, and under them the trivial baselines.
+
+    Parameters
+    ----------
+    scores : DetectionScore or iterable of DetectionScore
+        What to show, in this order; those of one experiment and measure stand together.
+    format : {"text", "markdown", "latex", "csv", "json"}, optional
+        "text", "markdown" and "latex" are rounded for reading; "csv" and "json" hold all digits, and "json" all
+        statistics.
+
+    Returns
+    -------
+    str
+        Without a final line break.
+
+    Raises
+    ------
+    UnknownNameError
+        If the format is none of these.
+    """
+    listed = [scores] if isinstance(scores, DetectionScore) else list(scores)
+    if format not in FORMATS:
+        raise unknown_name("table format", format, FORMATS)
+    if format == "json":
+        return json.dumps([one.to_dict() for one in listed], indent=2, allow_nan=False, ensure_ascii=False)
+    if format == "csv":
+        return _csv(listed)
+    layout = {"text": _text, "markdown": _markdown, "latex": _latex}[format]
+    listed.sort(key=_together)
+    tables = [layout(title, *_rows(list(group))) for title, group in groupby(listed, key=_together)]
+    confidences = sorted({one.score.alignment.confidence for one in listed})
+    key = _KEY.format(confidence=" or ".join(f"{100 * c:g}" for c in confidences))
+    if format == "latex":
+        key = f"% {key}"
+    elif format == "text":
+        key = textwrap.fill(key, 100)
+    return "\n\n".join([*tables, key])
+
+
+def _together(one: DetectionScore) -> str:
+    return _printable(f"{one.experiment} ({one.measure})")
+
+
+def _rows(group: Sequence[DetectionScore]) -> tuple[list[list[str]], list[str]]:
+    """Cells of the observers and of each different baseline, and what must be said about them."""
+    several_layers = len({(one.observer, one.layer) for one in group}) > len({one.observer for one in group})
+    named: list[tuple[str, ResponderScore, list[str]]] = []
+    for one in group:
+        name = one.observer + (f" / {one.layer}" if several_layers else "")
+        name += " (random weights)" if one.random_weights else ""
+        shares = [_percent(one.float32_floor), _percent(one.below_noise)]
+        named.append((_printable(name), one.score, shares))
+    for baseline, label in _BASELINES.items():
+        seen: list[ResponderScore] = []
+        for one in group:
+            responder = getattr(one, baseline)
+            if responder not in seen:
+                # Observers with other input sizes see other pixels, so their baselines differ a little.
+                beside = f", as shown to {one.observer}" if seen else ""
+                named.append((_printable(label + beside), responder, ["", ""]))
+                seen.append(responder)
+    rows = [[name, *_cells(responder), *shares] for name, responder, shares in named]
+    for attainable in sorted({_number(one.score.alignment.attainable, 3) for one in group}):
+        rows.append(["attainable", attainable, *[""] * (len(_HEADINGS) - 2)])
+    return rows, [f"{name}: {note}." for name, responder, _ in named for note in _notes(responder)]
+
+
+def _cells(responder: ResponderScore) -> list[str]:
+    alignment, slices, shape, absolute = responder.alignment, responder.slices, responder.shape, responder.absolute
+    interval = "" if alignment.low is None else f" [{_number(alignment.low)}, {_number(alignment.high)}]"
+    return [
+        _number(alignment.value) + interval,
+        _number(slices.monotonicity),
+        _number(slices.levelness),
+        _number(None if shape is None else shape.shape_rmse),
+        "-" if shape is None else _shift(shape),
+        _number(None if absolute is None else absolute.rmse),
+        "-" if shape is None else f"{shape.reached}/{shape.total}",
+    ]
+
+
+def _shift(shape: IsoResponse) -> str:
+    low, high = shape.shift_range
+    if high - low <= _SAME_SHIFT:
+        return _number(shape.shift, sign=True)
+    return f"{_number(low, 1, sign=True)} to {_number(high, 1, sign=True)}"
+
+
+def _notes(responder: ResponderScore) -> list[str]:
+    slices, shape = responder.slices, responder.shape
+    notes = [responder.alignment.note] if responder.alignment.note else []
+    if slices.constant:
+        notes.append(f"{slices.constant} of {slices.total} slices have equal responses and no monotonicity")
+    if slices.not_positive:
+        notes.append(f"{slices.not_positive} of {slices.total} slices have responses of 0 and no level")
+    if slices.slope is not None and slices.levelness is None:
+        notes.append("responses do not rise with contrast, so no change of contrast could level them")
+    if shape is None:
+        notes.append("no response level is crossed at two x or more")
+    elif shape.recrossed:
+        notes.append(f"{shape.recrossed} of {shape.reached} x fall under the level again at higher contrast")
+    return notes
+
+
+def _number(value: float | None, digits: int = 2, sign: bool = False) -> str:
+    if value is None:
+        return "-"
+    return f"{value:{'+' if sign else ''}.{digits}f}"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.0f} %"
+
+
+def _printable(text: str) -> str:
+    """Names come out of files and servers: nothing in them may steer a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _text(title: str, rows: list[list[str]], lines: list[str]) -> str:
+    table = [[title, *_HEADINGS[1:]], *rows]
+    widths = [max(len(row[column]) for row in table) for column in range(len(_HEADINGS))]
+    laid = [
+        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]).rstrip()
+        for row in table
+    ]
+    rule = "-" * max(map(len, laid))
+    below = [text for line in lines for text in textwrap.wrap(line, max(60, len(rule)))]
+    return "\n".join([laid[0], rule, *laid[1:], *below])
+
+
+def _markdown(title: str, rows: list[list[str]], lines: list[str]) -> str:
+    table = [[title, *_HEADINGS[1:]], ["---", *["---:"] * (len(_HEADINGS) - 1)], *rows]
+    escaped = [[cell.replace("|", "\\|").replace("<", "&lt;") for cell in row] for row in table]
+    return "\n".join(["| " + " | ".join(row) + " |" for row in escaped] + [""] * bool(lines) + lines)
+
+
+def _latex(title: str, rows: list[list[str]], lines: list[str]) -> str:
+    escapes = str.maketrans({c: f"\\{c}" for c in "&%$#_{}"} | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}"})
+    table = [[cell.translate(escapes) for cell in row] for row in [[title, *_HEADINGS[1:]], *rows]]
+    table = [[c.replace(r"r\_s", "$r_s$") if n else c for c in row] for n, row in enumerate(zip(*table, strict=True))]
+    body = [" & ".join(row) + r" \\" for row in zip(*table, strict=True)]
+    columns = "l" + "r" * (len(_HEADINGS) - 1)
+    return "\n".join(
+        [
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\hline",
+            body[0],
+            r"\hline",
+            *body[1:],
+            r"\hline",
+            r"\end{tabular}",
+            *(f"% {line}" for line in lines),
+        ]
+    )
+
+
+def _csv(scores: Sequence[DetectionScore]) -> str:
+    """One row for each observer and baseline, every statistic that is a single value."""
+    stream = io.StringIO()
+    rows = [row for one in scores for row in _flat(one)]
+    writer = csv.DictWriter(stream, list(rows[0]) if rows else ["experiment"], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue().rstrip("\n")
+
+
+def _flat(one: DetectionScore) -> list[dict[str, Any]]:
+    rows = []
+    for name in ("score", "pixels", "contrast"):
+        responder: ResponderScore = getattr(one, name)
+        alignment, slices = responder.alignment, responder.slices
+        shape, absolute = responder.shape, responder.absolute
+        rows.append(
+            {
+                "experiment": one.experiment,
+                "measure": one.measure,
+                "observer": one.observer,
+                "layer": one.layer,
+                "random_weights": int(one.random_weights),
+                "responder": "observer" if name == "score" else name,
+                "alignment": alignment.value,
+                "alignment_low": alignment.low,
+                "alignment_high": alignment.high,
+                "confidence": alignment.confidence,
+                "attainable": alignment.attainable,
+                "monotonicity": slices.monotonicity,
+                "slope": slices.slope,
+                "levelness_log10": slices.levelness,
+                "shape_rmse_log10": shape and shape.shape_rmse,
+                "shape_level": shape and shape.level,
+                "shift_log10": shape and shape.shift,
+                "shift_low_log10": shape and shape.shift_range[0],
+                "shift_high_log10": shape and shape.shift_range[1],
+                "absolute_rmse_log10": absolute and absolute.rmse,
+                "absolute_level": absolute and absolute.level,
+                "reached": shape and shape.reached,
+                "total": shape and shape.total,
+                "recrossed": shape and shape.recrossed,
+                "float32_floor": one.float32_floor if name == "score" else None,
+                "noise_floor": one.noise_floor if name == "score" else None,
+                "below_noise": one.below_noise if name == "score" else None,
+                "note": "; ".join(_notes(responder)),
+            }
+        )
+    return rows
