@@ -1,1 +1,27 @@
-"""psyprobe."""
+"""What people see: models of human contrast sensitivity, and how well they fit the data."""
+
+from __future__ import annotations
+
+from psyprobe.human.barten import barten_csf
+from psyprobe.human.castle import CastleMechanisms, castle_csf, castle_mechanisms
+from psyprobe.human.evaluation import CsfEvaluation, evaluate_csf, read_csf_data
+from psyprobe.human.models import CSF_MODELS, ContrastSensitivity, csf
+from psyprobe.human.stela import stela_csf
+from psyprobe.human.watson_ahumada import watson_ahumada_csf
+from psyprobe.human.watson_malo import watson_malo_csf
+
+__all__ = [
+    "CSF_MODELS",
+    "CastleMechanisms",
+    "ContrastSensitivity",
+    "CsfEvaluation",
+    "barten_csf",
+    "castle_csf",
+    "castle_mechanisms",
+    "csf",
+    "evaluate_csf",
+    "read_csf_data",
+    "stela_csf",
+    "watson_ahumada_csf",
+    "watson_malo_csf",
+]
