@@ -1,0 +1,32 @@
+"""What the tests of the human models share: oracle tables as columns."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from psyprobe._typing import FloatArray
+
+Columns = dict[str, FloatArray]
+
+
+@pytest.fixture(scope="session")
+def oracle(shared_data: Path) -> Callable[[str], Columns]:
+    """Reads the columns of an oracle table that hold numbers."""
+
+    def read(name: str) -> Columns:
+        with (shared_data / name).open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        columns = {}
+        for key in rows[0]:
+            try:
+                columns[key] = np.array([float(row[key]) for row in rows])
+            except ValueError:
+                continue
+        return columns
+
+    return read
