@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from psyprobe.stimulus.band_noise import Noise
+from psyprobe.stimulus.field import Disc, Uniform
 from psyprobe.stimulus.specification import (
     KINDS,
-    Disc,
-    Gabor,
-    Grating,
     Modulation,
-    Noise,
     Specification,
-    Sum,
-    Uniform,
     specification_from_dict,
     stimulus_kind,
     stimulus_kinds,
 )
 from psyprobe.stimulus.stimulus import Stimulus
+from psyprobe.stimulus.superposition import Sum
+from psyprobe.stimulus.wave import Gabor, Grating
 
 __all__ = [
     "KINDS",

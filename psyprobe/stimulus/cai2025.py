@@ -14,7 +14,7 @@ human visual system?", CVPR; arXiv 2502.20256.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar
 
@@ -24,7 +24,8 @@ from psyprobe._typing import Array, FloatArray
 from psyprobe.colour import cone_observer, dkl_matrix
 from psyprobe.errors import unknown_name
 from psyprobe.stimulus import pattern
-from psyprobe.stimulus.specification import Specification, _number, _require, stimulus_kind
+from psyprobe.stimulus.field import Uniform
+from psyprobe.stimulus.specification import Specification, require, stimulus_kind
 
 #: XYZ to linear BT.709, four decimals, as the authors used it; display.py derives its own.
 _XYZ_TO_RGB = np.array([[3.2406, -1.5372, -0.4986], [-0.9689, 1.8758, 0.0415], [0.0557, -0.2040, 1.0570]])
@@ -50,7 +51,11 @@ class _Published(Specification):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require(self.contrast >= 0, "contrast", self.contrast, "", "a contrast is a fraction >= 0")
+        require(self.contrast >= 0, "contrast", self.contrast, "", "a contrast is a fraction >= 0")
+
+    def reference(self) -> Specification:
+        """The uniform background, exactly neutral."""
+        return Uniform(luminance=self.luminance, ppd=self.ppd, size=self.size)
 
     def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
         values = [self._flat(name) for name in self.numeric]
@@ -194,7 +199,7 @@ class Cai2025Grating(_Published):
     def _image(self, **values: float) -> FloatArray:
         height, width = self.shape
         wave = np.sin(2 * np.pi * values["frequency"] * _centred(width, self.ppd))
-        return np.tile(values["luminance"] * (1 + values["contrast"] * wave), (height, 1))
+        return np.asarray(np.tile(values["luminance"] * (1 + values["contrast"] * wave), (height, 1)))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -207,13 +212,9 @@ class _PublishedMask(_Published):
     numeric: ClassVar[tuple[str, ...]] = ("luminance", "contrast", "mask_contrast", "frequency", "radius")
     contrast_kind: ClassVar[str | None] = "michelson"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "mask_contrast", _number("mask_contrast", self.mask_contrast, "a fraction"))
-
     def reference(self) -> Specification:
         """The mask alone."""
-        return type(self).from_dict({k: v for k, v in self.to_dict().items() if k != "kind"} | {"contrast": 0.0})
+        return replace(self, contrast=0.0)
 
     def _target(self, values: dict[str, float]) -> FloatArray:
         height, width = self.shape

@@ -13,11 +13,15 @@ from psyprobe.colour import cone_observer, direction_vector, white_xyz
 from psyprobe.display import Display
 from psyprobe.errors import InputError
 from psyprobe.stimulus import estimate, spectrum
+from psyprobe.stimulus.band_noise import Noise
 from psyprobe.stimulus.estimate import Float64
+from psyprobe.stimulus.field import Disc, Uniform
 from psyprobe.stimulus.measure import Row, worst_of
 from psyprobe.stimulus.refine import refine_sine
-from psyprobe.stimulus.specification import Disc, Gabor, Grating, Modulation, Noise, Specification, Sum, Uniform
+from psyprobe.stimulus.specification import Modulation, Specification
+from psyprobe.stimulus.superposition import Sum
 from psyprobe.stimulus.tolerances import TOLERANCES, roundoff, tolerance
+from psyprobe.stimulus.wave import Gabor, Grating
 
 #: Standard errors of a fit to pixels with rounding errors that count as rounding still: errors are not quite
 #: independent from pixel to pixel, and the worst of thousands of images is looked at.
@@ -164,7 +168,7 @@ def _rows_of(image: Float64, space: str, spec: Specification, sheet: _Sheet, dis
     return sheet.rows
 
 
-def _to_lms(image: Float64, space: str, spec: Specification, display: Display | None) -> Float64:
+def to_lms(image: Float64, space: str, spec: Specification, display: Display | None) -> Float64:
     if space == "lms":
         return image
     rgb_to_xyz = (display or Display()).rgb_to_xyz
@@ -184,7 +188,7 @@ def _planes(image: Float64, space: str, spec: Any, display: Display | None) -> _
         if direction != "achromatic" or getattr(spec, "chromatic", False):
             raise InputError(f"{spec!r} has colour, and a luminance image has none: give lms or rgb")
         return _Planes(image, image)
-    lms = _to_lms(image, space, spec, display)
+    lms = to_lms(image, space, spec, display)
     background = cone_observer(spec.observer).from_xyz @ white_xyz(spec.white)
     cones = np.moveaxis(lms / (background * spec.luminance) - 1, -1, 0)
     along = np.tensordot(direction_vector(direction, background) / 3, cones, axes=1)
@@ -214,7 +218,7 @@ def _level_rows(planes: _Planes, requested_mean: float | None, requested_peak: f
     sheet.add("peak luminance", requested_peak, planes.light.max(), "largest pixel")
 
 
-def _envelope(spec: Any) -> Float64 | None:
+def envelope_of(spec: Any) -> Float64 | None:
     """The envelope that was asked for; None is 1 everywhere."""
     if isinstance(spec, Gabor):
         return estimate.gaussian(
@@ -229,7 +233,7 @@ def _envelope(spec: Any) -> Float64 | None:
 
 
 def _wave_rows(planes: _Planes, spec: Gabor | Grating, sheet: _Sheet) -> None:
-    envelope = _envelope(spec)
+    envelope = envelope_of(spec)
     balanced = bool(getattr(spec, "balanced", False))
     where = {"ppd": spec.ppd, "orientation": spec.orientation, "x": spec.x, "y": spec.y}
     wave = estimate.carrier(
@@ -487,7 +491,7 @@ def _sum_rows(image: Float64, space: str, spec: Sum, sheet: _Sheet, display: Dis
     if space == "luminance":
         layers = [spec.luminance * change for change in changes]
     else:
-        image = _to_lms(image, space, spec.parts[0], display)
+        image = to_lms(image, space, spec.parts[0], display)
         vectors = [part.background_lms * direction_vector(part.direction, part.background_lms) for part in spec.parts]
         layers = [spec.luminance * change[..., None] * vector for change, vector in zip(changes, vectors, strict=True)]
         space = "lms"

@@ -97,7 +97,8 @@ class Stimulus:
 
     def __add__(self, other: Stimulus) -> Stimulus:
         """A target on a mask: modulations of the same background, added."""
-        from psyprobe.stimulus.specification import Modulation, Sum
+        from psyprobe.stimulus.specification import Modulation
+        from psyprobe.stimulus.superposition import Sum
 
         if not isinstance(other, Stimulus):
             return NotImplemented
