@@ -1,0 +1,78 @@
+"""The package as users get it: light to import, complete in the wheel, honest about its public names."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+import psyprobe as pp
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_importing_psyprobe_loads_nothing_heavy() -> None:
+    code = "import sys, psyprobe; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"torch", "matplotlib", "colour", "scipy", "xarray", "pandas", "numpy", "timm"} & set(loaded)
+
+
+def test_every_public_name_is_there() -> None:
+    for name in pp.__all__:
+        assert getattr(pp, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = pp.nonsense
+
+
+def test_every_package_folder_is_listed_for_the_wheel() -> None:
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    listed = set(setup["options"]["packages"].split())
+    folders = {".".join(p.parent.relative_to(ROOT).parts) for p in (ROOT / "psyprobe").rglob("__init__.py")}
+    assert folders | {"psyprobe._catalogue.stimuli", "psyprobe._catalogue.experiments"} == listed
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_lists_and_runs_far_from_the_checkout(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, ROOT],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    (wheel,) = tmp_path.glob("*.whl")
+    environment = tmp_path / "environment"
+    # The fresh environment sees the libraries of this one, but not this checkout.
+    venv.create(environment, with_pip=False)
+    python = environment / "bin" / "python"
+    site = subprocess.run(
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+        capture_output=True, text=True, check=True,
+    ).stdout.strip()  # fmt: skip
+    subprocess.run([sys.executable, "-m", "zipfile", "-e", wheel, site], check=True)
+    libraries = {str(Path(p)) for p in sys.path if Path(p).name == "site-packages"}
+    (Path(site) / "libraries.pth").write_text("\n".join(sorted(libraries)), encoding="utf-8")
+    away = tmp_path / "away"
+    away.mkdir()
+
+    def psyprobe(*arguments: str) -> str:
+        done = subprocess.run([python, "-m", "psyprobe", *arguments], cwd=away, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    where = subprocess.run(
+        [python, "-c", "import psyprobe; print(psyprobe.__file__)"], cwd=away, capture_output=True, text=True
+    ).stdout
+    assert where.startswith(site)
+    assert "gabor_achromatic" in psyprobe("list", "stimuli")
+    assert "gabor_achromatic_published" in psyprobe("list", "experiments")
+    (away / "small.toml").write_text(
+        (ROOT / "experiments" / "gabor_achromatic.toml").read_text(encoding="utf-8").replace("n = 20", "n = 3"),
+        encoding="utf-8",
+    )
+    psyprobe("run", "small.toml", "--observer", "pixels", "--output", "results")
+    result = json.loads(psyprobe("score", "results/runs.sqlite", "--json"))
+    assert result
