@@ -258,7 +258,8 @@ _SHOWN = ("background", "mean luminance", "contrast", "rms contrast")
 
 
 def _display_rows(pixels: Array, space: str, spec: Specification, display: Display) -> tuple[Row, ...]:
-    from psyprobe.stimulus.certify import image_rows, observer_of
+    from psyprobe.stimulus.certify import image_rows
+    from psyprobe.stimulus.planes import observer_of
 
     observer = observer_of(spec)
     gamut = display.gamut(pixels, space, observer)

@@ -1,0 +1,416 @@
+"""From a failed measurement to its likely cause.
+
+Two kinds of signature are looked for. A *number* that speaks for itself: half a pixel, N/(N - 1), 224/256. And a
+*re-creation*: the stimulus that was asked for is drawn with one known fault and measured in the same way; a fault
+whose errors agree with those delivered is named. Each fault has been seen in software that people use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from psyprobe.colour import CONE_OBSERVERS, cone_observer
+from psyprobe.display import Display
+from psyprobe.stimulus import Gabor, Grating, Modulation, Noise, Specification, Uniform, estimate
+from psyprobe.stimulus.certify import image_rows
+from psyprobe.stimulus.estimate import Float64
+from psyprobe.stimulus.measure import Row
+from psyprobe.stimulus.planes import to_lms
+from psyprobe.stimulus.promises import envelope_of
+from psyprobe.testing.light import Light
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What probably went wrong.
+
+    Attributes
+    ----------
+    name : str
+        In a few words.
+    explanation : str
+        How it comes about.
+    remedy : str
+        What to do.
+    """
+
+    name: str
+    explanation: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.explanation}. {self.remedy}."
+
+
+HALF_PIXEL = Cause(
+    "half a pixel off centre",
+    "coordinates were taken as (i - N/2)/ppd, which puts the centre on a pixel's edge",
+    "Use (i - (N - 1)/2)/ppd",
+)
+BOTH_ENDS = Cause(
+    "frequency off by N/(N - 1)",
+    "coordinates came from linspace with both ends of the field, so N samples span N - 1 steps",
+    "Use (i - (N - 1)/2)/ppd, or linspace(..., endpoint=False) and half a step",
+)
+RESIZED = Cause(
+    "resized by 256/224 and cropped",
+    "the default preprocessing of image models multiplies every frequency by 0.875 and blurs",
+    "Draw at the model's native size and leave Resize and CenterCrop out",
+)
+MIRRORED = Cause(
+    "orientation mirrored",
+    "y was counted downwards, from row to row, so counter-clockwise became clockwise",
+    "Let y rise towards row 0",
+)
+SINE_PHASE = Cause(
+    "sine instead of cosine phase",
+    "the carrier was drawn with sin, or with the sign of the phase reversed",
+    "Use cos(2 pi f u + phase): phase 0 puts a peak at the centre",
+)
+FULL_WIDTH = Cause(
+    "full width taken for the standard deviation",
+    "the envelope's width at half height is 2.355 standard deviations",
+    "Divide a full width at half height by 2.355 before it goes into the Gaussian",
+)
+STRETCHED_SINE = Cause(
+    "min-max normalisation of the sampled sine",
+    "the samples were stretched to their own range, but the samples of a sine need not include its peaks",
+    "Multiply the cosine by the contrast and never rescale by the samples' minimum and maximum",
+)
+STRETCHED_NOISE = Cause(
+    "min-max stretched noise",
+    "the sample was stretched to its own minimum and maximum, so that its mean and RMS contrast are left to chance",
+    "Subtract the sample's mean, divide by its standard deviation and multiply by the contrast",
+)
+TWICE = Cause(
+    "contrast applied twice",
+    "the modulation was multiplied by the contrast in two places, so that the square of it is delivered",
+    "Apply it once",
+)
+HALVED = Cause(
+    "peak-to-peak taken for amplitude",
+    "Michelson contrast is the amplitude over the mean, half the distance from trough to peak",
+    "Multiply the cosine by contrast times mean, not by half of that",
+)
+CODES = Cause(
+    "contrast set in code values",
+    "drive values were modulated, not light, whose contrast becomes 2.16 times as large, and whose mean rises",
+    "Modulate light in cd/m² and encode it last",
+)
+NOT_ENCODED = Cause(
+    "gamma not applied",
+    "linear light was used as drive values, and the display's transfer function bent it",
+    "Encode light with the inverse of the display's transfer function",
+)
+ENCODED_TWICE = Cause(
+    "gamma applied twice",
+    "drive values were encoded once more",
+    "Encode once, as the last step",
+)
+DECODED = Cause(
+    "gamma applied in the wrong direction",
+    "the display's transfer function was applied to light, where its inverse was needed",
+    "Use the inverse transfer function to encode",
+)
+ROUNDED = Cause(
+    "8-bit rounding",
+    "the contrast is of the size of one code, 0.8 % of the light at a quarter of the peak",
+    "Keep floats to the end, or dither",
+)
+TRUNCATED = Cause(
+    "8-bit truncation",
+    "astype(uint8) cuts off the fraction of a code: contrast is set in steps and the mean falls by half a code",
+    "Round before the conversion, or keep floats",
+)
+WRAPPED = Cause(
+    "values that wrapped",
+    "drive beyond the largest code came back at the other end of the range when it was converted to uint8",
+    "Keep the light inside the display's range; never convert what lies outside",
+)
+CLIPPED = Cause(
+    "clipped at the display's limits",
+    "light outside the display's range was cut off",
+    "Lower the contrast or the mean, or choose a display with more range",
+)
+SWAPPED = Cause(
+    "channels swapped",
+    "red and blue are exchanged (BGR for RGB)",
+    "Reverse the last axis",
+)
+LEAK = Cause(
+    "chromatic modulation leaks luminance",
+    "the direction was made isoluminant for another observer or another display, or set in code values",
+    "Build the direction from this display's primaries and the named observer",
+)
+
+#: Rows on which a fault in contrast or level shows.
+_LEVEL_ROWS = ("contrast", "rms contrast", "mean luminance", "background")
+_COLOUR_ROWS = ("L cone contrast", "M cone contrast", "S cone contrast", "luminance modulation")
+
+
+def diagnose(rows: tuple[Row, ...], light: Light, asked: Specification, display: Display | None) -> tuple[Cause, ...]:
+    """Likely causes of the failures among the rows, the most telling first.
+
+    Parameters
+    ----------
+    rows : tuple of Row
+        Of one image.
+    light : Light
+        That image.
+    asked : Specification
+        What it was meant to be: one image.
+    display : Display or None
+        Without it, faults of encoding are not looked for.
+
+    Returns
+    -------
+    tuple of Cause
+        Empty if no signature is known.
+    """
+    delivered = {row.quantity: row for row in rows}
+    if all(row.passed for row in rows) or not isinstance(asked, Modulation | Uniform):
+        return ()
+    causes = list(_geometry(delivered, asked))
+    if isinstance(asked, Noise) and _is_stretched(light, asked):
+        causes.append(STRETCHED_NOISE)
+    else:
+        causes += _recreated(delivered, light, asked, display)
+    return tuple(dict.fromkeys(causes))
+
+
+def _failed(rows: Mapping[str, Row], quantity: str) -> bool:
+    return quantity in rows and not rows[quantity].passed
+
+
+def _geometry(rows: Mapping[str, Row], asked: Specification) -> Iterator[Cause]:
+    if not isinstance(asked, Gabor | Grating):
+        return
+    if _failed(rows, "frequency"):
+        row = rows["frequency"]
+        ratio = row.delivered / asked.frequency
+        for pixels in set(asked.shape):
+            step = 1 / (pixels - 1) if pixels > 1 else 0.0
+            if min(abs(ratio - 1 - step), abs(1 / ratio - 1 - step)) < 0.05 * step:
+                yield BOTH_ENDS
+        if abs(ratio / 0.875 - 1) < 0.005:
+            yield RESIZED
+            return
+    if _failed(rows, "orientation"):
+        turned = rows["orientation"].delivered
+        if abs((turned + asked.orientation + 90) % 180 - 90) < 0.01:
+            yield MIRRORED
+            return
+    if _failed(rows, "radius") and abs(rows["radius"].delivered * 2.3548 / asked.radius - 1) < 0.01:
+        yield FULL_WIDTH
+    if _is_half_pixel(rows, asked):
+        yield HALF_PIXEL
+    elif _failed(rows, "phase") and abs(abs(rows["phase"].error or 0.0) - 90) < 0.1:
+        yield SINE_PHASE
+
+
+def _is_half_pixel(rows: Mapping[str, Row], asked: Gabor | Grating) -> bool:
+    if "position x" in rows:
+        shifts = [abs(rows[f"position {axis}"].error or 0.0) for axis in "xy"]
+        if any(abs(shift - 0.5) < 0.02 for shift in shifts):
+            return all(min(abs(shift), abs(shift - 0.5)) < 0.02 for shift in shifts)
+        return False
+    if not _failed(rows, "phase"):
+        return False
+    along = np.array(estimate.wave_vector(asked.frequency, asked.orientation)) * 360 * 0.5 / asked.ppd
+    lags = [abs(dx * along[0] + dy * along[1]) for dx in (-1, 0, 1) for dy in (-1, 0, 1)]
+    late = abs(rows["phase"].error or 0.0)
+    return any(lag > 0 and abs(late - lag) < 0.02 * lag + 1e-3 for lag in lags)
+
+
+def _is_stretched(light: Light, asked: Noise) -> bool:
+    """A range centred on the mean that was asked: by chance that does not happen."""
+    if light.space != "luminance":
+        return False
+    low, high = float(light.pixels.min()), float(light.pixels.max())
+    off = abs(float(light.pixels.mean()) / asked.luminance - 1)
+    middle = abs((low + high) / (2 * float(asked.luminance)) - 1)
+    return bool(off > 1e-5 and middle < min(1e-5, 0.1 * off))
+
+
+def _recreated(delivered: Mapping[str, Row], light: Light, asked: Any, display: Display | None) -> list[Cause]:
+    quantities = _LEVEL_ROWS if light.space == "luminance" else (*_LEVEL_ROWS, *_COLOUR_ROWS)
+    if not any(_failed(delivered, quantity) for quantity in quantities):
+        return []
+    found: list[tuple[float, Cause]] = []
+    for cause, recreate in _FAULTS:
+        pixels = recreate(asked, display)
+        if pixels is None:
+            continue
+        space = "luminance" if pixels.ndim == 2 else "rgb"
+        predicted = {row.quantity: row for row in image_rows(pixels, space, asked, light.precision, display)}
+        distance = _distance(delivered, predicted, quantities)
+        if distance is not None:
+            found.append((distance, cause))
+    if found:
+        best = min(distance for distance, _ in found)
+        return [cause for distance, cause in found if distance <= 1.5 * best + 1e-3]
+    if _failed(delivered, "luminance modulation"):
+        return [_leak(light, asked, display)]
+    return [ROUNDED] if _on_codes(light) else []
+
+
+def _distance(delivered: Mapping[str, Row], predicted: Mapping[str, Row], quantities: tuple[str, ...]) -> float | None:
+    """How far the errors of a re-creation are from those delivered, as a fraction; None if too far."""
+    worst, explains = 0.0, False
+    for quantity in quantities:
+        if quantity not in delivered or quantity not in predicted:
+            continue
+        row, other = delivered[quantity], predicted[quantity]
+        if row.error is None or other.error is None or row.tolerance is None:
+            continue
+        explains = explains or not (row.passed or other.passed)
+        # Errors below a tenth of a percent may come with another fault: they neither help nor hinder.
+        scale = max(abs(row.error), abs(other.error), 3 * row.tolerance, 1e-3)
+        worst = max(worst, abs(row.error - other.error) / scale)
+    return worst if explains and worst < 0.1 else None
+
+
+def _leak(light: Light, asked: Modulation, display: Display | None) -> Cause:
+    """The leak, with the observer for whom there is none, if one is known."""
+    xyz = to_lms(light.pixels, light.space, asked, display) @ cone_observer(asked.observer).to_xyz.T
+    weights = {"CIE 1931 luminance": np.array([0.0, 1.0, 0.0])}
+    weights |= {f"L + M of {name}": other.from_xyz[:2].sum(axis=0) for name, other in CONE_OBSERVERS.items()}
+    for name, weight in weights.items():
+        luminance = xyz @ weight
+        if np.abs(luminance / luminance.mean() - 1).max() < 1e-4:
+            return replace(LEAK, explanation=f"it is isoluminant for {name}, not for L + M of {asked.observer}")
+    return LEAK
+
+
+def _on_codes(light: Light) -> bool:
+    if light.drive is None:
+        return False
+    codes = light.drive * 255
+    return bool(np.abs(codes - np.round(codes)).max() < 1e-5)
+
+
+def _ideal(asked: Any) -> Float64 | None:
+    """The luminance image asked for, or None if it has colour."""
+    stimulus = asked.draw()
+    return np.asarray(stimulus.pixels) if stimulus.space == "luminance" else None
+
+
+def _with_contrast(factor: Callable[[float], float]) -> Callable[[Any, Display | None], Float64 | None]:
+    def recreate(asked: Any, display: Display | None) -> Float64 | None:
+        if isinstance(asked, Uniform) or asked.direction != "achromatic":
+            return None
+        return _ideal(replace(asked, contrast=factor(asked.contrast)))
+
+    return recreate
+
+
+def _stretch(whole: bool) -> Callable[[Any, Display | None], Float64 | None]:
+    """The carrier, or the whole pattern, stretched to its own range."""
+
+    def recreate(asked: Any, display: Display | None) -> Float64 | None:
+        if not isinstance(asked, Gabor | Grating) or asked.direction != "achromatic" or asked.contrast == 0:
+            return None
+        pattern = (np.asarray(asked.draw().pixels) / asked.luminance - 1) / asked.contrast
+        if not whole:
+            vector = estimate.wave_vector(asked.frequency, asked.orientation)
+            turn = np.exp(1j * np.radians(asked.phase))
+            pattern = (estimate.carrier(asked.shape, asked.ppd, *vector, asked.x, asked.y) * turn).real
+        half = float(np.ptp(pattern)) / 2
+        if half < 1e-9:
+            return None
+        pattern = (pattern - (pattern.max() + pattern.min()) / 2) / half
+        envelope = None if whole else envelope_of(asked)
+        pattern = pattern if envelope is None else pattern * envelope
+        return np.asarray(asked.luminance * (1 + asked.contrast * pattern))
+
+    return recreate
+
+
+def _shown(transfer: Callable[[Float64, Display], Float64]) -> Callable[[Any, Display | None], Float64 | None]:
+    """Light that a display makes of drive values, which a fault makes of the light asked for."""
+
+    def recreate(asked: Any, display: Display | None) -> Float64 | None:
+        if display is None:
+            return None
+        light = np.asarray(display.light(asked.draw()))
+        drive = np.clip(transfer(light, display), 0, None if display.extended else 1)
+        return np.asarray(display.decode(drive))
+
+    return recreate
+
+
+def _relative(light: Float64, display: Display) -> Float64:
+    return np.clip((light - display.floor) / (display.peak - display.black), 0, None)
+
+
+def _encode(light: Float64, display: Display) -> Float64:
+    """Drive in float64 without an upper end."""
+    endless = replace(display, extended=True)
+    clipped = np.maximum(light, display.floor)
+    drive = np.asarray(endless.encode(clipped[None], space="luminance", dtype="float64"))
+    return np.asarray(drive[0, ..., 0])
+
+
+def _codes(rounding: Callable[[Float64], Float64], wrap: bool) -> Callable[[Float64, Display], Float64]:
+    def transfer(light: Float64, display: Display) -> Float64:
+        codes = rounding(_encode(light, display) * 255)
+        return np.asarray(np.mod(codes, 256) / 255 if wrap else codes / 255)
+
+    return transfer
+
+
+def _modulated_codes(grey: float | None) -> Callable[[Any, Display | None], Float64 | None]:
+    """Drive values modulated about the drive of the background, or about mid-grey."""
+
+    def recreate(asked: Any, display: Display | None) -> Float64 | None:
+        ideal = None if display is None else _ideal(asked)
+        if display is None or ideal is None:
+            return None
+        base = float(_encode(np.full((1, 1), asked.luminance), display)[0, 0]) if grey is None else grey
+        drive = np.clip(base * ideal / asked.luminance, 0, None if display.extended else 1)
+        return np.asarray(display.decode(drive))
+
+    return recreate
+
+
+def _clipped(asked: Any, display: Display | None) -> Float64 | None:
+    if display is None:
+        return None
+    return np.asarray(np.clip(display.light(asked.draw()), display.floor, display.ceiling))
+
+
+def _swapped(asked: Any, display: Display | None) -> Float64 | None:
+    stimulus = asked.draw()
+    if stimulus.space == "luminance":
+        return None
+    return np.asarray((display or Display()).light(stimulus))[..., ::-1]
+
+
+_Recreation = Callable[[Any, Display | None], "Float64 | None"]
+
+_FAULTS: tuple[tuple[Cause, _Recreation], ...] = (
+    (STRETCHED_SINE, _stretch(whole=False)),
+    (STRETCHED_SINE, _stretch(whole=True)),
+    (TWICE, _with_contrast(lambda contrast: contrast * abs(contrast))),
+    (HALVED, _with_contrast(lambda contrast: contrast / 2)),
+    (CODES, _modulated_codes(None)),
+    (CODES, _modulated_codes(0.5)),
+    (NOT_ENCODED, _shown(_relative)),
+    (ENCODED_TWICE, _shown(lambda light, display: _encode_drive(_encode(light, display), display))),
+    (DECODED, _shown(lambda light, display: _relative(np.asarray(display.decode(_relative(light, display))), display))),
+    (ROUNDED, _shown(_codes(np.round, wrap=False))),
+    (TRUNCATED, _shown(_codes(np.floor, wrap=False))),
+    (WRAPPED, _shown(_codes(np.floor, wrap=True))),
+    (WRAPPED, _shown(_codes(np.round, wrap=True))),
+    (CLIPPED, _clipped),
+    (SWAPPED, _swapped),
+)
+
+
+def _encode_drive(drive: Float64, display: Display) -> Float64:
+    """Drive taken for relative light, and encoded."""
+    return _encode(drive * (display.peak - display.black) + display.floor, display)
