@@ -93,8 +93,9 @@ def barten_csf(
     light = arguments.LUMINANCE.read(arguments.need(model, luminance=luminance), dtype)
     field_area = arguments.AREA.read(arguments.need(model, area=area), dtype)
     arguments.common_shape({"frequency": f.shape, "luminance": light.shape, "area": field_area.shape})
-    with np.errstate(under="ignore", over="ignore"):
-        pupil = 5.0 - 3.0 * np.tanh(0.4 * np.log10(light * (field_area / 40.0**2)))
+    # What underflows ends as no sensitivity, also where the neural noise of a field without stripes is infinite.
+    with np.errstate(under="ignore", over="ignore", divide="ignore"):
+        pupil = 5.0 - 3.0 * np.tanh(0.4 * (np.log10(light) + np.log10(field_area) - math.log10(40.0**2)))
         stiles_crawford = 1.0 - (pupil / 9.7) ** 2 + (pupil / 12.4) ** 4
         trolands = math.pi / 4.0 * pupil * pupil * light * stiles_crawford
         blur_squared = _BLUR**2 + (_BLUR_PER_PUPIL * pupil) ** 2

@@ -174,8 +174,18 @@ def test_shapes_that_do_not_broadcast_are_named(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CSF_MODELS)
-def test_far_beyond_vision_sensitivity_is_zero_and_no_warning(name: str) -> None:
-    far = np.array([1e5, 1e150])
-    sensitivity = csf(name)(far, **CALLS[name])
+def test_far_beyond_vision_there_is_a_number_and_no_warning(name: str) -> None:
+    call = CALLS[name] | {"luminance": np.array([[100.0], [1e300]])}
+    # Watson-Ahumada has no Gabors of less than half a cycle.
+    call.update({"area": None} if name == "watson_ahumada_csf" else {})
+    sensitivity = csf(name)(np.array([1e-300, 1e-5, 1e5, 1e150]), **call)
+    assert np.isfinite(sensitivity).all()
     assert (sensitivity >= 0).all()
-    assert (sensitivity < 1e-6).all()
+    assert (sensitivity[0, 2:] < 1e-6).all()
+
+
+@pytest.mark.parametrize("name", ["castle_csf", "stela_csf", "barten_csf"])
+def test_in_the_dark_there_is_a_number_and_no_warning(name: str) -> None:
+    sensitivity = csf(name)([1e-300, 1.0, 1e150], luminance=1e-300, area=1)
+    assert np.isfinite(sensitivity).all()
+    assert (sensitivity < 1e-3).all()
