@@ -2,9 +2,9 @@
 
     OMP_NUM_THREADS=1 python benchmarks/stimulus_speed.py
 
-Both draw 224 x 224 px at 60 ppd and encode them as sRGB of a 400 cd/m² display: psyprobe in batches of 1,000 through its
-public API (float32), stimupy one image a call (it has no batches; float64) with the same sRGB transfer function. The
-errors printed beside are those of the delivered contrast, by least squares for Gabors and RMS for noise.
+Both draw 224 x 224 px at 60 ppd and encode them as sRGB of a 400 cd/m² display: psyprobe in batches of 1,000 through
+its public API (float32), stimupy one image a call (it has no batches; float64) with the same sRGB transfer function.
+The errors printed beside are those of the delivered contrast, by least squares for Gabors and RMS for noise.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import json
+import shutil
 import subprocess
 import sys
 import venv
@@ -39,10 +40,17 @@ def test_every_package_folder_is_listed_for_the_wheel() -> None:
 
 @pytest.mark.slow
 def test_an_installed_wheel_lists_and_runs_far_from_the_checkout(tmp_path: Path) -> None:
+    # Built from a copy: the build leaves folders behind, and must not find those of an earlier one.
+    source = tmp_path / "source"
+    for name in ("psyprobe", "stimuli", "experiments"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source / name)
     subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, ROOT],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, source],
+        check=True,
+        capture_output=True,
+    )
     (wheel,) = tmp_path.glob("*.whl")
     environment = tmp_path / "environment"
     # The fresh environment sees the libraries of this one, but not this checkout.
