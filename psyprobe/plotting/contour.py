@@ -1,0 +1,358 @@
+"""The contour plot: responses over x and sensitivity, with the human contrast sensitivity on top.
+
+References
+----------
+Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level characteristics of
+the human visual system? CVPR. Figure 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.responses import MEASURE_LABELS, Responses, layers_of, select
+from psyprobe.errors import InputError
+from psyprobe.plotting.axes import BLANK, COLOUR_MAP, log_axis, new_axes, plain_or_power, printable, title_of, x_label
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.figure import Figure
+
+Levels = Literal["linear", "log"] | npt.ArrayLike
+
+Masked = np.ma.MaskedArray[Any, np.dtype[np.float64]]
+
+_HUMAN_LABELS = {"castle_csf": "castleCSF"}
+
+#: Width of a band between linear levels of angles, as in the paper.
+_STEP = 0.02
+
+#: More bands than this cannot be told apart.
+_MOST_BANDS = 50
+
+#: Numbers beside the colour bar, at most.
+_MOST_TICKS = 12
+
+#: Log levels reach no deeper under the largest response than this.
+_MOST_DECADES = 10
+
+
+def plot(result: xr.Dataset | Iterable[xr.Dataset], **options: Any) -> Axes | Figure:
+    """Draw the contour plot of a result: one panel for each layer and each result.
+
+    Parameters
+    ----------
+    result : xarray.Dataset or iterable of xarray.Dataset
+        Of detection runs.
+    **options
+        As for `contour` (one result of one layer) or `contours`.
+
+    Returns
+    -------
+    matplotlib Axes or Figure
+        Axes of a single panel, or the figure that holds several.
+
+    Raises
+    ------
+    InputError
+        If something is no detection result.
+    """
+    import xarray as xr
+
+    results = [result] if isinstance(result, xr.Dataset) else list(result)
+    if len(results) == 1 and (options.get("layer") is not None or len(layers_of(results[0])) == 1):
+        return contour(results[0], **options)
+    return contours(results, **options)
+
+
+def contour(
+    result: xr.Dataset,
+    ax: Axes | None = None,
+    *,
+    levels: Levels = "linear",
+    measure: str | None = None,
+    layer: str | None = None,
+    human: bool = True,
+    title: str | None = None,
+    colour_bar: bool = True,
+) -> Axes:
+    """Draw filled and line contours of the responses, and human contrast sensitivity as a dashed line.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of a detection run.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; without it, on a new pyplot figure.
+    levels : "linear", "log" or array_like of float, optional
+        "linear": bands of 0.02 from 0 to the largest response, as in the paper (for other measures than angles, up
+        to 50 bands). "log": ten or five bands a decade from the smallest response above the noise floor, which show
+        what lies near threshold; where responses are not above the noise floor, the axes stay blank. Or increasing
+        levels, in units of the measure.
+    measure : {"angular", "angular_float32", "cosine", "l1", "l2"}, optional
+        What to draw; without it the measure that the experiment names, else "angular".
+    layer : str, optional
+        Name of a layer; needed where the result holds more than one.
+    human : bool, optional
+        Whether to draw the human curve.
+    title : str, optional
+        Without it, the observer's name. Give "" for none.
+    colour_bar : bool, optional
+        Whether to draw a colour bar beside the axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Logarithmic: frequency, luminance or area to the right, sensitivity (1 / contrast) upwards.
+
+    Raises
+    ------
+    InputError
+        If this is no detection result, several layers were run and none was named, levels do not increase, or no
+        response exceeds the noise floor and log levels were asked for.
+    UnknownNameError
+        If the measure or layer is not in the result.
+
+    See Also
+    --------
+    contours : several results side by side, with common levels.
+    """
+    found = _select(result, measure, layer)
+    scale = _scale([found], levels)
+    ax = new_axes() if ax is None else ax
+    _panel(ax, result, found, scale, human, title)
+    _legend(ax, scale.blank([found]))
+    if colour_bar:
+        _colour_bar(scale, found.measure, [ax])
+    return ax
+
+
+def contours(
+    results: Iterable[xr.Dataset],
+    *,
+    figure: Figure | None = None,
+    columns: int | None = None,
+    levels: Levels = "linear",
+    measure: str | None = None,
+    layer: str | None = None,
+    human: bool = True,
+    titles: Sequence[str] | None = None,
+) -> Figure:
+    """Draw contour plots of several results or layers side by side, with common levels and one colour bar.
+
+    Parameters
+    ----------
+    results : iterable of xarray.Dataset
+        Of detection runs.
+    figure : matplotlib.figure.Figure, optional
+        Where to draw; without it, a new pyplot figure of fitting size.
+    columns : int, optional
+        Panels in a row; by default at most four, in rows as even as can be.
+    levels, measure, human
+        As for `contour`; the measure must be the same for all.
+    layer : str, optional
+        Name of a layer that all results hold; without it, one panel for each layer of each result.
+    titles : sequence of str, optional
+        One for each panel.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        With one pair of axes for each panel, in order, before that of the colour bar.
+
+    Raises
+    ------
+    InputError
+        As for `contour`; also if there are no results, not as many titles as panels, or if results name different
+        measures.
+    """
+    shown = [(one, name) for one in results for name in (layers_of(one) if layer is None else [layer])]
+    if not shown:
+        raise InputError("there are no results to draw; give at least one")
+    if titles is not None and len(titles) != len(shown):
+        raise InputError(f"{len(titles)} titles do not fit {len(shown)} panels; give one for each")
+    listed, found = [one for one, _ in shown], [_select(one, measure, name) for one, name in shown]
+    measures = sorted({one.measure for one in found})
+    if len(measures) > 1:
+        raise InputError(f"the results are to be drawn as {' and '.join(measures)}; choose one with measure=")
+    scale = _scale(found, levels)
+    across = columns or -(-len(listed) // -(-len(listed) // 4))
+    down = -(-len(listed) // across)
+    if figure is None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=(3.4 * across + 1.2, 3.3 * down + 0.2), layout="constrained")
+    grid = figure.subplots(down, across, squeeze=False)
+    panels = list(grid.flat)
+    for ax in panels[len(listed) :]:
+        ax.remove()
+    panels = panels[: len(listed)]
+    for i, (ax, one, responses) in enumerate(zip(panels, listed, found, strict=True)):
+        _panel(ax, one, responses, scale, human, None if titles is None else titles[i])
+        same_above = i >= across and listed[i - across].attrs["x_label"] == one.attrs["x_label"]
+        same_left = i % across and listed[i - 1].attrs["contrast_label"] == one.attrs["contrast_label"]
+        if same_left:
+            ax.set_ylabel("")
+        if same_above:
+            panels[i - across].set_xlabel("")
+    _legend(panels[0], scale.blank(found))
+    _colour_bar(scale, measures[0], panels)
+    return figure
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Levels and colours of the contours, common to all panels, in the drawn quantity: the response or its log10."""
+
+    levels: FloatArray
+    log: bool
+    extend: Literal["neither", "both", "min", "max"]
+
+    @property
+    def colours(self) -> ScalarMappable:
+        import matplotlib as mpl
+        from matplotlib.cm import ScalarMappable
+        from matplotlib.colors import BoundaryNorm
+
+        colours = mpl.colormaps[COLOUR_MAP]
+        return ScalarMappable(BoundaryNorm(self.levels, colours.N, extend=self.extend), colours)
+
+    def drawn(self, found: Responses) -> Masked:
+        if not self.log:
+            return np.ma.asarray(found.grid.T)
+        floor = max(found.noise_floor, 0.0)
+        # Blank, not clipped: between a response and 0 lie all levels, and contours would be made up there.
+        blank = np.less_equal(found.grid.T, floor)
+        return np.ma.masked_array(np.log10(np.where(blank, 1.0, found.grid.T)), mask=blank)
+
+    def blank(self, found: Sequence[Responses]) -> bool:
+        """Whether any response is left out."""
+        return any(bool(np.ma.is_masked(self.drawn(one))) for one in found)
+
+
+def _select(result: xr.Dataset, measure: str | None, layer: str | None) -> Responses:
+    return select(result, measure=measure or str(result.attrs.get("score_measure", "angular")), layer=layer)
+
+
+def _scale(found: Sequence[Responses], levels: Levels) -> _Scale:
+    top = max(float(one.grid.max()) for one in found)
+    if isinstance(levels, str):
+        if levels == "linear":
+            return _Scale(_linear_levels(top, found[0].measure), log=False, extend="neither")
+        if levels == "log":
+            log_levels, lowest = _log_levels(found, top)
+            return _Scale(log_levels, log=True, extend="min" if lowest < log_levels[0] else "neither")
+        raise InputError(f"levels {levels!r} must be 'linear', 'log' or increasing numbers")
+    given = np.asarray(levels, dtype=np.float64)
+    if given.ndim != 1 or len(given) < 2 or not (np.isfinite(given).all() and (np.diff(given) > 0).all()):
+        raise InputError("levels must be two or more increasing numbers, 'linear' or 'log'")
+    return _Scale(given, log=False, extend="both")
+
+
+def _linear_levels(top: float, measure: str) -> FloatArray:
+    from matplotlib.ticker import MaxNLocator
+
+    if measure.startswith("angular"):
+        return _STEP * np.arange(max(2, np.ceil(top / _STEP - 1e-9) + 1))
+    ticks = MaxNLocator(_MOST_BANDS, steps=[1, 2, 2.5, 5, 10]).tick_values(0, top if top > 0 else 1)
+    return np.asarray(ticks, dtype=np.float64)
+
+
+def _log_levels(found: Sequence[Responses], top: float) -> tuple[FloatArray, float]:
+    """Log10 of the levels, and of the smallest response above the noise."""
+    above = [one.grid[one.grid > max(one.noise_floor, 0.0)] for one in found]
+    smallest = min((float(values.min()) for values in above if values.size), default=None)
+    if smallest is None:
+        raise InputError(
+            f"no response exceeds the noise floor ({max(one.noise_floor for one in found):.3g}), so there are no log "
+            f"levels; draw levels='linear'"
+        )
+    lowest, highest = np.log10(smallest), np.log10(top)
+    start = max(lowest, highest - _MOST_DECADES)
+    bands = 10 if 10 * (highest - start) <= _MOST_BANDS else 5
+    first, last = np.floor(bands * start + 1e-9), np.ceil(bands * highest - 1e-9)
+    return np.arange(first, max(last, first + 1) + 1) / bands, lowest + 1e-9
+
+
+def _panel(ax: Axes, result: xr.Dataset, found: Responses, scale: _Scale, human: bool, title: str | None) -> None:
+    sensitivity, drawn = 1 / found.contrast, scale.drawn(found)
+    ax.set_facecolor(BLANK)
+    if drawn.count():
+        _draw_contours(ax, found.x, sensitivity, drawn, scale)
+    if human:
+        _draw_human(ax, result, found)
+    log_axis(ax.xaxis, float(found.x.min()), float(found.x.max()))
+    log_axis(ax.yaxis, float(sensitivity.min()), float(sensitivity.max()))
+    ax.set_xlabel(x_label(result.attrs))
+    ax.set_ylabel(f"Sensitivity (1 / {result.attrs['contrast_label']})")
+    ax.set_title(_title(result, found) if title is None else title, fontsize="medium")
+
+
+def _draw_contours(ax: Axes, x: FloatArray, sensitivity: FloatArray, drawn: Masked, scale: _Scale) -> None:
+    colours, levels = scale.colours, scale.levels
+    filled = ax.contourf(
+        x, sensitivity, drawn, levels=levels, cmap=colours.cmap, norm=colours.norm, extend=scale.extend
+    )
+    # Without an edge of their own, neighbouring bands leave hairlines between them in PDF and SVG.
+    filled.set_edgecolor("face")
+    filled.set_linewidth(0.4)
+    inside = levels[(levels > drawn.min()) & (levels < drawn.max())]
+    if inside.size:
+        ax.contour(x, sensitivity, drawn, levels=inside, colors="black", linewidths=0.4, alpha=0.3, linestyles="solid")
+
+
+def _draw_human(ax: Axes, result: xr.Dataset, found: Responses) -> None:
+    from matplotlib.patheffects import withStroke
+
+    model = str(result.attrs.get("human_model", ""))
+    ax.plot(
+        found.human_x,
+        found.human_sensitivity,
+        color="black",
+        linestyle="--",
+        linewidth=2,
+        path_effects=[withStroke(linewidth=4, foreground="white", alpha=0.6)],
+        label=f"Human ({_HUMAN_LABELS.get(model, printable(model))})" if model else "Human",
+    )
+
+
+def _legend(ax: Axes, blank: bool) -> None:
+    from matplotlib.patches import Patch
+
+    handles = ax.get_legend_handles_labels()[0]
+    if blank:
+        handles.append(Patch(facecolor=BLANK, edgecolor="0.4", label="Not above noise floor"))
+    if handles:
+        ax.legend(handles=handles, loc="lower left", fontsize="small", framealpha=0.9)
+
+
+def _title(result: xr.Dataset, found: Responses) -> str:
+    return title_of(result) + (f"\n{printable(found.layer)}" if len(layers_of(result)) > 1 else "")
+
+
+def _colour_bar(scale: _Scale, measure: str, panels: Sequence[Axes]) -> None:
+    bar = panels[0].figure.colorbar(
+        scale.colours, ax=panels, label=MEASURE_LABELS[measure], spacing="proportional", extend=scale.extend
+    )
+    if scale.log:
+        ticks = _log_ticks(float(scale.levels[0]), float(scale.levels[-1]))
+        bar.set_ticks([float(np.log10(tick)) for tick in ticks], labels=[plain_or_power(tick) for tick in ticks])
+    else:
+        every = -(-len(scale.levels) // _MOST_TICKS)
+        bar.set_ticks(scale.levels[::every].tolist(), labels=[f"{level:.6g}" for level in scale.levels[::every]])
+    bar.minorticks_off()
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """Powers of ten within log10 limits, or 1, 2, 5 of each where there are few of those."""
+    digits = (1, 2, 5) if high - low < 1.5 else (1,)
+    ticks = [d * 10.0**e for e in range(int(np.floor(low)), int(np.ceil(high)) + 1) for d in digits]
+    return [tick for tick in ticks if low - 1e-9 <= np.log10(tick) <= high + 1e-9]

@@ -1,0 +1,97 @@
+"""A strip of stimuli, as they were sent to the display."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def stimulus_strip(
+    images: Sequence[npt.ArrayLike] | FloatArray,
+    *,
+    ppd: float,
+    labels: Sequence[str] | None = None,
+    figure: Figure | None = None,
+) -> Figure:
+    """Draw images side by side, pixel for pixel, with axes in degrees of visual angle.
+
+    Parameters
+    ----------
+    images : array_like of float, shape (N, H, W) or (N, H, W, 3), or a sequence of (H, W) or (H, W, 3)
+        Display drive values in [0, 1], as `Display.encode` gives them. A viewer's screen stands in for the display,
+        so that the preview shows the pattern and not the calibrated light.
+    ppd : float
+        Pixels per degree.
+    labels : sequence of str, optional
+        A title for each image.
+    figure : matplotlib.figure.Figure, optional
+        Where to draw; without it, a new pyplot figure of fitting size.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        With one pair of axes for each image. Drive values outside [0, 1], which only an extended display shows, are
+        clipped in the preview, and the title says in how many pixels.
+
+    Raises
+    ------
+    InputError
+        If an image has another shape or values that are not finite, `ppd` is not above 0, or labels do not fit.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> x = np.linspace(-1, 1, 64)
+    >>> stripes = 0.5 + 0.5 * np.cos(2 * np.pi * 2 * x) * np.ones((64, 1))
+    >>> strip = stimulus_strip([stripes, stripes.T], ppd=32, labels=["vertical", "horizontal"], figure=Figure())
+    >>> [ax.get_title() for ax in strip.axes]
+    ['vertical', 'horizontal']
+    """
+    arrays = [_checked(np.asarray(image, dtype=np.float64)) for image in images]
+    if not arrays:
+        raise InputError("there are no images to draw; give at least one")
+    if not (np.isfinite(ppd) and ppd > 0):
+        raise InputError(f"ppd {ppd:g} must be above 0 pixels per degree")
+    if labels is not None and len(labels) != len(arrays):
+        raise InputError(f"{len(labels)} labels do not fit {len(arrays)} images; give one for each")
+    if figure is None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=(2.1 * len(arrays) + 0.5, 2.6), layout="constrained")
+    panels = figure.subplots(1, len(arrays), squeeze=False)[0]
+    for i, (ax, array) in enumerate(zip(panels, arrays, strict=True)):
+        height, width = array.shape[:2]
+        outside = float(((array < 0) | (array > 1)).mean())
+        ax.imshow(
+            array.clip(0, 1),
+            cmap="gray",
+            vmin=0,
+            vmax=1,
+            interpolation="nearest",
+            extent=(-width / 2 / ppd, width / 2 / ppd, -height / 2 / ppd, height / 2 / ppd),
+        )
+        lines = [] if labels is None else [labels[i]]
+        if outside:
+            lines.append(f"{100 * outside:.2g} % clipped here")
+        ax.set_title("\n".join(lines), fontsize="small")
+        ax.set_xlabel("x (deg)")
+        if i == 0:
+            ax.set_ylabel("y (deg)")
+    return figure
+
+
+def _checked(image: FloatArray) -> FloatArray:
+    if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[-1] != 3) or not image.size:
+        raise InputError(f"an image of shape {image.shape} cannot be drawn; give (H, W) or (H, W, 3)")
+    if not np.isfinite(image).all():
+        raise InputError("an image holds values that are not finite; give display drive values in [0, 1]")
+    return image
