@@ -266,7 +266,8 @@ def _ring(shape: tuple[int, int], ppd: float, low: float, high: float, exponent:
     radial[np.abs(vertical) == 0.5] = 0.0
     radial[:, horizontal == 0.5] = 0.0
     reach = 2.0 ** (edge / 2)
-    inside = (radial > 0) & (radial >= low / reach) & (radial <= high * reach)
+    # A coefficient that lies on an edge is inside, on whichever side rounding puts it.
+    inside = (radial > 0) & (radial >= low / reach * (1 - 1e-9)) & (radial <= high * reach * (1 + 1e-9))
     index = np.flatnonzero(inside)
     r = radial.ravel()[index]
     amplitude = r**-exponent
