@@ -170,6 +170,10 @@ class Specification:
         changed = [f"{name}={value!r}" for name, value in shown.items() if value != plain(defaults[name])]
         return f"{type(self).__name__}({', '.join(changed)})"
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        # IPython and hypothesis would list every field of a dataclass, class variables included.
+        printer.text(repr(self))
+
     # -- as an image ------------------------------------------------------------------------------------------------
 
     @property
