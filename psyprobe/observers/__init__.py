@@ -1,1 +1,36 @@
-"""psyprobe."""
+"""What looks at a stimulus: encoders by name, functions of the user's own, and the image itself."""
+
+from __future__ import annotations
+
+from psyprobe.observers import open_clip_models, packaged, pixels, timm_models, torch_files
+from psyprobe.observers.function import CallableObserver
+from psyprobe.observers.network import Network, NetworkObserver
+from psyprobe.observers.protocol import Card, DifferenceObserver, FeatureObserver, Observer
+from psyprobe.observers.registry import (
+    DEFAULT_OBSERVER,
+    ObserverKind,
+    ObserverRow,
+    list_observers,
+    load_observer,
+    register_observer,
+)
+
+#: The kinds that come with psyprobe; each of these modules registers its own.
+BUILT_IN = (pixels, packaged, timm_models, open_clip_models, torch_files)
+
+__all__ = [
+    "BUILT_IN",
+    "DEFAULT_OBSERVER",
+    "CallableObserver",
+    "Card",
+    "DifferenceObserver",
+    "FeatureObserver",
+    "Network",
+    "NetworkObserver",
+    "Observer",
+    "ObserverKind",
+    "ObserverRow",
+    "list_observers",
+    "load_observer",
+    "register_observer",
+]

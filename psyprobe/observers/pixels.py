@@ -1,0 +1,53 @@
+"""The observer without an encoder: its features are the image itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from psyprobe._typing import Array, FloatArray
+from psyprobe.observers.images import check_images
+from psyprobe.observers.protocol import Card
+from psyprobe.observers.registry import register_observer
+
+
+class Pixels:
+    """The image itself, flattened: what any encoder has to beat.
+
+    Cai et al. 2025 call it "No Encoder". It looks at images of any size and has no normalisation of its own.
+
+    Examples
+    --------
+    >>> Pixels().features(np.zeros((2, 8, 8, 3)))["pixels"].shape
+    (2, 192)
+
+    Where the three channels are equal, one of them holds the same angles at a third of the cost:
+
+    >>> Pixels().features(np.zeros((2, 8, 8, 3))[..., :1])["pixels"].shape
+    (2, 64)
+    """
+
+    card = Card("pixels", "features", ("pixels",), paper="Cai et al. 2025, Table 2, No Encoder")
+
+    def features(self, images: Array) -> Mapping[str, FloatArray]:
+        """Display drive as one row an image.
+
+        Parameters
+        ----------
+        images : ndarray, shape (N, H, W, 3) or (N, H, W, 1)
+            Display drive, float.
+
+        Returns
+        -------
+        dict
+            "pixels": shape (N, H * W * 3) or (N, H * W); a view of `images` where memory allows it.
+        """
+        checked = np.asarray(check_images(images, self.card.name))
+        return {"pixels": checked.reshape(len(checked), -1)}
+
+
+@register_observer("pixels", form="pixels", summary="no encoder: the image itself")
+def load_pixels(name: str, *, input: str = "raw") -> Pixels:
+    """The image itself; `input` is taken for uniformity, since pixels have no normalisation to apply or leave out."""
+    return Pixels()
