@@ -169,7 +169,7 @@ def align(
     the Fisher transform of r_s, s the bootstrap standard deviation of z times sqrt(K / (K - 1)), t the quantile
     of Student's t with K - 1 degrees of freedom. In simulations with independent slices, 400 runs each of 8 to 20
     slices that are 0.05 to 1.5 log10 units off level, it covers the score of endless slices in 92 % or more; the
-    percentile interval of the same samples covers it in 40 to 90 %, and hardly ever where slices are most uneven,
+    percentile interval of the same samples covers it in 30 to 90 %, and hardly ever where slices are most uneven,
     because a slice drawn twice agrees with itself. Neighbouring x do not respond independently, so in a real
     experiment the interval is a lower bound of the uncertainty. It does not speak of other stimuli or observers.
 
