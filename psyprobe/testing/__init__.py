@@ -4,27 +4,37 @@ Assertions take a `Stimulus`, or any numpy array or torch tensor together with w
 its numbers are; a failure says what was requested, what is delivered, and the likely cause. Strategies for hypothesis
 (`psyprobe.testing.strategies`) make displays and stimuli that are valid by construction. A pytest plugin adds the
 fixture `calibration_report`.
+
+Names load when they are first used: the plugin is part of every pytest run where psyprobe is installed.
 """
 
 from __future__ import annotations
 
-from psyprobe.stimulus.measure import Certificate
-from psyprobe.stimulus.tolerances import PRECISIONS, TOLERANCES, Tolerance, tolerance
-from psyprobe.testing.assertions import (
-    CalibrationError,
-    assert_band,
-    assert_calibrated,
-    assert_cone_contrast,
-    assert_contrast,
-    assert_frequency,
-    assert_in_gamut,
-    assert_isoluminant,
-    assert_mean_luminance,
-    assert_orientation,
-    assert_round_trip,
-)
-from psyprobe.testing.diagnosis import Cause
-from psyprobe.testing.repetition import assert_batch_equals_loop, assert_reproducible
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+#: Public name to the module that defines it.
+_PUBLIC = {
+    "TOLERANCES": "stimulus.tolerances",
+    "PRECISIONS": "stimulus.tolerances",
+    "Tolerance": "stimulus.tolerances",
+    "tolerance": "stimulus.tolerances",
+    "Certificate": "stimulus.measure",
+    "Cause": "testing.diagnosis",
+    "CalibrationError": "testing.assertions",
+    "assert_band": "testing.assertions",
+    "assert_calibrated": "testing.assertions",
+    "assert_cone_contrast": "testing.assertions",
+    "assert_contrast": "testing.assertions",
+    "assert_frequency": "testing.assertions",
+    "assert_in_gamut": "testing.assertions",
+    "assert_isoluminant": "testing.assertions",
+    "assert_mean_luminance": "testing.assertions",
+    "assert_orientation": "testing.assertions",
+    "assert_round_trip": "testing.assertions",
+    "assert_batch_equals_loop": "testing.repetition",
+    "assert_reproducible": "testing.repetition",
+}
 
 __all__ = [
     "PRECISIONS",
@@ -45,5 +55,41 @@ __all__ = [
     "assert_orientation",
     "assert_reproducible",
     "assert_round_trip",
+    "strategies",
     "tolerance",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        value = getattr(import_module(f"psyprobe.{_PUBLIC[name]}"), name)
+        globals()[name] = value
+        return value
+    if name == "strategies":
+        return import_module("psyprobe.testing.strategies")
+    raise AttributeError(f"module 'psyprobe.testing' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+if TYPE_CHECKING:
+    from psyprobe.stimulus.measure import Certificate
+    from psyprobe.stimulus.tolerances import PRECISIONS, TOLERANCES, Tolerance, tolerance
+    from psyprobe.testing import strategies
+    from psyprobe.testing.assertions import (
+        CalibrationError,
+        assert_band,
+        assert_calibrated,
+        assert_cone_contrast,
+        assert_contrast,
+        assert_frequency,
+        assert_in_gamut,
+        assert_isoluminant,
+        assert_mean_luminance,
+        assert_orientation,
+        assert_round_trip,
+    )
+    from psyprobe.testing.diagnosis import Cause
+    from psyprobe.testing.repetition import assert_batch_equals_loop, assert_reproducible

@@ -1,0 +1,363 @@
+"""Strategies for hypothesis: displays, colour directions, stimuli and experiments that are valid by construction.
+
+What they make is a specification or a display whose repr is a line of code; a specification is drawn by ``.draw()``.
+Values shrink towards the plain ones: an achromatic, upright Gabor in cosine phase at the centre.
+
+Given a display, a stimulus stays inside its gamut; without one, only inside what light can be.
+
+Examples
+--------
+>>> from hypothesis import given, settings
+>>> from psyprobe.testing import assert_calibrated
+>>> @settings(max_examples=5)
+... @given(gabors())
+... def test_my_gabors(asked):
+...     assert_calibrated(asked.draw())
+>>> test_my_gabors()
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from psyprobe.colour import CONE_OBSERVERS, DIRECTIONS, Direction
+from psyprobe.display import Display
+from psyprobe.stimulus import Disc, Gabor, Grating, Modulation, Noise, Specification, Sum, Uniform
+
+#: How near a display's limit a stimulus may come, so that rounding does not carry it over.
+_HEADROOM = 1 - 1e-6
+
+#: Noise of so many standard deviations is not met in images of this size.
+_NOISE_PEAK = 6.5
+
+
+def _floats(low: float, high: float) -> st.SearchStrategy[float]:
+    return st.floats(low, max(low, high), allow_nan=False, allow_infinity=False, allow_subnormal=False)
+
+
+@st.composite
+def _number(draw: st.DrawFn, low: float, high: float, plain: float | None = None) -> float:
+    """A number in a range, most readily a plain one."""
+    options: list[st.SearchStrategy[float]] = []
+    if plain is not None and low <= plain <= high:
+        options.append(st.just(float(plain)))
+    options.append(_floats(low, high))
+    return float(draw(st.one_of(options)))
+
+
+@st.composite
+def displays(draw: st.DrawFn, primaries: tuple[str, ...] | None = None) -> Display:
+    """Displays of every transfer function, peak, black level and ambient light.
+
+    Parameters
+    ----------
+    primaries : tuple of str, optional
+        Colour spaces to choose from: sRGB, and Display P3 where colour-science is installed.
+    """
+    if primaries is None:
+        primaries = ("sRGB", "Display P3") if find_spec("colour") else ("sRGB",)
+    peak = draw(_number(50.0, 4000.0, 400.0))
+    black = draw(_number(0.0, peak / 100, 0.0))
+    ambient = draw(_number(0.0, 10 * peak, 0.0))
+    eotf = draw(st.one_of(st.sampled_from(["srgb", "linear"]), st.just(2.2), _floats(1.0, 3.0), _measured_eotfs()))
+    return Display(peak=peak, black=black, ambient=ambient, eotf=eotf, primaries=draw(st.sampled_from(primaries)))
+
+
+@st.composite
+def _measured_eotfs(draw: st.DrawFn) -> tuple[tuple[float, float], ...]:
+    """Tables that rise from (0, 0) to (1, 1), no step of them steeper than forty to one."""
+    steps = st.lists(st.integers(1, 40), min_size=4, max_size=4)
+    drive, light = (np.cumsum([0, *draw(steps)]) for _ in range(2))
+    return tuple((float(a / drive[-1]), float(b / light[-1])) for a, b in zip(drive, light, strict=True))
+
+
+def directions() -> st.SearchStrategy[Direction]:
+    """Directions of colour: the named ones, each cone alone, and any modulation of the three."""
+    cones = st.sampled_from([(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)])
+    step = st.integers(-10, 10).map(lambda n: n / 10)
+    anything = st.tuples(step, step, step).filter(any)
+    return st.one_of(st.sampled_from(DIRECTIONS), cones, anything)
+
+
+def backgrounds(display: Display | None = None) -> st.SearchStrategy[float]:
+    """Background luminances in cd/m², with room for contrast on both sides.
+
+    Parameters
+    ----------
+    display : Display, optional
+        0.1 to 1000 cd/m² without it.
+    """
+    if display is None:
+        return _number(0.1, 1000.0, 100.0)
+    span = display.peak - display.black
+    return _number(display.floor + 0.02 * span, display.floor + 0.9 * span, display.floor + 0.25 * span)
+
+
+@st.composite
+def fields(draw: st.DrawFn, pixels: tuple[int, int] = (24, 96)) -> dict[str, Any]:
+    """Sampling: ``{"ppd": ..., "size": (H, W)}``, square most readily.
+
+    Parameters
+    ----------
+    pixels : (int, int)
+        Fewest and most pixels a side.
+    """
+    height = draw(st.integers(*pixels))
+    width = draw(st.one_of(st.just(height), st.integers(*pixels)))
+    return {"ppd": draw(_number(8.0, 120.0, 32.0)), "size": (height, width)}
+
+
+@st.composite
+def _modulation(
+    draw: st.DrawFn, display: Display | None, direction: Direction | None, sampling: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Parameters that all modulations share, and the largest contrast that they leave room for."""
+    values = dict(sampling or draw(fields()))
+    values["luminance"] = draw(backgrounds(display))
+    values["direction"] = draw(directions()) if direction is None else direction
+    if values["direction"] != "achromatic":
+        values["observer"] = draw(st.sampled_from(sorted(CONE_OBSERVERS)))
+    return values
+
+
+def _largest_contrast(values: dict[str, Any], display: Display | None) -> float:
+    if display is not None:
+        inside = display.max_contrast(
+            values["luminance"], values["direction"], observer=values.get("observer", "cie2006_led_lcd")
+        )
+        return inside * _HEADROOM if values["direction"] != "achromatic" else min(inside, 1.0) * _HEADROOM
+    if values["direction"] == "achromatic":
+        return 1.0
+    # The most that any direction allows before a cone's light would be negative is 1 / sqrt(3) at least.
+    return 0.57
+
+
+@st.composite
+def _carrier(draw: st.DrawFn, values: dict[str, Any]) -> dict[str, Any]:
+    """Frequency from half a cycle on the field to just below Nyquist, any orientation, phase and place."""
+    height, width = values["size"]
+    longest, ppd = max(height, width) / values["ppd"], values["ppd"]
+    return {
+        "frequency": draw(_number(0.5 / longest * (1 + 1e-9), 0.499 * ppd, round(ppd / 8, 3))),
+        "orientation": draw(_number(-180.0, 180.0, 0.0)),
+        "phase": draw(_number(-180.0, 180.0, 0.0)),
+        "x": draw(_number(-width / 4 / ppd, width / 4 / ppd, 0.0)),
+        "y": draw(_number(-height / 4 / ppd, height / 4 / ppd, 0.0)),
+    }
+
+
+def _contrast(values: dict[str, Any], display: Display | None, share: float = 1.0) -> st.SearchStrategy[float]:
+    most = share * _largest_contrast(values, display)
+    return _number(0.001 * most, most, round(most / 2, 3))
+
+
+@st.composite
+def gabors(
+    draw: st.DrawFn,
+    display: Display | None = None,
+    *,
+    direction: Direction | None = None,
+    sampling: dict[str, Any] | None = None,
+    share: float = 1.0,
+) -> Gabor:
+    """Gabors.
+
+    Parameters
+    ----------
+    display : Display, optional
+        Whose gamut they stay in.
+    direction : str or (dL, dM, dS), optional
+        Direction of colour; any without it.
+    sampling : dict, optional
+        ``{"ppd": ..., "size": ...}``; any without it.
+    share : float
+        Of the largest contrast that fits.
+    """
+    values = draw(_modulation(display, direction, sampling))
+    values |= draw(_carrier(values))
+    longest, shortest = max(values["size"]) / values["ppd"], min(values["size"]) / values["ppd"]
+    radius = draw(_number(2 / values["ppd"], longest, shortest / 8))
+    values |= {"radius": radius, "aspect": draw(_number(0.5, 2.0, 1.0)), "balanced": draw(st.booleans())}
+    # Balancing lowers the whole envelope by up to as much as it is high.
+    contrast = draw(_contrast(values, display, share / 2 if values["balanced"] else share))
+    return Gabor(contrast=contrast, **values)
+
+
+@st.composite
+def gratings(
+    draw: st.DrawFn,
+    display: Display | None = None,
+    *,
+    direction: Direction | None = None,
+    sampling: dict[str, Any] | None = None,
+    share: float = 1.0,
+) -> Grating:
+    """Gratings behind any window; parameters as of `gabors`."""
+    values = draw(_modulation(display, direction, sampling))
+    values |= draw(_carrier(values))
+    values["window"] = draw(st.sampled_from(Grating.windows))
+    shortest = min(values["size"]) / values["ppd"]
+    if values["window"] != "none":
+        values["radius"] = draw(_number(4 / values["ppd"], shortest, shortest / 3))
+        values["edge"] = draw(_number(values["radius"] / 20, 2 * values["radius"], values["radius"] / 2))
+    return Grating(contrast=draw(_contrast(values, display, share)), **values)
+
+
+@st.composite
+def noises(
+    draw: st.DrawFn,
+    display: Display | None = None,
+    *,
+    direction: Direction | None = None,
+    sampling: dict[str, Any] | None = None,
+    share: float = 1.0,
+) -> Noise:
+    """Band-limited noise, brick-wall and soft, white to pink; parameters as of `gabors`."""
+    values = draw(_modulation(display, direction, sampling))
+    ppd, fewest = values["ppd"], min(values["size"])
+    bandwidth = draw(_number(0.5, 2.0, 1.0))
+    edge = draw(_number(0.0, bandwidth, 0.0))
+    reach = 2 ** ((bandwidth + edge) / 2)
+    # The band holds the coefficients of at least two cycles on the shorter side.
+    lowest = 3 * ppd / fewest
+    values |= {
+        "frequency": draw(_number(lowest, max(lowest, ppd / 2 / reach * _HEADROOM), round(ppd / 8, 3))),
+        "bandwidth": bandwidth,
+        "edge": edge,
+        "exponent": draw(_number(0.0, 1.0, 0.0)),
+        "seed": draw(st.integers(0, 2**32 - 1)),
+    }
+    if values["frequency"] * reach > ppd / 2:
+        values |= {"frequency": ppd / 6, "bandwidth": 1.0, "edge": 0.0}
+    return Noise(contrast=draw(_contrast(values, display, share / _NOISE_PEAK)), **values)
+
+
+@st.composite
+def discs(
+    draw: st.DrawFn,
+    display: Display | None = None,
+    *,
+    direction: Direction | None = None,
+    sampling: dict[str, Any] | None = None,
+    share: float = 1.0,
+) -> Disc:
+    """Discs, brighter and darker, hard and soft; parameters as of `gabors`."""
+    values = draw(_modulation(display, direction, sampling))
+    shortest = min(values["size"]) / values["ppd"]
+    radius = draw(_number(2 / values["ppd"], shortest / 2, shortest / 4))
+    height, width = values["size"]
+    values |= {
+        "radius": radius,
+        "edge": draw(_number(0.0, 2 * radius, 0.0)),
+        "x": draw(_number(-width / 4 / values["ppd"], width / 4 / values["ppd"], 0.0)),
+        "y": draw(_number(-height / 4 / values["ppd"], height / 4 / values["ppd"], 0.0)),
+    }
+    sign = draw(st.sampled_from([1.0, -1.0]))
+    return Disc(contrast=sign * draw(_contrast(values, display, share)), **values)
+
+
+@st.composite
+def uniforms(draw: st.DrawFn, display: Display | None = None, *, sampling: dict[str, Any] | None = None) -> Uniform:
+    """Uniform fields, grey or in LMS; parameters as of `gabors`."""
+    values = dict(sampling or draw(fields()))
+    return Uniform(luminance=draw(backgrounds(display)), chromatic=draw(st.booleans()), **values)
+
+
+@st.composite
+def sums(
+    draw: st.DrawFn,
+    display: Display | None = None,
+    *,
+    direction: Direction | None = None,
+    sampling: dict[str, Any] | None = None,
+) -> Sum:
+    """A target on a mask, of one background and direction; parameters as of `gabors`."""
+    kinds = [gabors, gratings, noises, discs]
+    target: Modulation = draw(draw(st.sampled_from(kinds))(display, direction=direction, sampling=sampling, share=0.5))
+    mask: Modulation = draw(
+        draw(st.sampled_from(kinds))(
+            display,
+            direction=target.direction,
+            sampling={"ppd": target.ppd, "size": target.size},
+            share=0.5,
+        )
+    )
+    scale = mask.contrast
+    if display is not None:
+        shared = {"luminance": target.luminance, "direction": target.direction, "observer": target.observer}
+        own = {"luminance": mask.luminance, "direction": mask.direction, "observer": mask.observer}
+        most = _largest_contrast(own, display)
+        scale = mask.contrast * _largest_contrast(shared, display) / most if most > 0 else 0.0
+    part = mask.from_dict(
+        {k: v for k, v in mask.to_dict().items() if k != "kind"}
+        | {"luminance": target.luminance, "observer": target.observer, "contrast": scale}
+    )
+    return Sum(parts=(target, part))
+
+
+def stimuli(
+    display: Display | None = None,
+    *,
+    direction: Direction | None = None,
+    sampling: dict[str, Any] | None = None,
+) -> st.SearchStrategy[Specification]:
+    """Stimuli of every kind; parameters as of `gabors`."""
+    patterns = [
+        kind(display, direction=direction, sampling=sampling) for kind in (gabors, gratings, noises, discs, sums)
+    ]
+    return st.one_of(uniforms(display, sampling=sampling), *patterns)
+
+
+@st.composite
+def shown_stimuli(
+    draw: st.DrawFn, *, direction: Direction | None = None, sampling: dict[str, Any] | None = None
+) -> tuple[Specification, Display]:
+    """A stimulus with a display that can show it."""
+    display = draw(displays())
+    return draw(stimuli(display, direction=direction, sampling=sampling)), display
+
+
+@st.composite
+def experiments(draw: st.DrawFn) -> str:
+    """Whole detection experiments, as the text of an experiment file that `psyprobe.run` takes by path.
+
+    Every condition of the level grid can be drawn and shown.
+    """
+    peak = draw(_number(150.0, 1000.0, 400.0))
+    stimulus, direction = draw(
+        st.sampled_from(
+            [
+                ("gabor_achromatic", "achromatic"),
+                ("gabor_red_green", "red_green"),
+                ("gabor_yellow_violet", "yellow_violet"),
+                ("noise_achromatic", "achromatic"),
+            ]
+        )
+    )
+    most = Display(peak=peak).max_contrast(100.0, direction) * (1 / _NOISE_PEAK if "noise" in stimulus else 0.999)
+    most = min(most, 1.0)
+    low = draw(_number(0.5, 4.0, 0.5))
+    high = draw(_number(5.0, 20.0, 16.0))
+    counts = [draw(st.integers(2, 6)) for _ in range(3)]
+    human = 'model = "castle_csf"' + ('\ncontrast = "rms"' if "noise" in stimulus else "")
+    return f"""title = "An experiment"
+stimulus = "{stimulus}"
+probe = "detection"
+
+[human]
+{human}
+
+[levels]
+frequency = {{ from = {low!r}, to = {high!r}, n = {counts[0]}, scale = "log" }}
+contrast = {{ from = {0.001 * most!r}, to = {most!r}, n = {counts[1]}, scale = "log" }}
+
+[score]
+multiplier = {{ from = 0.5, to = 2, n = {counts[2]}, scale = "log" }}
+
+[display]
+peak = {peak!r}
+"""
