@@ -1,0 +1,515 @@
+"""Run an experiment: plan its images, ask what is not answered yet, put the responses together.
+
+Everything that an observer answers goes into a `Store`, one batch a transaction, and the result is always built from
+the store. The batches of a run are fixed when it begins and kept with it, since an encoder's rounding depends on
+which images share a batch: so a run that was killed and taken up again ends with the same bytes as an unbroken one.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psyprobe import __version__
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError
+from psyprobe.experiment_file import Experiment, read_experiment
+from psyprobe.probes import Probe, load_probe
+from psyprobe.probes.presentation import show
+from psyprobe.store import Answers, Question, RunRecord, Store, digest
+
+if TYPE_CHECKING:
+    import xarray
+
+    from psyprobe.observers import FeatureObserver
+    from psyprobe.probes.detection import Conditions
+
+#: Pixels of a batch: 32 images of 224 x 224. An encoder's activations then stay well under 2 GB.
+BATCH_PIXELS = 32 * 224 * 224
+#: An accelerator works on so many times more at once.
+ACCELERATOR_FACTOR = 4
+#: Largest batch.
+MOST_IMAGES = 256
+
+_SOFTWARE = ("psyprobe", "numpy", "scipy", "xarray")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What running an experiment means, before anything is asked.
+
+    Parameters
+    ----------
+    experiment, observer : str
+        Names.
+    grid, score, references : int
+        Distinct images of the level grid, those along the human curve that the grid lacks, and those that tests are
+        compared with.
+    repeated : int
+        References shown a second time, for the noise floor.
+    answered : int
+        Questions that the store holds already, of ``questions``.
+    questions : int
+        Pairs of test and reference, those of the noise floor included.
+    batches, batch_size : int
+        Batches left to ask, and images in each.
+    size : (int, int)
+        Pixels (H, W) of an image.
+    ppd : float
+        Pixels per degree.
+    """
+
+    experiment: str
+    observer: str
+    grid: int
+    score: int
+    references: int
+    repeated: int
+    questions: int
+    answered: int
+    batches: int
+    batch_size: int
+    size: tuple[int, int]
+    ppd: float
+
+    @property
+    def images(self) -> int:
+        """Distinct images, each drawn and passed through the observer once."""
+        return self.grid + self.score + self.references
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as numbers, text and lists.
+
+        Returns
+        -------
+        dict
+            One entry for each field, and "images".
+        """
+        return {**asdict(self), "size": list(self.size), "images": self.images}
+
+    def __str__(self) -> str:
+        height, width = self.size
+        return (
+            f"{self.experiment} with {self.observer}: {self.images} distinct images of {height} x {width} px at "
+            f"{self.ppd:.4g} ppd ({height / self.ppd:.3g} x {width / self.ppd:.3g} deg): {self.grid} on the level "
+            f"grid, {self.score} along the human curve, {self.references} backgrounds; {self.repeated} shown again "
+            f"for the noise floor. {self.answered} of {self.questions} questions are answered; {self.batches} batches "
+            f"of up to {self.batch_size} are left."
+        )
+
+
+def run(
+    experiment: str | Path | Experiment,
+    observer: str | FeatureObserver | None = None,
+    *,
+    store: str | Path | Store | None = None,
+    batch_size: int | None = None,
+    progress: bool | None = None,
+) -> xarray.Dataset:
+    """Run an experiment, or what is left of it.
+
+    Parameters
+    ----------
+    experiment : str, Path or Experiment
+        A catalogue name, the path of an experiment file, or an experiment that was read before.
+    observer : str or observer, optional
+        A name as `load_observer` takes it, or an object; without it the default observer.
+    store : str, Path or Store, optional
+        The file that keeps responses; what it holds is not asked again. Without it nothing is kept.
+    batch_size : int, optional
+        Images shown at once; by default as many as memory surely holds, from the image size and the device. A run
+        that goes on keeps the batches with which it began.
+    progress : bool, optional
+        Whether to show a progress bar; by default on a terminal only.
+
+    Returns
+    -------
+    xarray.Dataset
+        Responses with units, the human curve, the pixel baseline, the noise floor, and where they come from.
+
+    Raises
+    ------
+    InputError
+        Something in the experiment cannot be shown to this observer.
+    StoreError
+        The store cannot be used.
+    WeightsError
+        The observer's weights are not on this machine.
+    """
+    asked = _prepare(experiment, observer)
+    with _opened(store) as opened:
+        record = _begin(opened, asked, batch_size)
+        _ask(opened, asked, record, progress)
+        opened.finish(record.key)
+        return _result(opened, record)
+
+
+def plan(
+    experiment: str | Path | Experiment,
+    observer: str | FeatureObserver | None = None,
+    *,
+    store: str | Path | Store | None = None,
+    batch_size: int | None = None,
+) -> Plan:
+    """What `run` with the same arguments would show and ask; nothing is asked.
+
+    Parameters
+    ----------
+    experiment, observer, store, batch_size
+        As for `run`. A store that does not exist yet is not made.
+
+    Returns
+    -------
+    Plan
+        It prints as one paragraph.
+
+    Raises
+    ------
+    InputError, StoreError, WeightsError
+        As `run` would.
+    """
+    asked = _prepare(experiment, observer)
+    if isinstance(store, str | Path) and not Path(store).exists():
+        store = None
+    with _opened(store) as opened:
+        planned = _record(opened, asked, batch_size)
+        record = opened.find(planned.key) or planned
+        missing = set(opened.missing(asked.keys))
+        _check_gamut(asked, missing)
+    tests = asked.conditions.pairs
+    grid = set(asked.conditions.grid.ravel().tolist())
+    along = set(asked.conditions.along.ravel().tolist()) - grid
+    left = [b for b in record.layout["batches"] if any(asked.keys[i] in missing for i in b["pairs"])]
+    return Plan(
+        experiment=asked.experiment.name,
+        observer=asked.observer.card.name,
+        grid=len(grid),
+        score=len(along),
+        references=len({reference for _, reference in tests}),
+        repeated=asked.conditions.noise_floor.size,
+        questions=len(tests),
+        answered=len(tests) - len(missing),
+        batches=len(left),
+        batch_size=record.layout["batch_size"],
+        size=asked.conditions.size,
+        ppd=asked.conditions.ppd,
+    )
+
+
+def load_results(path: str | Path | Store) -> list[xarray.Dataset]:
+    """The results of all finished runs of a store, or the one of a result file, without any observer.
+
+    Parameters
+    ----------
+    path : str, Path or Store
+        A store, or a NetCDF file (``.nc``) that `psyprobe run` wrote.
+
+    Returns
+    -------
+    list of xarray.Dataset
+        In the order in which the runs were begun.
+
+    Raises
+    ------
+    InputError
+        The file is no result, or the store has no finished run.
+    StoreError
+        The store cannot be read.
+    """
+    if not isinstance(path, Store) and Path(path).suffix == ".nc":
+        return [_read_result(Path(path))]
+    with _opened(path, create=False) as store:
+        records = store.runs()
+        finished = [_result(store, record) for record in records if record.finished is not None]
+    if not finished:
+        raise InputError(
+            f"{path} has no finished run ({len(records)} unfinished); run the experiment again to go on with it"
+        )
+    return finished
+
+
+def _read_result(path: Path) -> xarray.Dataset:
+    import xarray
+
+    try:
+        with xarray.open_dataset(path, engine="scipy") as file:
+            result = file.load()
+    except FileNotFoundError:
+        raise InputError(f"there is no result file {str(path)!r}") from None
+    except (TypeError, ValueError, KeyError, IndexError) as error:
+        raise InputError(f"{path} is no result that psyprobe wrote: {error}") from None
+    if "response" not in result or "experiment" not in result.attrs:
+        raise InputError(f"{path} is no result that psyprobe wrote: it has no responses of an experiment")
+    # NetCDF 3 pads no text, but gives single characters back as bytes on some layouts.
+    return result
+
+
+# -- asking ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """An experiment, who is asked, and what."""
+
+    experiment: Experiment
+    observer: FeatureObserver
+    baseline: FeatureObserver
+    probe: Probe
+    conditions: Conditions
+
+    def questions(self, observer: FeatureObserver) -> tuple[Question, ...]:
+        display, card = digest(self.experiment.display.to_dict()), observer.card.digest
+        return tuple(
+            Question(test.digest, reference.digest, display, card, self.version)
+            for test, reference in self.conditions.pairs
+        )
+
+    @property
+    def version(self) -> str:
+        return f"{self.probe.VERSION}: {', '.join(self.conditions.measures)}"
+
+    @property
+    def keys(self) -> list[str]:
+        return [question.key for question in self.questions(self.observer)]
+
+
+def _prepare(experiment: str | Path | Experiment, observer: str | FeatureObserver | None) -> _Asked:
+    from psyprobe.observers import load_observer
+
+    read = experiment if isinstance(experiment, Experiment) else read_experiment(experiment)
+    probe = load_probe(read.probe)
+    who = observer_for(read, observer) if observer is None or isinstance(observer, str) else observer
+    if who.card.ability != probe.ABILITY:
+        raise InputError(
+            f"probe {read.probe!r} needs an observer with the ability {probe.ABILITY!r}, and {who.card.name} has "
+            f"{who.card.ability!r}; choose another observer"
+        )
+    return _Asked(read, who, load_observer("pixels"), probe, probe.conditions(read, who.card))
+
+
+def observer_for(experiment: Experiment, name: str | None = None, **options: Any) -> Any:
+    """The observer of a name, fed as an experiment wants it.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Its file may ask for raw input.
+    name : str, optional
+        As `load_observer` takes it; without it the default observer.
+    **options
+        Of `load_observer`; an ``input`` given here overrides the experiment's.
+
+    Returns
+    -------
+    observer
+        With the abilities that its card lists.
+    """
+    from psyprobe.observers import DEFAULT_OBSERVER, load_observer
+
+    return load_observer(name or DEFAULT_OBSERVER, **{"input": experiment.observer_input, **options})
+
+
+@contextmanager
+def _opened(store: str | Path | Store | None, create: bool = True) -> Iterator[Store]:
+    if isinstance(store, Store):
+        yield store
+        return
+    with Store(store, create=create) as opened:
+        yield opened
+
+
+def _record(store: Store, asked: _Asked, batch_size: int | None) -> RunRecord:
+    """The run as it would begin now: batches of what the store lacks."""
+    layout = asked.conditions.layout()
+    size = batch_size or _batch_size(asked)
+    missing = set(store.missing(asked.keys))
+    wanted = [i for i, key in enumerate(asked.keys) if key in missing]
+    references = [reference for _, reference in layout["pairs"]]
+    return RunRecord(
+        experiment=asked.experiment.name,
+        experiment_digest=asked.experiment.digest,
+        experiment_toml=asked.experiment.toml,
+        observer=asked.observer.card.name,
+        observer_digest=asked.observer.card.digest,
+        observer_card=asked.observer.card.to_dict(),
+        baseline_digest=asked.baseline.card.digest,
+        display_digest=digest(asked.experiment.display.to_dict()),
+        layout={
+            **layout,
+            "probe": asked.experiment.probe,
+            "version": asked.version,
+            "batch_size": size,
+            "batches": fixed_batches(references, wanted, size),
+        },
+        software=_software(),
+    )
+
+
+def _batch_size(asked: _Asked) -> int:
+    height, width = asked.conditions.size
+    factor = 1 if str(asked.observer.card.device).startswith("cpu") else ACCELERATOR_FACTOR
+    return int(np.clip(factor * BATCH_PIXELS // (height * width), 1, MOST_IMAGES))
+
+
+def fixed_batches(references: Sequence[str], wanted: Sequence[int], size: int) -> list[dict[str, Any]]:
+    """Group questions into batches whose references fit into memory together.
+
+    Parameters
+    ----------
+    references : sequence of str
+        Digest of each question's reference.
+    wanted : sequence of int
+        Index of each question to ask.
+    size : int
+        Images of a batch, and references kept at a time.
+
+    Returns
+    -------
+    list of dict
+        "references": digests to be passed through the observer together; "pairs": indices of questions. Batches with
+        the same references follow each other.
+
+    Examples
+    --------
+    >>> fixed_batches(["a", "a", "a", "b"], [0, 1, 2, 3], size=2)
+    [{'references': ['a', 'b'], 'pairs': [0, 1]}, {'references': ['a', 'b'], 'pairs': [2, 3]}]
+    """
+    if size < 1:
+        raise InputError(f"batch size is {size}; give at least 1 image")
+    distinct = list(dict.fromkeys(references[i] for i in wanted))
+    batches = []
+    for start in range(0, len(distinct), size):
+        together = distinct[start : start + size]
+        members = [i for i in wanted if references[i] in set(together)]
+        batches += [
+            {"references": together, "pairs": members[first : first + size]} for first in range(0, len(members), size)
+        ]
+    return batches
+
+
+def _begin(store: Store, asked: _Asked, batch_size: int | None) -> RunRecord:
+    planned = _record(store, asked, batch_size)
+    _check_gamut(asked, set(store.missing(asked.keys)))
+    display = asked.experiment.display
+    store.keep("stimulus", {spec.digest: spec.to_dict() for pair in asked.conditions.pairs for spec in pair})
+    store.keep("display", {planned.display_digest: display.to_dict()})
+    store.keep("observer", {who.card.digest: who.card.to_dict() for who in (asked.observer, asked.baseline)})
+    return store.begin(planned)
+
+
+def _check_gamut(asked: _Asked, missing: set[str]) -> None:
+    """Draw the strongest contrast at each level before the observer works for minutes and the display then refuses."""
+    experiment, conditions = asked.experiment, asked.conditions
+    keys = asked.keys
+    contrasts = (conditions.axes["contrast"], conditions.axes["along_contrast"])
+    for places, levels, contrast in (
+        (conditions.grid, conditions.axes["x"], [contrasts[0]] * len(conditions.grid)),
+        (conditions.along, conditions.axes["score_x"], contrasts[1]),
+    ):
+        for row, level, values in zip(places, levels, contrast, strict=True):
+            strongest = int(np.argmax(values))
+            if keys[row[strongest]] not in missing:
+                continue
+            try:
+                experiment.display.encode(conditions.pairs[row[strongest]][0].draw())
+            except InputError as error:
+                raise type(error)(
+                    f"{experiment.name}, {experiment.x.name} {level:.4g} {experiment.x.unit}, contrast "
+                    f"{values[strongest]:.4g}: {error}"
+                ) from error
+
+
+def _ask(store: Store, asked: _Asked, record: RunRecord, progress: bool | None) -> None:
+    probe, pairs = asked.probe, asked.conditions.pairs
+    display = asked.experiment.display
+    specs = {spec.digest: spec for pair in pairs for spec in pair}
+    observers = list({who.card.digest: who for who in (asked.observer, asked.baseline)}.values())
+    questions = {who.card.digest: asked.questions(who) for who in observers}
+    keys, measures = asked.keys, asked.conditions.measures
+    kept: list[str] = []
+    references: dict[str, Mapping[str, FloatArray]] = {}
+    # Another run of the same experiment may have answered a batch meanwhile, so each is looked up when its turn comes.
+    with _bar(sum(len(batch["pairs"]) for batch in record.layout["batches"]), progress) as bar:
+        bar.set_description(f"{asked.experiment.name}: {asked.observer.card.name}")
+        for batch in record.layout["batches"]:
+            members = batch["pairs"]
+            if store.missing(keys[i] for i in members):
+                if batch["references"] != kept:
+                    kept = batch["references"]
+                    shown = show([specs[name] for name in kept], display)
+                    references = {who.card.digest: probe.features(who, shown) for who in observers}
+                shown = show([pairs[i][0] for i in members], display)
+                rows = [kept.index(pairs[i][1].digest) for i in members]
+                store.add(
+                    Answers(
+                        questions=tuple(questions[who.card.digest][i] for i in members),
+                        layers=tuple(who.card.features),
+                        measures=measures,
+                        values=probe.respond(who, shown, references[who.card.digest], rows, measures),
+                    )
+                    for who in observers
+                )
+            bar.update(len(members))
+
+
+@contextmanager
+def _bar(total: int, progress: bool | None) -> Iterator[Any]:
+    from tqdm.auto import tqdm
+
+    shown = sys.stderr.isatty() if progress is None else progress
+    with tqdm(total=total, unit="image", disable=not shown) as bar:
+        yield bar
+
+
+def _software() -> dict[str, str]:
+    versions = {"python": platform.python_version()}
+    for name in _SOFTWARE:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = __version__ if name == "psyprobe" else "not installed"
+    return versions
+
+
+# -- the result ------------------------------------------------------------------------------------------------------
+
+
+def _result(store: Store, record: RunRecord) -> xarray.Dataset:
+    layout = record.layout
+    probe = load_probe(layout["probe"])
+    card, baseline = record.observer_card, store.content(record.baseline_digest)
+
+    def responses(observer: str, layers: Sequence[str]) -> FloatArray:
+        keys = [
+            Question(test, reference, record.display_digest, observer, layout["version"]).key
+            for test, reference in layout["pairs"]
+        ]
+        return store.read(keys, layers, layout["measures"])
+
+    attributes = {
+        "experiment": record.experiment,
+        "experiment_digest": record.experiment_digest,
+        "experiment_toml": record.experiment_toml,
+        "observer": record.observer,
+        "observer_card": json.dumps(card, sort_keys=True),
+        "display": json.dumps(store.content(record.display_digest), sort_keys=True),
+        "software": json.dumps(record.software, sort_keys=True),
+        "psyprobe_version": record.software["psyprobe"],
+        "random_weights": int(card["random_weights"]),
+    }
+    return probe.result(
+        layout,
+        responses(record.observer_digest, card["features"]),
+        card["features"],
+        responses(record.baseline_digest, baseline["features"][:1])[:, 0],
+        attributes,
+    )

@@ -1,0 +1,371 @@
+"""Experiment files: one page of TOML that says what is shown, what is asked and what people would see.
+
+An experiment names a stimulus set, a probe, a human reference, the levels of one stimulus parameter and of contrast,
+and the points along the human curve at which the observer is scored. Reading is strict: a key that is not known, a
+number that is no number and a level that cannot be drawn are errors that name the file and the key.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from psyprobe.display import Display
+from psyprobe.errors import InputError, PsyprobeError, unknown_name
+from psyprobe.stimulus.catalogue import StimulusSet, load_stimulus, read_levels, read_page
+from psyprobe.store import digest
+
+#: Parameters that an experiment can vary beside contrast: unit and label of the axis.
+X_AXES = {
+    "frequency": ("cpd", "Spatial frequency"),
+    "luminance": ("cd/m²", "Background luminance"),
+    "area": ("deg²", "Area"),
+}
+
+_KEYS = ("title", "source", "stimulus", "probe", "human", "levels", "score", "display", "observer", "differences")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The levels of one parameter.
+
+    Parameters
+    ----------
+    name : str
+        "frequency", "luminance", "area" or "contrast".
+    unit, label : str
+        As they stand on a figure's axis.
+    values : tuple of float
+        In ascending order.
+    """
+
+    name: str
+    unit: str
+    label: str
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class HumanReference:
+    """The contrast sensitivity that an observer is compared with.
+
+    Parameters
+    ----------
+    model : str
+        Name of a contrast sensitivity function in `psyprobe.human`.
+    inputs : mapping
+        Inputs of the model that differ from the parameters of the stimulus: "frequency" (cpd), "luminance" (cd/m²),
+        "area" (deg²), "direction".
+    contrast : {"peak", "rms"}
+        The contrast of the stimulus. A model gives the peak contrast at threshold; the RMS contrast of a sinusoid is
+        smaller by sqrt(2).
+    table : (from, to, n) or None
+        Read the model from a table of n log-spaced points by linear interpolation, as published scores were.
+    """
+
+    model: str
+    inputs: Mapping[str, Any]
+    contrast: str = "peak"
+    table: tuple[float, float, int] | None = None
+
+
+@dataclass(frozen=True)
+class ScorePoints:
+    """Where along the human curve an observer is scored.
+
+    Parameters
+    ----------
+    multiplier : tuple of float
+        Factors on the human threshold or sensitivity.
+    multiplier_of : {"threshold", "sensitivity"}
+        What they multiply.
+    below : float or None
+        Score only levels below this one, in the unit of the x axis.
+    measure : {"angular", "angular_float32"}
+        The response that is scored: exact, or rounded as in the published code.
+    """
+
+    multiplier: tuple[float, ...]
+    multiplier_of: str = "threshold"
+    below: float | None = None
+    measure: str = "angular"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment as its file describes it; `read_experiment` makes one.
+
+    Parameters
+    ----------
+    name, title, source : str
+        Name of the file without its ending, what it is, and where it comes from.
+    stimulus : StimulusSet
+        What is shown.
+    probe : str
+        How the observer is asked.
+    human : HumanReference
+        What people see.
+    x, contrast : Axis
+        The level grid.
+    score : ScorePoints
+        The points along the human curve.
+    display : Display
+        What shows it.
+    observer_input : {"normalised", "raw"}
+        How the observer is fed: by its own normalisation, or with drive values as they are.
+    differences : tuple of str
+        What departs from the source, in words.
+    toml : str
+        The text of the file.
+    """
+
+    name: str
+    title: str
+    source: str
+    stimulus: StimulusSet
+    probe: str
+    human: HumanReference
+    x: Axis
+    contrast: Axis
+    score: ScorePoints
+    display: Display
+    observer_input: str
+    differences: tuple[str, ...]
+    toml: str
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what the file and its stimulus file say, whatever their spelling and comments."""
+        stimulus = {"kind": self.stimulus.kind, "parameters": _plain(self.stimulus.parameters)}
+        return digest([tomllib.loads(self.toml), stimulus])
+
+
+def read_experiment(name_or_path: str | Path) -> Experiment:
+    """Read an experiment of the catalogue, or a file of one's own.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        A catalogue name, or the path of a ``.toml`` file.
+
+    Returns
+    -------
+    Experiment
+        With every value checked.
+
+    Raises
+    ------
+    InputError
+        One sentence with the file's name, the key, its value and what is allowed.
+
+    Examples
+    --------
+    >>> experiment = read_experiment("gabor_achromatic")
+    >>> experiment.x.name, len(experiment.x.values), experiment.x.unit
+    ('frequency', 20, 'cpd')
+    """
+    path, values = read_page("experiments", name_or_path)
+    with _in_file(str(name_or_path)):
+        return _experiment(path, values, path.read_text(encoding="utf-8"))
+
+
+def _experiment(path: Path, values: dict[str, Any], text: str) -> Experiment:
+    from psyprobe.human import csf
+    from psyprobe.probes import probe_names
+
+    _check_keys(values, _KEYS, "")
+    probe = _text(values, "probe", "")
+    if probe not in probe_names():
+        raise unknown_name("probe", probe, probe_names())
+    levels = _table(values, "levels")
+    x_name = _x_name(levels)
+    unit, label = X_AXES[x_name]
+    human = _human(_table(values, "human"), x_name)
+    csf(human.model)
+    observer = _table(values, "observer", {})
+    _check_keys(observer, ("input",), "observer")
+    return Experiment(
+        name=path.stem,
+        title=_text(values, "title", ""),
+        source=_text(values, "source", "", ""),
+        stimulus=_stimulus(_text(values, "stimulus", ""), path.parent),
+        probe=probe,
+        human=human,
+        x=Axis(x_name, unit, label, _levels(levels[x_name], f"levels.{x_name}", unit)),
+        contrast=Axis("contrast", "1", "Contrast", _levels(levels["contrast"], "levels.contrast", "a fraction")),
+        score=_score(_table(values, "score"), unit),
+        display=_display(values.get("display", {})),
+        observer_input=_choice(observer, "input", "observer", ("normalised", "raw"), "normalised"),
+        differences=_texts(values.get("differences", []), "differences"),
+        toml=text,
+    )
+
+
+def _stimulus(name: str, folder: Path) -> StimulusSet:
+    return load_stimulus(folder / name if name.endswith(".toml") else name)
+
+
+def _x_name(levels: Mapping[str, Any]) -> str:
+    _check_keys(levels, (*X_AXES, "contrast"), "levels")
+    names = [name for name in levels if name != "contrast"]
+    if "contrast" not in levels or len(names) != 1:
+        raise InputError(
+            f"[levels] holds {', '.join(levels) or 'nothing'}; give contrast and one of {', '.join(X_AXES)}"
+        )
+    return names[0]
+
+
+def _human(table: Mapping[str, Any], x_name: str) -> HumanReference:
+    inputs = ("frequency", "luminance", "area", "direction")
+    _check_keys(table, ("model", "contrast", "table", *inputs), "human")
+    if x_name in table:
+        raise InputError(f"human.{x_name} is given, but {x_name} is what [levels] varies; leave it out")
+    given: dict[str, Any] = {}
+    for name in inputs:
+        if name == "direction" and name in table:
+            given[name] = _direction(table[name])
+        elif name in table:
+            given[name] = _positive(table, name, "human", X_AXES[name][0])
+    span = None
+    if "table" in table:
+        unit = X_AXES[x_name][0]
+        entry = _table(table, "table", where="human")
+        _check_keys(entry, ("from", "to", "n"), "human.table")
+        span = _span(entry, "human.table", unit)
+    return HumanReference(
+        model=_text(table, "model", "human"),
+        inputs=given,
+        contrast=_choice(table, "contrast", "human", ("peak", "rms"), "peak"),
+        table=span,
+    )
+
+
+def _direction(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and len(value) == 3 and all(_is_number(v) for v in value):
+        return tuple(float(v) for v in value)
+    raise InputError(f"human.direction is {value!r}; give a name or three numbers (L, M, S)")
+
+
+def _score(table: Mapping[str, Any], unit: str) -> ScorePoints:
+    _check_keys(table, ("multiplier", "multiplier_of", "below", "measure"), "score")
+    if "multiplier" not in table:
+        raise InputError('[score] has no multiplier; give for example { from = 0.5, to = 2, n = 10, scale = "log" }')
+    return ScorePoints(
+        multiplier=_levels(table["multiplier"], "score.multiplier", "a factor"),
+        multiplier_of=_choice(table, "multiplier_of", "score", ("threshold", "sensitivity"), "threshold"),
+        below=_positive(table, "below", "score", unit) if "below" in table else None,
+        measure=_choice(table, "measure", "score", ("angular", "angular_float32"), "angular"),
+    )
+
+
+def _display(value: Any) -> Display:
+    if isinstance(value, str):
+        return Display.preset(value)
+    if not isinstance(value, Mapping):
+        raise InputError(f"display is {value!r}; give a table [display] or the name of a preset")
+    for key, entry in value.items():
+        if isinstance(entry, str) and key not in ("eotf", "primaries"):
+            raise InputError(f"display.{key} is the text {entry!r}; give a number without a unit")
+    return Display.from_dict(value)
+
+
+def _levels(value: Any, where: str, unit: str) -> tuple[float, ...]:
+    """Levels, of which there must be some, above 0 and ascending."""
+    levels = read_levels(f"{where} ({unit})", value)
+    if len(levels) < 2 or not levels[0] > 0 or not (np.diff(levels) > 0).all():
+        raise InputError(
+            f"{where} are {levels.tolist()}; give at least two levels above 0, in ascending order ({unit})"
+        )
+    return tuple(levels.tolist())
+
+
+def _span(table: Mapping[str, Any], where: str, unit: str) -> tuple[float, float, int]:
+    low, high = (_positive(table, key, where, unit) for key in ("from", "to"))
+    n = table.get("n")
+    if not isinstance(n, int) or isinstance(n, bool) or not 2 <= n <= 10_000:
+        raise InputError(f"{where}.n is {n!r}; give a whole number from 2 to 10000")
+    if not low < high:
+        raise InputError(f"{where} goes from {low:g} to {high:g}; 'to' must be larger than 'from'")
+    return low, high, n
+
+
+def _positive(table: Mapping[str, Any], key: str, where: str, unit: str) -> float:
+    if key not in table:
+        raise InputError(f"{where} has no {key!r}; give a number ({unit})")
+    value = table[key]
+    if not _is_number(value):
+        raise InputError(f"{where}.{key} is {value!r}; give a number ({unit}), without the unit")
+    if not (math.isfinite(value) and value > 0):
+        raise InputError(f"{where}.{key} is {value}; give a finite number above 0 ({unit})")
+    return float(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _text(table: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
+    place = f"{where}.{key}" if where else key
+    value = table.get(key, default)
+    if value is None:
+        raise InputError(f"there is no {place!r}; give it as text")
+    if not isinstance(value, str):
+        raise InputError(f"{place} is {value!r}; give text")
+    return value
+
+
+def _texts(value: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
+        raise InputError(f"{where} is {value!r}; give a list of sentences")
+    return tuple(value)
+
+
+def _choice(table: Mapping[str, Any], key: str, where: str, valid: tuple[str, ...], default: str) -> str:
+    value = table.get(key, default)
+    if value not in valid:
+        raise InputError(f"{where}.{key} is {value!r}; give {' or '.join(map(repr, valid))}")
+    return str(value)
+
+
+def _table(
+    values: Mapping[str, Any], key: str, default: Mapping[str, Any] | None = None, where: str = ""
+) -> Mapping[str, Any]:
+    place = f"{where}.{key}" if where else key
+    value = values.get(key, default)
+    if value is None:
+        raise InputError(f"there is no [{place}]; psyprobe's documentation of experiment files says what it holds")
+    if not isinstance(value, Mapping):
+        raise InputError(f"{place} is {value!r}; it must be a table")
+    return value
+
+
+def _check_keys(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    for key in table:
+        if key not in known:
+            raise unknown_name(f"key in [{where}]" if where else "key", key, known)
+
+
+@contextmanager
+def _in_file(name: str) -> Iterator[None]:
+    """Put the name of the file in front of what is wrong with it."""
+    try:
+        yield
+    except PsyprobeError as error:
+        raise type(error)(f"{name}: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(entry) for entry in value]
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,485 @@
+"""Detection: how far an observer's features of a stimulus lie from those of its background.
+
+The conditions of a detection experiment are a grid of levels (for the contour plot) and points along the human
+contrast sensitivity curve (for the score). Each distinct image is drawn, shown and passed through the observer once;
+all tests on one background share its features.
+
+References
+----------
+Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level characteristics of the
+human visual system? CVPR.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.probes.distance import MEASURES, distances
+from psyprobe.probes.float32_cosine import angular_distance_float32
+from psyprobe.stimulus import Specification
+
+if TYPE_CHECKING:
+    import xarray
+
+    from psyprobe.experiment_file import Experiment
+    from psyprobe.observers import Card, FeatureObserver
+
+ABILITY = "features"
+#: Drawing, showing or measuring differently makes another question of the same condition.
+VERSION = "detection 1"
+#: Points of the human curve that a figure shows.
+_CURVE_POINTS = 200
+#: Backgrounds that are shown twice to measure the noise floor, evenly spread over all of them.
+_REPEATED = 3
+
+Pair = tuple[Specification, Specification]
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What a detection experiment shows to an observer.
+
+    Parameters
+    ----------
+    pairs : tuple of (Specification, Specification)
+        Distinct pairs of test and reference; those of the noise floor, whose test is the reference, come first.
+    grid : array of int, shape (x, contrast)
+        Index into ``pairs`` of each grid point.
+    along : array of int, shape (score_x, multiplier)
+        Index into ``pairs`` of each point along the human curve.
+    noise_floor : array of int, shape (repeats,)
+        Index into ``pairs`` of the repeated references.
+    size : (int, int)
+        Pixels (H, W) of the images.
+    ppd : float
+        Pixels per degree at which they are drawn.
+    measures : tuple of str
+        What is measured of each response.
+    axes : dict
+        Coordinates, labels and the human curve: whatever of the result is known before asking.
+    """
+
+    pairs: tuple[Pair, ...]
+    grid: npt.NDArray[np.int64]
+    along: npt.NDArray[np.int64]
+    noise_floor: npt.NDArray[np.int64]
+    size: tuple[int, int]
+    ppd: float
+    measures: tuple[str, ...]
+    axes: Mapping[str, Any]
+
+    def layout(self) -> dict[str, Any]:
+        """Everything but the responses, as JSON can hold it.
+
+        Returns
+        -------
+        dict
+            Digests in place of specifications, lists in place of arrays.
+        """
+        return {
+            **self.axes,
+            "pairs": [[test.digest, reference.digest] for test, reference in self.pairs],
+            "grid": self.grid.tolist(),
+            "along": self.along.tolist(),
+            "noise_floor": self.noise_floor.tolist(),
+            "size": list(self.size),
+            "ppd": self.ppd,
+            "measures": list(self.measures),
+        }
+
+
+def conditions(experiment: Experiment, card: Card) -> Conditions:
+    """Plan the images of a detection experiment for one observer.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What to show.
+    card : Card
+        Of the observer; its native input size decides the size of the images, over the same degrees of visual angle.
+
+    Returns
+    -------
+    Conditions
+        Nothing is drawn yet.
+
+    Raises
+    ------
+    InputError
+        A level cannot be drawn at this size, or the human model has no threshold there.
+    """
+    x, contrast, multiplier = (
+        np.array(values) for values in (experiment.x.values, experiment.contrast.values, experiment.score.multiplier)
+    )
+    native = experiment.stimulus.spec(contrast=experiment.contrast.values[0], **_parameter(experiment, x[0]))
+    size, ppd = _native_size(experiment, native, card)
+
+    def specs(x_values: FloatArray, contrasts: Any) -> list[list[Specification]]:
+        drawn = replace(native, size=size, ppd=ppd)
+        return [
+            [replace(drawn, **{"contrast": float(c), **_parameter(experiment, a)}) for c in row]
+            for a, row in zip(x_values, contrasts, strict=True)
+        ]
+
+    try:
+        score_x = _scored(experiment, x)
+        sensitivity = human_sensitivity(experiment, score_x, native)
+        curve_x = np.geomspace(x[0], x[-1], _CURVE_POINTS)
+        curve = human_sensitivity(experiment, curve_x, native)
+        factor = multiplier if experiment.score.multiplier_of == "threshold" else 1 / multiplier
+        along_contrast = factor / sensitivity[:, None]
+        grid, along = specs(x, [contrast] * len(x)), specs(score_x, along_contrast)
+    except InputError as error:
+        redrawn = (
+            f", redrawn at {size[0]} x {size[1]} px ({ppd:.4g} ppd) for {card.name}" if size != native.shape else ""
+        )
+        raise type(error)(f"{experiment.name}{redrawn}: {error}") from error
+    references = list(dict.fromkeys(spec.reference() for row in grid + along for spec in row))
+    repeated = [references[i] for i in np.unique(np.linspace(0, len(references) - 1, _REPEATED).round().astype(int))]
+    index: dict[Pair, int] = {(reference, reference): i for i, reference in enumerate(repeated)}
+
+    def places(rows: list[list[Specification]]) -> npt.NDArray[np.int64]:
+        return np.array([[index.setdefault((spec, spec.reference()), len(index)) for spec in row] for row in rows])
+
+    grid_places, along_places = places(grid), places(along)
+    kind = _contrast_kind(native)
+    return Conditions(
+        pairs=tuple(index),
+        grid=grid_places,
+        along=along_places,
+        noise_floor=np.arange(len(repeated)),
+        size=size,
+        ppd=ppd,
+        # The published arithmetic is slow and good for nothing else: only those experiments that name it pay for it.
+        measures=MEASURES if experiment.score.measure in MEASURES else (*MEASURES, experiment.score.measure),
+        axes={
+            "x_name": experiment.x.name,
+            "x_unit": experiment.x.unit,
+            "x_label": experiment.x.label,
+            "x": x.tolist(),
+            "contrast": contrast.tolist(),
+            "contrast_kind": kind,
+            "contrast_label": _CONTRAST_LABELS.get(kind, kind),
+            "score_x": score_x.tolist(),
+            "multiplier": multiplier.tolist(),
+            "multiplier_of": experiment.score.multiplier_of,
+            "score_measure": experiment.score.measure,
+            "along_contrast": along_contrast.tolist(),
+            "human_model": experiment.human.model,
+            "human_sensitivity": sensitivity.tolist(),
+            "curve_x": curve_x.tolist(),
+            "human_curve": curve.tolist(),
+        },
+    )
+
+
+def human_sensitivity(experiment: Experiment, x: FloatArray, spec: Specification) -> FloatArray:
+    """Contrast sensitivity of people at levels of an experiment, in the contrast of its stimulus.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Names the model and its inputs.
+    x : array, shape (n,)
+        Levels, in the unit of the x axis.
+    spec : Specification
+        One stimulus of the experiment; its parameters are the model's inputs unless the file gives them.
+
+    Returns
+    -------
+    array, shape (n,), float64
+        1 / threshold contrast.
+
+    Raises
+    ------
+    InputError
+        The model has no sensitivity at some level, or lacks an input.
+    """
+    reference = experiment.human
+    table = np.geomspace(*reference.table) if reference.table is not None else x
+    sensitivity = _model_sensitivity(experiment, table, spec)
+    if reference.table is not None:
+        if x.min() < table[0] * (1 - 1e-12) or x.max() > table[-1] * (1 + 1e-12):
+            raise InputError(
+                f"human.table ends at {table[0]:g} and {table[-1]:g} {experiment.x.unit}, and levels reach from "
+                f"{x.min():g} to {x.max():g}; widen the table"
+            )
+        sensitivity = np.interp(x, table, sensitivity)
+    # The RMS contrast of a sinusoid is its peak contrast over sqrt(2), and so is the threshold.
+    return sensitivity * math.sqrt(2) if reference.contrast == "rms" else sensitivity
+
+
+def _model_sensitivity(experiment: Experiment, x: FloatArray, spec: Specification) -> FloatArray:
+    from psyprobe.human import csf
+
+    inputs: dict[str, Any] = {name: getattr(spec, name, None) for name in ("frequency", "luminance")}
+    inputs["direction"] = getattr(spec, "direction", "achromatic")
+    radius = getattr(spec, "radius", None)
+    if radius is not None:
+        inputs["area"] = math.pi * radius**2 * getattr(spec, "aspect", 1.0)
+    inputs |= {**experiment.human.inputs, experiment.x.name: x}
+    absent = [name for name in ("frequency", "luminance", "area", "direction") if inputs.get(name) is None]
+    if absent:
+        raise InputError(f"the stimulus does not tell the human model its {absent[0]}; give it as human.{absent[0]}")
+    sensitivity = np.broadcast_to(np.asarray(csf(experiment.human.model)(**inputs), dtype=np.float64), x.shape)
+    bad = ~(np.isfinite(sensitivity) & (sensitivity > 0))
+    if bad.any():
+        raise InputError(
+            f"the human model {experiment.human.model} has no threshold at {experiment.x.name} "
+            f"{x[bad][0]:g} {experiment.x.unit}; leave this level out"
+        )
+    return sensitivity
+
+
+_CONTRAST_LABELS = {
+    "michelson": "Michelson contrast",
+    "weber": "Weber contrast",
+    "rms": "RMS contrast",
+    "cone": "RMS cone contrast",
+    "dkl_over_luminance": "DKL amplitude / luminance",
+}
+
+
+def _contrast_kind(spec: Specification) -> str:
+    if getattr(spec, "direction", "achromatic") != "achromatic":
+        return "cone"
+    return spec.contrast_kind or "michelson"
+
+
+def _scored(experiment: Experiment, x: FloatArray) -> FloatArray:
+    below = experiment.score.below
+    scored = x if below is None else x[x < below]
+    if not scored.size:
+        raise InputError(
+            f"score.below = {below:g} leaves no level of {experiment.x.name} to score; the lowest is "
+            f"{x[0]:g} {experiment.x.unit}"
+        )
+    return scored
+
+
+def _native_size(experiment: Experiment, native: Specification, card: Card) -> tuple[tuple[int, int], float]:
+    """Pixels and resolution that give the observer its own input size over the same degrees of visual angle."""
+    height, width = native.shape
+    if card.input_size is None:
+        return native.shape, native.ppd
+    rows, columns = card.input_size
+    if rows * width != columns * height:
+        raise InputError(
+            f"{experiment.name}: the stimulus is {height} x {width} px and {card.name} takes {rows} x {columns} px, "
+            "another shape; copy the stimulus file and give it a size of the observer's proportions"
+        )
+    return (rows, columns), native.ppd * rows / height
+
+
+def _parameter(experiment: Experiment, x: float) -> dict[str, Any]:
+    # Area is that of a circle whose radius is the Gaussian's standard deviation, as in castleCSF.
+    return {"radius": math.sqrt(x / math.pi)} if experiment.x.name == "area" else {experiment.x.name: float(x)}
+
+
+# -- asking ---------------------------------------------------------------------------------------------------------
+
+
+def features(observer: FeatureObserver, images: FloatArray) -> dict[str, FloatArray]:
+    """An observer's features of shown images.
+
+    Parameters
+    ----------
+    observer : FeatureObserver
+        Who looks.
+    images : array, shape (n, H, W, 3), float32
+        Drive values.
+
+    Returns
+    -------
+    dict of str to array, shape (n, D)
+        One entry for each name on the observer's card.
+
+    Raises
+    ------
+    InputError
+        The observer returns other names or other numbers of features than its card says.
+    """
+    found = observer.features(images)
+    if set(found) != set(observer.card.features):
+        raise InputError(
+            f"observer {observer.card.name} gives features {', '.join(found)}, and its card says "
+            f"{', '.join(observer.card.features)}; make them agree"
+        )
+    arrays = {name: np.asarray(found[name]) for name in observer.card.features}
+    for name, array in arrays.items():
+        if array.ndim != 2 or len(array) != len(images):
+            raise InputError(
+                f"observer {observer.card.name} gives features {name} of shape {array.shape} for {len(images)} "
+                f"images; they must have shape ({len(images)}, D)"
+            )
+    return arrays
+
+
+def respond(
+    observer: FeatureObserver,
+    images: FloatArray,
+    references: Mapping[str, FloatArray],
+    rows: Sequence[int],
+    measures: Sequence[str] = MEASURES,
+) -> FloatArray:
+    """Distances between an observer's features of test images and those of their references.
+
+    Parameters
+    ----------
+    observer : FeatureObserver
+        Who is asked.
+    images : array, shape (n, H, W, 3), float32
+        Shown test images.
+    references : mapping of str to array, shape (m, D)
+        Features of the reference images, as `features` gives them.
+    rows : sequence of int, length n
+        Which reference belongs to each test.
+    measures : sequence of str
+        Which distances: those of `distances`, and "angular_float32".
+
+    Returns
+    -------
+    array, shape (n, layers, measures), float64
+        In the order of the card's features and of `measures`.
+
+    Raises
+    ------
+    InputError
+        Features are not finite, or a layer gives nothing at all.
+    """
+    tests = features(observer, images)
+    chosen = rows[:1] if len(set(rows)) == 1 else rows
+    responses = np.empty((len(images), len(tests), len(measures)))
+    for layer, name in enumerate(observer.card.features):
+        compared = references[name][list(chosen)]
+        try:
+            found = distances(tests[name], compared)
+        except PsyprobeError as error:
+            raise type(error)(f"observer {observer.card.name}, features {name}: {error}") from error
+        if "angular_float32" in measures:
+            found["angular_float32"] = _published_distance(tests[name], compared)
+        for measure, key in enumerate(measures):
+            responses[:, layer, measure] = found[key]
+    return responses
+
+
+def _published_distance(tests: FloatArray, references: FloatArray) -> FloatArray:
+    pairs = zip(tests, np.broadcast_to(references, tests.shape), strict=True)
+    return np.array([float(angular_distance_float32(test, reference)) for test, reference in pairs])
+
+
+# -- the result ------------------------------------------------------------------------------------------------------
+
+
+def result(
+    layout: Mapping[str, Any],
+    responses: FloatArray,
+    layers: Sequence[str],
+    baseline: FloatArray,
+    attributes: Mapping[str, Any],
+) -> xarray.Dataset:
+    """The responses of a run as labelled arrays.
+
+    Parameters
+    ----------
+    layout : mapping
+        As `Conditions.layout` gives it.
+    responses : array, shape (pairs, layers, measures), float64
+        Of the observer.
+    layers : sequence of str
+        Names of its features.
+    baseline : array, shape (pairs, measures), float64
+        Of the pixels themselves.
+    attributes : mapping of str to (str or number)
+        Where the result comes from.
+
+    Returns
+    -------
+    xarray.Dataset
+        Dimensions layer, measure, x, contrast, score_x, multiplier, curve_x; units in the attributes.
+    """
+    import xarray
+
+    grid, along = np.array(layout["grid"]), np.array(layout["along"])
+    repeats = responses[np.array(layout["noise_floor"])]
+    # The worst of the repeats: a similarity falls where a distance rises.
+    measures = layout["measures"]
+    floor = np.stack(
+        [
+            repeats[..., m].min(axis=0) if name == "cosine" else repeats[..., m].max(axis=0)
+            for m, name in enumerate(measures)
+        ],
+        axis=-1,
+    )
+    unit, label = layout["x_unit"], layout["x_label"]
+    scale = "angular: angle / pi; cosine: cosine similarity; l1, l2: feature units"
+    data = {
+        "response": (
+            ("layer", "measure", "x", "contrast"),
+            np.moveaxis(responses[grid], (2, 3), (0, 1)),
+            scale,
+            "Response on the level grid",
+        ),
+        "along": (
+            ("layer", "measure", "score_x", "multiplier"),
+            np.moveaxis(responses[along], (2, 3), (0, 1)),
+            scale,
+            "Response along the human curve",
+        ),
+        "along_contrast": (("score_x", "multiplier"), layout["along_contrast"], "1", layout["contrast_label"]),
+        "human_sensitivity": (("score_x",), layout["human_sensitivity"], "1", "Human contrast sensitivity"),
+        "human_curve": (("curve_x",), layout["human_curve"], "1", "Human contrast sensitivity"),
+        "pixels_response": (
+            ("measure", "x", "contrast"),
+            np.moveaxis(baseline[grid], 2, 0),
+            scale,
+            "Response of the pixels on the level grid",
+        ),
+        "pixels_along": (
+            ("measure", "score_x", "multiplier"),
+            np.moveaxis(baseline[along], 2, 0),
+            scale,
+            "Response of the pixels along the human curve",
+        ),
+        "noise_floor": (("layer", "measure"), floor, scale, "Largest response to identical images"),
+    }
+    coordinates = {
+        "layer": (list(layers), "1", "Features"),
+        "measure": (list(measures), "1", "Measure"),
+        "x": (layout["x"], unit, label),
+        "contrast": (layout["contrast"], "1", layout["contrast_label"]),
+        "score_x": (layout["score_x"], unit, label),
+        "multiplier": (layout["multiplier"], "1", f"Multiplier of the human {layout['multiplier_of']}"),
+        "curve_x": (layout["curve_x"], unit, label),
+    }
+    names = (
+        "x_name",
+        "x_unit",
+        "x_label",
+        "contrast_kind",
+        "contrast_label",
+        "multiplier_of",
+        "score_measure",
+        "human_model",
+        "ppd",
+    )
+    return xarray.Dataset(
+        {
+            name: (dims, np.asarray(values, dtype=np.float64), {"units": units, "long_name": long_name})
+            for name, (dims, values, units, long_name) in data.items()
+        },
+        coords={
+            name: ((name,), values, {"units": units, "long_name": long_name})
+            for name, (values, units, long_name) in coordinates.items()
+        },
+        attrs={**attributes, **{name: layout[name] for name in names}, "size": json.dumps(layout["size"])},
+    )

@@ -1,0 +1,87 @@
+"""Presentation: draw stimuli in batches and turn them into the drive values of a display."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.display import Display
+from psyprobe.stimulus import Specification, Sum
+
+
+def show(specs: Sequence[Specification], display: Display) -> FloatArray:
+    """Draw stimuli and encode them for a display.
+
+    Parameters
+    ----------
+    specs : sequence of Specification
+        Of one size; neighbours that differ in numbers only are drawn in one call.
+    display : Display
+        What shows them.
+
+    Returns
+    -------
+    array, shape (n, H, W, 3), float32
+        Drive values; a grey batch is a read-only view whose channels share one plane.
+
+    Raises
+    ------
+    GamutError
+        The display cannot show one of them.
+    """
+    shown = []
+    for _, neighbours in groupby(specs, key=_family):
+        stimulus = together(list(neighbours)).draw()
+        shown.append(display.encode(stimulus))
+    if len(shown) == 1:
+        return np.asarray(shown[0])
+    if all(drive.strides[-1] == 0 for drive in shown):
+        plane = np.concatenate([drive[..., 0] for drive in shown])
+        return np.broadcast_to(plane[..., None], (*plane.shape, 3))
+    return np.concatenate(shown)
+
+
+def together(specs: Sequence[Specification]) -> Specification:
+    """One specification that draws many: numbers that differ become arrays of shape (n,).
+
+    Parameters
+    ----------
+    specs : sequence of Specification
+        Of one kind, alike in all but numbers.
+
+    Returns
+    -------
+    Specification
+        With a batch of shape (n,).
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus import Gabor
+    >>> together([Gabor(frequency=2, contrast=0.1), Gabor(frequency=4, contrast=0.1)]).frequency
+    array([2., 4.])
+    """
+    first = specs[0]
+    if isinstance(first, Sum):
+        parts = zip(*(spec.parts for spec in specs if isinstance(spec, Sum)), strict=True)
+        return Sum(parts=tuple(together(part) for part in parts))
+    columns = {name: np.array([getattr(spec, name) for spec in specs]) for name in first.numeric}
+    varied: dict[str, Any] = {name: values for name, values in columns.items() if (values != values[0]).any()}
+    # A batch of equal images has no number that differs: luminance stands for the length of the batch.
+    varied = varied or {"luminance": columns["luminance"]}
+    return replace(first, **varied)
+
+
+def _family(spec: Specification) -> str:
+    """What specs have in common that can be drawn in one call: everything but their numbers."""
+    parts = spec.parts if isinstance(spec, Sum) else (spec,)
+    texts = [
+        [part.kind, {f.name: getattr(part, f.name) for f in fields(part) if f.name not in part.numeric}]
+        for part in parts
+    ]
+    return json.dumps(texts, sort_keys=True, default=str)
