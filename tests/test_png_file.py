@@ -1,0 +1,87 @@
+"""Codes go into a PNG and come out of it as they are; Pillow is the second opinion."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from PIL import Image
+
+from psyprobe.errors import InputError
+from psyprobe.png_file import decode_png, encode_png
+
+shapes = st.tuples(st.integers(1, 9), st.integers(1, 9)) | st.tuples(st.integers(1, 9), st.integers(1, 9), st.just(3))
+
+
+@given(st.sampled_from([np.uint8, np.uint16]).flatmap(lambda dtype: arrays(dtype, shapes)))
+@settings(max_examples=60)
+def test_codes_come_back(codes: np.ndarray) -> None:
+    found = decode_png(encode_png(codes))
+    assert found.dtype == codes.dtype
+    np.testing.assert_array_equal(found, codes)
+
+
+@given(arrays(np.uint8, shapes))
+@settings(max_examples=60)
+def test_pillow_reads_what_is_written(codes: np.ndarray) -> None:
+    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(encode_png(codes)))), codes)
+
+
+@given(arrays(np.uint16, st.tuples(st.integers(1, 9), st.integers(1, 9))))
+@settings(max_examples=20)
+def test_pillow_reads_16_bit_grey(codes: np.ndarray) -> None:
+    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(encode_png(codes)))), codes)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("channels", [(), (3,)])
+def test_row_filters_of_other_writers(seed: int, channels: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(seed)
+    # Smooth ramps with some noise: Pillow then chooses among all five filters.
+    ramp = np.add.outer(np.arange(40) * (seed + 1), np.arange(50) * 2)
+    codes = ((ramp[(..., *(None,) * len(channels))] + rng.integers(0, 9, (40, 50, *channels))) % 256).astype(np.uint8)
+    stream = io.BytesIO()
+    Image.fromarray(codes).save(stream, "PNG", optimize=True)
+    np.testing.assert_array_equal(decode_png(stream.getvalue()), codes)
+
+
+def test_every_row_filter_is_undone() -> None:
+    from psyprobe.png_file import _paeth, _unfilter
+
+    rng = np.random.default_rng(3)
+    rows = rng.integers(0, 256, (5, 12)).astype(np.uint8)
+    lines = np.empty_like(rows)
+    for kind in range(5):
+        for at in range(12):
+            left = int(rows[kind, at - 3]) if at >= 3 else 0
+            up = int(rows[kind - 1, at]) if kind else 0
+            corner = int(rows[kind - 1, at - 3]) if kind and at >= 3 else 0
+            prediction = (0, left, up, (left + up) // 2, _paeth(left, up, corner))[kind]
+            lines[kind, at] = (int(rows[kind, at]) - prediction) % 256
+    np.testing.assert_array_equal(_unfilter(np.arange(5, dtype=np.uint8), lines, 3), rows)
+
+
+def test_other_kinds_and_damage_are_refused() -> None:
+    good = encode_png(np.zeros((4, 4), np.uint8))
+    stream = io.BytesIO()
+    Image.new("P", (4, 4)).save(stream, "PNG")
+    for data, message in (
+        (b"GIF89a", "no PNG file"),
+        (good[:8], "no header"),
+        (good[:-30], "cut short|damaged"),
+        (good[:30] + b"x" + good[31:], "checksum"),
+        (stream.getvalue(), "palette"),
+    ):
+        with pytest.raises(InputError, match=message):
+            decode_png(data)
+
+
+def test_other_arrays_are_refused() -> None:
+    with pytest.raises(InputError, match="uint8 or uint16"):
+        encode_png(np.zeros((4, 4)))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="shape"):
+        encode_png(np.zeros((4, 4, 4), np.uint8))
