@@ -114,7 +114,8 @@ def select(result: xr.Dataset, *, measure: str = "angular", layer: str | None = 
         Of a detection run.
     measure : {"angular", "angular_float32", "cosine", "l1", "l2"}, optional
         "cosine" gives 1 - cosine similarity, so that all measures grow with the difference; "angular_float32"
-        gives S_ac in the paper's arithmetic, from the stored cosine.
+        gives S_ac in the paper's arithmetic: as stored by the experiments that name it, else from the stored cosine,
+        which lacks the rounding errors of the paper's sums.
     layer : str, optional
         Name of a layer; needed where the result holds more than one.
 
@@ -139,8 +140,8 @@ def select(result: xr.Dataset, *, measure: str = "angular", layer: str | None = 
         raise unknown_name("layer", chosen, layers)
     if measure not in MEASURE_LABELS:
         raise unknown_name("measure", measure, MEASURE_LABELS)
-    stored = "cosine" if measure == "angular_float32" else measure
     measures = [str(name) for name in result["measure"].values]
+    stored = "cosine" if measure == "angular_float32" and measure not in measures else measure
     if stored not in measures:
         raise unknown_name("measure", stored, measures)
     arrays = {}
@@ -156,7 +157,7 @@ def select(result: xr.Dataset, *, measure: str = "angular", layer: str | None = 
                 f"{int((~np.isfinite(values)).sum())} of {values.size} values of {name} are not finite; "
                 f"finish the run before scoring it"
             )
-        arrays[name] = _as_difference(values, measure) if "measure" in dims else values
+        arrays[name] = _as_difference(values, stored, measure) if "measure" in dims else values
     multiplier = result["multiplier"].values.astype(np.float64)
     of = result.attrs.get("multiplier_of")
     if of not in ("threshold", "sensitivity"):
@@ -179,7 +180,7 @@ def select(result: xr.Dataset, *, measure: str = "angular", layer: str | None = 
     )
 
 
-def _as_difference(values: FloatArray, measure: str) -> FloatArray:
-    if measure == "angular_float32":
-        return angular_distance_float32(values)
-    return 1 - values if measure == "cosine" else values
+def _as_difference(values: FloatArray, stored: str, measure: str) -> FloatArray:
+    if stored != "cosine":
+        return values
+    return angular_distance_float32(values) if measure == "angular_float32" else 1 - values
