@@ -75,7 +75,8 @@ def to_backend(values: FloatArray, dtype: str, device: str | None) -> Array:
         return rounded
     import torch
 
-    return torch.from_numpy(rounded).to(device)
+    # Torch warns of arrays that cannot be written to, such as a parameter that was broadcast.
+    return torch.from_numpy(rounded if rounded.flags.writeable else rounded.copy()).to(device)
 
 
 def gabor_factors(
