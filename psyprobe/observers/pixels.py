@@ -41,10 +41,10 @@ class Pixels:
         Returns
         -------
         dict
-            "pixels": shape (N, H * W * 3) or (N, H * W); a view of `images` where memory allows it.
+            "pixels": shape (N, 3 * H * W) or (N, H * W), one colour plane after the other, as encoders take them.
         """
         checked = np.asarray(check_images(images, self.card.name))
-        return {"pixels": checked.reshape(len(checked), -1)}
+        return {"pixels": np.moveaxis(checked, -1, 1).reshape(len(checked), -1)}
 
 
 @register_observer("pixels", form="pixels", summary="no encoder: the image itself")
