@@ -25,7 +25,7 @@ def test_is_a_feature_observer() -> None:
 @given(npst.arrays(np.float32, (3, 4, 5, 3), elements=st.floats(0, 1, width=32)))
 def test_is_the_image_itself(images: FloatArray) -> None:
     rows = PIXELS.features(images)["pixels"]
-    np.testing.assert_array_equal(rows.reshape(images.shape), images)
+    np.testing.assert_array_equal(rows.reshape(3, 3, 4, 5), np.moveaxis(images, -1, 1))
 
 
 @given(PLANES)
@@ -37,8 +37,7 @@ def test_one_plane_holds_the_angles_of_three(planes: FloatArray) -> None:
     assert angular_distance(three[0], three[1]) == pytest.approx(angular_distance(one[0], one[1]), abs=1e-15, rel=1e-12)
 
 
-def test_copies_nothing_it_need_not(drive: FloatArray, grey_drive: FloatArray) -> None:
-    assert np.shares_memory(PIXELS.features(drive)["pixels"], drive)
+def test_copies_nothing_it_need_not(grey_drive: FloatArray) -> None:
     assert np.shares_memory(PIXELS.features(grey_drive[..., :1])["pixels"], grey_drive)
 
 
