@@ -1,0 +1,236 @@
+"""The command ``psyprobe``: one line an error, results on standard output, all else on standard error.
+
+Exit codes: 0 done; 1 a check found that delivered is not what was requested; 2 the input is wrong or something is
+missing; 130 stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from psyprobe.cli.listing import KINDS
+from psyprobe.cli.output import tell
+
+#: Command to the module and function that does it: loaded only when it is asked for.
+_COMMANDS = {
+    "list": ("listing", "list_command"),
+    "render": ("images", "render_command"),
+    "check": ("images", "check_command"),
+    "run": ("running", "run_command"),
+    "score": ("results", "score_command"),
+    "plot": ("results", "plot_command"),
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        tell(f"{self.prog}: error: {message} (see {self.prog} --help)")
+        sys.exit(2)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        What stands after ``psyprobe``; by default those of the process.
+
+    Returns
+    -------
+    int
+        The exit code.
+
+    Examples
+    --------
+    >>> main(["list", "probes"])
+      detection  how far features of a stimulus lie from those of its background
+    0
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    parsed = _parser().parse_args(given)
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that knows no "²" gets a question mark and not a traceback.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    module, function = _COMMANDS[parsed.command]
+    from psyprobe.errors import PsyprobeError
+
+    try:
+        code: int = getattr(import_module(f"psyprobe.cli.{module}"), function)(parsed)
+        sys.stdout.flush()
+        return code
+    except PsyprobeError as error:
+        tell(f"psyprobe {parsed.command}: error: {error}")
+        return 2
+    except BrokenPipeError:
+        # Whoever read our output has enough of it (| head); Python must not complain about it on exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        tell(f"psyprobe {parsed.command}: error: {error.filename or ''}: {error.strerror or error}".replace(" : ", " "))
+        return 2
+    except KeyboardInterrupt:
+        again = f"; what was answered is kept, go on with: psyprobe {shlex.join(given)}"
+        tell(f"psyprobe {parsed.command}: stopped{again if parsed.command == 'run' else ''}")
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="psyprobe",
+        description="Psychophysics for machines: calibrated stimuli, encoders as observers, human data beside them.",
+        epilog=(
+            "examples:\n"
+            "  psyprobe run gabor_achromatic\n"
+            "  psyprobe run gabor_achromatic --observer timm:vit_small_patch14_dinov2.lvd142m pixels\n"
+            "  psyprobe render gabor_achromatic --set frequency=4 contrast=0.5 -o gabor.png\n"
+            "  psyprobe list experiments"
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    _add_list(commands)
+    _add_render(commands)
+    _add_check(commands)
+    _add_run(commands)
+    _add_score(commands)
+    _add_plot(commands)
+    return parser
+
+
+class _Version(argparse.Action):
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="print the version and end")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from psyprobe import __version__
+
+        print(f"psyprobe {__version__}")
+        parser.exit()
+
+
+def _command(
+    commands: argparse._SubParsersAction[_Parser], name: str, summary: str, example: str
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=f"example:\n  psyprobe {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def _add_list(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _command(commands, "list", "list stimuli, experiments, observers and probes", "list experiments")
+    parser.add_argument("kind", nargs="?", choices=KINDS, help="what to list; all without it")
+
+
+def _add_stimulus_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=VALUE",
+        help="parameters of the stimulus, for example frequency=4 contrast=0.1 (units: cpd, deg, cd/m², ppd, px)",
+    )
+    parser.add_argument(
+        "--display",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME|FIELD=VALUE",
+        help="a preset, or fields such as peak=200 black=0.2 (cd/m²); by default 400 cd/m², sRGB",
+    )
+
+
+def _add_render(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _command(
+        commands,
+        "render",
+        "draw a stimulus into an image file, with its certificate beside it (FILE.json)",
+        "render gabor_achromatic --set frequency=4 contrast=0.5 -o gabor.png --bits 16",
+    )
+    parser.add_argument("stimulus", metavar="STIMULUS", help="a name of the catalogue, or the path of a TOML file")
+    _add_stimulus_options(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        metavar="FILE",
+        help=".png (codes), .tiff or .npy (float32 drive), .npz (drive and the light in cd/m²)",
+    )
+    parser.add_argument("--bits", type=int, choices=(8, 16), default=8, help="of a PNG, a channel (default 8)")
+    parser.add_argument("--clip", action="store_true", help="show the nearest light where the display cannot show it")
+
+
+def _add_check(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _command(
+        commands,
+        "check",
+        "measure a stimulus, or a file that render wrote: requested against delivered",
+        "check gabor_achromatic --set frequency=8",
+    )
+    parser.add_argument("target", metavar="STIMULUS|FILE", help="a stimulus, or an image file with its FILE.json")
+    _add_stimulus_options(parser)
+
+
+def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _command(
+        commands,
+        "run",
+        "run experiments with observers; what a store holds already is not asked again",
+        "run gabor_achromatic --observer timm:resnet50.a1_in1k pixels --output results",
+    )
+    parser.add_argument("experiment", nargs="+", metavar="EXPERIMENT", help="catalogue names, or paths of TOML files")
+    parser.add_argument(
+        "--observer", nargs="+", action="extend", default=[], metavar="NAME", help="see psyprobe list observers"
+    )
+    parser.add_argument("--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)")
+    parser.add_argument("--store", metavar="FILE", help="SQLite file of responses (default DIR/store.sqlite)")
+    parser.add_argument("--plan", action="store_true", help="say what would be shown and asked, and ask nothing")
+    parser.add_argument(
+        "--input", choices=("normalised", "raw"), help="how encoders are fed (default: the experiment's)"
+    )
+    parser.add_argument("--layers", nargs="+", metavar="NAME", help="layers whose outputs are measured, or all")
+    parser.add_argument("--device", help="torch device, for example cuda:0")
+    parser.add_argument(
+        "--batch-size", type=int, metavar="N", help="images at once (default: what memory surely holds)"
+    )
+    parser.add_argument(
+        "--random-weights", action="store_true", help="random numbers for trained weights: tests of the machinery only"
+    )
+
+
+def _add_score(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _command(
+        commands, "score", "score stored results, without the observer", "score psyprobe-results/store.sqlite"
+    )
+    parser.add_argument("results", nargs="+", metavar="STORE|RESULT.nc", help="stores or results that run wrote")
+    parser.add_argument("--measure", help="angular, angular_float32, cosine, l1 or l2 (default: the experiment's)")
+    parser.add_argument("--format", choices=("text", "markdown", "latex", "csv"), default="text", help="of the table")
+
+
+def _add_plot(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _command(
+        commands,
+        "plot",
+        "draw contours of responses with the human curve",
+        "plot result.nc -o contours.pdf --levels log",
+    )
+    parser.add_argument("results", nargs="+", metavar="STORE|RESULT.nc", help="stores or results that run wrote")
+    parser.add_argument("-o", "--output", default="contours.png", metavar="FILE", help=".png, .svg or .pdf")
+    parser.add_argument("--measure", help="angular, angular_float32, cosine, l1 or l2 (default: the experiment's)")
+    parser.add_argument("--layer", help="one of the observer's layers, where there are several")
+    parser.add_argument("--levels", choices=("linear", "log"), default="linear", help="spacing of the contours")

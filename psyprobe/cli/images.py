@@ -1,0 +1,247 @@
+"""``psyprobe render`` and ``psyprobe check``: images with certificates, and whether they keep what they promise."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from psyprobe import __version__
+from psyprobe._typing import FloatArray
+from psyprobe.cli.output import json_text, say, say_json, tell, write_whole
+from psyprobe.display import Display
+from psyprobe.errors import InputError, PsyprobeError, unknown_name
+from psyprobe.png_file import decode_png, encode_png
+from psyprobe.stimulus import Specification, Stimulus, specification_from_dict
+from psyprobe.stimulus.catalogue import load_stimulus
+from psyprobe.stimulus.certify import image_rows
+from psyprobe.stimulus.measure import Certificate, certificate, certify
+
+#: What a file of each ending holds.
+_HOLDS = {
+    ".png": "drive values as {bits}-bit codes (drive = code / {most})",
+    ".tiff": "drive values, float32, shape (..., H, W, 3)",
+    ".npy": "drive values, float32, shape (..., H, W, 3)",
+    ".npz": "drive: drive values, float32; pixels: light in cd/m² (space: luminance, lms or rgb), float64; ppd",
+}
+
+
+def render_command(arguments: argparse.Namespace) -> int:
+    """Draw a stimulus, write it, read it back and write the certificate of what the file holds.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        ``stimulus``, ``set``, ``display``, ``output``, ``bits``, ``clip``, ``json``.
+
+    Returns
+    -------
+    int
+        Exit code 0: the certificate says whether the file delivers what was asked; see `check_command`.
+    """
+    path = Path(arguments.output)
+    if path.suffix.lower() not in _HOLDS:
+        raise unknown_name("image format", path.suffix or path.name, _HOLDS)
+    spec, display = _specification(arguments.stimulus, arguments.set), display_from(arguments.display)
+    stimulus = spec.draw()
+    outside = display.gamut(stimulus).outside if arguments.clip else 0
+    drive = np.asarray(display.encode(stimulus, clip=arguments.clip))
+    holds = _HOLDS[path.suffix.lower()].format(bits=arguments.bits, most=2**arguments.bits - 1)
+    write = _writer(path, drive, stimulus, arguments.bits)
+    record: dict[str, Any] = {}
+
+    def write_and_measure(partial: Path) -> None:
+        write(partial)
+        record.update(
+            psyprobe=__version__,
+            file=path.name,
+            sha256=_sha256(partial),
+            holds=holds,
+            stimulus=spec.to_dict(),
+            display=display.to_dict(),
+            clipped_values=outside,
+            certificate=_measure_file(partial, spec, display).to_dict(),
+        )
+
+    write_whole(path, write_and_measure)
+    write_whole(_beside(path), lambda partial: partial.write_text(json_text(record), encoding="utf-8"))
+    if arguments.json:
+        say_json(record)
+    else:
+        say(f"{path}: {holds}; certificate in {_beside(path)}")
+        if outside:
+            tell(f"{outside} values that the display cannot show were clipped, as asked")
+        for row in record["certificate"]["rows"]:
+            if not row["passed"]:
+                tell(
+                    f"note: {row['quantity']} is {row['delivered']:.6g} {row['unit']}, requested "
+                    f"{row['requested']:.6g}, beyond the tolerance of {row['tolerance']:.2g}; more bits or a float "
+                    "format hold it better"
+                )
+    return 0
+
+
+def check_command(arguments: argparse.Namespace) -> int:
+    """Print requested against delivered for a stimulus as drawn, or for a file as it lies there.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        ``target``, ``set``, ``display``, ``json``.
+
+    Returns
+    -------
+    int
+        Exit code 0 if every quantity is within its tolerance, 1 if not.
+    """
+    path = Path(arguments.target)
+    if path.suffix.lower() in _HOLDS:
+        if arguments.set or arguments.display:
+            raise InputError(f"{path} has its parameters in {_beside(path)}; leave out --set and --display")
+        found, unchanged = _check_file(path)
+    else:
+        display = display_from(arguments.display)
+        found, unchanged = _specification(arguments.target, arguments.set).draw().measure(display), True
+    if arguments.json:
+        say_json({**found.to_dict(), "unchanged": unchanged})
+    else:
+        say(repr(found))
+        if not unchanged:
+            say(f"{path} is not the file that was rendered: its checksum differs from that in {_beside(path)}")
+    return 0 if found.passed else 1
+
+
+def display_from(words: Sequence[str]) -> Display:
+    """A display from the words after ``--display``.
+
+    Parameters
+    ----------
+    words : sequence of str
+        The name of a preset, or fields with values; none of them for the default.
+
+    Returns
+    -------
+    Display
+        All checked.
+
+    Examples
+    --------
+    >>> display_from(["peak=200", "black=0.2"]).peak
+    200.0
+    """
+    if len(words) == 1 and "=" not in words[0]:
+        return Display.preset(words[0])
+    return Display.from_dict(_settings(words, "--display"))
+
+
+def _specification(stimulus: str, words: Sequence[str]) -> Specification:
+    return load_stimulus(stimulus).spec(**_settings(words, "--set"))
+
+
+def _settings(words: Sequence[str], option: str) -> dict[str, Any]:
+    """Values by name: JSON where it is JSON (numbers, lists, true), text otherwise."""
+    settings: dict[str, Any] = {}
+    for word in words:
+        name, sign, value = word.partition("=")
+        if not sign or not name:
+            raise InputError(f"{option} {word!r} has no value; write {option} NAME=VALUE")
+        try:
+            settings[name] = json.loads(value)
+        except (ValueError, RecursionError):
+            settings[name] = value
+    return settings
+
+
+def _writer(path: Path, drive: FloatArray, stimulus: Stimulus, bits: int) -> Callable[[Path], object]:
+    kind = path.suffix.lower()
+    if kind == ".png":
+        if drive.ndim != 3:
+            raise InputError(
+                f"a PNG holds one image, and these are {drive.shape[:-3]}; write them as .npy, .npz or .tiff"
+            )
+        if drive.max() > 1:
+            raise InputError("a PNG holds drive values up to 1, and this extended-range image goes beyond; write .tiff")
+        plane = drive[..., 0] if stimulus.space == "luminance" else drive
+        most = 2**bits - 1
+        codes = np.rint(plane.astype(np.float64) * most).astype(np.uint8 if bits == 8 else np.uint16)
+        data = encode_png(codes)
+        return lambda partial: partial.write_bytes(data)
+    if kind == ".tiff":
+        import tifffile
+
+        return lambda partial: tifffile.imwrite(partial, np.ascontiguousarray(drive), photometric="rgb")
+    if kind == ".npy":
+        return lambda partial: np.save(partial, np.ascontiguousarray(drive))
+    pixels = np.asarray(stimulus.pixels)
+    return lambda partial: np.savez(partial, drive=drive, pixels=pixels, space=stimulus.space, ppd=stimulus.ppd)
+
+
+def _check_file(path: Path) -> tuple[Certificate, bool]:
+    beside = _beside(path)
+    try:
+        record = json.loads(beside.read_text(encoding="utf-8"))
+        spec, display = specification_from_dict(record["stimulus"]), Display.from_dict(record["display"])
+        rendered = record["sha256"]
+    except FileNotFoundError:
+        raise InputError(
+            f"{path} has no certificate {beside.name} beside it, so nobody knows what was requested; "
+            "check what psyprobe render wrote"
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, PsyprobeError):
+            raise
+        raise InputError(f"{beside} is no certificate that psyprobe render wrote: {error}") from None
+    found = _measure_file(path, spec, display)
+    return found, _sha256(path) == rendered
+
+
+def _measure_file(path: Path, spec: Specification, display: Display) -> Certificate:
+    """Measure the light that a display makes of the drive values in a file, or the light that the file holds."""
+    pixels, space, precision = _read(path, display)
+    if path.suffix.lower() == ".npz":
+        rows = certify(pixels, space, spec, precision=precision, display=display)
+    else:
+        rows = image_rows(pixels, space, spec, precision, display)
+    return certificate(rows, spec, precision)
+
+
+def _read(path: Path, display: Display) -> tuple[FloatArray, str, str]:
+    """Light in cd/m², its space, and the precision in which the file holds it."""
+    try:
+        if path.suffix.lower() == ".png":
+            codes = decode_png(path.read_bytes())
+            # Sixteen-bit codes are about as fine as half-precision numbers.
+            most, precision = (255, "uint8") if codes.dtype == np.uint8 else (65535, "float16")
+            light = display.decode(codes / most)
+            return light, "luminance" if codes.ndim == 2 else "rgb", precision
+        if path.suffix.lower() == ".npz":
+            with np.load(path, allow_pickle=False) as file:
+                return file["pixels"], str(file["space"]), "float64"
+        if path.suffix.lower() == ".npy":
+            drive = np.load(path, allow_pickle=False)
+        else:
+            import tifffile
+
+            drive = tifffile.imread(path)
+    except PsyprobeError as error:
+        raise InputError(f"{path}: {error}") from None
+    except FileNotFoundError:
+        raise InputError(f"there is no file {str(path)!r}") from None
+    except (ValueError, KeyError, EOFError) as error:
+        raise InputError(f"{path} is no image that psyprobe wrote: {error}") from None
+    light = display.decode(drive.astype(np.float64))
+    grey = bool((light == light[..., :1]).all())
+    return (light[..., 0], "luminance", "float32") if grey else (light, "rgb", "float32")
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.json")

@@ -1,0 +1,66 @@
+"""``psyprobe list``: what there is, without loading any of it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from psyprobe.cli.output import say, say_json
+
+KINDS = ("stimuli", "experiments", "observers", "probes")
+
+
+def list_command(arguments: argparse.Namespace) -> int:
+    """Print one line an item, or everything about each as JSON.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        ``kind``: one of `KINDS`, or None for all; ``json``.
+
+    Returns
+    -------
+    int
+        Exit code 0.
+    """
+    kinds = KINDS if arguments.kind is None else (arguments.kind,)
+    items = {kind: _items(kind) for kind in kinds}
+    if arguments.json:
+        say_json(items if arguments.kind is None else items[arguments.kind])
+        return 0
+    for kind, entries in items.items():
+        if arguments.kind is None:
+            say(f"{kind}:")
+        width = max((len(entry["name"]) for entry in entries), default=0)
+        for entry in entries:
+            say(f"  {entry['name']:<{width}}  {entry['title']}".rstrip())
+            if entry.get("obstacle"):
+                say(f"  {'':<{width}}  cannot run here: {entry['obstacle']}")
+            if arguments.kind is not None:
+                for difference in entry.get("differences", ()):
+                    say(f"  {'':<{width}}    - {difference}")
+    return 0
+
+
+def _items(kind: str) -> list[dict[str, Any]]:
+    if kind == "observers":
+        from psyprobe.observers import DEFAULT_OBSERVER, list_observers
+
+        return [
+            {
+                "name": row.name,
+                "title": row.summary + (" (the default)" if row.name == DEFAULT_OBSERVER else ""),
+                "ability": row.ability,
+                "obstacle": row.obstacle,
+            }
+            for row in list_observers()
+        ]
+    if kind == "probes":
+        from psyprobe.probes import probe_names, probe_summary
+
+        return [{"name": name, "title": probe_summary(name)} for name in probe_names()]
+    from psyprobe.stimulus.catalogue import catalogue_names, read_page
+
+    pages = {name: read_page(kind, name)[1] for name in catalogue_names(kind)}
+    keys = ("title", "source", "differences")
+    return [{"name": name} | {key: page[key] for key in keys if key in page} for name, page in pages.items()]

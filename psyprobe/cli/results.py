@@ -1,0 +1,70 @@
+"""``psyprobe score`` and ``psyprobe plot``: from stored responses, without the observer."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from psyprobe.cli.output import say, say_json, write_whole
+
+if TYPE_CHECKING:
+    import xarray
+
+
+def score_command(arguments: argparse.Namespace) -> int:
+    """Print the scores of all finished runs.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        ``results``, ``measure``, ``format``, ``json``.
+
+    Returns
+    -------
+    int
+        Exit code 0.
+    """
+    from psyprobe.analysis import score_layers, score_table
+
+    scores = [one for result in _load(arguments.results) for one in score_layers(result, measure=arguments.measure)]
+    if arguments.json:
+        say_json([one.to_dict() for one in scores])
+    else:
+        say(score_table(scores, arguments.format))
+    return 0
+
+
+def plot_command(arguments: argparse.Namespace) -> int:
+    """Draw the contour plots of all finished runs into one figure.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        ``results``, ``output``, ``measure``, ``layer``, ``levels``, ``json``.
+
+    Returns
+    -------
+    int
+        Exit code 0.
+    """
+    import matplotlib as mpl
+
+    from psyprobe.plotting import plot, save_figure
+
+    mpl.use("agg")
+    results = _load(arguments.results)
+    drawn = plot(results, measure=arguments.measure, layer=arguments.layer, levels=arguments.levels)
+    path = Path(arguments.output)
+    write_whole(path, lambda partial: save_figure(drawn, partial))
+    if arguments.json:
+        say_json({"file": str(path), "panels": [[one.attrs["experiment"], one.attrs["observer"]] for one in results]})
+    else:
+        say(f"{path}: {len(results)} result{'s' * (len(results) != 1)}")
+    return 0
+
+
+def _load(paths: list[str]) -> list[xarray.Dataset]:
+    from psyprobe.experiment import load_results
+
+    return [result for path in paths for result in load_results(path)]

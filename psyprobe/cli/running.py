@@ -1,0 +1,160 @@
+"""``psyprobe run``: experiments with observers, and what comes out of them in a folder."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from psyprobe.cli.output import json_text, say, say_json, tell, write_whole
+from psyprobe.errors import PsyprobeError
+
+if TYPE_CHECKING:
+    import xarray
+
+    from psyprobe.experiment_file import Experiment
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Run each experiment with each observer; write result, score and contour plot; print the scores.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        ``experiment``, ``observer``, ``output``, ``store``, ``plan``, ``input``, ``layers``, ``device``,
+        ``batch_size``, ``random_weights``, ``json``.
+
+    Returns
+    -------
+    int
+        Exit code 0.
+    """
+    from psyprobe.experiment_file import read_experiment
+
+    experiments = [read_experiment(name) for name in dict.fromkeys(arguments.experiment)]
+    folder = Path(arguments.output)
+    store = folder / "runs.sqlite" if arguments.store is None else Path(arguments.store)
+    if arguments.plan:
+        return _plan(arguments, experiments, store)
+    # Made for the results even where the store is elsewhere: a folder that cannot be made must not cost a run.
+    _make(folder)
+    return _run(arguments, experiments, folder, store)
+
+
+def _plan(arguments: argparse.Namespace, experiments: list[Experiment], store: Path) -> int:
+    from psyprobe.experiment import plan
+
+    plans = [
+        plan(experiment, observer, store=store, batch_size=arguments.batch_size)
+        for experiment, observer in _asked(arguments, experiments)
+    ]
+    if arguments.json:
+        say_json([planned.to_dict() for planned in plans])
+    else:
+        say("\n".join(map(str, plans)))
+    return 0
+
+
+def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: Path, store: Path) -> int:
+    from psyprobe.analysis import score_layers, score_table
+    from psyprobe.experiment import run
+
+    scores, reports = [], []
+    for experiment, observer in _asked(arguments, experiments):
+        result = run(experiment, observer, store=store, batch_size=arguments.batch_size)
+        found = score_layers(result)
+        files = write_result(result, found, folder / _stem(arguments, experiment, observer.card))
+        scores += found
+        reports.append(
+            {
+                "experiment": experiment.name,
+                "observer": observer.card.name,
+                "store": str(store),
+                "files": {kind: str(path) for kind, path in files.items()},
+                "scores": [one.to_dict() for one in found],
+            }
+        )
+        if not arguments.json:
+            tell(f"{experiment.name} with {observer.card.label}: {', '.join(map(str, files.values()))}")
+    if arguments.json:
+        say_json(reports)
+    else:
+        say(score_table(scores))
+    return 0
+
+
+def write_result(result: xarray.Dataset, scores: list[Any], stem: Path) -> dict[str, Path]:
+    """Write a result as NetCDF, its scores as JSON and its contour plot as PNG.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of a run.
+    scores : list of DetectionScore
+        One for each layer.
+    stem : Path
+        Folder and name without ending.
+
+    Returns
+    -------
+    dict of str to Path
+        "result", "score" and "plot".
+
+    Raises
+    ------
+    PsyprobeError
+        A file cannot be written.
+    """
+    import matplotlib as mpl
+
+    from psyprobe.plotting import plot, save_figure
+
+    files = {
+        "result": stem.with_name(f"{stem.name}.nc"),
+        "score": stem.with_name(f"{stem.name}.json"),
+        "plot": stem.with_name(f"{stem.name}.png"),
+    }
+    write_whole(files["result"], lambda path: result.to_netcdf(path, engine="scipy"))
+    listed = json_text([one.to_dict() for one in scores])
+    write_whole(files["score"], lambda path: path.write_text(listed, encoding="utf-8"))
+    # A command line has no window to draw in, and some machines have no display at all.
+    mpl.use("agg")
+    write_whole(files["plot"], lambda path: save_figure(plot(result), path))
+    return files
+
+
+def _asked(arguments: argparse.Namespace, experiments: list[Experiment]) -> Iterator[tuple[Experiment, Any]]:
+    """Every experiment with every observer; an observer that is fed alike is loaded once."""
+    from psyprobe.experiment import observer_for
+
+    options: dict[str, Any] = {}
+    if arguments.input is not None:
+        options["input"] = arguments.input
+    if arguments.layers is not None:
+        options["layers"] = "all" if arguments.layers == ["all"] else tuple(arguments.layers)
+    if arguments.device is not None:
+        options["device"] = arguments.device
+    if arguments.random_weights:
+        options["random_weights"] = True
+    for name in dict.fromkeys(arguments.observer) or [None]:
+        loaded: dict[str, Any] = {}
+        for experiment in experiments:
+            if experiment.observer_input not in loaded:
+                loaded[experiment.observer_input] = observer_for(experiment, name, **options)
+            yield experiment, loaded[experiment.observer_input]
+
+
+def _stem(arguments: argparse.Namespace, experiment: Experiment, card: Any) -> str:
+    """Name of the files: safe on every system, and its own for every way of asking."""
+    special = arguments.random_weights or arguments.layers is not None or arguments.input is not None
+    parts = [experiment.name, card.name, *([card.digest[:8]] if special else [])]
+    return "-".join(re.sub(r"[^A-Za-z0-9._]+", "-", part).strip("-.") for part in parts)[:200]
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PsyprobeError(f"folder {folder} cannot be made: {error.strerror}; give another --output") from error
