@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -110,7 +109,7 @@ def checked_size(input_size: int | Sequence[int]) -> tuple[int, int]:
     (224, 224)
     """
     sides: tuple[Any, ...] = tuple(input_size) if isinstance(input_size, Sequence) else (input_size, input_size)
-    if len(sides) != 2 or not all(isinstance(side, Integral) and side >= 1 for side in sides):
+    if len(sides) != 2 or not all(isinstance(side, (int, np.integer)) and side >= 1 for side in sides):
         raise InputError(f"input_size {input_size!r} px is neither a whole number nor a pair (height, width) of them")
     return int(sides[0]), int(sides[1])
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError, WeightsError, unknown_name
 from psyprobe.observers.images import checked_size, size_text
 from psyprobe.observers.network import Network, NetworkObserver
 from psyprobe.observers.registry import register_observer
@@ -87,6 +87,8 @@ def load_timm(
         except (RuntimeError, ValueError, KeyError, OSError, EOFError) as problem:
             first = str(problem).strip().partition("\n")[0]
             raise InputError(f"{full}: {str(file)!r} does not hold its weights: {first}") from problem
+    elif not native.has_weights:
+        raise WeightsError(f"timm has no trained weights for {full}: name a file with weights=FILE, or another encoder")
     else:
         with hub_weights(full):
             module = create(full, name, size, arguments | {"pretrained": True})

