@@ -25,7 +25,7 @@ from psyprobe.stimulus.wave import Gabor, Grating
 
 
 def image_rows(
-    pixels: Array, space: str, spec: Specification, precision: str, display: Display | None, shown: bool = False
+    pixels: Array, space: str, spec: Specification, precision: str, display: Display | None, shown: float = 0.0
 ) -> tuple[Row, ...]:
     """Rows of every image of a batch, folded to the worst of each quantity.
 
@@ -33,9 +33,9 @@ def image_rows(
     ----------
     pixels, space, spec, precision, display
         As for `psyprobe.stimulus.measure.certify`.
-    shown : bool
-        Whether the pixels went through float32 drive values, which rounds contrast more than drawing does. Only levels
-        and contrasts are measured then: what else there is to know was known before.
+    shown : float
+        If the pixels went through float32 drive values: how many times more these round light than those of sRGB do.
+        Only levels and contrasts are measured then: what else there is to know was known before.
     """
     images = estimate.to_float64(pixels)
     axes = 2 if space == "luminance" else 3

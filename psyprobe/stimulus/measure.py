@@ -277,8 +277,10 @@ def _display_rows(pixels: Array, space: str, spec: Specification, display: Displ
     ]
     drive = display.encode(pixels, space=space, observer=observer, clip=True)
     grey = space == "luminance"
-    light = np.asarray(display.decode(_numpy(drive[..., 0] if grey else drive).astype(np.float64)))
-    shown = image_rows(light, "luminance" if grey else "rgb", spec, "float32", display, shown=True)
+    values = _numpy(drive[..., 0] if grey else drive).astype(np.float64)
+    light = np.asarray(display.decode(values))
+    strain = _strain(display, float(values.min()), float(values.max()))
+    shown = image_rows(light, "luminance" if grey else "rgb", spec, "float32", display, shown=strain)
     for row in shown:
         if row.quantity in _SHOWN:
             rows.append(
@@ -294,6 +296,14 @@ def _display_rows(pixels: Array, space: str, spec: Specification, display: Displ
                 )
             )
     return tuple(rows)
+
+
+def _strain(display: Display, low: float, high: float) -> float:
+    """How much a relative change of drive changes the light, over the 4 that sRGB stays below; at least 1."""
+    drive = np.linspace(max(low, 1e-3), max(high, 2e-3), 513)
+    light = np.asarray(display.decode(drive))
+    gain = np.asarray(display.decode(drive * (1 + 1e-6))) / light - 1
+    return float(max(1.0, gain.max() / 1e-6 / 4))
 
 
 def _numpy(values: Array) -> Any:

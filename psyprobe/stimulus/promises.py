@@ -33,7 +33,7 @@ class Sheet:
 
     luminance: float
     precision: str
-    shown: bool = False
+    shown: float = 0.0
     rows: list[Row] = field(default_factory=list)
 
     def add(
@@ -48,19 +48,12 @@ class Sheet:
     ) -> None:
         """A row whose tolerance is that of `key`, and `extra` in the unit of the error."""
         entry = TOLERANCES[key or quantity]
-        relative = entry.relative and requested != 0
-        allowed = tolerance(key or quantity, self.precision) + extra
-        self.rows.append(
-            Row(
-                quantity,
-                entry.unit,
-                requested,
-                float(delivered),
-                None if requested is None else allowed,
-                relative,
-                estimator,
-            )
-        )
+        asked = None if requested is None else float(requested)
+        allowed = None if asked is None else float(tolerance(key or quantity, self.precision) + extra)
+        if allowed is not None and self.shown:
+            allowed *= self.shown
+        relative = entry.relative and asked != 0
+        self.rows.append(Row(quantity, entry.unit, asked, float(delivered), allowed, relative, estimator))
 
     def noise(self, contrast: float, phase_error: float = 0.0) -> float:
         """Rounding error of a pixel, cd/m²; `phase_error` counts the radians by which phases reach in the field."""
