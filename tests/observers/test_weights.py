@@ -102,7 +102,7 @@ def test_a_file_with_other_weights_is_refused(name: str, tmp_path: Path, tiny_cl
 
 @pytest.mark.parametrize("tag", ["openai", "metaclip_400m", "laion2b_s34b_b79k"])
 def test_quickgelu_follows_the_tag(tag: str) -> None:
-    """open_clip's own table of tags says which were trained with QuickGELU; its default for the architecture is GELU."""
+    """open_clip's own table of tags says which were trained with QuickGELU; the architecture alone means GELU."""
     open_clip = pytest.importorskip("open_clip", reason="the encoders extra is not installed")
     told = bool(open_clip.get_pretrained_cfg("ViT-B-32", tag).get("quick_gelu"))
     assert told == (tag != "laion2b_s34b_b79k")
