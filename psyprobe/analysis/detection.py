@@ -15,7 +15,6 @@ from psyprobe.analysis.alignment import Alignment, align
 from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response
 from psyprobe.analysis.responses import Responses, layers_of, select
 from psyprobe.analysis.slices import Slices, score_slices
-from psyprobe.probes.distance import angular_distance_float32
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -69,7 +68,7 @@ class DetectionScore:
         Of a responder whose response is the stimulus contrast, the same at every x.
     float32_floor : float or None
         Share of the score points (0 to 1) that the paper's float32 arccosine would have put at 0 or at its
-        smallest value, 1.1e-4. None if the result holds no cosine.
+        smallest value, 1.1e-4: as stored by experiments that use it, else by rounding the stored cosine.
     noise_floor : float
         Response to identical images, run again.
     below_noise : float
@@ -226,7 +225,6 @@ def _score_responder(
 
 
 def _share_at_float32_floor(result: xr.Dataset, layer: str) -> float | None:
-    if "cosine" not in result["measure"].values:
+    if not {"cosine", "angular_float32"} & set(result["measure"].values):
         return None
-    cosine = 1 - select(result, measure="cosine", layer=layer).along
-    return float((angular_distance_float32(cosine) <= FLOAT32_FLOOR).mean())
+    return float((select(result, measure="angular_float32", layer=layer).along <= FLOAT32_FLOOR).mean())

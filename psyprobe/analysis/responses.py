@@ -9,7 +9,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.probes.distance import angular_distance_float32
+from psyprobe.probes.distance import angular_of_rounded_cosine
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -183,4 +183,4 @@ def select(result: xr.Dataset, *, measure: str = "angular", layer: str | None = 
 def _as_difference(values: FloatArray, stored: str, measure: str) -> FloatArray:
     if stored != "cosine":
         return values
-    return angular_distance_float32(values) if measure == "angular_float32" else 1 - values
+    return angular_of_rounded_cosine(values) if measure == "angular_float32" else 1 - values

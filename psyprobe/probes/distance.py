@@ -95,7 +95,7 @@ def angular_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
 
     See Also
     --------
-    angular_distance_float32 : the paper's arithmetic, which rounds angles under 1.1e-4 pi to zero.
+    angular_of_rounded_cosine : what is left of the angle in a float32 cosine.
 
     Notes
     -----
@@ -121,13 +121,16 @@ def angular_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
     return angle.reshape(shape)
 
 
-def angular_distance_float32(cosine: npt.ArrayLike) -> FloatArray:
-    """S_ac as the paper's code has it: the arccosine of a cosine similarity rounded to float32, over pi.
+def angular_of_rounded_cosine(cosine: npt.ArrayLike) -> FloatArray:
+    """S_ac from a cosine similarity that is exact but for its rounding to float32: its arccosine over pi.
+
+    This is what the float32 number itself costs. The paper's arithmetic adds the rounding errors of its sums:
+    `psyprobe.probes.float32_cosine` repeats those, too.
 
     Parameters
     ----------
     cosine : array_like of float
-        Cosine similarity, -1 to 1; rounding beyond these ends is clamped, as in the paper's code.
+        Cosine similarity, -1 to 1; rounding beyond these ends is clamped.
 
     Returns
     -------
@@ -139,13 +142,9 @@ def angular_distance_float32(cosine: npt.ArrayLike) -> FloatArray:
     InputError
         If a cosine is not finite or lies more than 1e-6 outside [-1, 1].
 
-    References
-    ----------
-    Cai et al. (2025), released code; for comparison with its numbers only.
-
     Examples
     --------
-    >>> angular_distance_float32([1.0, 1.0 - 1e-8, 1.0 - 6e-8]).round(7)
+    >>> angular_of_rounded_cosine([1.0, 1.0 - 1e-8, 1.0 - 6e-8]).round(7)
     array([0.       , 0.       , 0.0001099])
     """
     exact = np.asarray(cosine, dtype=np.float64)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given
 
 from psyprobe.errors import InputError
-from psyprobe.probes.distance import MEASURES, angular_distance, angular_distance_float32, distances
+from psyprobe.probes.distance import MEASURES, angular_distance, angular_of_rounded_cosine, distances
 
 VALUES = st.floats(-1e6, 1e6).filter(lambda v: v == 0 or abs(v) > 1e-6)
 PAIRS = (
@@ -122,18 +122,18 @@ def test_stride_zero_views_and_inputs_stay_untouched() -> None:
 
 def test_float32_form_has_the_papers_floor() -> None:
     ulp = 2.0**-24
-    assert angular_distance_float32(1 - ulp) == pytest.approx(1.099e-4, rel=1e-3)
-    assert angular_distance_float32(1 - 2 * ulp) == pytest.approx(1.554e-4, rel=1e-3)
-    assert angular_distance_float32(1 - ulp / 3) == 0
-    assert angular_distance_float32(1 + 1e-7) == 0
-    np.testing.assert_allclose(angular_distance_float32([0.0, -1.0]), [0.5, 1.0])
+    assert angular_of_rounded_cosine(1 - ulp) == pytest.approx(1.099e-4, rel=1e-3)
+    assert angular_of_rounded_cosine(1 - 2 * ulp) == pytest.approx(1.554e-4, rel=1e-3)
+    assert angular_of_rounded_cosine(1 - ulp / 3) == 0
+    assert angular_of_rounded_cosine(1 + 1e-7) == 0
+    np.testing.assert_allclose(angular_of_rounded_cosine([0.0, -1.0]), [0.5, 1.0])
 
 
 def test_float32_form_reproduces_the_published_floor(shared_data: Any) -> None:
     grids = np.load(shared_data / "encoder_protocol/published_sac_grids/luminance.npz")
     published = grids["s_ac"][grids["models"] != "cvvdp_hdr"]  # which answers in JOD
     smallest = published[published > 0].min()
-    assert angular_distance_float32(1 - 2.0**-24) == pytest.approx(float(smallest), rel=1e-5)
+    assert angular_of_rounded_cosine(1 - 2.0**-24) == pytest.approx(float(smallest), rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -159,4 +159,4 @@ def test_what_has_no_angle_is_refused(test: Any, reference: Any, message: str) -
 @pytest.mark.parametrize("cosine", [np.nan, 1.1, -2.0])
 def test_what_is_no_cosine_is_refused(cosine: float) -> None:
     with pytest.raises(InputError, match="no cosine"):
-        angular_distance_float32(cosine)
+        angular_of_rounded_cosine(cosine)
