@@ -211,7 +211,7 @@ def noise_rows(planes: Planes, spec: Noise, sheet: Sheet) -> None:
     soft = 2.0 ** (spec.edge / 2)
     outside = float(spectrum.out_of_band_energy(planes.pattern, spec.ppd, low / soft, high * soft))
     sheet.add("energy outside band", 0.0, outside, "Fourier sum", extra=10 * ratio**2)
-    if spec.edge == 0 and ratio < 1e-5:
+    if spec.edge == 0 and ratio < 1e-5 and sheet.precision in ("float64", "float32"):
         _edge_rows(planes.pattern, spec, low, high, ratio, sheet)
 
 
@@ -324,7 +324,6 @@ def cone_rows(planes: Planes, spec: Modulation, sheet: Sheet) -> None:
         0.0,
         float(np.sqrt((off**2).sum(axis=0).max())),
         "largest distance of a pixel from the line through the background",
-        key="cone contrast",
         extra=slack,
     )
     if luminance_share(spec) == 0:

@@ -54,15 +54,16 @@ def measured(
     *,
     space: str | None = None,
     display: Display | None = None,
+    precision: str | None = None,
 ) -> Certificate:
     """The certificate of a stimulus or an array, without judging it.
 
     Parameters
     ----------
-    image, asked, space, display
+    image, asked, space, display, precision
         As for `assert_calibrated`.
     """
-    light, spec = _read(image, asked, space, display)
+    light, spec = _read(image, asked, space, display, precision)
     shown = display if light.drive is None else None
     rows = certify(light.pixels, light.space, spec, precision=light.precision, display=shown)
     return certificate(rows, spec, light.precision)
@@ -74,6 +75,7 @@ def assert_calibrated(
     *,
     space: str | None = None,
     display: Display | None = None,
+    precision: str | None = None,
 ) -> Certificate:
     """Assert that an image is what was asked, in everything that applies to its kind.
 
@@ -89,6 +91,9 @@ def assert_calibrated(
         display's range, or drive values (codes, if whole numbers).
     display : Display, optional
         Needed for "linear" and "encoded"; with it, light must also lie in its gamut.
+    precision : str, optional
+        Column of the tolerance table to judge by; that of the array's dtype by default. An array of float64 may have
+        gone through coarser steps, such as coordinates rounded to five digits: "float16" allows for those.
 
     Returns
     -------
@@ -116,7 +121,7 @@ def assert_calibrated(
     psyprobe.testing.assertions.CalibrationError: Grating(size=64, contrast=0.5, frequency=15.0) was asked:
       contrast: requested 0.5, delivered 0.707107 (+41.4 %); ... Likely cause: min-max normalisation of ...
     """
-    return _judge(image, asked, space, display, None)
+    return _judge(image, asked, space, display, precision, None)
 
 
 def assert_contrast(
@@ -125,6 +130,7 @@ def assert_contrast(
     *,
     space: str | None = None,
     display: Display | None = None,
+    precision: str | None = None,
 ) -> Certificate:
     """Assert the contrast: of waves and discs by least squares, of noise the SD over the mean.
 
@@ -136,7 +142,7 @@ def assert_contrast(
     >>> round(assert_contrast(gabor(frequency=4, contrast=0.2, size=64))["contrast"].delivered, 9)
     0.2
     """
-    return _judge(image, asked, space, display, ("contrast", "rms contrast"))
+    return _judge(image, asked, space, display, precision, ("contrast", "rms contrast"))
 
 
 def assert_mean_luminance(
@@ -145,12 +151,13 @@ def assert_mean_luminance(
     *,
     space: str | None = None,
     display: Display | None = None,
+    precision: str | None = None,
 ) -> Certificate:
     """Assert mean luminance and background.
 
     Parameters
     ----------
-    image, space, display
+    image, space, display, precision
         As for `assert_calibrated`.
     asked : Specification or float
         What the image was meant to be, or its mean luminance in cd/m².
@@ -162,8 +169,9 @@ def assert_mean_luminance(
     50.0
     """
     if asked is None or isinstance(asked, Specification):
-        return _judge(image, asked, space, display, ("mean luminance", "background"))
+        return _judge(image, asked, space, display, precision, ("mean luminance", "background"))
     light = read_light(image, None, space, display)
+    light = replace(light, precision=precision or light.precision)
     means = _luminance(light, "cie1931", display).mean(axis=(-2, -1)).ravel()
     allowed = tolerance("mean luminance", light.precision)
     worst = float(means[np.argmax(np.abs(means - asked))])
@@ -177,12 +185,13 @@ def assert_frequency(
     *,
     space: str | None = None,
     display: Display | None = None,
+    precision: str | None = None,
 ) -> Certificate:
     """Assert the spatial frequency of a Gabor or grating.
 
     Parameters and errors are those of `assert_calibrated`.
     """
-    return _judge(image, asked, space, display, ("frequency",))
+    return _judge(image, asked, space, display, precision, ("frequency",))
 
 
 def assert_orientation(
@@ -191,12 +200,13 @@ def assert_orientation(
     *,
     space: str | None = None,
     display: Display | None = None,
+    precision: str | None = None,
 ) -> Certificate:
     """Assert the orientation of a Gabor or grating.
 
     Parameters and errors are those of `assert_calibrated`.
     """
-    return _judge(image, asked, space, display, ("orientation",))
+    return _judge(image, asked, space, display, precision, ("orientation",))
 
 
 def assert_band(
@@ -205,12 +215,13 @@ def assert_band(
     *,
     space: str | None = None,
     display: Display | None = None,
+    precision: str | None = None,
 ) -> Certificate:
     """Assert that noise lies in its band, and reaches both edges of it.
 
     Parameters and errors are those of `assert_calibrated`.
     """
-    return _judge(image, asked, space, display, ("energy outside band", "band edge low", "band edge high"))
+    return _judge(image, asked, space, display, precision, ("energy outside band", "band edge low", "band edge high"))
 
 
 def assert_cone_contrast(
@@ -219,13 +230,14 @@ def assert_cone_contrast(
     *,
     space: str | None = None,
     display: Display | None = None,
+    precision: str | None = None,
 ) -> Certificate:
     """Assert the contrast of each cone class, and silence where there should be.
 
     Parameters and errors are those of `assert_calibrated`; the image needs three channels.
     """
     wanted = (*(f"{cone} cone contrast" for cone in "LMS"), "off-direction cone contrast")
-    return _judge(image, asked, space, display, wanted)
+    return _judge(image, asked, space, display, precision, wanted)
 
 
 def assert_isoluminant(
@@ -234,12 +246,13 @@ def assert_isoluminant(
     observer: str,
     space: str | None = None,
     display: Display | None = None,
+    precision: str | None = None,
 ) -> Certificate:
     """Assert that no pixel differs in luminance from another, for a named observer.
 
     Parameters
     ----------
-    image, space, display
+    image, space, display, precision
         As for `assert_calibrated`; nothing needs to be known of what was asked.
     observer : str
         "cie1931" (Y), or a cone observer of `psyprobe.colour.CONE_OBSERVERS` (L + M).
@@ -252,6 +265,7 @@ def assert_isoluminant(
     True
     """
     light = read_light(image, None, space, display)
+    light = replace(light, precision=precision or light.precision)
     own = image.observer if isinstance(image, Stimulus) else "cie2006_led_lcd"
     luminance = _luminance(light, observer, display, own)
     flat = luminance.reshape(-1, luminance.shape[-2] * luminance.shape[-1])
@@ -349,14 +363,19 @@ def assert_round_trip(light: Stimulus | Array, display: DisplayModel) -> Certifi
 
 
 def _read(
-    image: Stimulus | Array, asked: Specification | None, space: str | None, display: Display | None
+    image: Stimulus | Array,
+    asked: Specification | None,
+    space: str | None,
+    display: Display | None,
+    precision: str | None,
 ) -> tuple[Light, Specification]:
     spec = asked
     if spec is None:
         if not isinstance(image, Stimulus):
             raise InputError("an array does not know what was asked; give a specification, such as Gabor(...)")
         spec = image.spec
-    return read_light(image, spec, space, display), spec
+    light = read_light(image, spec, space, display)
+    return replace(light, precision=precision or light.precision), spec
 
 
 def _judge(
@@ -364,9 +383,10 @@ def _judge(
     asked: Specification | None,
     space: str | None,
     display: Display | None,
+    precision: str | None,
     quantities: tuple[str, ...] | None,
 ) -> Certificate:
-    light, spec = _read(image, asked, space, display)
+    light, spec = _read(image, asked, space, display, precision)
     shown = display if light.drive is None else None
     rows = certify(light.pixels, light.space, spec, precision=light.precision, display=shown)
     looked_at = rows if quantities is None else tuple(r for r in rows if _bare(r.quantity) in quantities)

@@ -15,6 +15,7 @@ import numpy as np
 
 from psyprobe.colour import CONE_OBSERVERS, cone_observer
 from psyprobe.display import Display
+from psyprobe.errors import InputError
 from psyprobe.stimulus import Gabor, Grating, Modulation, Noise, Specification, Uniform, estimate
 from psyprobe.stimulus.certify import image_rows
 from psyprobe.stimulus.estimate import Float64
@@ -174,12 +175,46 @@ def diagnose(rows: tuple[Row, ...], light: Light, asked: Specification, display:
     delivered = {row.quantity: row for row in rows}
     if all(row.passed for row in rows) or not isinstance(asked, Modulation | Uniform):
         return ()
-    causes = list(_geometry(delivered, asked))
     if isinstance(asked, Noise) and _is_stretched(light, asked):
-        causes.append(STRETCHED_NOISE)
-    else:
-        causes += _recreated(delivered, light, asked, display)
+        return (STRETCHED_NOISE,)
+    if exact := _same_codes(light, asked, display):
+        return (exact,)
+    if level := _recreated(delivered, light, asked, display):
+        return tuple(dict.fromkeys(level))
+    causes = list(_geometry(delivered, asked))
+    settled = _as_delivered(delivered, asked)
+    if settled != asked:
+        rows = image_rows(light.pixels, light.space, settled, light.precision, display)
+        causes += _recreated({row.quantity: row for row in rows}, light, settled, display)
+    if isinstance(asked, Modulation) and _failed(delivered, "luminance modulation"):
+        causes = [cause for cause in causes if cause == SWAPPED] or [_leak(light, asked, display)]
+    if not causes and _on_codes(light):
+        causes = [ROUNDED]
     return tuple(dict.fromkeys(causes))
+
+
+def _as_delivered(rows: Mapping[str, Row], asked: Specification) -> Specification:
+    """What was asked, but where and how the wave really lies: its contrast can then be judged by itself."""
+    names = ("frequency", "orientation", "phase", "radius", "aspect")
+    found: dict[str, Any] = {name: rows[name].delivered for name in names if _failed(rows, name)}
+    found |= {
+        axis: rows[f"position {axis}"].delivered / asked.ppd for axis in "xy" if _failed(rows, f"position {axis}")
+    }
+    if not found or not isinstance(asked, Gabor | Grating):
+        return asked
+    if "phase" in found or "position x" in rows:
+        found["phase"] = _phase_at_centre(rows, asked)
+    try:
+        return replace(asked, **found)
+    except InputError:
+        return asked
+
+
+def _phase_at_centre(rows: Mapping[str, Row], asked: Gabor | Grating) -> float:
+    """Phase at the centre of the envelope delivered, deg; that of the certificate is at the centre asked for."""
+    shift = [rows[f"position {axis}"].error or 0.0 if f"position {axis}" in rows else 0.0 for axis in "xy"]
+    vector = estimate.wave_vector(rows["frequency"].delivered, rows["orientation"].delivered)
+    return float(rows["phase"].delivered + 360 * np.dot(vector, shift) / asked.ppd)
 
 
 def _failed(rows: Mapping[str, Row], quantity: str) -> bool:
@@ -208,8 +243,10 @@ def _geometry(rows: Mapping[str, Row], asked: Specification) -> Iterator[Cause]:
         yield FULL_WIDTH
     if _is_half_pixel(rows, asked):
         yield HALF_PIXEL
-    elif _failed(rows, "phase") and abs(abs(rows["phase"].error or 0.0) - 90) < 0.1:
-        yield SINE_PHASE
+    if _failed(rows, "phase"):
+        late = (_phase_at_centre(rows, asked) - asked.phase + 180) % 360 - 180
+        if abs(abs(late) - 90) < 0.5:
+            yield SINE_PHASE
 
 
 def _is_half_pixel(rows: Mapping[str, Row], asked: Gabor | Grating) -> bool:
@@ -250,12 +287,8 @@ def _recreated(delivered: Mapping[str, Row], light: Light, asked: Any, display: 
         distance = _distance(delivered, predicted, quantities)
         if distance is not None:
             found.append((distance, cause))
-    if found:
-        best = min(distance for distance, _ in found)
-        return [cause for distance, cause in found if distance <= 1.5 * best + 1e-3]
-    if _failed(delivered, "luminance modulation"):
-        return [_leak(light, asked, display)]
-    return [ROUNDED] if _on_codes(light) else []
+    best = min((distance for distance, _ in found), default=0.0)
+    return [cause for distance, cause in found if distance <= 1.5 * best + 1e-3]
 
 
 def _distance(delivered: Mapping[str, Row], predicted: Mapping[str, Row], quantities: tuple[str, ...]) -> float | None:
@@ -267,10 +300,10 @@ def _distance(delivered: Mapping[str, Row], predicted: Mapping[str, Row], quanti
         row, other = delivered[quantity], predicted[quantity]
         if row.error is None or other.error is None or row.tolerance is None:
             continue
-        explains = explains or not (row.passed or other.passed)
-        # Errors below a tenth of a percent may come with another fault: they neither help nor hinder.
-        scale = max(abs(row.error), abs(other.error), 3 * row.tolerance, 1e-3)
-        worst = max(worst, abs(row.error - other.error) / scale)
+        gap, larger = abs(row.error - other.error), max(abs(row.error), abs(other.error))
+        explains = explains or (not (row.passed or other.passed) and gap < 0.2 * larger)
+        # Errors below a tenth of a percent may come with another fault: they do not speak against this one.
+        worst = max(worst, gap / max(larger, 3 * row.tolerance, 1e-3))
     return worst if explains and worst < 0.1 else None
 
 
@@ -284,6 +317,21 @@ def _leak(light: Light, asked: Modulation, display: Display | None) -> Cause:
         if np.abs(luminance / luminance.mean() - 1).max() < 1e-4:
             return replace(LEAK, explanation=f"it is isoluminant for {name}, not for L + M of {asked.observer}")
     return LEAK
+
+
+def _same_codes(light: Light, asked: Any, display: Display | None) -> Cause | None:
+    """The way of going to 8 bits that gives just these codes."""
+    if light.drive is None or display is None or not _on_codes(light):
+        return None
+    wanted = np.asarray(display.light(asked.draw()))
+    if wanted.shape != light.drive.shape:
+        wanted = np.broadcast_to(wanted[..., None], light.drive.shape) if light.drive.ndim == 3 else wanted
+    exact = _encode(wanted, display) * 255
+    ways = {ROUNDED: np.round(exact), TRUNCATED: np.floor(exact)}
+    ways |= {WRAPPED: np.mod(np.floor(exact), 256)} if exact.max() >= 256 else {}
+    alike = {cause: float(np.mean(np.abs(light.drive * 255 - codes) < 0.5)) for cause, codes in ways.items()}
+    best = max(alike, key=lambda cause: alike[cause])
+    return best if alike[best] > 0.99 else None
 
 
 def _on_codes(light: Light) -> bool:
@@ -355,14 +403,6 @@ def _encode(light: Float64, display: Display) -> Float64:
     return np.asarray(drive[0, ..., 0])
 
 
-def _codes(rounding: Callable[[Float64], Float64], wrap: bool) -> Callable[[Float64, Display], Float64]:
-    def transfer(light: Float64, display: Display) -> Float64:
-        codes = rounding(_encode(light, display) * 255)
-        return np.asarray(np.mod(codes, 256) / 255 if wrap else codes / 255)
-
-    return transfer
-
-
 def _modulated_codes(grey: float | None) -> Callable[[Any, Display | None], Float64 | None]:
     """Drive values modulated about the drive of the background, or about mid-grey."""
 
@@ -402,10 +442,6 @@ _FAULTS: tuple[tuple[Cause, _Recreation], ...] = (
     (NOT_ENCODED, _shown(_relative)),
     (ENCODED_TWICE, _shown(lambda light, display: _encode_drive(_encode(light, display), display))),
     (DECODED, _shown(lambda light, display: _relative(np.asarray(display.decode(_relative(light, display))), display))),
-    (ROUNDED, _shown(_codes(np.round, wrap=False))),
-    (TRUNCATED, _shown(_codes(np.floor, wrap=False))),
-    (WRAPPED, _shown(_codes(np.floor, wrap=True))),
-    (WRAPPED, _shown(_codes(np.round, wrap=True))),
     (CLIPPED, _clipped),
     (SWAPPED, _swapped),
 )

@@ -38,12 +38,13 @@ class CalibrationReport:
         *,
         space: str | None = None,
         display: Display | None = None,
+        precision: str | None = None,
     ) -> Certificate:
         """`assert_calibrated`, whose measurements are reported whether it passes or fails."""
         from psyprobe.testing.assertions import assert_calibrated, measured
 
-        self.add(measured(image, asked, space=space, display=display))
-        return assert_calibrated(image, asked, space=space, display=display)
+        self.add(measured(image, asked, space=space, display=display, precision=precision))
+        return assert_calibrated(image, asked, space=space, display=display, precision=precision)
 
 
 @pytest.fixture
