@@ -40,6 +40,20 @@ def test_absent_weights_are_one_line_and_soon(name: str, tmp_path: Path) -> None
     assert constants.HF_HUB_OFFLINE is False, "the library's switch was not put back"
 
 
+@pytest.mark.usefixtures("_no_hub")
+def test_cached_weights_need_no_network(tmp_path: Path) -> None:
+    save_file = pytest.importorskip("safetensors.torch", reason="the encoders extra is not installed").save_file
+    state = timm.create_model("resnet18").state_dict()
+    repository = tmp_path / "models--timm--resnet18.a1_in1k"
+    (snapshot := repository / "snapshots" / ("0" * 40)).mkdir(parents=True)
+    save_file(state, snapshot / "model.safetensors")
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("0" * 40)
+    card = load_observer("timm:resnet18.a1_in1k", device="cpu").card
+    assert card.weights == "timm, timm/resnet18.a1_in1k" and not card.random_weights
+    assert card.weights_digest == weights.state_digest(state)
+
+
 def test_a_hub_switched_off_is_not_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def asked() -> bool:
         raise AssertionError("the hub was asked")
