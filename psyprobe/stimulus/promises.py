@@ -267,7 +267,8 @@ def disc_rows(planes: Planes, spec: Disc, sheet: Sheet) -> None:
     share = doubt**2 / min(float(disc.mean()), 1 - float(disc.mean()))
     extra = _STANDARD_ERRORS * float(fit.gain[0]) * noise / (abs(spec.contrast) * level) + share
     if sheet.shown:
-        extra += 1e-7 / abs(spec.contrast)
+        # A flat disc rounds as one: its two levels may be off by half a step of drive in opposite directions.
+        extra += 5e-7 / abs(spec.contrast)
     sheet.add("contrast", spec.contrast, step / base, "least squares on {disc, 1}", extra=extra)
     weight = (planes.pattern - float(fit.background)) / step
     delivered = float(np.sqrt(max(weight.sum(), 0.0) / np.pi)) / spec.ppd
