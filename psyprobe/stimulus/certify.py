@@ -25,7 +25,14 @@ from psyprobe.stimulus.wave import Gabor, Grating
 
 
 def image_rows(
-    pixels: Array, space: str, spec: Specification, precision: str, display: Display | None, shown: float = 0.0
+    pixels: Array,
+    space: str,
+    spec: Specification,
+    precision: str,
+    display: Display | None,
+    *,
+    shown: float = 0.0,
+    refined: bool = True,
 ) -> tuple[Row, ...]:
     """Rows of every image of a batch, folded to the worst of each quantity.
 
@@ -36,6 +43,8 @@ def image_rows(
     shown : float
         If the pixels went through float32 drive values: how many times more these round light than those of sRGB do.
         Only levels and contrasts are measured then: what else there is to know was known before.
+    refined : bool
+        Whether to look for where a wave really lies.
     """
     images = estimate.to_float64(pixels)
     axes = 2 if space == "luminance" else 3
@@ -47,7 +56,7 @@ def image_rows(
     flat = images.reshape(-1, *images.shape[-axes:])
     rows: list[Row] = []
     for index, (image, one) in enumerate(zip(flat, single_specifications(spec), strict=True)):
-        found = _rows_of(image, space, one, Sheet(one.luminance, precision, shown), display)
+        found = _rows_of(image, space, one, Sheet(one.luminance, precision, shown, refined and not shown), display)
         rows += found if len(flat) == 1 else [replace(row, image=index) for row in found]
     return worst_of(rows)
 
@@ -110,7 +119,7 @@ def _sum_rows(image: Float64, space: str, spec: Sum, sheet: Sheet, display: Disp
     ]
     for k, part in enumerate(spec.parts):
         others = sum((layer for j, layer in enumerate(layers) if j != k), np.zeros(()))
-        part_sheet = Sheet(part.luminance, sheet.precision, sheet.shown)
+        part_sheet = Sheet(part.luminance, sheet.precision, sheet.shown, sheet.refined)
         for row in _rows_of(image - others, space, part, part_sheet, display):
             rows.append(replace(row, quantity=f"part {k + 1} {row.quantity}"))
     return rows

@@ -34,6 +34,7 @@ class Sheet:
     luminance: float
     precision: str
     shown: float = 0.0
+    refined: bool = True
     rows: list[Row] = field(default_factory=list)
 
     def add(
@@ -126,7 +127,7 @@ def wave_rows(planes: Planes, spec: Gabor | Grating, sheet: Sheet) -> None:
             "rms contrast", rms, delivered, "SD over mean", extra=scale / np.sqrt(unit.size) / max(unit.std(), 1e-6)
         )
     sheet.add("peak luminance", level * (1 + (depth * unit).max()), planes.light.max(), "largest pixel")
-    if not sheet.shown:
+    if sheet.refined:
         _refined_rows(planes.pattern, spec, envelope, balanced, noise, sheet)
 
 

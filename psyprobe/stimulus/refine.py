@@ -322,7 +322,8 @@ def _gauss_newton(model: _Model, pixels: Float64, start: Float64) -> _State:
                 gained = cost - trial_cost
                 parameters, jacobian, left, cost = trial, slopes, rest, trial_cost
                 damping = damping / 10 if damping > 1e-9 else 0.0
-                if gained <= 1e-14 * cost:
+                # What is left to gain moves no parameter by a ten-thousandth of its standard error.
+                if gained <= 1e-9 * cost:
                     break
                 continue
         if moved <= 1e-10 * signal:

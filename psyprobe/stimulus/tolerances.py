@@ -104,8 +104,9 @@ TOLERANCES: dict[str, Tolerance] = {
     ),
 }
 
-#: Unit roundoff: half the spacing of numbers just above 1. Eight-bit codes are no rounding of light, but steps of it.
-_ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8, "uint8": 0.0}
+#: Unit roundoff, half the spacing of numbers just above 1: what a fit to few cycles or a low contrast makes of it is
+#: allowed for. Not so in short formats, which are too coarse for low contrasts and should be told so.
+_ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 0.0, "bfloat16": 0.0, "uint8": 0.0}
 
 
 def tolerance(quantity: str, precision: str) -> float:
@@ -131,7 +132,7 @@ def tolerance(quantity: str, precision: str) -> float:
 
 
 def roundoff(precision: str) -> float:
-    """Unit roundoff of a precision; 0 for codes.
+    """Unit roundoff of a precision that is allowed for; 0 for short formats.
 
     Examples
     --------

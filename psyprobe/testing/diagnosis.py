@@ -184,7 +184,7 @@ def diagnose(rows: tuple[Row, ...], light: Light, asked: Specification, display:
     causes = list(_geometry(delivered, asked))
     settled = _as_delivered(delivered, asked)
     if settled != asked:
-        rows = image_rows(light.pixels, light.space, settled, light.precision, display)
+        rows = image_rows(light.pixels, light.space, settled, light.precision, display, refined=False)
         causes += _recreated({row.quantity: row for row in rows}, light, settled, display)
     if isinstance(asked, Modulation) and _failed(delivered, "luminance modulation"):
         causes = [cause for cause in causes if cause == SWAPPED] or [_leak(light, asked, display)]
@@ -283,7 +283,8 @@ def _recreated(delivered: Mapping[str, Row], light: Light, asked: Any, display: 
         if pixels is None:
             continue
         space = "luminance" if pixels.ndim == 2 else "rgb"
-        predicted = {row.quantity: row for row in image_rows(pixels, space, asked, light.precision, display)}
+        again = image_rows(pixels, space, asked, light.precision, display, refined=False)
+        predicted = {row.quantity: row for row in again}
         distance = _distance(delivered, predicted, quantities)
         if distance is not None:
             found.append((distance, cause))
