@@ -293,6 +293,11 @@ def _prepare(experiment: str | Path | Experiment, observer: str | FeatureObserve
             f"probe {read.probe!r} needs an observer with the ability {probe.ABILITY!r}, and {who.card.name} has "
             f"{who.card.ability!r}; choose another observer"
         )
+    if read.observer_input == "raw" and who.card.input != "raw":
+        raise InputError(
+            f"{read.name} feeds drive values to the observer as they are, and {who.card.name} was loaded with "
+            f"input={who.card.input!r}; load it with input='raw', or run the experiment that is not '_published'"
+        )
     return _Asked(read, who, load_observer("pixels"), probe, probe.conditions(read, who.card))
 
 

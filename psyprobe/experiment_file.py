@@ -29,6 +29,9 @@ X_AXES = {
     "area": ("deg²", "Area"),
 }
 
+#: Distances that an experiment can be scored by.
+SCORED_MEASURES = ("angular", "angular_float32", "cosine", "l1", "l2")
+
 _KEYS = ("title", "source", "stimulus", "probe", "human", "levels", "score", "display", "observer", "differences")
 
 
@@ -88,8 +91,8 @@ class ScorePoints:
         What they multiply.
     below : float or None
         Score only levels below this one, in the unit of the x axis.
-    measure : {"angular", "angular_float32"}
-        The response that is scored: exact, or rounded as in the published code.
+    measure : {"angular", "angular_float32", "cosine", "l1", "l2"}
+        The response that is scored; "angular_float32" is S_ac with the rounding errors of the published code.
     """
 
     multiplier: tuple[float, ...]
@@ -263,7 +266,7 @@ def _score(table: Mapping[str, Any], unit: str) -> ScorePoints:
         multiplier=_levels(table["multiplier"], "score.multiplier", "a factor"),
         multiplier_of=_choice(table, "multiplier_of", "score", ("threshold", "sensitivity"), "threshold"),
         below=_positive(table, "below", "score", unit) if "below" in table else None,
-        measure=_choice(table, "measure", "score", ("angular", "angular_float32"), "angular"),
+        measure=_choice(table, "measure", "score", SCORED_MEASURES, "angular"),
     )
 
 

@@ -224,7 +224,7 @@ def _model_sensitivity(experiment: Experiment, x: FloatArray, spec: Specificatio
     inputs: dict[str, Any] = {name: getattr(spec, name, None) for name in ("frequency", "luminance")}
     inputs["direction"] = getattr(spec, "direction", "achromatic")
     radius = getattr(spec, "radius", None)
-    if radius is not None:
+    if radius is not None and getattr(spec, "window", "") != "none":
         inputs["area"] = math.pi * radius**2 * getattr(spec, "aspect", 1.0)
     inputs |= {**experiment.human.inputs, experiment.x.name: x}
     absent = [name for name in ("frequency", "luminance", "area", "direction") if inputs.get(name) is None]

@@ -1,0 +1,249 @@
+"""What a detection experiment shows and measures: each image once, exactly, and beside its references."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_experiment import Counting, write_experiment
+
+from psyprobe.display import Display
+from psyprobe.errors import GamutError, InputError
+from psyprobe.experiment_file import read_experiment
+from psyprobe.human import castle_csf
+from psyprobe.observers import CallableObserver, Card, load_observer
+from psyprobe.probes.detection import conditions, features, human_sensitivity, respond
+from psyprobe.probes.distance import MEASURES, distances
+from psyprobe.probes.presentation import show, together
+from psyprobe.stimulus import Gabor, Grating, Noise, Specification, Sum, Uniform
+
+PIXELS = load_observer("pixels")
+ANY_SIZE = PIXELS.card
+
+
+def test_counts_of_the_main_experiment() -> None:
+    planned = conditions(read_experiment("gabor_achromatic"), ANY_SIZE)
+    tests = {test for test, reference in planned.pairs if test != reference}
+    references = {reference for _, reference in planned.pairs}
+    assert (len(tests), len(references), planned.noise_floor.size) == (600, 1, 1)
+    assert planned.grid.shape == (20, 20) and planned.along.shape == (20, 10)
+
+
+def test_luminance_has_a_reference_for_each_level() -> None:
+    planned = conditions(read_experiment("luminance"), ANY_SIZE)
+    references = {reference for _, reference in planned.pairs}
+    assert len(references) == 20 and planned.noise_floor.size == 3
+    levels = read_experiment("luminance").x.values
+    for row, level in zip(planned.grid, levels, strict=True):
+        for index in row:
+            test, reference = planned.pairs[index]
+            assert test.luminance == reference.luminance == level
+
+
+def test_grid_and_score_points_share_images(tmp_path: Path) -> None:
+    path = write_experiment(
+        tmp_path,
+        ('contrast = { from = 0.01, to = 1, n = 3, scale = "log" }', "contrast = { values = [0.01, 0.02, 0.04] }"),
+        ('multiplier = { from = 0.5, to = 2, n = 2, scale = "log" }', "multiplier = { values = [1, 2] }"),
+        ("frequency = { from = 1, to = 4, n = 3", "frequency = { from = 1, to = 4, n = 2"),
+    )
+    experiment = read_experiment(path)
+    planned = conditions(experiment, ANY_SIZE)
+    specs = [test.digest for test, _ in planned.pairs]
+    assert len(specs) == len(set(specs)) == 1 + 6 + 4
+    along = np.array(planned.axes["along_contrast"])
+    for x, row, contrasts in zip(planned.axes["score_x"], planned.along, along, strict=True):
+        for index, contrast in zip(row, contrasts, strict=True):
+            test = planned.pairs[index][0]
+            assert isinstance(test, Gabor) and (test.frequency, test.contrast) == (x, contrast)
+
+
+def test_score_points_lie_on_the_human_curve() -> None:
+    planned = conditions(read_experiment("gabor_achromatic"), ANY_SIZE)
+    axes = planned.axes
+    sensitivity = castle_csf(np.array(axes["x"]), luminance=100.0, area=math.pi, direction="achromatic")
+    np.testing.assert_allclose(axes["human_sensitivity"], sensitivity, rtol=1e-13)
+    np.testing.assert_allclose(axes["along_contrast"], np.array(axes["multiplier"]) / sensitivity[:, None], rtol=1e-13)
+
+
+def test_multipliers_of_sensitivity_run_the_other_way() -> None:
+    axes = conditions(read_experiment("area_published"), ANY_SIZE).axes
+    expected = 1 / (np.array(axes["multiplier"]) * np.array(axes["human_sensitivity"])[:, None])
+    np.testing.assert_allclose(axes["along_contrast"], expected, rtol=1e-13)
+
+
+def test_only_levels_below_the_limit_are_scored() -> None:
+    planned = conditions(read_experiment("gabor_yellow_violet_published"), ANY_SIZE)
+    assert planned.along.shape == (16, 10) and max(planned.axes["score_x"]) < 16
+    assert planned.grid.shape == (20, 20)
+
+
+@pytest.mark.parametrize("test", ["gabor_achromatic", "noise_achromatic", "luminance", "area"])
+def test_published_thresholds_are_those_of_the_paper(test: str, shared_data: Path) -> None:
+    import csv
+
+    names = {"gabor_achromatic": "sf_gabor_ach", "noise_achromatic": "sf_noise_ach"}
+    with (shared_data / "encoder_protocol" / "castlecsf_curves.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["test"] == names.get(test, test)]
+    table = np.array([[float(row["x"]), float(row["sensitivity"])] for row in rows])
+    axes = conditions(read_experiment(f"{test}_published"), ANY_SIZE).axes
+    expected = np.interp(axes["score_x"], table[:, 0], table[:, 1])
+    np.testing.assert_allclose(axes["human_sensitivity"], expected, rtol=1e-12)
+
+
+def test_rms_contrast_lowers_the_threshold_by_sqrt_2(tmp_path: Path) -> None:
+    plain = read_experiment(write_experiment(tmp_path))
+    rms = read_experiment(write_experiment(tmp_path, ('"castle_csf"', '"castle_csf"\ncontrast = "rms"')))
+    x = np.array([1.0, 2.0])
+    spec = plain.stimulus.spec()
+    np.testing.assert_allclose(human_sensitivity(rms, x, spec), math.sqrt(2) * human_sensitivity(plain, x, spec))
+
+
+def test_what_the_human_model_lacks_is_asked_for(tmp_path: Path) -> None:
+    path = write_experiment(
+        tmp_path, stimulus=(('kind = "gabor"', 'kind = "grating"'), ("radius = 0.3", 'window = "none"'))
+    )
+    experiment = read_experiment(path)
+    with pytest.raises(InputError, match=r"small: the stimulus does not tell the human model its area"):
+        conditions(experiment, ANY_SIZE)
+
+
+def test_native_size_keeps_the_visual_angle() -> None:
+    experiment = read_experiment("gabor_achromatic")
+    planned = conditions(experiment, Card("big", "features", ("output",), input_size=(448, 448)))
+    assert planned.size == (448, 448) and planned.ppd == 120.0
+    for test, reference in planned.pairs:
+        assert test.shape == reference.shape == (448, 448)
+        assert test.field == pytest.approx((224 / 60, 224 / 60))
+
+
+def test_levels_above_a_smaller_encoders_nyquist_are_refused() -> None:
+    card = Card("small", "features", ("output",), input_size=(160, 160))
+    with pytest.raises(InputError, match=r"gabor_achromatic, redrawn at 160 x 160 px \(42\.86 ppd\) for small: freq"):
+        conditions(read_experiment("gabor_achromatic"), card)
+
+
+def test_another_shape_is_refused() -> None:
+    card = Card("wide", "features", ("output",), input_size=(224, 448))
+    with pytest.raises(InputError, match="another shape"):
+        conditions(read_experiment("gabor_achromatic"), card)
+
+
+def test_nothing_below_the_limit_is_refused(tmp_path: Path) -> None:
+    experiment = read_experiment(write_experiment(tmp_path, ("[score]", "[score]\nbelow = 0.5")))
+    with pytest.raises(InputError, match=r"score\.below = 0\.5 leaves no level"):
+        conditions(experiment, ANY_SIZE)
+
+
+# -- showing -----------------------------------------------------------------------------------------------------
+
+
+gabors = st.builds(
+    Gabor,
+    frequency=st.floats(1, 7),
+    contrast=st.floats(0.001, 1),
+    luminance=st.floats(1, 190),
+    radius=st.floats(0.1, 0.7),
+    ppd=st.just(16.0),
+    size=st.just(12),
+)
+backgrounds = st.builds(Uniform, luminance=st.floats(1, 400), ppd=st.just(16.0), size=st.just(12))
+noises = st.builds(
+    Noise,
+    frequency=st.sampled_from([2.0, 3.0]),
+    contrast=st.floats(0.01, 0.15),
+    seed=st.integers(0, 3),
+    ppd=st.just(16.0),
+    size=st.just(12),
+)
+
+
+@given(st.lists(gabors | backgrounds | noises, min_size=1, max_size=7))
+@settings(max_examples=40)
+def test_a_batch_shows_what_each_image_alone_would(specs: list[Specification]) -> None:
+    display = Display(peak=400.0)
+    shown = show(specs, display)
+    assert shown.shape == (len(specs), 12, 12, 3) and shown.dtype == np.float32
+    assert shown.strides[-1] == 0
+    alone = np.stack([np.asarray(display.encode(spec.draw())) for spec in specs])
+    np.testing.assert_allclose(shown, alone, rtol=1e-6)
+
+
+def test_chromatic_and_masked_batches() -> None:
+    display = Display(peak=400.0)
+    colour = [Gabor(frequency=f, contrast=0.05, direction="red_green", ppd=16, size=12, radius=0.3) for f in (1, 2)]
+    specs = [*colour, colour[0].reference()]
+    np.testing.assert_allclose(
+        show(specs, display), [np.asarray(display.encode(spec.draw())) for spec in specs], rtol=1e-6
+    )
+    masked = [
+        Sum(
+            parts=(
+                Gabor(frequency=2, contrast=c, ppd=16, size=12, radius=0.3),
+                Grating(frequency=2, contrast=m, ppd=16, size=12),
+            )
+        )
+        for c, m in ((0.1, 0.2), (0.3, 0.2), (0.2, 0.4))
+    ]
+    assert together(masked).batch == (3,)
+    np.testing.assert_allclose(
+        show(masked, display), [np.asarray(display.encode(spec.draw())) for spec in masked], rtol=1e-6
+    )
+
+
+def test_what_cannot_be_shown_is_refused() -> None:
+    with pytest.raises(GamutError, match="above what this display shows"):
+        show([Gabor(frequency=2, contrast=c, ppd=16, size=12, radius=0.3) for c in (0.1, 0.9)], Display(peak=120.0))
+
+
+# -- asking ------------------------------------------------------------------------------------------------------
+
+
+def test_responses_are_distances_to_the_own_reference() -> None:
+    rng = np.random.default_rng(5)
+    images = rng.random((4, 6, 6, 3), dtype=np.float32)
+    observer = Counting()
+    references = features(observer, images[2:])
+    found = respond(observer, images[:3], references, [0, 1, 0])
+    tests = observer.features(images[:3])["output"]
+    expected = distances(tests, references["output"][[0, 1, 0]])
+    assert found.shape == (3, 1, 4)
+    for measure, name in enumerate(MEASURES):
+        np.testing.assert_array_equal(found[:, 0, measure], expected[name])
+    assert found[2, 0, 0] == 0.0
+
+
+def test_observers_that_break_their_word_are_named() -> None:
+    class Broken:
+        def __init__(self, card: Card, found: dict[str, object]) -> None:
+            self.card, self._found = card, found
+
+        def features(self, images: object) -> dict[str, object]:
+            return self._found
+
+    images = np.ones((2, 4, 4, 3), np.float32)
+    card = Card("broken", "features", ("a",))
+    with pytest.raises(InputError, match="broken gives features b, and its card says a"):
+        features(Broken(card, {"b": np.ones((2, 3))}), images)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"shape \(3, 2\) for 2 images"):
+        features(Broken(card, {"a": np.ones((3, 2))}), images)  # type: ignore[arg-type]
+    silent = Broken(card, {"a": np.zeros((2, 3))})
+    with pytest.raises(InputError, match=r"broken, features a: .*length 0"):
+        respond(silent, images, {"a": np.ones((1, 3))}, [0, 0])  # type: ignore[arg-type]
+
+
+def test_a_layer_each() -> None:
+    observer = CallableObserver(
+        lambda images: {"a": images.reshape(len(images), -1), "b": images[:, :2].reshape(len(images), -1)},
+        "two",
+        "1",
+        features=("a", "b"),
+    )
+    images = np.random.default_rng(1).random((3, 4, 4, 3), dtype=np.float32)
+    found = respond(observer, images, features(observer, images[:1]), [0, 0, 0])
+    assert found.shape == (3, 2, 4)
+    assert (found[1:, 0, 0] != found[1:, 1, 0]).all()

@@ -1,0 +1,356 @@
+"""Running experiments: everything is asked once, nothing answered is lost, and results come back bit for bit."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+from small_experiment import Counting, write_experiment
+
+import psyprobe as pp
+from psyprobe.errors import GamutError, InputError, StoreError
+from psyprobe.experiment import fixed_batches, load_results, plan, run
+from psyprobe.experiment_file import read_experiment
+from psyprobe.observers import CallableObserver
+from psyprobe.probes.float32_cosine import angular_distance_float32
+from psyprobe.store import Store
+
+#: 3 x 3 grid, 3 x 2 score points, 1 background; the background once more for the noise floor.
+IMAGES, SHOWN = 9 + 6 + 1, 9 + 6 + 1 + 1
+
+
+def bytes_of(result: xarray.Dataset, folder: Path) -> bytes:
+    path = folder / "bytes.nc"
+    result.to_netcdf(path, engine="scipy")
+    return path.read_bytes()
+
+
+def test_result_has_the_promised_shape(tmp_path: Path) -> None:
+    result = run(write_experiment(tmp_path), Counting())
+    sizes = {"layer": 1, "measure": 4, "x": 3, "contrast": 3, "score_x": 3, "multiplier": 2, "curve_x": 200}
+    assert dict(result.sizes) == sizes
+    assert result["response"].dims == ("layer", "measure", "x", "contrast")
+    assert result["along"].dims == ("layer", "measure", "score_x", "multiplier")
+    for name, variable in result.variables.items():
+        assert variable.attrs["units"] and variable.attrs["long_name"], name
+        if variable.dtype.kind == "f":
+            assert np.isfinite(variable.values).all(), name
+    attributes = result.attrs
+    assert (attributes["x_name"], attributes["x_unit"]) == ("frequency", "cpd")
+    assert attributes["contrast_kind"] == "michelson"
+    assert attributes["random_weights"] == 0
+    assert json.loads(attributes["observer_card"])["name"] == "counting"
+    assert json.loads(attributes["display"])["peak"] == 400
+    assert "numpy" in json.loads(attributes["software"])
+    assert attributes["experiment_toml"].startswith("\ntitle")
+
+
+def test_responses_stand_where_they_belong(tmp_path: Path) -> None:
+    path = write_experiment(tmp_path)
+    experiment = read_experiment(path)
+    result = run(path, "pixels")
+    for dims, variable in ((("x", "contrast"), "response"), (("score_x", "multiplier"), "along")):
+        for i, x in enumerate(result[dims[0]].values):
+            for j in range(result.sizes[dims[1]]):
+                contrast = (
+                    result["contrast"].values[j] if variable == "response" else result["along_contrast"].values[i, j]
+                )
+                spec = experiment.stimulus.spec(frequency=x, contrast=contrast)
+                test, reference = (
+                    np.asarray(experiment.display.encode(s.draw())).ravel() for s in (spec, spec.reference())
+                )
+                expected = pp.angular_distance(test, reference)
+                found = result[variable].sel(measure="angular").values[0, i, j]
+                assert found == pytest.approx(float(expected), rel=1e-6)
+    np.testing.assert_array_equal(result["response"].values[0], result["pixels_response"].values)
+    np.testing.assert_array_equal(result["noise_floor"].sel(measure="angular"), 0)
+    np.testing.assert_array_equal(result["noise_floor"].sel(measure="cosine"), 1)
+
+
+def test_each_image_is_shown_once(tmp_path: Path) -> None:
+    observer = Counting()
+    path, store = write_experiment(tmp_path), tmp_path / "runs.sqlite"
+    assert plan(path, observer).images == IMAGES
+    first = run(path, observer, store=store)
+    assert len(observer.shown) == SHOWN
+    assert len({image.tobytes() for image in observer.shown}) == IMAGES
+    again = run(path, observer, store=store)
+    assert len(observer.shown) == SHOWN
+    assert bytes_of(first, tmp_path) == bytes_of(again, tmp_path)
+
+
+def test_experiments_share_answers(tmp_path: Path) -> None:
+    observer, store = Counting(), tmp_path / "runs.sqlite"
+    run(write_experiment(tmp_path), observer, store=store)
+    wider = write_experiment(
+        tmp_path,
+        ('frequency = { from = 1, to = 4, n = 3, scale = "log" }', "frequency = { values = [1, 2, 3, 4] }"),
+        name="wider",
+    )
+    observer.shown.clear()
+    assert plan(wider, observer, store=store).answered == 1 + 9 + 6
+    run(wider, observer, store=store)
+    # The one new frequency, and the background that they are compared with.
+    assert len(observer.shown) == 3 + 2 + 1
+
+
+def test_another_observer_is_asked_anew_but_the_pixels_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, store = write_experiment(tmp_path), tmp_path / "runs.sqlite"
+    run(path, "pixels", store=store)
+    observer = Counting()
+    result = run(path, observer, store=store)
+    assert len(observer.shown) == SHOWN
+    np.testing.assert_array_equal(result["pixels_response"], load_results(store)[0]["response"].values[0])
+
+
+def test_results_come_from_the_store_alone(tmp_path: Path) -> None:
+    path, store = write_experiment(tmp_path), tmp_path / "runs.sqlite"
+    result = run(path, Counting(), store=store)
+    path.unlink()
+    (loaded,) = load_results(store)
+    xarray.testing.assert_identical(loaded, result)
+    result.to_netcdf(tmp_path / "result.nc", engine="scipy")
+    (read,) = load_results(tmp_path / "result.nc")
+    xarray.testing.assert_identical(read, result)
+
+
+def test_unfinished_runs_are_no_results(tmp_path: Path) -> None:
+    class Tired(Counting):
+        def features(self, images):  # type: ignore[no-untyped-def]
+            if len(self.shown) > 5:
+                raise KeyboardInterrupt
+            return super().features(images)
+
+    path, store = write_experiment(tmp_path), tmp_path / "runs.sqlite"
+    observer = Tired()
+    with pytest.raises(KeyboardInterrupt):
+        run(path, observer, store=store, batch_size=4)
+    with pytest.raises(InputError, match=r"no finished run \(1 unfinished"):
+        load_results(store)
+    rested = Counting()
+    planned = plan(path, rested, store=store)
+    assert planned.answered == 8 and planned.batch_size == 4
+    # The batches stay as they were begun, whatever size is asked for now.
+    resumed = run(path, rested, store=store, batch_size=7)
+    assert len(rested.shown) == SHOWN - 8
+    assert bytes_of(resumed, tmp_path) == bytes_of(run(path, Counting(), batch_size=4), tmp_path)
+
+
+@pytest.mark.parametrize("size", [1, 3, 32])
+def test_batch_size_changes_rounding_at_most(tmp_path: Path, size: int) -> None:
+    path = write_experiment(tmp_path)
+    xarray.testing.assert_allclose(run(path, "pixels", batch_size=size), run(path, "pixels"), rtol=1e-12)
+
+
+def test_batches_keep_few_references_at_a_time() -> None:
+    batches = fixed_batches(["a", "b", "c", "a", "b", "c"], range(6), size=2)
+    assert batches == [
+        {"references": ["a", "b"], "pairs": [0, 1]},
+        {"references": ["a", "b"], "pairs": [3, 4]},
+        {"references": ["c"], "pairs": [2, 5]},
+    ]
+    with pytest.raises(InputError, match="batch size is -1"):
+        fixed_batches([], [], -1)
+
+
+def test_encoders_see_images_of_their_own_size(tmp_path: Path) -> None:
+    observer = Counting(input_size=24)
+    result = run(write_experiment(tmp_path), observer)
+    assert {image.shape for image in observer.shown} == {(24, 24, 3)}
+    assert result.attrs["ppd"] == 24.0 and json.loads(result.attrs["size"]) == [24, 24]
+
+
+def test_what_cannot_be_shown_costs_no_pass(tmp_path: Path) -> None:
+    observer = Counting()
+    path = write_experiment(tmp_path, ("peak = 400", "peak = 150"))
+    with pytest.raises(GamutError, match=r"small, frequency \S+ cpd, contrast 1: light of .* above"):
+        run(path, observer, store=tmp_path / "runs.sqlite")
+    with pytest.raises(GamutError):
+        plan(path, observer)
+    assert not observer.shown
+
+
+def test_levels_above_nyquist_name_the_file(tmp_path: Path) -> None:
+    path = write_experiment(tmp_path, ("to = 4", "to = 9"))
+    with pytest.raises(InputError, match="small: frequency is 9 cpd"):
+        run(path, "pixels")
+
+
+def test_published_experiments_insist_on_raw_input(tmp_path: Path) -> None:
+    path = write_experiment(tmp_path, ("[display]", '[observer]\ninput = "raw"\n[display]'))
+    run(path, Counting())
+    observer = Counting()
+    observer.card = observer.card.from_dict(observer.card.to_dict() | {"input": "normalised"})
+    with pytest.raises(InputError, match="load it with input='raw'"):
+        run(path, observer)
+
+
+def test_an_observer_without_features_is_refused(tmp_path: Path) -> None:
+    observer = Counting()
+    observer.card = observer.card.from_dict(observer.card.to_dict() | {"ability": "answer"})
+    with pytest.raises(InputError, match="needs an observer with the ability 'features'"):
+        run(write_experiment(tmp_path), observer)
+
+
+def test_features_that_are_not_finite_are_not_stored(tmp_path: Path) -> None:
+    class Broken(Counting):
+        def features(self, images):  # type: ignore[no-untyped-def]
+            return {name: np.full_like(rows, np.nan) for name, rows in super().features(images).items()}
+
+    with pytest.raises(InputError, match=r"counting, features output: .*not finite"):
+        run(write_experiment(tmp_path), Broken(), store=tmp_path / "runs.sqlite")
+    with pytest.raises(InputError, match="no finished run"):
+        load_results(tmp_path / "runs.sqlite")
+
+
+def test_published_arithmetic_is_stored_where_it_is_scored(tmp_path: Path) -> None:
+    path = write_experiment(tmp_path, ("[score]", '[score]\nmeasure = "angular_float32"'))
+    experiment, store = read_experiment(path), tmp_path / "runs.sqlite"
+    run(write_experiment(tmp_path, name="plain"), "pixels", store=store)
+    result = run(path, "pixels", store=store)
+    assert result["measure"].values.tolist()[-1] == "angular_float32"
+    spec = experiment.stimulus.spec(frequency=float(result["x"][1]), contrast=float(result["contrast"][0]))
+    test, reference = (
+        np.moveaxis(np.asarray(experiment.display.encode(s.draw())), -1, 0).ravel() for s in (spec, spec.reference())
+    )
+    found = float(result["response"].sel(measure="angular_float32")[0, 1, 0])
+    assert found == pytest.approx(float(angular_distance_float32(test, reference)), abs=1e-12)
+
+
+def test_results_of_another_kind_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "text.nc").write_text("no NetCDF")
+    with pytest.raises(InputError, match="no result that psyprobe wrote"):
+        load_results(tmp_path / "text.nc")
+    with pytest.raises(InputError, match="there is no result file"):
+        load_results(tmp_path / "nothing.nc")
+    xarray.Dataset({"a": ("x", [1.0])}).to_netcdf(tmp_path / "other.nc", engine="scipy")
+    with pytest.raises(InputError, match="has no responses"):
+        load_results(tmp_path / "other.nc")
+    with pytest.raises(StoreError, match="does not exist"):
+        load_results(tmp_path / "nothing.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("name", "test"),
+    [
+        ("gabor_achromatic", "sf_gabor_ach"),
+        ("noise_achromatic", "sf_noise_ach"),
+        ("gabor_red_green", "sf_gabor_rg"),
+        ("gabor_yellow_violet", "sf_gabor_yv"),
+        ("luminance", "luminance"),
+        ("area", "area"),
+    ],
+)
+def test_pixels_reproduce_their_published_scores(name: str, test: str, shared_data: Path) -> None:
+    """From stimulus to score, without an encoder: the printed number and the exact one (issue 2, point 4)."""
+    with (shared_data / "encoder_protocol" / "no_encoder_scores.csv").open() as file:
+        row = next(row for row in csv.DictReader(file) if row["quantity"] == test)
+    result = run(f"{name}_published", "pixels")
+    printed = pp.score(result, resamples=100).score.alignment.value
+    exact = pp.score(result, measure="angular", resamples=100).score.alignment.value
+    assert printed == pytest.approx(float(row["authors"]), abs=5e-4)
+    assert exact == pytest.approx(float(row["exact_float64"]), abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["gabor_achromatic", "gabor_red_green", "luminance", "area", "gabor_yellow_violet"])
+def test_every_plain_experiment_can_be_shown(name: str) -> None:
+    planned = plan(name, "pixels")
+    assert planned.grid == 400 and planned.score == 200 and planned.size == (224, 224)
+
+
+# -- killed at any moment ---------------------------------------------------------------------------------------------
+
+_SCRIPT = textwrap.dedent(
+    """
+    import sys, time
+    from pathlib import Path
+    import numpy as np
+    import psyprobe as pp
+    from psyprobe.analysis import score_layers
+    from psyprobe.cli.output import json_text
+    from psyprobe.observers import CallableObserver
+
+    def look(images):
+        Path(output + ".ready").touch()
+        time.sleep(0.02)
+        # Depends on the company that an image keeps, as an encoder's rounding does.
+        return images.reshape(len(images), -1) * np.float32(1 + 1e-3 * images.mean())
+
+    experiment, store, output = sys.argv[1:]
+    result = pp.run(experiment, CallableObserver(look, "slow", "1"), store=store, batch_size=3, progress=False)
+    result.to_netcdf(output + ".nc", engine="scipy")
+    scores = [score.to_dict() for score in score_layers(result, resamples=100)]
+    Path(output + ".json").write_text(json_text(scores), encoding="utf-8")
+    """
+)
+
+
+def start(folder: Path, experiment: Path, store: str, output: str) -> subprocess.Popen[bytes]:
+    """A process that runs the experiment, at the moment when it begins to ask."""
+    (folder / "slow.py").write_text(_SCRIPT, encoding="utf-8")
+    ready = folder / f"{output}.ready"
+    ready.unlink(missing_ok=True)
+    arguments = [folder / "slow.py", experiment, folder / store, folder / output]
+    process = subprocess.Popen([sys.executable, *map(str, arguments)])
+    while not ready.exists() and process.poll() is None:
+        time.sleep(0.005)
+    return process
+
+
+@pytest.mark.slow
+def test_killed_at_ten_moments_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    """Issue 2, point 8: SIGKILL, ten times, each time further into the same run."""
+    path = write_experiment(tmp_path, ("to = 4, n = 3", "to = 4, n = 14"), ("to = 1, n = 3", "to = 1, n = 14"))
+    assert start(tmp_path, path, "whole.sqlite", "whole").wait() == 0
+    rng = np.random.default_rng(20250612)
+    answered = []
+    for _ in range(10):
+        process = start(tmp_path, path, "broken.sqlite", "broken")
+        time.sleep(float(rng.uniform(0.0, 0.4)))
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+        answered.append(_answered(tmp_path / "broken.sqlite"))
+    assert answered == sorted(answered) and 0 < answered[-1] < 2 * (1 + 14 * 14 + 14 * 2)
+    assert len(set(answered)) >= 4
+    assert start(tmp_path, path, "broken.sqlite", "broken").wait() == 0
+    for ending in ("nc", "json"):
+        assert (tmp_path / f"broken.{ending}").read_bytes() == (tmp_path / f"whole.{ending}").read_bytes()
+
+
+def _answered(path: Path) -> int:
+    if not path.exists():
+        return 0
+    with Store(path) as store:
+        count: int = store._connection.execute("SELECT count(*) FROM question").fetchone()[0]
+    return count
+
+
+def test_two_processes_on_one_store_agree(tmp_path: Path) -> None:
+    path = write_experiment(tmp_path)
+    processes = [start(tmp_path, path, "runs.sqlite", name) for name in ("one", "two")]
+    assert [process.wait() for process in processes] == [0, 0]
+    assert (tmp_path / "one.nc").read_bytes() == (tmp_path / "two.nc").read_bytes()
+    assert len(load_results(tmp_path / "runs.sqlite")) == 1
+
+
+def test_layers_come_in_the_order_of_the_card(tmp_path: Path) -> None:
+    observer = CallableObserver(
+        lambda images: {
+            "deep": images[:, :4].reshape(len(images), -1),
+            "early": images.reshape(len(images), -1),
+        },
+        "two layers",
+        "1",
+        features=("early", "deep"),
+    )
+    result = run(write_experiment(tmp_path), observer)
+    assert result["layer"].values.tolist() == ["early", "deep"]

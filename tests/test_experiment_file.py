@@ -1,0 +1,133 @@
+"""Experiment files: the catalogue reads, and each slip is one line with the file, the key and what is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_experiment import EXPERIMENT, write_experiment
+
+from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.experiment_file import read_experiment
+from psyprobe.stimulus.catalogue import catalogue_names
+
+
+@pytest.mark.parametrize("name", catalogue_names("experiments"))
+def test_the_catalogue_reads(name: str) -> None:
+    experiment = read_experiment(name)
+    assert experiment.title and experiment.source and experiment.differences
+    assert experiment.probe == "detection"
+    assert len(experiment.x.values) == len(experiment.contrast.values) == 20
+    assert len(experiment.score.multiplier) == 10
+    published = name.endswith("_published")
+    assert experiment.observer_input == ("raw" if published else "normalised")
+    assert experiment.score.measure == ("angular_float32" if published else "angular")
+    assert experiment.score.multiplier_of == ("sensitivity" if published else "threshold")
+
+
+def test_levels_and_units() -> None:
+    experiment = read_experiment("gabor_achromatic")
+    assert (experiment.x.name, experiment.x.unit) == ("frequency", "cpd")
+    np.testing.assert_allclose(experiment.x.values, np.geomspace(0.5, 28, 20))
+    assert read_experiment("luminance").x.unit == "cd/m²"
+    assert read_experiment("area").x.values[-1] == pytest.approx(np.pi)
+    assert read_experiment("gabor_yellow_violet_published").score.below == 16
+
+
+def test_own_file_by_path_with_a_stimulus_beside_it(tmp_path: Path) -> None:
+    path = write_experiment(tmp_path)
+    experiment = read_experiment(str(path))
+    assert experiment.name == "small"
+    assert experiment.stimulus.spec().shape == (16, 16)
+    assert experiment.toml == EXPERIMENT
+
+
+def test_digest_is_of_content_and_not_of_spelling(tmp_path: Path) -> None:
+    plain = read_experiment(write_experiment(tmp_path)).digest
+    spelt = read_experiment(write_experiment(tmp_path, ("[levels]", "# a comment\n[levels]"))).digest
+    other = read_experiment(write_experiment(tmp_path, ("to = 4", "to = 5"))).digest
+    stimulus = read_experiment(write_experiment(tmp_path, stimulus=(("radius = 0.3", "radius = 0.2"),))).digest
+    assert plain == spelt
+    assert len({plain, other, stimulus}) == 3
+
+
+def test_values_of_levels_and_linear_scale(tmp_path: Path) -> None:
+    path = write_experiment(
+        tmp_path,
+        ('frequency = { from = 1, to = 4, n = 3, scale = "log" }', "frequency = { values = [1, 2.5, 4] }"),
+        ('to = 1, n = 3, scale = "log"', 'to = 0.09, n = 3, scale = "linear"'),
+    )
+    experiment = read_experiment(path)
+    assert experiment.x.values == (1.0, 2.5, 4.0)
+    np.testing.assert_allclose(experiment.contrast.values, [0.01, 0.05, 0.09])
+
+
+def test_human_inputs_and_table(tmp_path: Path) -> None:
+    path = write_experiment(
+        tmp_path,
+        ('model = "castle_csf"', 'model = "castle_csf"\narea = 2.0\ncontrast = "rms"\ntable = {from=1, to=4, n=9}'),
+    )
+    human = read_experiment(path).human
+    assert human.inputs == {"area": 2.0} and human.contrast == "rms" and human.table == (1.0, 4.0, 9)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[score]", "[scores]", "unknown key 'scores'; did you mean 'score'"),
+        ("multiplier =", "multplier =", r"unknown key in \[score\] 'multplier'; did you mean 'multiplier'"),
+        ("frequency = { from", "frequncy = { from", r"\[levels\] 'frequncy'; did you mean 'frequency'"),
+        ("{ from = 1, to = 4", '{ from = "1 cpd", to = 4', "'1 cpd'.*without units"),
+        ("{ from = 1, to = 4", "{ from = nan, to = 4", "finite"),
+        ("{ from = 1, to = 4", "{ from = 0, to = 4", "> 0"),
+        ("{ from = 1, to = 4", "{ from = 4, to = 1", "ascending"),
+        ("from = 1, to = 4, n = 3", "from = 1, to = 4, n = 2.5", "whole number"),
+        ("from = 1, to = 4, n = 3", "from = 1, to = 4, n = true", "whole number"),
+        ("from = 1, to = 4, n = 3", "from = 1, to = 4, n = 1", "at least two"),
+        ("from = 1, to = 4, n = 3", "from = 1, n = 3", "'to'"),
+        ('n = 3, scale = "log" }\ncontrast', 'n = 3, scale = "logarithmic" }\ncontrast', "unknown scale 'logarithmic'"),
+        ("frequency = { from", "luminance = { from = 1, to = 2, n = 3 }\nfrequency = { from", "give contrast and one"),
+        ('probe = "detection"', 'probe = "detektion"', "unknown probe 'detektion'; did you mean 'detection'"),
+        ('probe = "detection"', "probe = 3", "give text"),
+        ('title = "A small experiment"', "", "no 'title'"),
+        ('model = "castle_csf"', 'model = "castlecsf"', "did you mean 'castle_csf'"),
+        ('model = "castle_csf"', 'model = "castle_csf"\nfrequency = 3', "is what .levels. varies"),
+        ('model = "castle_csf"', 'model = "castle_csf"\nluminance = "bright"', "without the unit"),
+        ('model = "castle_csf"', 'model = "castle_csf"\ndirection = [1, 2]', "three numbers"),
+        ('model = "castle_csf"', 'model = "castle_csf"\ntable = { from = 4, to = 1, n = 9 }', "larger than 'from'"),
+        ('model = "castle_csf"', 'model = "castle_csf"\ntable = { from = 1, to = 4, n = 0 }', "whole number"),
+        ("[human]\n", "human = 3\n[other]\n", "unknown key 'other'|must be a table"),
+        ("peak = 400", 'peak = "400 cd/m²"', "display.peak is the text '400 cd/m²'; give a number"),
+        ("peak = 400", "peek = 400", "did you mean 'peak'"),
+        ("peak = 400", "peak = -1", "peak is -1"),
+        ("[display]", '[observer]\ninput = "rw"\n[display]', "observer.input is 'rw'; give 'normalised' or 'raw'"),
+        ("[score]", '[score]\nmeasure = "cosin"', "score.measure is 'cosin'; give 'angular'"),
+        ("[score]", "[score]\nbelow = -3", "above 0"),
+        ('differences = ["it is small"]', "differences = 3", "list of sentences"),
+        ('stimulus = "small_gabors.toml"', 'stimulus = "gabor_acromatic"', "did you mean 'gabor_achromatic'"),
+        ('stimulus = "small_gabors.toml"', 'stimulus = "none.toml"', "none.toml cannot be read"),
+        ("[score]", "[score", "not valid TOML"),
+    ],
+)
+def test_each_slip_is_one_line_that_names_it(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = write_experiment(tmp_path, (old, new))
+    with pytest.raises(InputError, match=message) as caught:
+        read_experiment(path)
+    assert "small.toml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_unknown_name_and_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'gabor_achromatic'"):
+        read_experiment("gabor_acromatic")
+    with pytest.raises(InputError, match=r"nothing\.toml cannot be read: No such file"):
+        read_experiment(tmp_path / "nothing.toml")
+    (tmp_path / "latin.toml").write_bytes("title = 'é'".encode("latin-1"))
+    with pytest.raises(InputError, match="not UTF-8"):
+        read_experiment(tmp_path / "latin.toml")
+
+
+def test_display_by_name(tmp_path: Path) -> None:
+    path = write_experiment(tmp_path, ("[display]\npeak = 400\n", ""), ("probe =", 'display = "office_lcd"\nprobe ='))
+    assert read_experiment(path).display.peak == 200
