@@ -335,7 +335,7 @@ def _opened(store: str | Path | Store | None, create: bool = True) -> Iterator[S
 def _record(store: Store, asked: _Asked, batch_size: int | None) -> RunRecord:
     """The run as it would begin now: batches of what the store lacks."""
     layout = asked.conditions.layout()
-    size = batch_size or _batch_size(asked)
+    size = _batch_size(asked) if batch_size is None else batch_size
     missing = set(store.missing(asked.keys))
     wanted = [i for i, key in enumerate(asked.keys) if key in missing]
     references = [reference for _, reference in layout["pairs"]]
