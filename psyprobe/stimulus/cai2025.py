@@ -222,7 +222,7 @@ class _PublishedMask(_Published):
         centre_x, centre_y = width / self.ppd / 2, height / self.ppd / 2
         envelope_x = np.exp(-((x - centre_x) ** 2) / (2 * values["radius"] ** 2))
         envelope_y = np.exp(-((y - centre_y) ** 2) / (2 * values["radius"] ** 2))
-        return envelope_y[:, None] * (envelope_x * np.cos(2 * np.pi * values["frequency"] * x))
+        return np.asarray(envelope_y[:, None] * (envelope_x * np.cos(2 * np.pi * values["frequency"] * x)))
 
 
 @stimulus_kind("cai2025_mask_coherent")
