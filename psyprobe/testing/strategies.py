@@ -111,12 +111,18 @@ def fields(draw: st.DrawFn, pixels: tuple[int, int] = (24, 96)) -> dict[str, Any
     return {"ppd": draw(_number(8.0, 120.0, 32.0)), "size": (height, width)}
 
 
+def _as_pair(sampling: dict[str, Any]) -> dict[str, Any]:
+    """The sampling with its size as (height, width)."""
+    size = sampling["size"]
+    return sampling | {"size": (size, size) if isinstance(size, int) else tuple(size)}
+
+
 @st.composite
 def _modulation(
     draw: st.DrawFn, display: Display | None, direction: Direction | None, sampling: dict[str, Any] | None
 ) -> dict[str, Any]:
     """Parameters that all modulations share, and the largest contrast that they leave room for."""
-    values = dict(sampling or draw(fields()))
+    values = _as_pair(sampling or draw(fields()))
     values["luminance"] = draw(backgrounds(display))
     values["direction"] = draw(directions()) if direction is None else direction
     if values["direction"] != "achromatic":
@@ -173,7 +179,7 @@ def gabors(
     direction : str or (dL, dM, dS), optional
         Direction of colour; any without it.
     sampling : dict, optional
-        ``{"ppd": ..., "size": ...}``; any without it.
+        ``{"ppd": ..., "size": ...}``, as a specification takes them; any without it.
     share : float
         Of the largest contrast that fits.
     """
@@ -263,7 +269,7 @@ def discs(
 @st.composite
 def uniforms(draw: st.DrawFn, display: Display | None = None, *, sampling: dict[str, Any] | None = None) -> Uniform:
     """Uniform fields, grey or in LMS; parameters as of `gabors`."""
-    values = dict(sampling or draw(fields()))
+    values = _as_pair(sampling or draw(fields()))
     return Uniform(luminance=draw(backgrounds(display)), chromatic=draw(st.booleans()), **values)
 
 
