@@ -1,10 +1,12 @@
-"""What people see: models of human contrast sensitivity, and how well they fit the data."""
+"""What people see: models of human contrast sensitivity and how well they fit the data; masking and matching data."""
 
 from __future__ import annotations
 
 from psyprobe.human.barten import barten_csf
 from psyprobe.human.castle import CastleMechanisms, castle_csf, castle_mechanisms
 from psyprobe.human.evaluation import CsfEvaluation, evaluate_csf, read_csf_data
+from psyprobe.human.masking import MaskingData, masking_data
+from psyprobe.human.matching import MatchingData, matching_data
 from psyprobe.human.models import CSF_MODELS, ContrastSensitivity, csf
 from psyprobe.human.stela import stela_csf
 from psyprobe.human.watson_ahumada import watson_ahumada_csf
@@ -15,11 +17,15 @@ __all__ = [
     "CastleMechanisms",
     "ContrastSensitivity",
     "CsfEvaluation",
+    "MaskingData",
+    "MatchingData",
     "barten_csf",
     "castle_csf",
     "castle_mechanisms",
     "csf",
     "evaluate_csf",
+    "masking_data",
+    "matching_data",
     "read_csf_data",
     "stela_csf",
     "watson_ahumada_csf",
