@@ -494,7 +494,9 @@ def _primaries(name: str) -> tuple[tuple[tuple[float, float], ...], tuple[float,
     if name == "sRGB":
         return SRGB_PRIMARIES, "D65"
     try:
-        import colour
+        # colour-science changes how numpy prints arrays when it is imported; that is not ours to change.
+        with np.printoptions():
+            import colour
     except ImportError:
         raise InputError(
             f"primaries {name!r} are looked up in colour-science, which is not installed; "
