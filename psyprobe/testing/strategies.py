@@ -63,7 +63,8 @@ def displays(draw: st.DrawFn, primaries: tuple[str, ...] | None = None) -> Displ
     peak = draw(_number(50.0, 4000.0, 400.0))
     black = draw(_number(0.0, peak / 100, 0.0))
     ambient = draw(_number(0.0, 10 * peak, 0.0))
-    eotf = draw(st.one_of(st.sampled_from(["srgb", "linear"]), st.just(2.2), _floats(1.0, 3.0), _measured_eotfs()))
+    named = st.sampled_from(["srgb", "linear", 2.2])
+    eotf = draw(st.one_of(named, _floats(1.0, 3.0), _measured_eotfs()))
     return Display(peak=peak, black=black, ambient=ambient, eotf=eotf, primaries=draw(st.sampled_from(primaries)))
 
 

@@ -22,7 +22,7 @@ def levels(page: StimulusSet, count: int) -> dict[str, Any]:
 
 
 def fitting(page: StimulusSet, display: Display, count: int) -> Specification:
-    """The set at a quarter of the display's range, its contrasts lowered where the gamut ends earlier, on half its field."""
+    """Half the field at a quarter of the display's range, contrasts lowered where the gamut ends earlier."""
     varied = levels(page, count) | {"size": 112}
     luminance = display.floor + 0.25 * (display.peak - display.black)
     spec = page.spec(**(varied | {"luminance": luminance}))
