@@ -25,7 +25,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from psyprobe.colour import CONE_OBSERVERS, DIRECTIONS, Direction
-from psyprobe.display import Display
+from psyprobe.display import Display, Eotf
 from psyprobe.stimulus import Disc, Gabor, Grating, Modulation, Noise, Specification, Sum, Uniform
 
 #: How near a display's limit a stimulus may come, so that rounding does not carry it over.
@@ -63,8 +63,8 @@ def displays(draw: st.DrawFn, primaries: tuple[str, ...] | None = None) -> Displ
     peak = draw(_number(50.0, 4000.0, 400.0))
     black = draw(_number(0.0, peak / 100, 0.0))
     ambient = draw(_number(0.0, 10 * peak, 0.0))
-    named = st.sampled_from(["srgb", "linear", 2.2])
-    eotf = draw(st.one_of(named, _floats(1.0, 3.0), _measured_eotfs()))
+    named: st.SearchStrategy[Eotf] = st.sampled_from(["srgb", "linear", 2.2])
+    eotf: Eotf = draw(st.one_of(named, _floats(1.0, 3.0), _measured_eotfs()))
     return Display(peak=peak, black=black, ambient=ambient, eotf=eotf, primaries=draw(st.sampled_from(primaries)))
 
 
