@@ -12,7 +12,7 @@ import platform
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from psyprobe.errors import InputError
 from psyprobe.experiment_file import Experiment, read_experiment
 from psyprobe.probes import Probe, load_probe
 from psyprobe.probes.presentation import show
+from psyprobe.run_plan import Plan, default_batch_size, fixed_batches
 from psyprobe.store import Answers, Question, RunRecord, Store, digest
 
 if TYPE_CHECKING:
@@ -33,78 +34,7 @@ if TYPE_CHECKING:
     from psyprobe.observers import FeatureObserver
     from psyprobe.probes.detection import Conditions
 
-#: Pixels of a batch: 32 images of 224 x 224. An encoder's activations then stay well under 2 GB.
-BATCH_PIXELS = 32 * 224 * 224
-#: An accelerator works on so many times more at once.
-ACCELERATOR_FACTOR = 4
-#: Largest batch.
-MOST_IMAGES = 256
-
 _SOFTWARE = ("psyprobe", "numpy", "scipy", "xarray")
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What running an experiment means, before anything is asked.
-
-    Parameters
-    ----------
-    experiment, observer : str
-        Names.
-    grid, score, references : int
-        Distinct images of the level grid, those along the human curve that the grid lacks, and those that tests are
-        compared with.
-    repeated : int
-        References shown a second time, for the noise floor.
-    answered : int
-        Questions that the store holds already, of ``questions``.
-    questions : int
-        Pairs of test and reference, those of the noise floor included.
-    batches, batch_size : int
-        Batches left to ask, and images in each.
-    size : (int, int)
-        Pixels (H, W) of an image.
-    ppd : float
-        Pixels per degree.
-    """
-
-    experiment: str
-    observer: str
-    grid: int
-    score: int
-    references: int
-    repeated: int
-    questions: int
-    answered: int
-    batches: int
-    batch_size: int
-    size: tuple[int, int]
-    ppd: float
-
-    @property
-    def images(self) -> int:
-        """Distinct images, each drawn and passed through the observer once."""
-        return self.grid + self.score + self.references
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plan as numbers, text and lists.
-
-        Returns
-        -------
-        dict
-            One entry for each field, and "images".
-        """
-        return {**asdict(self), "size": list(self.size), "images": self.images}
-
-    def __str__(self) -> str:
-        height, width = self.size
-        return (
-            f"{self.experiment} with {self.observer}: {self.images} distinct images of {height} x {width} px at "
-            f"{self.ppd:.4g} ppd ({height / self.ppd:.3g} x {width / self.ppd:.3g} deg): {self.grid} on the level "
-            f"grid, {self.score} along the human curve, {self.references} backgrounds; {self.repeated} shown again "
-            f"for the noise floor. {self.answered} of {self.questions} questions are answered; {self.batches} batches "
-            f"of up to {self.batch_size} are left."
-        )
 
 
 def run(
@@ -249,7 +179,6 @@ def _read_result(path: Path) -> xarray.Dataset:
         raise InputError(f"{path} is no result that psyprobe wrote: {error}") from None
     if "response" not in result or "experiment" not in result.attrs:
         raise InputError(f"{path} is no result that psyprobe wrote: it has no responses of an experiment")
-    # NetCDF 3 pads no text, but gives single characters back as bytes on some layouts.
     return result
 
 
@@ -335,7 +264,7 @@ def _opened(store: str | Path | Store | None, create: bool = True) -> Iterator[S
 def _record(store: Store, asked: _Asked, batch_size: int | None) -> RunRecord:
     """The run as it would begin now: batches of what the store lacks."""
     layout = asked.conditions.layout()
-    size = _batch_size(asked) if batch_size is None else batch_size
+    size = default_batch_size(asked.conditions.size, asked.observer.card.device) if batch_size is None else batch_size
     missing = set(store.missing(asked.keys))
     wanted = [i for i, key in enumerate(asked.keys) if key in missing]
     references = [reference for _, reference in layout["pairs"]]
@@ -357,48 +286,6 @@ def _record(store: Store, asked: _Asked, batch_size: int | None) -> RunRecord:
         },
         software=_software(),
     )
-
-
-def _batch_size(asked: _Asked) -> int:
-    height, width = asked.conditions.size
-    factor = 1 if str(asked.observer.card.device).startswith("cpu") else ACCELERATOR_FACTOR
-    return int(np.clip(factor * BATCH_PIXELS // (height * width), 1, MOST_IMAGES))
-
-
-def fixed_batches(references: Sequence[str], wanted: Sequence[int], size: int) -> list[dict[str, Any]]:
-    """Group questions into batches whose references fit into memory together.
-
-    Parameters
-    ----------
-    references : sequence of str
-        Digest of each question's reference.
-    wanted : sequence of int
-        Index of each question to ask.
-    size : int
-        Images of a batch, and references kept at a time.
-
-    Returns
-    -------
-    list of dict
-        "references": digests to be passed through the observer together; "pairs": indices of questions. Batches with
-        the same references follow each other.
-
-    Examples
-    --------
-    >>> fixed_batches(["a", "a", "a", "b"], [0, 1, 2, 3], size=2)
-    [{'references': ['a', 'b'], 'pairs': [0, 1]}, {'references': ['a', 'b'], 'pairs': [2, 3]}]
-    """
-    if size < 1:
-        raise InputError(f"batch size is {size}; give at least 1 image")
-    distinct = list(dict.fromkeys(references[i] for i in wanted))
-    batches = []
-    for start in range(0, len(distinct), size):
-        together = distinct[start : start + size]
-        members = [i for i in wanted if references[i] in set(together)]
-        batches += [
-            {"references": together, "pairs": members[first : first + size]} for first in range(0, len(members), size)
-        ]
-    return batches
 
 
 def _begin(store: Store, asked: _Asked, batch_size: int | None) -> RunRecord:

@@ -18,10 +18,11 @@ from small_experiment import Counting, write_experiment
 
 import psyprobe as pp
 from psyprobe.errors import GamutError, InputError, StoreError
-from psyprobe.experiment import fixed_batches, load_results, plan, run
+from psyprobe.experiment import load_results, plan, run
 from psyprobe.experiment_file import read_experiment
 from psyprobe.observers import CallableObserver
 from psyprobe.probes.float32_cosine import angular_distance_float32
+from psyprobe.run_plan import fixed_batches
 from psyprobe.store import Store
 
 #: 3 x 3 grid, 3 x 2 score points, 1 background; the background once more for the noise floor.

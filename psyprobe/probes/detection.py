@@ -139,10 +139,12 @@ def conditions(experiment: Experiment, card: Card) -> Conditions:
         along_contrast = factor / sensitivity[:, None]
         grid, along = specs(x, [contrast] * len(x)), specs(score_x, along_contrast)
     except InputError as error:
-        redrawn = (
-            f", redrawn at {size[0]} x {size[1]} px ({ppd:.4g} ppd) for {card.name}" if size != native.shape else ""
-        )
-        raise type(error)(f"{experiment.name}{redrawn}: {error}") from error
+        if size == native.shape:
+            raise type(error)(f"{experiment.name}: {error}") from error
+        raise type(error)(
+            f"{experiment.name}, redrawn at {size[0]} x {size[1]} px ({ppd:.4g} ppd) for {card.name}: {error}; for "
+            "this encoder, change the levels in a copy of the experiment file, or take one with a larger input"
+        ) from error
     references = list(dict.fromkeys(spec.reference() for row in grid + along for spec in row))
     repeated = [references[i] for i in np.unique(np.linspace(0, len(references) - 1, _REPEATED).round().astype(int))]
     index: dict[Pair, int] = {(reference, reference): i for i, reference in enumerate(repeated)}
