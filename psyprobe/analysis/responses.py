@@ -138,12 +138,8 @@ def select(result: xr.Dataset, *, measure: str = "angular", layer: str | None = 
     chosen = layers[0] if layer is None else layer
     if chosen not in layers:
         raise unknown_name("layer", chosen, layers)
-    if measure not in MEASURE_LABELS:
-        raise unknown_name("measure", measure, MEASURE_LABELS)
     measures = [str(name) for name in result["measure"].values]
-    stored = "cosine" if measure == "angular_float32" and measure not in measures else measure
-    if stored not in measures:
-        raise unknown_name("measure", stored, measures)
+    stored = stored_measure(measures, measure)
     arrays = {}
     for name, dims in _VARIABLES.items():
         variable = result[name]
@@ -157,7 +153,7 @@ def select(result: xr.Dataset, *, measure: str = "angular", layer: str | None = 
                 f"{int((~np.isfinite(values)).sum())} of {values.size} values of {name} are not finite; "
                 f"finish the run before scoring it"
             )
-        arrays[name] = _as_difference(values, stored, measure) if "measure" in dims else values
+        arrays[name] = as_difference(values, stored, measure) if "measure" in dims else values
     multiplier = result["multiplier"].values.astype(np.float64)
     of = result.attrs.get("multiplier_of")
     if of not in ("threshold", "sensitivity"):
@@ -180,7 +176,61 @@ def select(result: xr.Dataset, *, measure: str = "angular", layer: str | None = 
     )
 
 
-def _as_difference(values: FloatArray, stored: str, measure: str) -> FloatArray:
+def stored_measure(measures: list[str], measure: str) -> str:
+    """The measure of a result from which a wanted one is computed.
+
+    Parameters
+    ----------
+    measures : list of str
+        Those that the result holds.
+    measure : str
+        The one that is wanted.
+
+    Returns
+    -------
+    str
+        The same, or "cosine" for a float32 angle that was not stored.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such measure.
+
+    Examples
+    --------
+    >>> stored_measure(["angular", "cosine"], "angular_float32")
+    'cosine'
+    """
+    if measure not in MEASURE_LABELS:
+        raise unknown_name("measure", measure, MEASURE_LABELS)
+    stored = "cosine" if measure == "angular_float32" and measure not in measures else measure
+    if stored not in measures:
+        raise unknown_name("measure", stored, measures)
+    return stored
+
+
+def as_difference(values: FloatArray, stored: str, measure: str) -> FloatArray:
+    """Stored values of a measure, turned so that they grow with the difference.
+
+    Parameters
+    ----------
+    values : ndarray of float64, any shape
+        As stored.
+    stored : str
+        What `stored_measure` named.
+    measure : str
+        What is wanted.
+
+    Returns
+    -------
+    ndarray of float64, same shape
+        0 for no difference.
+
+    Examples
+    --------
+    >>> as_difference(np.array([1.0, 0.25]), "cosine", "cosine")
+    array([0.  , 0.75])
+    """
     if stored != "cosine":
         return values
     return angular_of_rounded_cosine(values) if measure == "angular_float32" else 1 - values

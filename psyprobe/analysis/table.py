@@ -10,8 +10,11 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
+from psyprobe.analysis import matching_table
 from psyprobe.analysis.detection import DetectionScore, ResponderScore
 from psyprobe.analysis.iso_response import IsoResponse
+from psyprobe.analysis.layout import lay_out, printable
+from psyprobe.analysis.matching_score import MatchingResponder, MatchingScore
 from psyprobe.errors import unknown_name
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
@@ -33,12 +36,14 @@ _SAME_SHIFT = 0.3
 _BASELINES = {"pixels": "pixels (no encoder)", "contrast": "contrast alone"}
 
 
-def score_table(scores: DetectionScore | Iterable[DetectionScore], format: str = "text") -> str:
+def score_table(
+    scores: DetectionScore | MatchingScore | Iterable[DetectionScore | MatchingScore], format: str = "text"
+) -> str:
     """Lay out scores as a table: the observers of each experiment, and under them the trivial baselines.
 
     Parameters
     ----------
-    scores : DetectionScore or iterable of DetectionScore
+    scores : DetectionScore, MatchingScore or iterable of these
         What to show, in this order; those of one experiment and measure stand together.
     format : {"text", "markdown", "latex", "csv", "json"}, optional
         "text", "markdown" and "latex" are rounded for reading; "csv" and "json" hold all digits, and "json" all
@@ -54,38 +59,80 @@ def score_table(scores: DetectionScore | Iterable[DetectionScore], format: str =
     UnknownNameError
         If the format is none of these.
     """
-    listed = [scores] if isinstance(scores, DetectionScore) else list(scores)
+    listed = [scores] if isinstance(scores, DetectionScore | MatchingScore) else list(scores)
     if format not in FORMATS:
         raise unknown_name("table format", format, FORMATS)
     if format == "json":
         return json.dumps([one.to_dict() for one in listed], indent=2, allow_nan=False, ensure_ascii=False)
     if format == "csv":
         return _csv(listed)
-    layout = {"text": _text, "markdown": _markdown, "latex": _latex}[format]
     listed.sort(key=_together)
-    tables = [layout(title, *_rows(list(group))) for title, group in groupby(listed, key=_together)]
-    confidences = sorted({one.score.alignment.confidence for one in listed})
-    key = _KEY.format(confidence=" or ".join(f"{100 * c:g}" for c in confidences))
+    tables = [_table(format, title, list(group)) for title, group in groupby(listed, key=_together)]
+    keys = _keys(listed)
     if format == "latex":
-        key = f"% {key}"
+        keys = [f"% {key}" for key in keys]
     elif format == "text":
-        key = textwrap.fill(key, 100)
-    return "\n\n".join([*tables, key])
+        keys = [textwrap.fill(key, 100) for key in keys]
+    return "\n\n".join([*tables, *keys])
 
 
-def _together(one: DetectionScore) -> str:
-    return _printable(f"{one.experiment} ({one.measure})")
+def _keys(listed: Sequence[DetectionScore | MatchingScore]) -> list[str]:
+    detection = [one.score.alignment.confidence for one in listed if isinstance(one, DetectionScore)]
+    matching = [one.constancy.mean.confidence for one in listed if isinstance(one, MatchingScore)]
+    return [
+        text.format(confidence=_confidences(found))
+        for text, found in ((_KEY, detection), (matching_table.KEY, matching))
+        if found
+    ]
+
+
+def _confidences(values: Iterable[float]) -> str:
+    return " or ".join(f"{100 * c:g}" for c in sorted(set(values)))
+
+
+def _together(one: DetectionScore | MatchingScore) -> str:
+    if isinstance(one, MatchingScore):
+        return matching_table.title(one)
+    return printable(f"{one.experiment} ({one.measure})")
+
+
+def _table(layout: str, title: str, group: Sequence[DetectionScore | MatchingScore]) -> str:
+    detection = [one for one in group if isinstance(one, DetectionScore)]
+    if detection:
+        rows, lines = _rows(detection)
+        return lay_out(layout, [[title, *_HEADINGS[1:]], *rows], lines)
+    rows = _matching_rows([one for one in group if isinstance(one, MatchingScore)])
+    return lay_out(layout, [[title, *matching_table.HEADINGS], *rows])
+
+
+def _matching_rows(group: Sequence[MatchingScore]) -> list[list[str]]:
+    rows = [
+        matching_table.cells(
+            _name(one, group), one.score.error, one.score, [_percent(one.float32_floor), _percent(one.below_noise)]
+        )
+        for one in group
+    ]
+    seen: list[MatchingResponder] = []
+    for one in group:
+        if one.pixels is not None and one.pixels not in seen:
+            beside = f", as shown to {one.observer}" if seen else ""
+            rows.append(matching_table.cells(_BASELINES["pixels"] + beside, one.pixels.error, one.pixels, ["", ""]))
+            seen.append(one.pixels)
+    return [*rows, matching_table.cells("perfect constancy", group[0].constancy, None, ["", ""])]
+
+
+def _name(one: DetectionScore | MatchingScore, group: Sequence[DetectionScore | MatchingScore]) -> str:
+    several_layers = len({(other.observer, other.layer) for other in group}) > len({other.observer for other in group})
+    name = one.observer + (f" / {one.layer}" if several_layers else "")
+    return name + (" (random weights)" if one.random_weights else "")
 
 
 def _rows(group: Sequence[DetectionScore]) -> tuple[list[list[str]], list[str]]:
     """Cells of the observers and of each different baseline, and what must be said about them."""
-    several_layers = len({(one.observer, one.layer) for one in group}) > len({one.observer for one in group})
     named: list[tuple[str, ResponderScore, list[str]]] = []
     for one in group:
-        name = one.observer + (f" / {one.layer}" if several_layers else "")
-        name += " (random weights)" if one.random_weights else ""
         shares = [_percent(one.float32_floor), _percent(one.below_noise)]
-        named.append((_printable(name), one.score, shares))
+        named.append((printable(_name(one, group)), one.score, shares))
     for baseline, label in _BASELINES.items():
         seen: list[ResponderScore] = []
         for one in group:
@@ -93,7 +140,7 @@ def _rows(group: Sequence[DetectionScore]) -> tuple[list[list[str]], list[str]]:
             if responder not in seen:
                 # Observers with other input sizes see other pixels, so their baselines differ a little.
                 beside = f", as shown to {one.observer}" if seen else ""
-                named.append((_printable(label + beside), responder, ["", ""]))
+                named.append((printable(label + beside), responder, ["", ""]))
                 seen.append(responder)
     rows = [[name, *_cells(responder), *shares] for name, responder, shares in named]
     for attainable in sorted({_number(one.score.alignment.attainable, 3) for one in group}):
@@ -148,54 +195,14 @@ def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.0f} %"
 
 
-def _printable(text: str) -> str:
-    """Names come out of files and servers: nothing in them may steer a terminal."""
-    return "".join(c if c.isprintable() else "?" for c in text)
-
-
-def _text(title: str, rows: list[list[str]], lines: list[str]) -> str:
-    table = [[title, *_HEADINGS[1:]], *rows]
-    widths = [max(len(row[column]) for row in table) for column in range(len(_HEADINGS))]
-    laid = [
-        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]).rstrip()
-        for row in table
-    ]
-    rule = "-" * max(map(len, laid))
-    below = [text for line in lines for text in textwrap.wrap(line, max(60, len(rule)))]
-    return "\n".join([laid[0], rule, *laid[1:], *below])
-
-
-def _markdown(title: str, rows: list[list[str]], lines: list[str]) -> str:
-    table = [[title, *_HEADINGS[1:]], ["---", *["---:"] * (len(_HEADINGS) - 1)], *rows]
-    escaped = [[cell.replace("|", "\\|").replace("<", "&lt;") for cell in row] for row in table]
-    return "\n".join(["| " + " | ".join(row) + " |" for row in escaped] + [""] * bool(lines) + lines)
-
-
-def _latex(title: str, rows: list[list[str]], lines: list[str]) -> str:
-    escapes = str.maketrans({c: f"\\{c}" for c in "&%$#_{}"} | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}"})
-    table = [[cell.translate(escapes) for cell in row] for row in [[title, *_HEADINGS[1:]], *rows]]
-    table = [[c.replace(r"r\_s", "$r_s$") if n else c for c in row] for n, row in enumerate(zip(*table, strict=True))]
-    body = [" & ".join(row) + r" \\" for row in zip(*table, strict=True)]
-    columns = "l" + "r" * (len(_HEADINGS) - 1)
-    return "\n".join(
-        [
-            rf"\begin{{tabular}}{{{columns}}}",
-            r"\hline",
-            body[0],
-            r"\hline",
-            *body[1:],
-            r"\hline",
-            r"\end{tabular}",
-            *(f"% {line}" for line in lines),
-        ]
-    )
-
-
-def _csv(scores: Sequence[DetectionScore]) -> str:
+def _csv(scores: Sequence[DetectionScore | MatchingScore]) -> str:
     """One row for each observer and baseline, every statistic that is a single value."""
     stream = io.StringIO()
-    rows = [row for one in scores for row in _flat(one)]
-    writer = csv.DictWriter(stream, list(rows[0]) if rows else ["experiment"], lineterminator="\n")
+    rows = [
+        row for one in scores for row in (_flat(one) if isinstance(one, DetectionScore) else matching_table.flat(one))
+    ]
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    writer = csv.DictWriter(stream, columns or ["experiment"], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return stream.getvalue().rstrip("\n")

@@ -11,13 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matching_results import CONTRAST, HUMAN, image_responses
 
 from psyprobe.analysis.matching import match_contrast, matching_error, normalise_responses
 from psyprobe.errors import InputError
-from psyprobe.human import matching_data
 
-CONTRAST = np.geomspace(0.001, 1, 60)
-HUMAN = matching_data()
 #: Their published numbers come from an earlier run (encoder_protocol.md, D1).
 OTHER_RUN = {"RN101_openai": 0.6542, "convnext_large_d_laion2b_s26b_b102k_augreg": 0.5803}
 
@@ -172,27 +170,17 @@ def test_errors_of_published_matches_are_the_published_errors(shared_data: Path)
             assert found.mean.value == pytest.approx(published, abs=5.1e-5), model
 
 
-def image_responses(frequency: np.ndarray, contrast: np.ndarray) -> np.ndarray:
-    """Angular distance of the sRGB image of a grating from that of its background (protocol, section 2.5)."""
-    x = (-112 + np.arange(224) * 224 / 223) / 60
-    light = 10 * (1 + contrast[:, None] * np.sin(2 * np.pi * frequency[:, None, None] * x)) / 400
-    drive = np.where(light <= 0.04045 / 12.92, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
-    unit = drive / np.linalg.norm(drive, axis=-1, keepdims=True)
-    flat = np.full(224, 1 / np.sqrt(224))
-    return 2 / np.pi * np.arctan2(np.linalg.norm(unit - flat, axis=-1), np.linalg.norm(unit + flat, axis=-1))
-
-
 def test_the_image_itself_reproduces_its_published_and_exact_errors(shared_data: Path) -> None:
     folder = shared_data / "encoder_protocol"
-    curves = image_responses(HUMAN.frequency, CONTRAST)
-    target = image_responses(np.array([5.0]), HUMAN.reference_contrast)[0]
+    curves = image_responses(HUMAN.frequency[:, None], CONTRAST)
+    target = image_responses(np.array(5.0), HUMAN.reference_contrast)
     plain = matching_error(match_contrast(CONTRAST, curves, target).contrast, HUMAN.matched_contrast)
     assert (plain.mean.value, plain.pooled.value) == pytest.approx((0.2655, 0.3343), abs=1e-4)
     bracket = match_contrast(CONTRAST, curves, target, method="bracket").contrast
     published = matching_error(bracket, HUMAN.matched_contrast)
     assert (published.mean.value, published.pooled.value) == pytest.approx((0.2657, 0.3347), abs=5e-4)
     np.testing.assert_allclose(np.log10(bracket / published_matches(folder)["no_encoder"]), 0, atol=0.02)
-    top = image_responses(np.array([5.0]), np.array([1.0]))[0]
+    top = image_responses(np.array(5.0), np.array(1.0))
     normalised = match_contrast(CONTRAST, normalise_responses(CONTRAST, curves), target / top)
     equation_2 = matching_error(normalised.contrast, HUMAN.matched_contrast)
     assert (equation_2.mean.value, equation_2.pooled.value) == pytest.approx((0.2645, 0.3330), abs=1e-4)

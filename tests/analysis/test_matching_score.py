@@ -1,0 +1,114 @@
+"""Scores of matching runs: flags, baselines, layers, encodings, tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from detection_results import human_csf, simulated_result
+from matching_results import HUMAN, image_responses, simulated_matching
+
+from psyprobe.analysis import match_result, score, score_layers, score_matching, score_table
+from psyprobe.errors import InputError, UnknownNameError
+
+
+def proportional(frequency: np.ndarray, contrast: np.ndarray) -> np.ndarray:
+    return 0.2 * contrast * np.exp(-frequency / 10)
+
+
+def test_the_image_itself_scores_as_on_the_reference_page() -> None:
+    found = score(simulated_matching(image_responses))
+    assert (found.score.error.mean.value, found.score.error.pooled.value) == pytest.approx((0.2655, 0.3343), abs=1e-4)
+    assert (found.constancy.mean.value, found.constancy.pooled.value) == pytest.approx((0.2645, 0.3330), abs=5e-5)
+    assert found.pixels is not None
+    assert found.pixels.error.mean.value == pytest.approx(found.constancy.mean.value)
+    assert found.score.total == 72
+
+
+def test_saturated_matches_are_counted_and_not_hidden() -> None:
+    # At 25 cpd this observer draws 0.2 exp(-2.5): no contrast there matches references of high contrast.
+    found = score_matching(simulated_matching(proportional))
+    expected = HUMAN.reference_contrast[:, None] * np.exp((HUMAN.frequency - 5) / 10) > 1
+    assert (found.score.saturated_high, found.score.saturated_low) == (expected.sum(), 0)
+    assert found.score.saturated == expected.sum() > 0
+
+
+def test_normalised_matching_is_perfect_constancy_for_responses_proportional_to_contrast() -> None:
+    found = score_matching(simulated_matching(proportional), normalised=True)
+    assert found.score.error.mean.value == pytest.approx(found.constancy.mean.value)
+    assert found.score.saturated == 0
+
+
+def test_the_experiment_names_method_and_encoding_and_an_argument_overrides_them() -> None:
+    result = simulated_matching(proportional, match_method="bracket", match_normalised=1)
+    assert (score_matching(result).method, score_matching(result).normalised) == ("bracket", True)
+    plain = score_matching(result, method="crossing", normalised=False)
+    assert (plain.method, plain.normalised) == ("crossing", False)
+
+
+def test_normalising_needs_the_reference_frequency() -> None:
+    result = simulated_matching(proportional, reference_frequency=3.3)
+    with pytest.raises(InputError, match=r"3\.3 cpd"):
+        score_matching(result, normalised=True)
+
+
+def test_responses_at_the_float32_floor_and_under_the_noise_are_counted() -> None:
+    result = simulated_matching(lambda f, c: 1e-3 * c + 0 * f, noise_floor=1e-4)
+    found = score_matching(result)
+    assert found.float32_floor == pytest.approx(np.mean(1e-3 * HUMAN.reference_contrast < 1e-4), abs=0.13)
+    assert found.below_noise == pytest.approx(np.mean(1e-3 * HUMAN.reference_contrast <= 1e-4))
+
+
+def test_layers_are_scored_one_by_one() -> None:
+    result = simulated_matching(proportional, image_responses)
+    first, second = score_layers(result)
+    assert (first.layer, second.layer) == ("layer0", "layer1")
+    assert first.score != second.score
+    with pytest.raises(InputError, match="2 layers"):
+        score(result)
+    with pytest.raises(UnknownNameError, match="layer0"):
+        score(result, layer="layer")
+
+
+def test_what_is_no_matching_result_is_refused() -> None:
+    with pytest.raises(InputError, match="lacks reference_response"):
+        score_matching(simulated_matching(proportional).drop_vars("reference_response"))
+    with pytest.raises(InputError, match="not finite"):
+        score_matching(simulated_matching(lambda f, c: np.where(c > 0.5, np.nan, c) + 0 * f))
+    with pytest.raises(InputError, match="people matched at"):
+        score_matching(simulated_matching(proportional).sel(x=[0.25, 5.0, 10.0]))
+
+
+def test_matches_come_at_all_frequencies_and_at_those_of_people() -> None:
+    found = match_result(simulated_matching(proportional))
+    assert found.matches.contrast.shape == (8, 27)
+    np.testing.assert_array_equal(
+        found.measured().contrast[:, found.x_measured == 5], found.matches.contrast[:, found.x == 5]
+    )
+    np.testing.assert_allclose(found.matches.contrast[:, found.x == 5][:, 0], HUMAN.reference_contrast, rtol=1e-9)
+
+
+@pytest.mark.parametrize("format", ["text", "markdown", "latex", "csv", "json"])
+def test_one_table_holds_detection_and_matching(format: str) -> None:
+    detection = score(simulated_result(lambda x, c: human_csf(x) * c / 10))
+    text = score_table([detection, score(simulated_matching(proportional))], format)
+    for name in ("contrast_matching", "gabor_achromatic"):
+        assert name.replace("_", "\\_") in text if format == "latex" else name in text
+    if format == "csv":
+        rows = list(csv.DictReader(io.StringIO(text)))
+        assert [row["responder"] for row in rows] == [
+            "observer",
+            "pixels",
+            "contrast",
+            "observer",
+            "pixels",
+            "constancy",
+        ]
+        assert float(rows[-1]["error_mean"]) == pytest.approx(0.2645, abs=5e-5)
+    elif format == "json":
+        assert json.loads(text)[1]["constancy"]["pooled"]["value"] == pytest.approx(0.3330, abs=5e-5)
+    else:
+        assert "perfect constancy" in text and "0.264" in text
