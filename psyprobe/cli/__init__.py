@@ -198,7 +198,7 @@ def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
         "--observer", nargs="+", action="extend", default=[], metavar="NAME", help="see psyprobe list observers"
     )
     parser.add_argument("--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)")
-    parser.add_argument("--store", metavar="FILE", help="SQLite file of responses (default DIR/store.sqlite)")
+    parser.add_argument("--store", metavar="FILE", help="SQLite file of responses (default DIR/runs.sqlite)")
     parser.add_argument("--plan", action="store_true", help="say what would be shown and asked, and ask nothing")
     parser.add_argument(
         "--input", choices=("normalised", "raw"), help="how encoders are fed (default: the experiment's)"
@@ -215,7 +215,7 @@ def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
 
 def _add_score(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser = _command(
-        commands, "score", "score stored results, without the observer", "score psyprobe-results/store.sqlite"
+        commands, "score", "score stored results, without the observer", "score psyprobe-results/runs.sqlite"
     )
     parser.add_argument("results", nargs="+", metavar="STORE|RESULT.nc", help="stores or results that run wrote")
     parser.add_argument("--measure", help="angular, angular_float32, cosine, l1 or l2 (default: the experiment's)")

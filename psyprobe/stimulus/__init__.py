@@ -6,6 +6,7 @@ from typing import Any
 
 from psyprobe.stimulus.band_noise import Noise
 from psyprobe.stimulus.field import Disc, Uniform
+from psyprobe.stimulus.masked_gabor import MaskedGabor
 from psyprobe.stimulus.specification import (
     KINDS,
     Modulation,
@@ -23,6 +24,7 @@ __all__ = [
     "Disc",
     "Gabor",
     "Grating",
+    "MaskedGabor",
     "Modulation",
     "Noise",
     "Specification",

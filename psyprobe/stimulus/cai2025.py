@@ -22,7 +22,7 @@ import numpy as np
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.colour import cone_observer, dkl_matrix
-from psyprobe.errors import unknown_name
+from psyprobe.errors import InputError, unknown_name
 from psyprobe.stimulus import pattern
 from psyprobe.stimulus.field import Uniform
 from psyprobe.stimulus.specification import Specification, require, stimulus_kind
@@ -157,6 +157,10 @@ def _filtered_noise(shape: tuple[int, int], ppd: float, low: float, high: float)
     height, width = shape
     radial = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width)) * ppd
     inside = (radial >= low) & (radial <= high)
+    if not inside.any():
+        raise InputError(
+            f"the band from {low:.4g} to {high:.4g} cpd holds nothing at {ppd:.4g} pixels per degree; raise ppd or size"
+        )
     field = np.fft.ifft2(np.fft.fft2(_white_field(shape)) * inside).real
     return np.asarray(field / field.std())
 

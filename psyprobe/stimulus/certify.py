@@ -16,6 +16,7 @@ from psyprobe.stimulus import estimate, promises
 from psyprobe.stimulus.band_noise import Noise
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.field import Disc, Uniform
+from psyprobe.stimulus.masked_gabor import MaskedGabor
 from psyprobe.stimulus.measure import Row, worst_of
 from psyprobe.stimulus.planes import luminance_of, planes_of, to_lms
 from psyprobe.stimulus.promises import Sheet
@@ -84,6 +85,8 @@ def _single(spec: Specification, batch: tuple[int, ...], index: tuple[int, ...])
 
 
 def _rows_of(image: Float64, space: str, spec: Specification, sheet: Sheet, display: Display | None) -> list[Row]:
+    if isinstance(spec, MaskedGabor):
+        spec = Sum(parts=spec.parts())
     if isinstance(spec, Sum):
         return _sum_rows(image, space, spec, sheet, display)
     if not isinstance(spec, Modulation | Uniform):

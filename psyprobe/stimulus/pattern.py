@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import Array, FloatArray
+from psyprobe.errors import InputError
 
 #: Memory of one block of spectra, so that drawing a long batch stays in the processor's cache.
 _NOISE_BLOCK = 4
@@ -270,6 +271,11 @@ def _ring(shape: tuple[int, int], ppd: float, low: float, high: float, exponent:
     # A coefficient that lies on an edge is inside, on whichever side rounding puts it.
     inside = (radial > 0) & (radial >= low / reach * (1 - 1e-9)) & (radial <= high * reach * (1 + 1e-9))
     index = np.flatnonzero(inside)
+    if not index.size:
+        raise InputError(
+            f"a band from {low:.4g} to {high:.4g} cpd holds no frequency of a field of {height / ppd:.4g} x "
+            f"{width / ppd:.4g} deg, whose frequencies lie {ppd / max(shape):.4g} cpd apart; widen the band or the field"
+        )
     r = radial.ravel()[index]
     amplitude = r**-exponent
     if edge > 0:

@@ -208,6 +208,8 @@ def noise_rows(planes: Planes, spec: Noise, sheet: Sheet) -> None:
         )
     else:
         sheet.add(name, spec.contrast, delivered, "SD over mean", key="rms contrast of noise", extra=extra)
+    if delivered < 1e-12:
+        return
     low, high = (float(edge) for edge in spec.band)
     soft = 2.0 ** (spec.edge / 2)
     outside = float(spectrum.out_of_band_energy(planes.pattern, spec.ppd, low / soft, high * soft))

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -56,6 +56,7 @@ def stimulus_kind(name: str) -> Any:
     return register
 
 
+@cache
 def stimulus_kinds() -> dict[str, type[Specification]]:
     """All kinds, those of installed packages (entry points ``psyprobe.stimuli``) included."""
     from importlib.metadata import entry_points
@@ -63,6 +64,7 @@ def stimulus_kinds() -> dict[str, type[Specification]]:
     import psyprobe.stimulus.band_noise
     import psyprobe.stimulus.cai2025
     import psyprobe.stimulus.field
+    import psyprobe.stimulus.masked_gabor
     import psyprobe.stimulus.superposition
     import psyprobe.stimulus.wave  # noqa: F401 - importing registers the kinds
 
