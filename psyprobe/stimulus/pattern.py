@@ -274,7 +274,7 @@ def _ring(shape: tuple[int, int], ppd: float, low: float, high: float, exponent:
     if not index.size:
         raise InputError(
             f"a band from {low:.4g} to {high:.4g} cpd holds no frequency of a field of {height / ppd:.4g} x "
-            f"{width / ppd:.4g} deg, whose frequencies lie {ppd / max(shape):.4g} cpd apart; widen the band or the field"
+            f"{width / ppd:.4g} deg, whose frequencies lie {ppd / max(shape):.4g} cpd apart; widen band or field"
         )
     r = radial.ravel()[index]
     amplitude = r**-exponent

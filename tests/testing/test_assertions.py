@@ -200,6 +200,12 @@ def test_nothing_is_guessed() -> None:
         assert_calibrated(image, GABOR, space="luminance", precision="float23")
 
 
+def test_a_uniform_field_is_no_noise_and_no_gabor() -> None:
+    for spec in (Noise(frequency=8.0, contrast=0.1, size=64), GABOR):
+        with pytest.raises(CalibrationError, match="contrast: requested"):
+            assert_calibrated(np.full((64, 64), 100.0), spec, space="luminance")
+
+
 def test_extremes_are_no_false_alarm() -> None:
     for spec in (
         Grating(frequency=29.9, contrast=0.001, ppd=60, size=64),

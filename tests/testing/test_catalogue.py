@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from psyprobe.display import Display, display_presets
-from psyprobe.stimulus import Specification, Uniform
+from psyprobe.stimulus import MaskedGabor, Specification, Uniform
 from psyprobe.stimulus.catalogue import StimulusSet, catalogue_names, load_stimulus
 from psyprobe.testing import assert_calibrated
 
@@ -28,6 +28,11 @@ def fitting(page: StimulusSet, display: Display, count: int) -> Specification:
     spec = page.spec(**(varied | {"luminance": luminance}))
     if isinstance(spec, Uniform):
         return spec
+    if isinstance(spec, MaskedGabor):
+        half = 0.49 * display.max_contrast(luminance, "achromatic")
+        mask = np.minimum(spec.mask_contrast, half / (1 if spec.mask == "grating" else 6))
+        contrasts = {"contrast": np.minimum(spec.contrast, half), "mask_contrast": mask}
+        return page.spec(**(varied | {"luminance": luminance} | contrasts))
     most = display.max_contrast(luminance, spec.direction) * (1 / 6 if page.kind == "noise" else 1 - 1e-6)
     return page.spec(**(varied | {"luminance": luminance, "contrast": np.minimum(spec.contrast, most)}))
 

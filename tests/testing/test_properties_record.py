@@ -125,3 +125,8 @@ def test_p51_everything_is_finite(shown: tuple[Specification, Display], dtype: s
 def test_p52_wrong_units_are_errors_with_a_hint(kind: Any, values: dict[str, Any], hint: str) -> None:
     with pytest.raises(InputError, match=hint):
         kind(**values)
+
+
+def test_p52_a_band_without_a_frequency_is_an_error() -> None:
+    with pytest.raises(InputError, match="holds no frequency of a field of 1 x 1 deg"):
+        Noise(frequency=1.7, bandwidth=0.05, contrast=0.1, ppd=32, size=32).draw()
