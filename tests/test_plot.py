@@ -92,6 +92,11 @@ def test_linear_levels_are_the_papers() -> None:
     assert levels[-1] >= 0.45 * 200 / 210 > levels[-2]
 
 
+def test_small_responses_still_fill_many_bands() -> None:
+    levels = filled_levels(contour(simulated_result(lambda *at: rising(*at) / 20), bare_axes()))
+    assert len(levels) > 8 and levels[0] == 0
+
+
 def test_log_levels_reach_down_to_the_smallest_response() -> None:
     result = simulated_result(rising)
     levels = filled_levels(contour(result, bare_axes(), levels="log"))

@@ -34,6 +34,8 @@ _HUMAN_LABELS = {"castle_csf": "castleCSF"}
 
 #: Width of a band between linear levels of angles, as in the paper.
 _STEP = 0.02
+#: Responses that would fill fewer of these bands get finer ones: a figure of two colours shows nothing.
+_FEWEST_BANDS = 8
 
 #: More bands than this cannot be told apart.
 _MOST_BANDS = 50
@@ -93,10 +95,10 @@ def contour(
     ax : matplotlib.axes.Axes, optional
         Where to draw; without it, on a new pyplot figure.
     levels : "linear", "log" or array_like of float, optional
-        "linear": bands of 0.02 from 0 to the largest response, as in the paper (for other measures than angles, up
-        to 50 bands). "log": ten or five bands a decade from the smallest response above the noise floor, which show
-        what lies near threshold; where responses are not above the noise floor, the axes stay blank. Or increasing
-        levels, in units of the measure.
+        "linear": bands of 0.02 from 0 to the largest response, as in the paper, finer where that would give fewer
+        than eight (for other measures than angles, up to 50 bands). "log": ten or five bands a decade from the
+        smallest response above the noise floor, which show what lies near threshold; where responses are not above
+        the noise floor, the axes stay blank. Or increasing levels, in units of the measure.
     measure : {"angular", "angular_float32", "cosine", "l1", "l2"}, optional
         What to draw; without it the measure that the experiment names, else "angular".
     layer : str, optional
@@ -260,7 +262,7 @@ def _scale(found: Sequence[Responses], levels: Levels) -> _Scale:
 def _linear_levels(top: float, measure: str) -> FloatArray:
     from matplotlib.ticker import MaxNLocator
 
-    if measure.startswith("angular"):
+    if measure.startswith("angular") and top >= _FEWEST_BANDS * _STEP:
         return _STEP * np.arange(max(2, np.ceil(top / _STEP - 1e-9) + 1))
     ticks = MaxNLocator(_MOST_BANDS, steps=[1, 2, 2.5, 5, 10]).tick_values(0, top if top > 0 else 1)
     return np.asarray(ticks, dtype=np.float64)
