@@ -426,7 +426,8 @@ def _verdict(asked: str, rows: tuple[Row, ...], precision: str, images: int, cau
     if result.passed:
         return result
     lines = [f"{asked} was asked:"]
-    for row in result.failures:
+    # The largest errors first; those that are alike stay in the order of the certificate.
+    for row in sorted(result.failures, key=lambda row: -float(f"{abs(row.error or 0.0):.1e}")):
         where = "" if row.image is None else f" in image {row.image}"
         off = f" ({100 * row.error:+.3g} %)" if row.relative and row.error is not None else ""
         unit = f" {row.unit}" if row.unit else ""
