@@ -13,6 +13,8 @@ from psyprobe.analysis.matching_score import (
     match_result,
     score_matching,
 )
+from psyprobe.analysis.published import PublishedScore, published_scores
+from psyprobe.analysis.scoreboard import Scoreboard, scoreboard
 from psyprobe.analysis.scoring import score, score_layers
 from psyprobe.analysis.slices import Slices, score_slices
 from psyprobe.analysis.table import score_table
@@ -26,7 +28,9 @@ __all__ = [
     "MatchingError",
     "MatchingResponder",
     "MatchingScore",
+    "PublishedScore",
     "ResponderScore",
+    "Scoreboard",
     "Slices",
     "align",
     "alignment_score",
@@ -37,9 +41,11 @@ __all__ = [
     "match_result",
     "matching_error",
     "normalise_responses",
+    "published_scores",
     "score",
     "score_layers",
     "score_matching",
     "score_slices",
     "score_table",
+    "scoreboard",
 ]

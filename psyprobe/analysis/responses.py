@@ -21,6 +21,7 @@ MEASURE_LABELS = {
     "cosine": "1 − cosine similarity",
     "l1": "L1 distance (feature units)",
     "l2": "L2 distance (feature units)",
+    "difference": "Difference (the metric's own scale)",
 }
 
 _VARIABLES = {

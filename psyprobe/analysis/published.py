@@ -1,0 +1,95 @@
+"""The published alignment scores of the 45 models of Cai et al., for display beside one's own.
+
+References
+----------
+Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level characteristics of
+the human visual system? CVPR, arXiv 2502.20256. Figure 6.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Literal, cast
+
+Metric = Literal["alignment", "error_mean", "error_pooled"]
+
+#: Their name of each test, and ours of the experiment.
+EXPERIMENT_OF_TEST = {
+    "sf_gabor_ach": "gabor_achromatic",
+    "sf_noise_ach": "noise_achromatic",
+    "sf_gabor_rg": "gabor_red_green",
+    "sf_gabor_yv": "gabor_yellow_violet",
+    "luminance": "luminance",
+    "area": "area",
+    "mask_coherent": "mask_coherent",
+    "mask_incoherent": "mask_incoherent",
+    "matching": "contrast_matching",
+}
+
+
+@dataclass(frozen=True)
+class PublishedScore:
+    """One published score.
+
+    Attributes
+    ----------
+    model, family, label : str
+        The authors' key, the family, and the name in their figure.
+    experiment, test : str
+        Our name of the experiment (without "_published") and theirs of the test.
+    metric : "alignment", "error_mean" or "error_pooled"
+        Spearman's r_s, or the error of contrast matches by its two definitions (log10 units).
+    score : float
+        Of the final table, which the authors' results pages show.
+    submission : float or None
+        Of the table before they rescaled the chromatic stimuli; None where it has no such number.
+    float32_floor : float or None
+        Share (0 to 1) of the responses behind the score at 0 or at the smallest value of their float32 arccosine;
+        None where those are not stored.
+    """
+
+    model: str
+    family: str
+    label: str
+    experiment: str
+    test: str
+    metric: Metric
+    score: float
+    submission: float | None
+    float32_floor: float | None
+
+
+@lru_cache(maxsize=1)
+def published_scores() -> tuple[PublishedScore, ...]:
+    """All published scores: 45 models, nine tests, contrast matching by two definitions.
+
+    Returns
+    -------
+    tuple of PublishedScore
+        In the authors' order of models.
+
+    Examples
+    --------
+    >>> scores = published_scores()
+    >>> len(scores), scores[0].label, scores[0].score
+    (450, 'No Encoder', 0.4688)
+    """
+    text = files("psyprobe.analysis").joinpath("data", "published_scores.csv").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return tuple(
+        PublishedScore(
+            model=row["model"],
+            family=row["family"],
+            label=row["label"],
+            experiment=row["experiment"],
+            test=row["test"],
+            metric=cast(Metric, row["metric"]),
+            score=float(row["score"]),
+            submission=float(row["submission"]) if row["submission"] else None,
+            float32_floor=float(row["float32_floor"]) if row["float32_floor"] else None,
+        )
+        for row in csv.DictReader(lines)
+    )
