@@ -14,6 +14,7 @@ from psyprobe.analysis.matching_score import (
     score_matching,
 )
 from psyprobe.analysis.published import PublishedScore, published_scores
+from psyprobe.analysis.replay import replay
 from psyprobe.analysis.scoreboard import Scoreboard, scoreboard
 from psyprobe.analysis.scoring import score, score_layers
 from psyprobe.analysis.slices import Slices, score_slices
@@ -42,6 +43,7 @@ __all__ = [
     "matching_error",
     "normalise_responses",
     "published_scores",
+    "replay",
     "score",
     "score_layers",
     "score_matching",
