@@ -41,10 +41,33 @@ class InDoubles:
         return self.display.decode(drive)
 
 
-@given(strategies.stimuli(sampling=FIELD), st.lists(st.floats(0.2, 1.0), min_size=2, max_size=3))
-def test_p28_a_batch_is_the_loop(spec: Any, factors: list[float]) -> None:
-    parts = [dataclasses.replace(p, luminance=np.array(factors) * p.luminance) for p in getattr(spec, "parts", (spec,))]
-    assert_batch_equals_loop(type(spec)(parts=tuple(parts)) if len(parts) > 1 else parts[0])
+#: How the second image of a batch differs from the first: every parameter in its own way, and still valid.
+SECOND = {
+    "luminance": lambda value: 0.7 * value,
+    "contrast": lambda value: 0.5 * value,
+    "frequency": lambda value: 1.0005 * value,
+    "orientation": lambda value: value + 10,
+    "phase": lambda value: value - 20,
+    "x": lambda value: 0.5 * value,
+    "y": lambda value: value + 0.01,
+    "radius": lambda value: 0.8 * value,
+    "edge": lambda value: 0.7 * value,
+    "aspect": lambda value: 1.1 * value,
+    "bandwidth": lambda value: 0.95 * value,
+    "exponent": lambda value: 0.9 * value,
+    "seed": lambda value: value + 1,
+}
+
+
+@given(strategies.stimuli(sampling=FIELD))
+def test_p28_a_batch_is_the_loop(spec: Any) -> None:
+    batches = []
+    for part in getattr(spec, "parts", (spec,)):
+        values = {name: getattr(part, name) for name in part.numeric}
+        batches.append(
+            dataclasses.replace(part, **{name: np.array([v, SECOND[name](v)]) for name, v in values.items()})
+        )
+    assert_batch_equals_loop(type(spec)(parts=tuple(batches)) if len(batches) > 1 else batches[0])
 
 
 @given(strategies.stimuli(sampling=FIELD), st.sampled_from(["float64", "float32"]))

@@ -1,0 +1,200 @@
+"""Put faults into the engine, one at a time, and see whether the tests notice.
+
+    python benchmarks/mutation_check.py [--only WORD] [--jobs 2]
+
+Each fault is a replacement of text in a copy of the checkout, in which the calibration tests then run. A fault that
+they miss is a hole in them. Exits with the number of faults missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+COPIED = ("psyprobe", "tests", "stimuli", "experiments", "setup.cfg", "pyproject.toml")
+TESTS = (
+    "tests/testing/test_properties_waves.py",
+    "tests/testing/test_properties_noise.py",
+    "tests/testing/test_properties_colour.py",
+    "tests/testing/test_properties_display.py",
+    "tests/testing/test_properties_record.py",
+    "tests/test_colour.py",
+    "tests/test_display.py",
+    "tests/stimulus/test_specification.py",
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    what: str
+    file: str
+    old: str
+    new: str
+
+
+PATTERN, WAVE, BASE = "stimulus/pattern.py", "stimulus/wave.py", "stimulus/specification.py"
+
+FAULTS = (
+    Fault("half a pixel off centre", PATTERN, "(pixels - 1) / 2", "pixels / 2"),
+    Fault(
+        "y counted downwards", PATTERN, "dy = -pixel_positions(shape[0], ppd)", "dy = pixel_positions(shape[0], ppd)"
+    ),
+    Fault("both ends of the field sampled", PATTERN, "(pixels - 1) / 2) / ppd", "(pixels - 1) / 2) / ppd * 1.0045"),
+    Fault("wrong sigma", PATTERN, "(dx**2) / (2 * radius**2)", "(dx**2) / (radius**2)"),
+    Fault("sigma 0.01 % too large", PATTERN, "/ (2 * radius**2)[:, None])", "/ (2.0004 * radius**2)[:, None])"),
+    Fault("phase off by 0.1 deg", PATTERN, "np.deg2rad(phase)", "np.deg2rad(phase + 0.1)"),
+    Fault("sign of the phase", PATTERN, "+ np.deg2rad(phase)", "- np.deg2rad(phase)"),
+    Fault("sign of the orientation", PATTERN, "down = 2 * np.pi", "down = -2 * np.pi"),
+    Fault("sign of the quadrature", PATTERN, "-np.sin(across)", "np.sin(across)"),
+    Fault("frequency 0.001 % too high", PATTERN, "across = 2 * np.pi *", "across = 2.00002 * np.pi *"),
+    Fault("sine and cosine of the orientation swapped", PATTERN, "(frequency * cosine)", "(frequency * sine)"),
+    Fault("balance off by 0.1 %", PATTERN, "share = total /", "share = 0.999 * total /"),
+    Fault("aspect inverted", PATTERN, "(along / ratio)", "(along * ratio)"),
+    Fault("ellipse turned the wrong way", PATTERN, "dy * cosine - dx * sine", "dy * cosine + dx * sine"),
+    Fault("window 1 % too small", PATTERN, "np.hypot(dx, dy) - radius", "np.hypot(dx, dy) - 0.99 * radius"),
+    Fault("window not round", PATTERN, "np.hypot(dx, dy)", "np.hypot(dx, 1.001 * dy)"),
+    Fault(
+        "linear ramp for a raised cosine", PATTERN, "0.5 * (1 + np.cos(np.pi * ramp)), distance", "1 - ramp, distance"
+    ),
+    Fault("upper band edge off by a bin", PATTERN, "(radial <= high * reach", "(radial <= 0.985 * high * reach"),
+    Fault("lower band edge off by a bin", PATTERN, "(radial >= low / reach", "(radial >= 0.97 * low / reach"),
+    Fault("edges left out of the band", PATTERN, "high * reach * (1 + 1e-9)", "high * reach * (1 - 1e-9)"),
+    Fault("energy counted twice in the first column", PATTERN, "- squared[ring.first_column].sum()", ""),
+    Fault("mirror coefficients not conjugated", PATTERN, "values[ring.mirrors].conj()", "values[ring.mirrors]"),
+    Fault("mirror coefficients forgotten", PATTERN, "values[ring.mirrored] = values[ring.mirrors].conj()", "pass"),
+    Fault("spectrum rises instead of falling", PATTERN, "r**-exponent", "r**exponent"),
+    Fault("edge in amplitude instead of power", PATTERN, "amplitude * np.sqrt(0.5", "amplitude * (0.5"),
+    Fault("seed ignored", PATTERN, "default_rng(seed).standard_normal(2", "default_rng(0).standard_normal(2"),
+    Fault("seed depends on the place in the batch", PATTERN, "int(seed[i])", "int(seed[i]) + row"),
+    Fault("RMS 0.01 % too high", PATTERN, "shape[1] * amplitude[i]", "shape[1] * 1.0001 * amplitude[i]"),
+    Fault(
+        "mean of noise 0.01 % too high",
+        PATTERN,
+        "to_backend(offset[start:stop",
+        "to_backend(1.0001 * offset[start:stop",
+    ),
+    Fault("everything through float32", PATTERN, "values, dtype=dtype)", 'values.astype("float32"), dtype=dtype)'),
+    Fault(
+        "contrast times 0.999", BASE, 'self._flat("contrast") * luminance', '0.999 * self._flat("contrast") * luminance'
+    ),
+    Fault("mean off by 0.01 %", BASE, "luminance, luminance, dtype", "luminance, 1.0001 * luminance, dtype"),
+    Fault("cone contrast taken for modulation", BASE, "background * direction_vector(self", "direction_vector(self"),
+    Fault(
+        "background luminance forgotten in colour", BASE, "pixels *= pattern.to_backend", "pixels * pattern.to_backend"
+    ),
+    Fault("carrier 0.01 % too deep", WAVE, "columns *= amplitude", "columns *= 1.0001 * amplitude"),
+    Fault("elliptical Gabors 1 % too shallow", WAVE, "change * amplitude[", "change * 0.99 * amplitude["),
+    Fault("all windows of a batch alike", WAVE, "windows[which.ravel()]", "windows[:1]"),
+    Fault("no guard at Nyquist", WAVE, "(highest < self.ppd / 2)", "(highest < 10 * self.ppd)"),
+    Fault("bandwidth doubled", "stimulus/band_noise.py", "(self.bandwidth, float) / 2)", "(self.bandwidth, float))"),
+    Fault("disc 0.1 % too faint", "stimulus/field.py", "window * amplitude", "window * 0.999 * amplitude"),
+    Fault("grey of the wrong white", "stimulus/field.py", "white_xyz(self.white)", 'white_xyz("D50")'),
+    Fault(
+        "parts of a sum 0.1 % too faint",
+        "stimulus/superposition.py",
+        "luminance * (1 + total)",
+        "luminance * (1 + 0.999 * total)",
+    ),
+    Fault(
+        "a part of a sum counted twice", "stimulus/superposition.py", "else total + change", "else total + 2 * change"
+    ),
+    Fault(
+        "reflection off by 0.1 %", "display.py", "self.reflectivity / math.pi", "self.reflectivity / math.pi * 1.001"
+    ),
+    Fault("reflections not subtracted", "display.py", "relative -= self.floor", "relative -= self.black"),
+    Fault("sRGB exponent 2.39 in one direction", "display.py", "0.0, None)) ** 2.4", "0.0, None)) ** 2.39"),
+    Fault("sRGB exponent 2.2 in both directions", "display.py", "2.4", "2.2"),
+    Fault("toe of sRGB 12.9", "display.py", "light[toe] * 12.92", "light[toe] * 12.9"),
+    Fault(
+        "power law inverted with another exponent",
+        "display.py",
+        "light **= 1 / self.eotf",
+        "light **= 1 / (self.eotf + 0.01)",
+    ),
+    Fault("gamut not enforced", "display.py", "if inside.outside and not clip", "if False and not clip"),
+    Fault("matrix transposed", "display.py", "xp.asarray(matrix.T", "xp.asarray(matrix"),
+    Fault(
+        "gamut bounded on one side",
+        "display.py",
+        "np.minimum(rgb - self.floor, self.ceiling - rgb)",
+        "self.ceiling - rgb",
+    ),
+    Fault("light above the peak kept", "display.py", "None if self.extended else 1.0)", "None)"),
+    Fault("contrast a vector length", "colour.py", "math.sqrt(3) / np.linalg.norm", "1 / np.linalg.norm"),
+    Fault("green for red", "colour.py", "[1.0, -1.0, 0.0] if", "[-1.0, 1.0, 0.0] if"),
+    Fault("red-green not isoluminant", "colour.py", "[1.0, -1.0, 0.0] if", "[1.0, -1.001, 0.0] if"),
+    Fault("DKL row with its ratio inverted", "colour.py", "-l / m", "-m / l"),
+    Fault("primaries weighted by row", "colour.py", "columns * weights)", "columns * weights[:, None])"),
+    Fault("a digit of the observer's matrix", "colour.py", "0.585168649077728", "0.585168649177728"),
+)
+
+
+def run(fault: Fault | None) -> tuple[bool, str, float]:
+    """Whether the tests fail with the fault, which test said so, and the time it took."""
+    begun = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
+        for name in COPIED:
+            source = ROOT / name
+            if source.is_dir():
+                shutil.copytree(source, Path(folder) / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, folder)
+        if fault is not None:
+            path = Path(folder) / "psyprobe" / fault.file
+            text = path.read_text(encoding="utf-8")
+            if fault.old not in text:
+                return False, f"NOT APPLIED: {fault.old!r} is not in {fault.file}", 0.0
+            path.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-x",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--no-header",
+            "--tb=no",
+            *TESTS,
+        ]
+        environment = os.environ | {"PYTHONPATH": folder, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    found = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    if done.returncode not in (0, 1, 2) or (done.returncode and not found):
+        return False, f"BROKEN: {done.stdout[-300:]}{done.stderr[-300:]}", time.perf_counter() - begun
+    return done.returncode != 0, found.group(1).rpartition("/")[2] if found else "", time.perf_counter() - begun
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="faults whose description holds this")
+    parser.add_argument("--jobs", type=int, default=1)
+    arguments = parser.parse_args()
+    chosen = [fault for fault in FAULTS if arguments.only in fault.what]
+    failing, where, seconds = run(None)
+    if failing:
+        print(f"the tests fail without a fault, in {where}")
+        return 1
+    print(f"without a fault the tests pass ({seconds:.0f} s)", flush=True)
+    missed = 0
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        for fault, (caught, where, seconds) in zip(chosen, pool.map(run, chosen), strict=True):
+            missed += not caught
+            verdict = "caught" if caught else "MISSED"
+            print(f"{verdict}  {fault.what:<45}  {seconds:4.0f} s  {where}", flush=True)
+    print(f"{len(chosen) - missed} of {len(chosen)} faults caught")
+    return missed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
