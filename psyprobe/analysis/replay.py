@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 #: The model whose responses are those of the images themselves.
 BASELINE = "no_encoder"
 
+#: Models whose responses are no angles between features but a metric's own scale.
+_METRICS = ("cvvdp_hdr",)
+
 _COLUMNS = ("model", "test", "x", "multiplier", "stimulus_contrast", "s_ac")
 
 _FREQUENCY = ("frequency", "cpd", "Spatial frequency")
@@ -106,8 +109,9 @@ def replay(
     -------
     list of xarray.Dataset
         One for each model and test, model by model, as "replay:MODEL" in the experiment of that name with
-        "_published". Attribute `replayed` is 1. The only measure is "angular_float32": their angle by a float32
-        arccosine. The noise floor was not measured, and is 0. The human curve is known at the score points only.
+        "_published". Attribute `replayed` is 1. The only measure is "angular_float32", their angle by a float32
+        arccosine, or for ColorVideoVDP ("cvvdp_hdr") "difference". The noise floor was not measured, and is 0. The
+        human curve is known at the score points only.
 
     Raises
     ------
@@ -169,7 +173,8 @@ def replayed_result(
     (x_name, x_unit, x_label), kind, contrast_label, human = _TESTS[test]
     masked = x_name == "mask_contrast"
     sensitivity = _human_sensitivity(stored, masked, f"{source}, {model}, {test}")
-    angle = "angle / pi, by a float32 arccosine"
+    measure = "difference" if model in _METRICS else "angular_float32"
+    angle = "1 - JOD / 10" if model in _METRICS else "angle / pi, by a float32 arccosine"
     grid, points = ("measure", "x", "contrast"), ("measure", "score_x", "multiplier")
     data: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
         "response": (("layer", *grid), stored.grid[None, None], angle, "Response on the level grid"),
@@ -183,7 +188,7 @@ def replayed_result(
     }
     coordinates: dict[str, tuple[Any, str, str]] = {
         "layer": (["stored"], "1", "Features"),
-        "measure": (["angular_float32"], "1", "Measure"),
+        "measure": ([measure], "1", "Measure"),
         "x": (stored.x, x_unit, x_label),
         "contrast": (stored.contrast, "1", contrast_label),
         "score_x": (stored.score_x, x_unit, x_label),
@@ -212,7 +217,7 @@ def replayed_result(
             "contrast_kind": kind,
             "contrast_label": contrast_label,
             "multiplier_of": "threshold" if masked else "sensitivity",
-            "score_measure": "angular_float32",
+            "score_measure": measure,
             "human_model": human,
             **({"human_points": 1} if masked else {}),
         },

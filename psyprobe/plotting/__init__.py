@@ -1,4 +1,4 @@
-"""Figures of results: contour plots with the human curve, responses along it, stimulus previews.
+"""Figures of results: contour plots with the human curve, responses along it, contrast matches, many scores.
 
 Every function draws on the axes or figure it is given and returns it; without one it makes a pyplot figure, which a
 notebook then shows. Nothing is shown or saved by itself: see `save_figure`.
@@ -7,8 +7,23 @@ notebook then shows. Nothing is shown or saved by itself: see `save_figure`.
 from __future__ import annotations
 
 from psyprobe.plotting.along import along_curve
-from psyprobe.plotting.contour import contour, contours, plot
+from psyprobe.plotting.contour import contour, contours
 from psyprobe.plotting.file import save_figure
+from psyprobe.plotting.matches import matched_contrast
+from psyprobe.plotting.overview import plot
+from psyprobe.plotting.scores import bar_panels, depth_curve, heat_map, score_bars
 from psyprobe.plotting.strip import stimulus_strip
 
-__all__ = ["along_curve", "contour", "contours", "plot", "save_figure", "stimulus_strip"]
+__all__ = [
+    "along_curve",
+    "bar_panels",
+    "contour",
+    "contours",
+    "depth_curve",
+    "heat_map",
+    "matched_contrast",
+    "plot",
+    "save_figure",
+    "score_bars",
+    "stimulus_strip",
+]

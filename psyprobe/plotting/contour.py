@@ -1,5 +1,7 @@
 """The contour plot: responses over x and sensitivity, with the human contrast sensitivity on top.
 
+Of a masking result: responses over the contrasts of mask and target, with the measured human thresholds.
+
 References
 ----------
 Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level characteristics of
@@ -30,7 +32,11 @@ Levels = Literal["linear", "log"] | npt.ArrayLike
 
 Masked = np.ma.MaskedArray[Any, np.dtype[np.float64]]
 
-_HUMAN_LABELS = {"castle_csf": "castleCSF"}
+_HUMAN_LABELS = {
+    "castle_csf": "castleCSF",
+    "foley1994": "Foley 1994",
+    "gegenfurtner_kiper1992": "Gegenfurtner & Kiper 1992",
+}
 
 #: Width of a band between linear levels of angles, as in the paper.
 _STEP = 0.02
@@ -45,34 +51,6 @@ _MOST_TICKS = 12
 
 #: Log levels reach no deeper under the largest response than this.
 _MOST_DECADES = 10
-
-
-def plot(result: xr.Dataset | Iterable[xr.Dataset], **options: Any) -> Axes | Figure:
-    """Draw the contour plot of a result: one panel for each layer and each result.
-
-    Parameters
-    ----------
-    result : xarray.Dataset or iterable of xarray.Dataset
-        Of detection runs.
-    **options
-        As for `contour` (one result of one layer) or `contours`.
-
-    Returns
-    -------
-    matplotlib Axes or Figure
-        Axes of a single panel, or the figure that holds several.
-
-    Raises
-    ------
-    InputError
-        If something is no detection result.
-    """
-    import xarray as xr
-
-    results = [result] if isinstance(result, xr.Dataset) else list(result)
-    if len(results) == 1 and (options.get("layer") is not None or len(layers_of(results[0])) == 1):
-        return contour(results[0], **options)
-    return contours(results, **options)
 
 
 def contour(
@@ -113,7 +91,8 @@ def contour(
     Returns
     -------
     matplotlib.axes.Axes
-        Logarithmic: frequency, luminance or area to the right, sensitivity (1 / contrast) upwards.
+        Logarithmic: frequency, luminance or area to the right, sensitivity (1 / contrast) upwards. Of a masking
+        result: mask contrast to the right, target contrast upwards, human thresholds as black dots.
 
     Raises
     ------
@@ -131,7 +110,7 @@ def contour(
     scale = _scale([found], levels)
     ax = new_axes() if ax is None else ax
     _panel(ax, result, found, scale, human, title)
-    _legend(ax, scale.blank([found]))
+    _legend(ax, scale.blank([found]), "lower right" if _is_masked(result) else "lower left")
     if colour_bar:
         _colour_bar(scale, found.measure, [ax])
     return ax
@@ -200,12 +179,12 @@ def contours(
     for i, (ax, one, responses) in enumerate(zip(panels, listed, found, strict=True)):
         _panel(ax, one, responses, scale, human, None if titles is None else titles[i])
         same_above = i >= across and listed[i - across].attrs["x_label"] == one.attrs["x_label"]
-        same_left = i % across and listed[i - 1].attrs["contrast_label"] == one.attrs["contrast_label"]
+        same_left = i % across and _upward_label(listed[i - 1]) == _upward_label(one)
         if same_left:
             ax.set_ylabel("")
         if same_above:
             panels[i - across].set_xlabel("")
-    _legend(panels[0], scale.blank(found))
+    _legend(panels[0], scale.blank(found), "lower right" if _is_masked(listed[0]) else "lower left")
     _colour_bar(scale, measures[0], panels)
     return figure
 
@@ -285,36 +264,60 @@ def _log_levels(found: Sequence[Responses], top: float) -> tuple[FloatArray, flo
 
 
 def _panel(ax: Axes, result: xr.Dataset, found: Responses, scale: _Scale, human: bool, title: str | None) -> None:
-    sensitivity, drawn = 1 / found.contrast, scale.drawn(found)
+    masked = _is_masked(result)
+    # Masking studies plot thresholds, contrast sensitivity studies their inverse.
+    upwards, drawn = found.contrast if masked else 1 / found.contrast, scale.drawn(found)
     ax.set_facecolor(BLANK)
     if drawn.count():
-        _draw_contours(ax, found.x, sensitivity, drawn, scale)
+        _draw_contours(ax, found.x, upwards, drawn, scale)
     if human:
         _draw_human(ax, result, found)
     log_axis(ax.xaxis, float(found.x.min()), float(found.x.max()))
-    log_axis(ax.yaxis, float(sensitivity.min()), float(sensitivity.max()))
-    ax.set_xlabel(x_label(result.attrs))
-    ax.set_ylabel(f"Sensitivity (1 / {result.attrs['contrast_label']})")
+    log_axis(ax.yaxis, float(upwards.min()), float(upwards.max()))
+    ax.set_xlabel(result.attrs["x_label"] if masked else x_label(result.attrs))
+    ax.set_ylabel(_upward_label(result))
     ax.set_title(_title(result, found) if title is None else title, fontsize="medium")
 
 
-def _draw_contours(ax: Axes, x: FloatArray, sensitivity: FloatArray, drawn: Masked, scale: _Scale) -> None:
+def _is_masked(result: xr.Dataset) -> bool:
+    return str(result.attrs["x_name"]) == "mask_contrast"
+
+
+def _upward_label(result: xr.Dataset) -> str:
+    label = result.attrs["contrast_label"]
+    return f"Target contrast ({label})" if _is_masked(result) else f"Sensitivity (1 / {label})"
+
+
+def _draw_contours(ax: Axes, x: FloatArray, upwards: FloatArray, drawn: Masked, scale: _Scale) -> None:
     colours, levels = scale.colours, scale.levels
-    filled = ax.contourf(
-        x, sensitivity, drawn, levels=levels, cmap=colours.cmap, norm=colours.norm, extend=scale.extend
-    )
+    filled = ax.contourf(x, upwards, drawn, levels=levels, cmap=colours.cmap, norm=colours.norm, extend=scale.extend)
     # Without an edge of their own, neighbouring bands leave hairlines between them in PDF and SVG.
     filled.set_edgecolor("face")
     filled.set_linewidth(0.4)
     inside = levels[(levels > drawn.min()) & (levels < drawn.max())]
     if inside.size:
-        ax.contour(x, sensitivity, drawn, levels=inside, colors="black", linewidths=0.4, alpha=0.3, linestyles="solid")
+        ax.contour(x, upwards, drawn, levels=inside, colors="black", linewidths=0.4, alpha=0.3, linestyles="solid")
 
 
 def _draw_human(ax: Axes, result: xr.Dataset, found: Responses) -> None:
     from matplotlib.patheffects import withStroke
 
     model = str(result.attrs.get("human_model", ""))
+    if result.attrs.get("human_points", 0):
+        threshold = 1 / found.human_sensitivity
+        inside = (found.human_x >= found.x.min()) & (found.human_x <= found.x.max())
+        ax.plot(
+            found.human_x[inside],
+            (threshold if _is_masked(result) else found.human_sensitivity)[inside],
+            color="black",
+            linestyle="none",
+            marker="o",
+            markeredgecolor="white",
+            clip_on=False,
+            zorder=3,
+            label=f"Human ({_HUMAN_LABELS.get(model, printable(model))})" if model else "Human",
+        )
+        return
     ax.plot(
         found.human_x,
         found.human_sensitivity,
@@ -326,14 +329,14 @@ def _draw_human(ax: Axes, result: xr.Dataset, found: Responses) -> None:
     )
 
 
-def _legend(ax: Axes, blank: bool) -> None:
+def _legend(ax: Axes, blank: bool, place: str) -> None:
     from matplotlib.patches import Patch
 
     handles = ax.get_legend_handles_labels()[0]
     if blank:
         handles.append(Patch(facecolor=BLANK, edgecolor="0.4", label="Not above noise floor"))
     if handles:
-        ax.legend(handles=handles, loc="lower left", fontsize="small", framealpha=0.9)
+        ax.legend(handles=handles, loc=place, fontsize="small", framealpha=0.9)
 
 
 def _title(result: xr.Dataset, found: Responses) -> str:

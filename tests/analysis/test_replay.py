@@ -50,6 +50,19 @@ def test_replayed_masks_stand_on_the_human_points(shared_data: Path) -> None:
         assert (result.attrs["human_points"], result.attrs["replayed"]) == (1, 1)
 
 
+def test_a_metric_is_no_angle_and_has_no_float32_floor(shared_data: Path) -> None:
+    folder = shared_data / "encoder_protocol"
+    (result,) = replay(
+        folder / "published_sac_along_curve.csv.gz",
+        folder / "published_sac_grids",
+        models=["cvvdp_hdr"],
+        tests=["area"],
+    )
+    found = score(result, resamples=100)
+    assert (found.measure, found.float32_floor) == ("difference", None)
+    assert found.score.alignment.value == pytest.approx(0.8937, abs=5.1e-5)
+
+
 # -- files of one's own ----------------------------------------------------------------------------------------------
 
 

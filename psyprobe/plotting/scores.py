@@ -1,0 +1,322 @@
+"""Figures of many scores: heat map of a scoreboard, bars of each test, score against depth.
+
+References
+----------
+Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level characteristics of
+the human visual system? CVPR. Figure 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from psyprobe.analysis.detection import DetectionScore
+from psyprobe.analysis.matching_score import MatchingScore
+from psyprobe.analysis.scoreboard import PIXELS, Entry, Row, Scoreboard, Test
+from psyprobe.analysis.scoreboard_table import short_name
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.plotting.axes import BLANK, new_axes, printable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Published entries that are no encoders: without an encoder, and the metric that stands for people.
+_NO_ENCODER, _HUMAN_LIKE = "No Encoder", "ColorVideoVDP"
+
+#: Colours for all kinds of colour vision (Okabe and Ito 2008, Paul Tol's "muted" beyond eight), one a family.
+_COLOURS = (
+    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#882255", "#332288", "#999933",
+)  # fmt: skip
+
+#: Families that always have their colour, in this order.
+_FAMILIES = ("DINO", "DINOv2", "OpenCLIP", "SAM", "SAM-2", "MAE", "SD-VAE", "timm", "open_clip", "torch")
+
+_LABELS = {
+    "alignment": "Alignment $r_s$",
+    "error_mean": "Error (log$_{10}$ contrast)",
+    "error_pooled": "Error (log$_{10}$ contrast)",
+}
+
+
+def heat_map(board: Scoreboard, ax: Axes | None = None, *, numbers: bool = True) -> Axes:
+    """Draw a scoreboard as coloured cells, models downwards and tests to the right.
+
+    Each column has its own colours, from the worst (light) to the best (dark) of its scores, since r_s and errors, and
+    tests of different difficulty, cannot be compared by value.
+
+    Parameters
+    ----------
+    board : Scoreboard
+        What to show, rows in its order.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; without it, on a new pyplot figure of fitting size.
+    numbers : bool, optional
+        Whether to write the scores into the cells.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Baselines have slanted names; cells without a score are grey.
+
+    Raises
+    ------
+    InputError
+        If the board is empty.
+    """
+    import matplotlib as mpl
+    from matplotlib.colors import Normalize
+
+    tests, rows = board.tests, board.rows
+    if not (tests and rows):
+        raise InputError("the scoreboard is empty; there is nothing to draw")
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        size = (3.4 + 0.75 * len(tests), 1.5 + 0.22 * len(rows))
+        ax = plt.figure(figsize=size, layout="constrained").add_subplot()
+    values = np.array([[_value(row.entries.get(test)) for test in tests] for row in rows])
+    quality = np.ma.masked_array(np.zeros(values.shape), mask=~np.isfinite(values))
+    for column, test in enumerate(tests):
+        known = np.isfinite(values[:, column])
+        found = values[known, column] * (1 if test.more_is_better else -1)
+        span = np.ptp(found) if found.size else 0.0
+        quality[known, column] = (found - found.min()) / span if span else 0.5
+    colours = mpl.colormaps["YlGnBu"].with_extremes(bad=BLANK)
+    drawn = ax.imshow(quality, cmap=colours, norm=Normalize(0, 1), aspect="auto", interpolation="nearest")
+    if numbers:
+        for (i, j), value in np.ndenumerate(values):
+            if np.isfinite(value):
+                ink = "white" if quality[i, j] > 0.55 else "black"
+                ax.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=6.5, color=ink)
+    ax.set_xticks(range(len(tests)), [short_name(test) for test in tests], rotation=40, ha="right", fontsize="small")
+    ax.set_yticks(range(len(rows)), [printable(row.name) for row in rows], fontsize=7)
+    for label, row in zip(ax.get_yticklabels(), rows, strict=True):
+        label.set_style("italic" if row.kind == "baseline" else "normal")
+    ax.tick_params(length=0)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    bar = ax.figure.colorbar(drawn, ax=ax, fraction=0.03, pad=0.02)
+    bar.set_ticks([0, 1], labels=["worst", "best"])
+    bar.set_label("Within each test")
+    return ax
+
+
+def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
+    """Draw the scores of one test as bars from best to worst: a panel of the paper's Figure 6.
+
+    Parameters
+    ----------
+    board : Scoreboard
+        What to show.
+    test : str
+        Name of a column.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; without it, on a new pyplot figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        One bar a model, coloured by family, with its interval and, slanted, its name; a dotted line at the score of
+        the pixels, and a dashed one at that of ColorVideoVDP, where the board has them.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such column.
+    """
+    ordered = board.sort(test)
+    columns = {t.name: t for t in reversed(board.tests)}
+    columns |= {t.experiment: t for t in reversed(board.tests) if t.metric != "error_pooled"}
+    if test not in columns:
+        raise unknown_name("test", test, columns)
+    column = columns[test]
+    colours = _family_colours(board.rows)
+    shown = [row for row in ordered.rows if _has(row, column) and not _is_reference(row)]
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        size = (1.6 + 0.22 * max(len(shown), 8), 3.4)
+        ax = plt.figure(figsize=size, layout="constrained").add_subplot()
+    for place, row in enumerate(shown):
+        entry = row.entries[column]
+        value = _value(entry)
+        ax.bar(place, value, width=0.8, color=colours.get(row.family, "0.6"), edgecolor="black", linewidth=0.4)
+        if entry.low is not None and entry.high is not None:
+            ax.plot([place, place], [entry.low, entry.high], color="black", linewidth=0.9)
+    for label, style, value in _references(ordered.rows, column):
+        ax.axhline(value, color="black", linestyle=style, linewidth=1.1, label=label, zorder=3)
+    ax.axhline(0, color="black", linewidth=0.6)
+    names = [_short(row) for row in shown]
+    ax.set_xticks(range(len(shown)), names, rotation=60, ha="right", rotation_mode="anchor", fontsize=6)
+    ax.set_xlim(-0.7, len(shown) - 0.3)
+    ax.set_ylabel(_LABELS[column.metric])
+    ax.set_title(short_name(column), fontsize="medium")
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def bar_panels(board: Scoreboard, figure: Figure | None = None) -> Figure:
+    """Draw the scores of every test, one panel each, with one legend: the paper's Figure 6.
+
+    Parameters
+    ----------
+    board : Scoreboard
+        What to show.
+    figure : matplotlib.figure.Figure, optional
+        Where to draw; without it, a new pyplot figure of fitting size.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Panels two abreast, in the order of the board's tests.
+
+    Raises
+    ------
+    InputError
+        If the board is empty.
+    """
+    from matplotlib.patches import Patch
+
+    if not (board.tests and board.rows):
+        raise InputError("the scoreboard is empty; there is nothing to draw")
+    across = min(2, len(board.tests))
+    down = -(-len(board.tests) // across)
+    if figure is None:
+        import matplotlib.pyplot as plt
+
+        bars = max(sum(_has(row, test) for row in board.rows) for test in board.tests)
+        size = (across * (1.2 + 0.16 * max(bars, 14)), 3.3 * down + 0.5)
+        figure = plt.figure(figsize=size, layout="constrained")
+    panels = list(figure.subplots(down, across, squeeze=False).flat)
+    for ax in panels[len(board.tests) :]:
+        ax.remove()
+    for ax, test in zip(panels, board.tests, strict=False):
+        score_bars(board, test.name, ax)
+    present = {row.family for row in board.rows if not _is_reference(row)}
+    handles = [
+        Patch(facecolor=colour, edgecolor="black", linewidth=0.4, label=family)
+        for family, colour in _family_colours(board.rows).items()
+        if family in present
+    ]
+    lines = {str(line.get_label()): line for ax in figure.axes for line in ax.lines}
+    lines = {label: line for label, line in lines.items() if not label.startswith("_")}
+    figure.legend(handles=[*handles, *lines.values()], loc="outside upper center", ncols=6, fontsize="small")
+    return figure
+
+
+def depth_curve(
+    scores: Iterable[DetectionScore | MatchingScore],
+    ax: Axes | None = None,
+    *,
+    title: str | None = None,
+) -> Axes:
+    """Draw the score of each layer against its depth, one line for each observer and test.
+
+    Parameters
+    ----------
+    scores : iterable of DetectionScore or MatchingScore
+        As `score_layers` gives them, layers from the first to the last. All detection scores, or all matching scores.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; without it, on a new pyplot figure.
+    title : str, optional
+        Without it, the observer's name if there is one only. Give "" for none.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Layers to the right, by name if there is one observer; score upwards, with its interval as a band. A dotted line
+        of the same colour is at the score of the pixels.
+
+    Raises
+    ------
+    InputError
+        If there are no scores, or both kinds.
+    """
+    listed = list(scores)
+    kinds = {type(one) for one in listed}
+    if len(kinds) != 1:
+        raise InputError("a depth curve needs scores of one kind; give those of detection or of matching")
+    ax = new_axes() if ax is None else ax
+    lines: dict[tuple[str, str], list[DetectionScore | MatchingScore]] = {}
+    for one in listed:
+        lines.setdefault((one.observer, one.experiment), []).append(one)
+    observers = list(dict.fromkeys(observer for observer, _ in lines))
+    tests = list(dict.fromkeys(test for _, test in lines))
+    for i, ((observer, test), layers) in enumerate(lines.items()):
+        colour, marker = _COLOURS[i % len(_COLOURS)], "osD^vP*X"[i % 8]
+        found = [_depth_entry(one) for one in layers]
+        at = np.array([k for k, (entry, _) in enumerate(found) if entry.value is not None])
+        name = " · ".join(
+            ([observer] if len(observers) > 1 else []) + ([test] if len(tests) > 1 or len(observers) == 1 else [])
+        )
+        values = np.array([_value(found[k][0]) for k in at])
+        ax.plot(at, values, color=colour, marker=marker, markersize=4, label=printable(name))
+        bounded = [k for k in at if found[k][0].low is not None]
+        low, high = (np.array([getattr(found[k][0], end) for k in bounded], dtype=float) for end in ("low", "high"))
+        ax.fill_between(bounded, low, high, color=colour, alpha=0.15, linewidth=0)
+        pixels = found[0][1]
+        if pixels is not None:
+            ax.axhline(pixels, color=colour, linestyle=":", linewidth=1)
+    ax.plot([], [], color="0.3", linestyle=":", label="pixels")
+    deepest = max(lines.values(), key=len)
+    if len(observers) == 1:
+        labels = [printable(one.layer) for one in deepest]
+        ax.set_xticks(range(len(deepest)), labels, rotation=40, ha="right", fontsize="small")
+    ax.set_xlabel("Layer" if len(observers) == 1 else "Layer, counted from the input")
+    matching = kinds == {MatchingScore}
+    ax.set_ylabel(_LABELS["error_mean" if matching else "alignment"])
+    ax.set_title(
+        (printable(observers[0]) if len(observers) == 1 else "") if title is None else title, fontsize="medium"
+    )
+    ax.legend(fontsize="small", framealpha=0.9)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def _depth_entry(one: DetectionScore | MatchingScore) -> tuple[Entry, float | None]:
+    if isinstance(one, MatchingScore):
+        mean = one.score.error.mean
+        return Entry(mean.value, mean.low, mean.high), None if one.pixels is None else one.pixels.error.mean.value
+    alignment = one.score.alignment
+    return Entry(alignment.value, alignment.low, alignment.high), one.pixels.alignment.value
+
+
+def _value(entry: Entry | None) -> float:
+    return float("nan") if entry is None or entry.value is None else entry.value
+
+
+def _has(row: Row, test: Test) -> bool:
+    return bool(np.isfinite(_value(row.entries.get(test))))
+
+
+def _is_reference(row: Row) -> bool:
+    return row.kind == "baseline" or row.family in (_NO_ENCODER, _HUMAN_LIKE)
+
+
+def _references(rows: Sequence[Row], test: Test) -> list[tuple[str, str, float]]:
+    """Label, line style and value of the lines that bars are compared with; one's own pixels before published ones."""
+    found: dict[str, tuple[str, str, float]] = {}
+    for row in sorted(rows, key=lambda row: row.kind == "published"):
+        if not _has(row, test):
+            continue
+        if row.name == PIXELS or row.family == _NO_ENCODER:
+            found.setdefault("pixels", ("pixels (no encoder)", ":", _value(row.entries[test])))
+        elif row.family == _HUMAN_LIKE:
+            found.setdefault("human", ("ColorVideoVDP (human-like)", "--", _value(row.entries[test])))
+    return list(found.values())
+
+
+def _family_colours(rows: Sequence[Row]) -> dict[str, str]:
+    families = list(dict.fromkeys(row.family for row in rows if not _is_reference(row)))
+    families.sort(key=lambda name: _FAMILIES.index(name) if name in _FAMILIES else len(_FAMILIES))
+    return {family: _COLOURS[i % len(_COLOURS)] for i, family in enumerate(families)}
+
+
+def _short(row: Row) -> str:
+    """The name of a model without its family, which its colour says."""
+    name = row.name.removeprefix(f"{row.family} - ").removeprefix(f"{row.family}:")
+    return printable(name)
