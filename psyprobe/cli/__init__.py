@@ -25,6 +25,7 @@ _COMMANDS = {
     "run": ("running", "run_command"),
     "score": ("results", "score_command"),
     "plot": ("results", "plot_command"),
+    "replay": ("replaying", "replay_command"),
 }
 
 
@@ -103,6 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_score(commands)
     _add_plot(commands)
+    _add_replay(commands)
     return parser
 
 
@@ -220,13 +222,34 @@ def _add_score(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser.add_argument("results", nargs="+", metavar="STORE|RESULT.nc", help="stores or results that run wrote")
     parser.add_argument("--measure", help="angular, angular_float32, cosine, l1 or l2 (default: the experiment's)")
     parser.add_argument("--format", choices=("text", "markdown", "latex", "csv"), default="text", help="of the table")
+    parser.add_argument("--scoreboard", action="store_true", help="one table of observers and experiments")
+    parser.add_argument(
+        "--published", action="store_true", help="add the published scores of 45 models to the scoreboard"
+    )
+    parser.add_argument(
+        "--sort", metavar="TEST", help="sort the scoreboard by an experiment, from best to worst, or by name"
+    )
+
+
+def _add_replay(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _command(
+        commands,
+        "replay",
+        "make results of responses that others stored (see docs/replay.md)",
+        "replay published_sac_along_curve.csv.gz --grids published_sac_grids --model dinov2_vitb14",
+    )
+    parser.add_argument("table", metavar="TABLE", help="responses along the human curve: .csv or .csv.gz")
+    parser.add_argument("--grids", required=True, metavar="DIR", help="folder of TEST.npz: responses on the level grid")
+    parser.add_argument("--model", nargs="+", metavar="NAME", help="models of the table (default: all)")
+    parser.add_argument("--test", nargs="+", metavar="NAME", help="tests of the table (default: all)")
+    parser.add_argument("--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)")
 
 
 def _add_plot(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser = _command(
         commands,
         "plot",
-        "draw contours of responses with the human curve",
+        "draw contours of responses with the human curve, and contrast matches",
         "plot result.nc -o contours.pdf --levels log",
     )
     parser.add_argument("results", nargs="+", metavar="STORE|RESULT.nc", help="stores or results that run wrote")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from psyprobe.cli.output import say, say_json, write_whole
+from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
     import xarray
@@ -18,15 +19,28 @@ def score_command(arguments: argparse.Namespace) -> int:
     Parameters
     ----------
     arguments : Namespace
-        ``results``, ``measure``, ``format``, ``json``.
+        ``results``, ``measure``, ``format``, ``scoreboard``, ``published``, ``sort``, ``json``.
 
     Returns
     -------
     int
         Exit code 0.
-    """
-    from psyprobe.analysis import score_layers, score_table
 
+    Raises
+    ------
+    InputError
+        A result cannot be scored, or an option of the scoreboard is given without it.
+    """
+    from psyprobe.analysis import score_layers, score_table, scoreboard
+
+    if arguments.scoreboard:
+        board = scoreboard(
+            _load(arguments.results), published=arguments.published, sort=arguments.sort, measure=arguments.measure
+        )
+        say(board.table("json" if arguments.json else arguments.format))
+        return 0
+    if arguments.published or arguments.sort is not None:
+        raise InputError("--published and --sort are for the scoreboard; add --scoreboard")
     scores = [one for result in _load(arguments.results) for one in score_layers(result, measure=arguments.measure)]
     if arguments.json:
         say_json([one.to_dict() for one in scores])
