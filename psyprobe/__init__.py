@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "Display": "display",
     "display_presets": "display",
+    "pixels_per_degree": "display",
     "Stimulus": "stimulus",
     "disc": "stimulus",
     "gabor": "stimulus",
@@ -61,7 +62,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from psyprobe import analysis, colour, errors, human, observers, probes, stimulus, testing
     from psyprobe.analysis import score
-    from psyprobe.display import Display, display_presets
+    from psyprobe.display import Display, display_presets, pixels_per_degree
     from psyprobe.experiment import load_results, plan, run
     from psyprobe.human import castle_csf
     from psyprobe.observers import CallableObserver, list_observers, load_observer

@@ -483,6 +483,40 @@ class Display:
         return light
 
 
+def pixels_per_degree(pixel_pitch: float, distance: float) -> float:
+    """Resolution of a display at the centre of gaze: 1 / (2 atan(pitch / (2 distance))).
+
+    Parameters
+    ----------
+    pixel_pitch : float
+        Width of a pixel: width of the screen over its number of pixels; any unit of length.
+    distance : float
+        Viewing distance, in the same unit.
+
+    Returns
+    -------
+    float
+        Pixels per degree of visual angle (ppd), as stimuli take it.
+
+    Raises
+    ------
+    InputError
+        If a length is not a finite number above 0.
+
+    Examples
+    --------
+    A 30 inch screen of 3840 x 2160 pixels at 0.7472 m, as ColorVideoVDP's "standard_hdr_linear":
+
+    >>> width = 30 * 0.0254 * 16 / (16**2 + 9**2) ** 0.5
+    >>> round(pixels_per_degree(width / 3840, 0.7472), 1)
+    75.4
+    """
+    for name, length in (("pixel pitch", pixel_pitch), ("viewing distance", distance)):
+        if not (math.isfinite(length) and length > 0):
+            raise InputError(f"{name} is {length}; give a finite length above 0, both in the same unit")
+    return 1 / math.degrees(2 * math.atan(pixel_pitch / (2 * distance)))
+
+
 @cache
 def display_presets() -> dict[str, dict[str, Any]]:
     """The catalogue of displays: name to parameters and source."""

@@ -1,4 +1,4 @@
-"""Calibration properties 28 to 36: batches and backends, the transfer function, and the limits of a display."""
+"""Calibration properties 28 to 36 and 47: batches, the transfer function, limits and geometry of a display."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from psyprobe.display import Display, display_presets
+from psyprobe.display import Display, display_presets, pixels_per_degree
 from psyprobe.errors import GamutError, InputError
 from psyprobe.stimulus import Gabor, Grating, Noise, Specification
 from psyprobe.testing import (
@@ -188,3 +188,21 @@ def test_p36_noise_leaves_the_range_as_often_as_a_normal_variable(contrast: floa
 def test_p36_noise_below_no_light_at_all_is_refused() -> None:
     with pytest.raises(InputError, match="negative light"):
         Noise(frequency=10.0, contrast=0.35, ppd=60, size=224).draw()
+
+
+@given(st.floats(1e-5, 1e-2), st.floats(0.05, 20))
+def test_p47_resolution_is_the_angle_of_a_pixel(pitch: float, distance: float) -> None:
+    angle = math.radians(1 / pixels_per_degree(pitch, distance))
+    assert 2 * distance * math.tan(angle / 2) == pytest.approx(pitch, rel=1e-13)
+    # Units cancel.
+    assert pixels_per_degree(1000 * pitch, 1000 * distance) == pytest.approx(
+        pixels_per_degree(pitch, distance), rel=1e-13
+    )
+
+
+def test_p47_published_geometry() -> None:
+    # encoder_protocol.md, D13: 3840 px on 30 inches (16:9) at 0.7472 m are 75.4 pixels per degree.
+    width = 30 * 0.0254 * 16 / math.hypot(16, 9)
+    assert pixels_per_degree(width / 3840, 0.7472) == pytest.approx(75.4, abs=0.05)
+    with pytest.raises(InputError, match="viewing distance is 0"):
+        pixels_per_degree(0.3, 0)
