@@ -84,3 +84,6 @@ def test_an_installed_wheel_lists_and_runs_far_from_the_checkout(tmp_path: Path)
     psyprobe("run", "small.toml", "--observer", "pixels", "--output", "results")
     result = json.loads(psyprobe("score", "results/runs.sqlite", "--json"))
     assert result
+    # The published scores and the human data are tables inside the package.
+    tables = "pp.analysis.published_scores(), pp.human.masking_data('foley1994'), pp.human.matching_data()"
+    subprocess.run([python, "-c", f"import psyprobe as pp; {tables}"], cwd=away, check=True)

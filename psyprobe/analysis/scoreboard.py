@@ -238,7 +238,8 @@ def scoreboard(
     Raises
     ------
     InputError
-        If something is no result, there is nothing to show, or one observer has two different scores in one test.
+        If something is no result, there is nothing to show, one observer has two different scores in one test, or
+        published scores are asked for and there are none.
 
     Examples
     --------
@@ -259,7 +260,13 @@ def scoreboard(
     tests.sort(key=lambda t: (order.index(t.base) if t.base in order else len(order), t.experiment.endswith(_SUFFIX)))
     rows = [*_observers(scores), *_baselines(scores)]
     if published:
-        rows += _published(tests)
+        beside = _published(tests)
+        if not beside:
+            raise InputError(
+                f"there are no published scores of {', '.join(dict.fromkeys(t.experiment for t in tests))}, but of "
+                f"{', '.join(order)}; leave them out"
+            )
+        rows += beside
     confidences = {_confidence(one) for one in scores}
     board = Scoreboard(tuple(tests), tuple(rows), max(confidences) if confidences else None)
     return board if sort is None else board.sort(sort)
@@ -278,7 +285,8 @@ def _confidence(one: Scored) -> float:
 def _check_measures(scores: Sequence[Scored]) -> None:
     measures: dict[str, str] = {}
     for one in scores:
-        if measures.setdefault(one.experiment, one.measure) != one.measure:
+        # A metric has no features, and so no choice of a distance between them.
+        if one.measure != "difference" and measures.setdefault(one.experiment, one.measure) != one.measure:
             raise InputError(
                 f"scores of {one.experiment} are of the measures {measures[one.experiment]} and {one.measure}, which "
                 f"cannot stand in one column; choose one with measure="

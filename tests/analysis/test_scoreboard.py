@@ -12,7 +12,7 @@ import pytest
 from detection_results import PUBLISHED, human_csf, published_along, published_result, simulated_result
 from matching_results import simulated_matching
 
-from psyprobe.analysis import published_scores, score, scoreboard
+from psyprobe.analysis import published_scores, replay, score, scoreboard
 from psyprobe.analysis.published import EXPERIMENT_OF_TEST
 from psyprobe.analysis.scoreboard import CONTRAST, PIXELS, Scoreboard, Test
 from psyprobe.errors import InputError, UnknownNameError
@@ -155,6 +155,21 @@ def test_contradictions_are_refused_and_repetitions_are_not() -> None:
         scoreboard([score(same), score(simulated_result(flat, observer="other"), measure="l2")])
     with pytest.raises(InputError, match="no results"):
         scoreboard()
+    with pytest.raises(InputError, match="no published scores of my_own"):
+        scoreboard([same.assign_attrs(experiment="my_own")], published=True)
+
+
+def test_a_metric_stands_beside_encoders(shared_data: Path) -> None:
+    folder = shared_data / "encoder_protocol"
+    results = replay(
+        folder / "published_sac_along_curve.csv.gz",
+        folder / "published_sac_grids",
+        models=["cvvdp_hdr", "dinov2_vits14"],
+        tests=["area"],
+    )
+    board = scoreboard(results, resamples=100)
+    assert [one.name for one in board.rows[:2]] == ["replay:cvvdp_hdr", "replay:dinov2_vits14"]
+    assert board.rows[0].float32_floor is None
 
 
 # -- formats ---------------------------------------------------------------------------------------------------------
