@@ -22,8 +22,8 @@ def levels(page: StimulusSet, count: int) -> dict[str, Any]:
 
 
 def fitting(page: StimulusSet, display: Display, count: int) -> Specification:
-    """Half the field at a quarter of the display's range, contrasts lowered where the gamut ends earlier."""
-    varied = levels(page, count) | {"size": 112}
+    """Two thirds of the field at a quarter of the display's range, contrasts lowered where the gamut ends earlier."""
+    varied = levels(page, count) | {"size": 144}
     luminance = display.floor + 0.25 * (display.peak - display.black)
     spec = page.spec(**(varied | {"luminance": luminance}))
     if isinstance(spec, Uniform):
@@ -57,5 +57,5 @@ def test_every_level_of_the_catalogue(name: str, dtype: str, backend: str | None
 @pytest.mark.parametrize("name", SETS)
 def test_every_set_on_every_display(name: str, display: str, dtype: str, backend: str | None) -> None:
     shown = Display.preset(display)
-    spec = fitting(load_stimulus(name), shown, 3)
+    spec = fitting(load_stimulus(name), shown, 2)
     assert_calibrated(spec.draw(dtype=dtype, device=device_of(backend)), display=shown)
