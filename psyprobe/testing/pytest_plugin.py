@@ -69,7 +69,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     if not worst:
         return
     terminalreporter.section("calibration")
-    terminalreporter.write_line(f"{images} images measured; the worst of each quantity:")
+    counted = "1 image" if images == 1 else f"{images} images"
+    terminalreporter.write_line(f"{counted} measured; the worst of each quantity:")
     for line in _table(worst):
         terminalreporter.write_line(line)
 
