@@ -9,7 +9,7 @@ the human visual system? CVPR. Figure 6.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -115,7 +115,7 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
     test : str
         Name of a column.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; without it, on a new pyplot figure.
+        Where to draw; without it, on a new pyplot figure with a legend.
 
     Returns
     -------
@@ -136,10 +136,11 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
     column = columns[test]
     colours = _family_colours(board.rows)
     shown = [row for row in ordered.rows if _has(row, column) and not _is_reference(row)]
+    alone = ax is None
     if ax is None:
         import matplotlib.pyplot as plt
 
-        size = (1.6 + 0.22 * max(len(shown), 8), 3.4)
+        size = (1.6 + 0.22 * max(len(shown), 8), 4.0)
         ax = plt.figure(figsize=size, layout="constrained").add_subplot()
     for place, row in enumerate(shown):
         entry = row.entries[column]
@@ -156,6 +157,8 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
     ax.set_ylabel(_LABELS[column.metric])
     ax.set_title(short_name(column), fontsize="medium")
     ax.spines[["top", "right"]].set_visible(False)
+    if alone:
+        _legend(cast("Figure", ax.figure), board)
     return ax
 
 
@@ -179,8 +182,6 @@ def bar_panels(board: Scoreboard, figure: Figure | None = None) -> Figure:
     InputError
         If the board is empty.
     """
-    from matplotlib.patches import Patch
-
     if not (board.tests and board.rows):
         raise InputError("the scoreboard is empty; there is nothing to draw")
     across = min(2, len(board.tests))
@@ -196,15 +197,7 @@ def bar_panels(board: Scoreboard, figure: Figure | None = None) -> Figure:
         ax.remove()
     for ax, test in zip(panels, board.tests, strict=False):
         score_bars(board, test.name, ax)
-    present = {row.family for row in board.rows if not _is_reference(row)}
-    handles = [
-        Patch(facecolor=colour, edgecolor="black", linewidth=0.4, label=family)
-        for family, colour in _family_colours(board.rows).items()
-        if family in present
-    ]
-    lines = {str(line.get_label()): line for ax in figure.axes for line in ax.lines}
-    lines = {label: line for label, line in lines.items() if not label.startswith("_")}
-    figure.legend(handles=[*handles, *lines.values()], loc="outside upper center", ncols=6, fontsize="small")
+    _legend(figure, board)
     return figure
 
 
@@ -314,6 +307,19 @@ def _family_colours(rows: Sequence[Row]) -> dict[str, str]:
     families = list(dict.fromkeys(row.family for row in rows if not _is_reference(row)))
     families.sort(key=lambda name: _FAMILIES.index(name) if name in _FAMILIES else len(_FAMILIES))
     return {family: _COLOURS[i % len(_COLOURS)] for i, family in enumerate(families)}
+
+
+def _legend(figure: Figure, board: Scoreboard) -> None:
+    """Families and reference lines, above all panels of a figure."""
+    from matplotlib.patches import Patch
+
+    handles = [
+        Patch(facecolor=colour, edgecolor="black", linewidth=0.4, label=family)
+        for family, colour in _family_colours(board.rows).items()
+    ]
+    lines = {str(line.get_label()): line for ax in figure.axes for line in ax.lines}
+    lines = {label: line for label, line in lines.items() if not label.startswith("_")}
+    figure.legend(handles=[*handles, *lines.values()], loc="outside upper center", ncols=6, fontsize="small")
 
 
 def _short(row: Row) -> str:
