@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Examples
     --------
     >>> main(["list", "probes"])
-      detection  how far features of a stimulus lie from those of its background
+      detection ... its background...
     0
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
