@@ -24,7 +24,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.experiment_file import Experiment, read_experiment
 from psyprobe.probes import Probe, load_probe
-from psyprobe.probes.presentation import show
+from psyprobe.probes.presentation import presented, show
 from psyprobe.run_plan import Plan, default_batch_size, fixed_batches
 from psyprobe.store import Answers, Question, RunRecord, Store, digest
 
@@ -217,10 +217,10 @@ def _prepare(experiment: str | Path | Experiment, observer: str | FeatureObserve
     read = experiment if isinstance(experiment, Experiment) else read_experiment(experiment)
     probe = load_probe(read.probe)
     who = observer_for(read, observer) if observer is None or isinstance(observer, str) else observer
-    if who.card.ability != probe.ABILITY:
+    if who.card.ability not in probe.ABILITIES:
         raise InputError(
-            f"probe {read.probe!r} needs an observer with the ability {probe.ABILITY!r}, and {who.card.name} has "
-            f"{who.card.ability!r}; choose another observer"
+            f"probe {read.probe!r} needs an observer with the ability {' or '.join(map(repr, probe.ABILITIES))}, and "
+            f"{who.card.name} has {who.card.ability!r}; choose another observer"
         )
     if read.observer_input == "raw" and who.card.input != "raw":
         raise InputError(
@@ -338,7 +338,10 @@ def _ask(store: Store, asked: _Asked, record: RunRecord, progress: bool | None) 
                 if batch["references"] != kept:
                     kept = batch["references"]
                     shown = show([specs[name] for name in kept], display)
-                    references = {who.card.digest: probe.features(who, shown) for who in observers}
+                    references = {
+                        who.card.digest: probe.features(who, presented(shown, display, who.card.ability))
+                        for who in observers
+                    }
                 shown = show([pairs[i][0] for i in members], display)
                 rows = [kept.index(pairs[i][1].digest) for i in members]
                 store.add(
@@ -346,7 +349,14 @@ def _ask(store: Store, asked: _Asked, record: RunRecord, progress: bool | None) 
                         questions=tuple(questions[who.card.digest][i] for i in members),
                         layers=tuple(who.card.features),
                         measures=measures,
-                        values=probe.respond(who, shown, references[who.card.digest], rows, measures),
+                        values=probe.respond(
+                            who,
+                            presented(shown, display, who.card.ability),
+                            references[who.card.digest],
+                            rows,
+                            measures,
+                            ppd=asked.conditions.ppd,
+                        ),
                     )
                     for who in observers
                 )

@@ -121,7 +121,7 @@ class NetworkObserver:
 
         if dtype not in DTYPES:
             raise unknown_name("dtype", dtype, DTYPES)
-        self._device = _checked_device(network.name, device)
+        self._device = checked_device(network.name, device)
         self._dtype = getattr(torch, dtype)
         self._network = network
         features = _checked_layers(network, layers)
@@ -278,7 +278,25 @@ def _checked_layers(network: Network, layers: str | Iterable[str] | None) -> tup
     return wanted
 
 
-def _checked_device(name: str, device: str | None) -> Any:
+def checked_device(name: str, device: str | None) -> Any:
+    """The torch device that is asked for, or the best there is.
+
+    Parameters
+    ----------
+    name : str
+        The observer's name, for the message.
+    device : str, optional
+        As torch writes it; by default "cuda" where there is one, else "cpu".
+
+    Returns
+    -------
+    torch.device
+
+    Raises
+    ------
+    InputError
+        If this machine has no such device.
+    """
     import torch
 
     if device is None:

@@ -173,11 +173,14 @@ class FeatureObserver(Observer, Protocol):
 class DifferenceObserver(Observer, Protocol):
     """An observer that says how different two images look, such as a full-reference metric."""
 
-    def difference(self, test: Array, reference: Array) -> FloatArray:
+    def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
         """How different each test image looks from its reference; shape (N,), 0 = not at all.
 
         Parameters
         ----------
         test, reference : ndarray, shape (N, H, W, 3)
-            Display drive, float.
+            Linear light of BT.709 primaries as the display emits it, cd/m² a channel. May be read-only views whose
+            channels are one and the same plane (stride 0), as grey light is.
+        ppd : float
+            Pixels per degree of visual angle.
         """

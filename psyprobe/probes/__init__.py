@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     import xarray
 
     from psyprobe.experiment_file import Experiment
-    from psyprobe.observers import Card, FeatureObserver
+    from psyprobe.observers import Card, DifferenceObserver, FeatureObserver
     from psyprobe.probes.detection import Conditions
 
 __all__ = ["Probe", "load_probe", "probe_names"]
 
 #: Name to module and to what it asks, in words.
 _PROBES = {
-    "detection": ("psyprobe.probes.detection", "how far features of a stimulus lie from those of its background")
+    "detection": ("psyprobe.probes.detection", "how far a stimulus is from its background for an encoder or a metric")
 }
 
 
@@ -34,28 +34,30 @@ class Probe(Protocol):
 
     Attributes
     ----------
-    ABILITY : str
-        What the observer must be able to do: "features", "difference" or "answer".
+    ABILITIES : tuple of str
+        The abilities of observers that it can ask: "features", "difference" or "answer".
     VERSION : str
         Changes whenever the same question would get another answer.
     """
 
-    ABILITY: str
+    ABILITIES: tuple[str, ...]
     VERSION: str
 
     def conditions(self, experiment: Experiment, card: Card) -> Conditions:
         """Plan what is shown to an observer with this card."""
 
-    def features(self, observer: FeatureObserver, images: FloatArray) -> Mapping[str, FloatArray]:
+    def features(self, observer: FeatureObserver | DifferenceObserver, images: FloatArray) -> Mapping[str, FloatArray]:
         """What is kept of the references while tests are compared with them."""
 
     def respond(
         self,
-        observer: FeatureObserver,
+        observer: FeatureObserver | DifferenceObserver,
         images: FloatArray,
         references: Mapping[str, FloatArray],
         rows: Sequence[int],
         measures: Sequence[str],
+        *,
+        ppd: float,
     ) -> FloatArray:
         """Ask an observer about shown tests: array of shape (images, layers, measures)."""
 
@@ -122,8 +124,8 @@ def load_probe(name: str) -> Probe:
 
     Examples
     --------
-    >>> load_probe("detection").ABILITY
-    'features'
+    >>> load_probe("detection").ABILITIES
+    ('features', 'difference')
     """
     if name in _PROBES:
         return cast(Probe, import_module(_PROBES[name][0]))

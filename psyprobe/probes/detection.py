@@ -1,4 +1,7 @@
-"""Detection: how far an observer's features of a stimulus lie from those of its background.
+"""Detection: how far an observer's features of a stimulus lie from those of its background, or how different it looks.
+
+An observer with the ability "features" (an encoder) is asked for the features of test and reference, whose distances
+are measured; one with the ability "difference" (a metric) is shown the light of both and says itself.
 
 The conditions of a detection experiment are a grid of levels (for the contour plot) and points along the human
 contrast sensitivity curve (for the score). Each distinct image is drawn, shown and passed through the observer once;
@@ -29,17 +32,21 @@ from psyprobe.stimulus import Specification
 
 if TYPE_CHECKING:
     import xarray
+    from typing_extensions import TypeIs
 
     from psyprobe.experiment_file import Experiment
-    from psyprobe.observers import Card, FeatureObserver
+    from psyprobe.observers import Card, DifferenceObserver, FeatureObserver
 
-ABILITY = "features"
+ABILITIES = ("features", "difference")
 #: Drawing, showing or measuring differently makes another question of the same condition.
 VERSION = "detection 1"
 #: Points of the human curve that a figure shows.
 _CURVE_POINTS = 200
 #: Backgrounds that are shown twice to measure the noise floor, evenly spread over all of them.
 _REPEATED = 3
+
+#: The one measure of a metric: its own response. Beside it, that of the pixels is their angular distance.
+DIFFERENCE = "difference"
 
 Pair = tuple[Specification, Specification]
 
@@ -120,6 +127,7 @@ def conditions(experiment: Experiment, card: Card) -> Conditions:
     x, contrast, multiplier = (
         np.array(values) for values in (experiment.x.values, experiment.contrast.values, experiment.score.multiplier)
     )
+    measures, scored = _measures(experiment, card)
     native = experiment.stimulus.spec(contrast=experiment.contrast.values[0], **_parameter(experiment, x[0]))
     size, ppd = _native_size(experiment, native, card)
 
@@ -161,8 +169,7 @@ def conditions(experiment: Experiment, card: Card) -> Conditions:
         noise_floor=np.arange(len(repeated)),
         size=size,
         ppd=ppd,
-        # The published arithmetic is slow and good for nothing else: only those experiments that name it pay for it.
-        measures=MEASURES if experiment.score.measure in MEASURES else (*MEASURES, experiment.score.measure),
+        measures=measures,
         axes={
             "x_name": experiment.x.name,
             "x_unit": experiment.x.unit,
@@ -174,7 +181,7 @@ def conditions(experiment: Experiment, card: Card) -> Conditions:
             "score_x": score_x.tolist(),
             "multiplier": multiplier.tolist(),
             "multiplier_of": experiment.score.multiplier_of,
-            "score_measure": experiment.score.measure,
+            "score_measure": scored,
             "along_contrast": along_contrast.tolist(),
             "human_model": experiment.human.model,
             "human_sensitivity": sensitivity.tolist(),
@@ -257,6 +264,15 @@ def _contrast_kind(spec: Specification) -> str:
     return spec.contrast_kind or "michelson"
 
 
+def _measures(experiment: Experiment, card: Card) -> tuple[tuple[str, ...], str]:
+    """What is measured of each response, and by which of it the observer is scored."""
+    if card.ability == "difference":
+        return (DIFFERENCE,), DIFFERENCE
+    wanted = experiment.score.measure
+    # The published arithmetic is slow and good for nothing else: only those experiments that name it pay for it.
+    return MEASURES if wanted in MEASURES else (*MEASURES, wanted), wanted
+
+
 def _scored(experiment: Experiment, x: FloatArray) -> FloatArray:
     below = experiment.score.below
     scored = x if below is None else x[x < below]
@@ -290,19 +306,19 @@ def _parameter(experiment: Experiment, x: float) -> dict[str, Any]:
 # -- asking ---------------------------------------------------------------------------------------------------------
 
 
-def features(observer: FeatureObserver, images: FloatArray) -> dict[str, FloatArray]:
-    """An observer's features of shown images.
+def features(observer: FeatureObserver | DifferenceObserver, images: FloatArray) -> Mapping[str, FloatArray]:
+    """What is kept of shown references: an observer's features of them; for a metric their light itself.
 
     Parameters
     ----------
-    observer : FeatureObserver
+    observer : FeatureObserver or DifferenceObserver
         Who looks.
-    images : array, shape (n, H, W, 3), float32
-        Drive values.
+    images : array, shape (n, H, W, 3)
+        As `presented` gives them.
 
     Returns
     -------
-    dict of str to array, shape (n, D)
+    mapping of str to array, shape (n, ...)
         One entry for each name on the observer's card.
 
     Raises
@@ -310,6 +326,8 @@ def features(observer: FeatureObserver, images: FloatArray) -> dict[str, FloatAr
     InputError
         The observer returns other names or other numbers of features than its card says.
     """
+    if not _has_features(observer):
+        return dict.fromkeys(observer.card.features, images)
     found = observer.features(images)
     if set(found) != set(observer.card.features):
         raise InputError(
@@ -327,26 +345,31 @@ def features(observer: FeatureObserver, images: FloatArray) -> dict[str, FloatAr
 
 
 def respond(
-    observer: FeatureObserver,
+    observer: FeatureObserver | DifferenceObserver,
     images: FloatArray,
     references: Mapping[str, FloatArray],
     rows: Sequence[int],
     measures: Sequence[str] = MEASURES,
+    *,
+    ppd: float,
 ) -> FloatArray:
-    """Distances between an observer's features of test images and those of their references.
+    """How far test images are from their references for an observer.
 
     Parameters
     ----------
-    observer : FeatureObserver
+    observer : FeatureObserver or DifferenceObserver
         Who is asked.
-    images : array, shape (n, H, W, 3), float32
-        Shown test images.
-    references : mapping of str to array, shape (m, D)
-        Features of the reference images, as `features` gives them.
+    images : array, shape (n, H, W, 3)
+        Test images, as `presented` gives them.
+    references : mapping of str to array, shape (m, ...)
+        Of the reference images, as `features` gives them.
     rows : sequence of int, length n
         Which reference belongs to each test.
     measures : sequence of str
-        Which distances: those of `distances`, and "angular_float32".
+        Which distances: those of `distances`, and "angular_float32"; or "difference", which is a metric's response
+        or the angular distance of features.
+    ppd : float
+        Pixels per degree of the images.
 
     Returns
     -------
@@ -356,8 +379,10 @@ def respond(
     Raises
     ------
     InputError
-        Features are not finite, or a layer gives nothing at all.
+        Features or differences are not finite, or a layer gives nothing at all.
     """
+    if not _has_features(observer):
+        return _differences(observer, images, references, rows, ppd)
     tests = features(observer, images)
     chosen = rows[:1] if len(set(rows)) == 1 else rows
     responses = np.empty((len(images), len(tests), len(measures)))
@@ -369,9 +394,38 @@ def respond(
             raise type(error)(f"observer {observer.card.name}, features {name}: {error}") from error
         if "angular_float32" in measures:
             found["angular_float32"] = _published_distance(tests[name], compared)
+        found[DIFFERENCE] = found["angular"]
         for measure, key in enumerate(measures):
             responses[:, layer, measure] = found[key]
     return responses
+
+
+def _has_features(observer: FeatureObserver | DifferenceObserver) -> TypeIs[FeatureObserver]:
+    return observer.card.ability == "features"
+
+
+def _differences(
+    observer: DifferenceObserver,
+    images: FloatArray,
+    references: Mapping[str, FloatArray],
+    rows: Sequence[int],
+    ppd: float,
+) -> FloatArray:
+    name = observer.card.name
+    (layer,) = observer.card.features
+    light = references[layer]
+    # Grey light stays a view of one plane, which a metric may take at a third of the cost.
+    plane = light[..., :1] if light.strides[-1] == 0 else light
+    compared = np.broadcast_to(plane[list(rows)], images.shape)
+    found = np.asarray(observer.difference(images, compared, ppd=ppd), dtype=np.float64)
+    if found.shape != (len(images),):
+        raise InputError(
+            f"observer {name} gives differences of shape {found.shape} for {len(images)} images; they must have "
+            f"shape ({len(images)},)"
+        )
+    if not np.isfinite(found).all():
+        raise InputError(f"observer {name} gives a difference of NaN or infinity; each must be a finite number")
+    return found[:, None, None]
 
 
 def _published_distance(tests: FloatArray, references: FloatArray) -> FloatArray:
@@ -423,7 +477,7 @@ def result(
         axis=-1,
     )
     unit, label = layout["x_unit"], layout["x_label"]
-    scale = "angular: angle / pi; cosine: cosine similarity; l1, l2: feature units"
+    scale = "angular: angle / pi; cosine: cosine similarity; l1, l2: feature units; difference: the metric's own"
     data = {
         "response": (
             ("layer", "measure", "x", "contrast"),

@@ -12,6 +12,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.display import Display
+from psyprobe.errors import InputError
 from psyprobe.stimulus import Specification, Sum
 
 
@@ -45,6 +46,50 @@ def show(specs: Sequence[Specification], display: Display) -> FloatArray:
         plane = np.concatenate([drive[..., 0] for drive in shown])
         return np.broadcast_to(plane[..., None], (*plane.shape, 3))
     return np.concatenate(shown)
+
+
+def presented(drive: FloatArray, display: Display, ability: str) -> FloatArray:
+    """What an observer gets of a shown image.
+
+    Parameters
+    ----------
+    drive : array, shape (n, H, W, 3)
+        As `show` gives it.
+    display : Display
+        What shows it.
+    ability : {"features", "difference", "answer"}
+        Of the observer.
+
+    Returns
+    -------
+    array, shape (n, H, W, 3)
+        For a metric ("difference") the light that the display emits: linear, of BT.709 primaries, cd/m² a channel;
+        for others the drive values themselves. Grey stays a read-only view of one plane.
+
+    Raises
+    ------
+    InputError
+        The display shows a colour that BT.709 light of 0 or more cannot make.
+
+    Examples
+    --------
+    >>> presented(np.ones((1, 2, 2, 3)), Display(peak=400), "difference").max()
+    np.float64(400.0)
+    """
+    if ability != "difference":
+        return drive
+    if drive.strides[-1] == 0 and display.primaries == "sRGB":
+        plane = display.decode(drive[..., :1])
+        return np.broadcast_to(plane, drive.shape)
+    light = np.asarray(display.decode(drive))
+    if display.primaries != "sRGB":
+        light = light @ (Display().xyz_to_rgb @ display.rgb_to_xyz).astype(light.dtype).T
+        if light.min() < 0:
+            raise InputError(
+                f"a display with primaries {display.primaries} shows colours outside BT.709, down to {light.min():g} "
+                "cd/m² of a channel, and metrics take BT.709 light; use a display with sRGB primaries"
+            )
+    return light
 
 
 def together(specs: Sequence[Specification]) -> Specification:

@@ -208,7 +208,7 @@ def test_responses_are_distances_to_the_own_reference() -> None:
     images = rng.random((4, 6, 6, 3), dtype=np.float32)
     observer = Counting()
     references = features(observer, images[2:])
-    found = respond(observer, images[:3], references, [0, 1, 0])
+    found = respond(observer, images[:3], references, [0, 1, 0], ppd=60)
     tests = observer.features(images[:3])["output"]
     expected = distances(tests, references["output"][[0, 1, 0]])
     assert found.shape == (3, 1, 4)
@@ -233,7 +233,7 @@ def test_observers_that_break_their_word_are_named() -> None:
         features(Broken(card, {"a": np.ones((3, 2))}), images)  # type: ignore[arg-type]
     silent = Broken(card, {"a": np.zeros((2, 3))})
     with pytest.raises(InputError, match=r"broken, features a: .*length 0"):
-        respond(silent, images, {"a": np.ones((1, 3))}, [0, 0])  # type: ignore[arg-type]
+        respond(silent, images, {"a": np.ones((1, 3))}, [0, 0], ppd=60)  # type: ignore[arg-type]
 
 
 def test_a_layer_each() -> None:
@@ -244,6 +244,6 @@ def test_a_layer_each() -> None:
         features=("a", "b"),
     )
     images = np.random.default_rng(1).random((3, 4, 4, 3), dtype=np.float32)
-    found = respond(observer, images, features(observer, images[:1]), [0, 0, 0])
+    found = respond(observer, images, features(observer, images[:1]), [0, 0, 0], ppd=60)
     assert found.shape == (3, 2, 4)
     assert (found[1:, 0, 0] != found[1:, 1, 0]).all()
