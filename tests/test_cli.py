@@ -222,7 +222,14 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     path = write_experiment(tmp_path, ("to = 4, n = 3", "to = 4, n = 60"), ("to = 1, n = 3", "to = 1, n = 60"))
     arguments = [sys.executable, "-m", "psyprobe", "run", str(path), "--observer", "pixels", "--batch-size", "1"]
     arguments += ["--output", str(tmp_path)]
-    process = subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    # A shell that starts the tests in the background lets its children ignore Ctrl-C; a terminal does not.
+    process = subprocess.Popen(
+        arguments,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     store = tmp_path / "runs.sqlite"
     while not (store.exists() and store.stat().st_size > 500_000):
         assert process.poll() is None
