@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -31,12 +31,7 @@ from psyprobe.colour import (
     white_xyz,
 )
 from psyprobe.errors import GamutError, InputError, unknown_name
-
-if TYPE_CHECKING:
-    from psyprobe.stimulus import Stimulus
-
-#: "srgb", "linear", the exponent of a power law, or measured (drive, relative light) pairs.
-Eotf: TypeAlias = str | float | tuple[tuple[float, float], ...]
+from psyprobe.transfer_function import SRGB_JUNCTION, Eotf, checked_eotf, drive_of_light, light_of_drive
 
 #: Primaries and white of the default; every other name is looked up in colour-science.
 SRGB_PRIMARIES = ((0.64, 0.33), (0.30, 0.60), (0.15, 0.06))
@@ -48,16 +43,20 @@ _SNAP = {"float64": 1e-12, "float32": 1e-6}
 _BLOCK = 4
 
 
-def _srgb_junction() -> float:
-    # IEC's rounded constants leave a step of -2.9e-8 at 0.0031308, where no inverse exists. The two branches cross
-    # at this point close by; with it the curve is continuous, monotone and exactly invertible.
-    x = 0.00313067
-    for _ in range(60):
-        x -= (12.92 * x - 1.055 * x ** (1 / 2.4) + 0.055) / (12.92 - 1.055 / 2.4 * x ** (1 / 2.4 - 1))
-    return x
+class Shown(Protocol):
+    """What a display must know of an image that describes itself, as a `psyprobe.Stimulus` does."""
 
+    @property
+    def pixels(self) -> Array:
+        """Pixels in `space`."""
 
-_JUNCTION = _srgb_junction()
+    @property
+    def space(self) -> str:
+        """Space of the pixels: "luminance", "lms" or "rgb"."""
+
+    @property
+    def observer(self) -> str:
+        """Cone observer of LMS pixels."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +150,7 @@ class Display:
             raise InputError(f"display peak {self.peak:g} cd/m² is not above its black level of {self.black:g} cd/m²")
         if self.reflectivity > 1:
             raise InputError(f"display reflectivity is {self.reflectivity:g}; a screen reflects 0 to 1 of the light")
-        object.__setattr__(self, "eotf", _checked_eotf(self.eotf))
+        object.__setattr__(self, "eotf", checked_eotf(self.eotf))
         _primaries(self.primaries)
 
     @classmethod
@@ -219,7 +218,7 @@ class Display:
         """Matrix from LMS of a named observer to linear RGB light."""
         return self.xyz_to_rgb @ cone_observer(observer).to_xyz
 
-    def light(self, image: Stimulus | Array, space: str | None = None, observer: str | None = None) -> Array:
+    def light(self, image: Shown | Array, space: str | None = None, observer: str | None = None) -> Array:
         """Linear RGB light of an image, cd/m² a channel; one plane ``(..., H, W)`` stands for grey.
 
         Parameters
@@ -242,7 +241,7 @@ class Display:
         xp = array_namespace(pixels)
         return pixels @ xp.asarray(matrix.T, dtype=pixels.dtype, device=pixels.device)
 
-    def gamut(self, image: Stimulus | Array, space: str | None = None, observer: str | None = None) -> Gamut:
+    def gamut(self, image: Shown | Array, space: str | None = None, observer: str | None = None) -> Gamut:
         """How far an image stays inside what this display can show.
 
         Parameters
@@ -268,7 +267,7 @@ class Display:
 
     def encode(
         self,
-        image: Stimulus | Array,
+        image: Shown | Array,
         *,
         space: str | None = None,
         observer: str | None = None,
@@ -338,7 +337,7 @@ class Display:
         1.0
         """
         values = _as_floating(drive)
-        return self._eotf(values) * (self.peak - self.black) + self.floor
+        return light_of_drive(values, self.eotf) * (self.peak - self.black) + self.floor
 
     def luminance(self, drive: Array) -> Array:
         """Luminance that drive values make, cd/m².
@@ -401,7 +400,7 @@ class Display:
         limits = room[change != 0] / np.abs(change[change != 0])
         return max(0.0, float(limits.min()))
 
-    def _refusal(self, gamut: Gamut, image: Stimulus | Array) -> str:
+    def _refusal(self, gamut: Gamut, image: Shown | Array) -> str:
         worst, side = (
             (gamut.brightest, "above")
             if gamut.above and gamut.brightest - self.ceiling >= self.floor - gamut.darkest
@@ -416,7 +415,7 @@ class Display:
         remedy = f"lower the contrast to at most {scale:.4g} of what it is, " if scale else ""
         return message + remedy + "choose a display with more range, or pass clip=True to show the nearest light"
 
-    def _fitting_scale(self, image: Stimulus | Array) -> float:
+    def _fitting_scale(self, image: Shown | Array) -> float:
         """The factor on the modulation that would just fit; 0 if even the background does not."""
         background = getattr(image, "background", None)
         if background is None:
@@ -437,7 +436,7 @@ class Display:
         # numpy works through the cache a few images at a time; a GPU takes all at once.
         step = _BLOCK if isinstance(light, np.ndarray) else max(1, images.shape[0])
         scale = 1 / (self.peak - self.black)
-        has_toe = (gamut.darkest - self.floor) * scale <= _JUNCTION
+        has_toe = (gamut.darkest - self.floor) * scale <= SRGB_JUNCTION
         same = str(light.dtype) == str(drive.dtype)
         for start in range(0, images.shape[0], step):
             block = out[start : start + step]
@@ -448,39 +447,10 @@ class Display:
             relative *= scale
             if gamut.margin < 0:
                 relative = xp.clip(relative, 0.0, None if self.extended else 1.0)
-            encoded = self._inverse_eotf(relative, has_toe)
+            encoded = drive_of_light(relative, self.eotf, has_toe)
             if encoded is not block:
                 block[...] = encoded
         return drive
-
-    def _eotf(self, drive: Array) -> Array:
-        xp = array_namespace(drive)
-        if self.eotf == "linear":
-            return drive * 1
-        if isinstance(self.eotf, float):
-            return drive**self.eotf
-        if isinstance(self.eotf, tuple):
-            return _interpolate(drive, *zip(*self.eotf, strict=True))
-        return xp.where(drive <= 12.92 * _JUNCTION, drive / 12.92, (xp.clip((drive + 0.055) / 1.055, 0.0, None)) ** 2.4)
-
-    def _inverse_eotf(self, light: Array, has_toe: bool) -> Array:
-        """Drive of relative light in [0, 1]; may write into `light`."""
-        if self.eotf == "linear":
-            return light
-        if isinstance(self.eotf, float):
-            light **= 1 / self.eotf
-            return light
-        if isinstance(self.eotf, tuple):
-            drives, lights = zip(*self.eotf, strict=True)
-            return _interpolate(light, lights, drives)
-        toe = light <= _JUNCTION if has_toe else None
-        linear = None if toe is None else light[toe] * 12.92
-        light **= 1 / 2.4
-        light *= 1.055
-        light -= 0.055
-        if toe is not None:
-            light[toe] = linear
-        return light
 
 
 def pixels_per_degree(pixel_pitch: float, distance: float) -> float:
@@ -543,27 +513,7 @@ def _primaries(name: str) -> tuple[tuple[tuple[float, float], ...], tuple[float,
     return tuple((float(a), float(b)) for a, b in space.primaries), (x, y)
 
 
-def _checked_eotf(eotf: Any) -> Eotf:
-    if isinstance(eotf, str):
-        if eotf not in ("srgb", "linear"):
-            raise unknown_name("EOTF", eotf, ("srgb", "linear"))
-        return eotf
-    if isinstance(eotf, int | float) and not isinstance(eotf, bool):
-        if not (math.isfinite(eotf) and 0.2 <= eotf <= 10):
-            raise InputError(f"an EOTF exponent of {eotf:g} is not a display's; give 0.2 to 10 (2.2 is common)")
-        return float(eotf)
-    try:
-        table = np.asarray(eotf, float)
-    except (TypeError, ValueError):
-        table = np.empty(0)
-    if table.ndim != 2 or table.shape[1] != 2 or len(table) < 2 or not np.isfinite(table).all():
-        raise InputError('EOTF must be "srgb", "linear", an exponent, or (drive, relative light) pairs')
-    if not (np.diff(table, axis=0) > 0).all() or table[0].any() or not np.all(table[-1] == 1):
-        raise InputError("a measured EOTF must increase in both columns, from (0, 0) to (1, 1)")
-    return tuple((float(a), float(b)) for a, b in table)
-
-
-def _pixels(image: Stimulus | Array, space: str | None, observer: str | None) -> tuple[Array, str, str]:
+def _pixels(image: Shown | Array, space: str | None, observer: str | None) -> tuple[Array, str, str]:
     """Pixels, their space and observer, of a stimulus (which knows) or a bare array (which is told)."""
     if hasattr(image, "pixels"):
         if space is not None:
@@ -572,7 +522,7 @@ def _pixels(image: Stimulus | Array, space: str | None, observer: str | None) ->
     return _as_floating(image), space or "luminance", observer or "cie2006_led_lcd"
 
 
-def _is_grey(image: Stimulus | Array, space: str | None) -> bool:
+def _is_grey(image: Shown | Array, space: str | None) -> bool:
     return str(getattr(image, "space", space or "luminance")) == "luminance"
 
 
@@ -593,15 +543,3 @@ def _tolerance(values: Array) -> float:
 def _refuse_nan(darkest: float, brightest: float) -> None:
     if not (math.isfinite(darkest) and math.isfinite(brightest)):
         raise InputError("the image holds NaN or infinite light; every pixel must be a finite number of cd/m²")
-
-
-def _interpolate(values: Array, x: tuple[float, ...], y: tuple[float, ...]) -> Array:
-    if isinstance(values, np.ndarray | np.floating):
-        return np.interp(values, x, y).astype(values.dtype)
-    xp = array_namespace(values)
-    knots = xp.asarray(x, dtype=values.dtype, device=values.device)
-    heights = xp.asarray(y, dtype=values.dtype, device=values.device)
-    values = values.contiguous()
-    index = xp.clip(xp.searchsorted(knots, values, side="right") - 1, 0, len(x) - 2)
-    fraction = (values - knots[index]) / (knots[index + 1] - knots[index])
-    return heights[index] + xp.clip(fraction, 0.0, 1.0) * (heights[index + 1] - heights[index])

@@ -25,8 +25,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from psyprobe.colour import CONE_OBSERVERS, DIRECTIONS, Direction
-from psyprobe.display import Display, Eotf
+from psyprobe.display import Display
 from psyprobe.stimulus import Disc, Gabor, Grating, Modulation, Noise, Specification, Sum, Uniform
+from psyprobe.transfer_function import Eotf
 
 #: How near a display's limit a stimulus may come, so that rounding does not carry it over.
 _HEADROOM = 1 - 1e-6
