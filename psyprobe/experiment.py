@@ -12,7 +12,7 @@ import platform
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,7 @@ def run(
     *,
     store: str | Path | Store | None = None,
     batch_size: int | None = None,
+    score_only: bool = False,
     progress: bool | None = None,
 ) -> xarray.Dataset:
     """Run an experiment, or what is left of it.
@@ -58,6 +59,8 @@ def run(
     batch_size : int, optional
         Images shown at once; by default as many as memory surely holds, from the image size and the device. A run
         that goes on keeps the batches with which it began.
+    score_only : bool, optional
+        Show only what the score needs, without the level grid and frequencies that are for figures.
     progress : bool, optional
         Whether to show a progress bar; by default on a terminal only.
 
@@ -75,7 +78,7 @@ def run(
     WeightsError
         The observer's weights are not on this machine.
     """
-    asked = _prepare(experiment, observer)
+    asked = _prepare(experiment, observer, score_only)
     with _opened(store) as opened:
         record = _begin(opened, asked, batch_size)
         _ask(opened, asked, record, progress)
@@ -89,12 +92,13 @@ def plan(
     *,
     store: str | Path | Store | None = None,
     batch_size: int | None = None,
+    score_only: bool = False,
 ) -> Plan:
     """What `run` with the same arguments would show and ask; nothing is asked.
 
     Parameters
     ----------
-    experiment, observer, store, batch_size
+    experiment, observer, store, batch_size, score_only
         As for `run`. A store that does not exist yet is not made.
 
     Returns
@@ -107,7 +111,7 @@ def plan(
     InputError, StoreError, WeightsError
         As `run` would.
     """
-    asked = _prepare(experiment, observer)
+    asked = _prepare(experiment, observer, score_only)
     if isinstance(store, str | Path) and not Path(store).exists():
         store = None
     with _opened(store) as opened:
@@ -177,7 +181,7 @@ def _read_result(path: Path) -> xarray.Dataset:
         raise InputError(f"there is no result file {str(path)!r}") from None
     except (TypeError, ValueError, KeyError, IndexError) as error:
         raise InputError(f"{path} is no result that psyprobe wrote: {error}") from None
-    if "response" not in result or "experiment" not in result.attrs:
+    if not {"response", "along"} & set(result) or "experiment" not in result.attrs:
         raise InputError(f"{path} is no result that psyprobe wrote: it has no responses of an experiment")
     return result
 
@@ -211,10 +215,11 @@ class _Asked:
         return [question.key for question in self.questions(self.observer)]
 
 
-def _prepare(experiment: str | Path | Experiment, observer: str | FeatureObserver | None) -> _Asked:
+def _prepare(experiment: str | Path | Experiment, observer: str | FeatureObserver | None, score_only: bool) -> _Asked:
     from psyprobe.observers import load_observer
 
     read = experiment if isinstance(experiment, Experiment) else read_experiment(experiment)
+    read = replace(read, score_only=score_only or read.score_only)
     probe = load_probe(read.probe)
     who = observer_for(read, observer) if observer is None or isinstance(observer, str) else observer
     if who.card.ability not in probe.ABILITIES:

@@ -27,10 +27,14 @@ X_AXES = {
     "frequency": ("cpd", "Spatial frequency"),
     "luminance": ("cd/m²", "Background luminance"),
     "area": ("deg²", "Area"),
+    "mask_contrast": ("1", "Mask contrast"),
 }
 
 #: Distances that an experiment can be scored by.
 SCORED_MEASURES = ("angular", "angular_float32", "cosine", "l1", "l2")
+
+#: Measured matches that a matching experiment compares with.
+MATCHING_DATA = "georgeson_sullivan1975"
 
 _KEYS = ("title", "source", "stimulus", "probe", "human", "levels", "score", "display", "observer", "differences")
 
@@ -42,7 +46,7 @@ class Axis:
     Parameters
     ----------
     name : str
-        "frequency", "luminance", "area" or "contrast".
+        "frequency", "luminance", "area", "mask_contrast" or "contrast".
     unit, label : str
         As they stand on a figure's axis.
     values : tuple of float
@@ -57,12 +61,12 @@ class Axis:
 
 @dataclass(frozen=True)
 class HumanReference:
-    """The contrast sensitivity that an observer is compared with.
+    """The people that an observer is compared with: a model of their contrast sensitivity, or what was measured.
 
     Parameters
     ----------
     model : str
-        Name of a contrast sensitivity function in `psyprobe.human`.
+        Name of a contrast sensitivity function in `psyprobe.human`; "" where measured data is named.
     inputs : mapping
         Inputs of the model that differ from the parameters of the stimulus: "frequency" (cpd), "luminance" (cd/m²),
         "area" (deg²), "direction".
@@ -71,12 +75,15 @@ class HumanReference:
         smaller by sqrt(2).
     table : (from, to, n) or None
         Read the model from a table of n log-spaced points by linear interpolation, as published scores were.
+    data : str
+        Name of measured thresholds or matches in `psyprobe.human`; "" where a model is named.
     """
 
     model: str
     inputs: Mapping[str, Any]
     contrast: str = "peak"
     table: tuple[float, float, int] | None = None
+    data: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,19 +93,23 @@ class ScorePoints:
     Parameters
     ----------
     multiplier : tuple of float
-        Factors on the human threshold or sensitivity.
+        Factors on the human threshold or sensitivity; none for a matching experiment.
     multiplier_of : {"threshold", "sensitivity"}
         What they multiply.
-    below : float or None
-        Score only levels below this one, in the unit of the x axis.
+    above, below : float or None
+        Score only levels above or below this one, in the unit of the x axis.
     measure : {"angular", "angular_float32", "cosine", "l1", "l2"}
         The response that is scored; "angular_float32" is S_ac with the rounding errors of the published code.
+    method : {"crossing", "bracket"}
+        How a matching experiment finds the matched contrast; see `psyprobe.analysis.match_contrast`.
     """
 
     multiplier: tuple[float, ...]
     multiplier_of: str = "threshold"
+    above: float | None = None
     below: float | None = None
     measure: str = "angular"
+    method: str = "crossing"
 
 
 @dataclass(frozen=True)
@@ -127,6 +138,8 @@ class Experiment:
         What departs from the source, in words.
     toml : str
         The text of the file.
+    score_only : bool
+        Show only what the score needs, and nothing that is for figures alone.
     """
 
     name: str
@@ -142,6 +155,7 @@ class Experiment:
     observer_input: str
     differences: tuple[str, ...]
     toml: str
+    score_only: bool = False
 
     @property
     def digest(self) -> str:
@@ -179,10 +193,47 @@ def read_experiment(name_or_path: str | Path) -> Experiment:
         return _experiment(path, values, path.read_text(encoding="utf-8"))
 
 
+def read_suite(name_or_path: str | Path) -> tuple[Experiment, ...]:
+    """Read all experiments of a suite, or the one experiment of any other page.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        A catalogue name, or the path of a ``.toml`` file. A suite has ``title``, ``source`` and ``experiments``: a list
+        of catalogue names, or of paths of files beside it.
+
+    Returns
+    -------
+    tuple of Experiment
+        In the order of the file.
+
+    Raises
+    ------
+    InputError
+        One sentence with the file's name, the key, its value and what is allowed.
+
+    Examples
+    --------
+    >>> len(read_suite("cai2025")), len(read_suite("gabor_achromatic"))
+    (9, 1)
+    """
+    path, values = read_page("experiments", name_or_path)
+    if "experiments" not in values:
+        return (read_experiment(name_or_path),)
+    with _in_file(str(name_or_path)):
+        _check_keys(values, ("title", "source", "experiments"), "")
+        _text(values, "title", "")
+        names = _texts(values["experiments"], "experiments")
+        if not names or len(set(names)) != len(names):
+            raise InputError(f"experiments is {list(names)!r}; list at least one, each once")
+    return tuple(read_experiment(path.parent / name if name.endswith(".toml") else name) for name in names)
+
+
 def _experiment(path: Path, values: dict[str, Any], text: str) -> Experiment:
-    from psyprobe.human import csf
     from psyprobe.probes import probe_names
 
+    if "experiments" in values:
+        raise InputError("this is a suite of several experiments; read it with read_suite, or name one of them")
     _check_keys(values, _KEYS, "")
     probe = _text(values, "probe", "")
     if probe not in probe_names():
@@ -190,8 +241,7 @@ def _experiment(path: Path, values: dict[str, Any], text: str) -> Experiment:
     levels = _table(values, "levels")
     x_name = _x_name(levels)
     unit, label = X_AXES[x_name]
-    human = _human(_table(values, "human"), x_name)
-    csf(human.model)
+    human = _human(_table(values, "human"), x_name, probe)
     observer = _table(values, "observer", {})
     _check_keys(observer, ("input",), "observer")
     return Experiment(
@@ -203,7 +253,7 @@ def _experiment(path: Path, values: dict[str, Any], text: str) -> Experiment:
         human=human,
         x=Axis(x_name, unit, label, _levels(levels[x_name], f"levels.{x_name}", unit)),
         contrast=Axis("contrast", "1", "Contrast", _levels(levels["contrast"], "levels.contrast", "a fraction")),
-        score=_score(_table(values, "score"), unit),
+        score=_score(_table(values, "score", {} if probe == "matching" else None), unit, probe),
         display=_display(values.get("display", {})),
         observer_input=_choice(observer, "input", "observer", ("normalised", "raw"), "normalised"),
         differences=_texts(values.get("differences", []), "differences"),
@@ -225,7 +275,20 @@ def _x_name(levels: Mapping[str, Any]) -> str:
     return names[0]
 
 
-def _human(table: Mapping[str, Any], x_name: str) -> HumanReference:
+def _human(table: Mapping[str, Any], x_name: str, probe: str) -> HumanReference:
+    from psyprobe.human import csf, masking_data
+
+    if "data" in table or probe == "matching" or x_name == "mask_contrast":
+        _check_keys(table, ("data",), "human")
+        data = _text(table, "data", "human")
+        if probe == "matching":
+            _choice(table, "data", "human", (MATCHING_DATA,), "")
+        else:
+            masking_data(data)
+        wanted = "frequency" if probe == "matching" else "mask_contrast"
+        if x_name != wanted:
+            raise InputError(f"human.data = {data!r} goes with levels of {wanted}, and [levels] varies {x_name}")
+        return HumanReference(model="", inputs={}, data=data)
     inputs = ("frequency", "luminance", "area", "direction")
     _check_keys(table, ("model", "contrast", "table", *inputs), "human")
     if x_name in table:
@@ -242,8 +305,10 @@ def _human(table: Mapping[str, Any], x_name: str) -> HumanReference:
         entry = _table(table, "table", where="human")
         _check_keys(entry, ("from", "to", "n"), "human.table")
         span = _span(entry, "human.table", unit)
+    model = _text(table, "model", "human")
+    csf(model)
     return HumanReference(
-        model=_text(table, "model", "human"),
+        model=model,
         inputs=given,
         contrast=_choice(table, "contrast", "human", ("peak", "rms"), "peak"),
         table=span,
@@ -258,13 +323,21 @@ def _direction(value: Any) -> Any:
     raise InputError(f"human.direction is {value!r}; give a name or three numbers (L, M, S)")
 
 
-def _score(table: Mapping[str, Any], unit: str) -> ScorePoints:
-    _check_keys(table, ("multiplier", "multiplier_of", "below", "measure"), "score")
+def _score(table: Mapping[str, Any], unit: str, probe: str) -> ScorePoints:
+    if probe == "matching":
+        _check_keys(table, ("measure", "method"), "score")
+        return ScorePoints(
+            multiplier=(),
+            measure=_choice(table, "measure", "score", SCORED_MEASURES, "angular"),
+            method=_choice(table, "method", "score", ("crossing", "bracket"), "crossing"),
+        )
+    _check_keys(table, ("multiplier", "multiplier_of", "above", "below", "measure"), "score")
     if "multiplier" not in table:
         raise InputError('[score] has no multiplier; give for example { from = 0.5, to = 2, n = 10, scale = "log" }')
     return ScorePoints(
         multiplier=_levels(table["multiplier"], "score.multiplier", "a factor"),
         multiplier_of=_choice(table, "multiplier_of", "score", ("threshold", "sensitivity"), "threshold"),
+        above=_positive(table, "above", "score", unit) if "above" in table else None,
         below=_positive(table, "below", "score", unit) if "below" in table else None,
         measure=_choice(table, "measure", "score", SCORED_MEASURES, "angular"),
     )

@@ -25,7 +25,7 @@ class Plan:
     experiment, observer : str
         Names.
     grid, score, references : int
-        Distinct images of the level grid, those along the human curve that the grid lacks, and those that tests are
+        Distinct images of the level grid, those of the score that the grid lacks, and those that tests are
         compared with.
     repeated : int
         References shown a second time, for the noise floor.
@@ -74,7 +74,7 @@ class Plan:
         return (
             f"{self.experiment} with {self.observer}: {self.images} distinct images of {height} x {width} px at "
             f"{self.ppd:.4g} ppd ({height / self.ppd:.3g} x {width / self.ppd:.3g} deg): {self.grid} on the level "
-            f"grid, {self.score} along the human curve, {self.references} backgrounds; {self.repeated} shown again "
+            f"grid, {self.score} more for the score, {self.references} backgrounds; {self.repeated} shown again "
             f"for the noise floor. {self.answered} of {self.questions} questions are answered; {self.batches} batches "
             f"of up to {self.batch_size} are left."
         )

@@ -9,21 +9,83 @@ import pytest
 from small_experiment import EXPERIMENT, write_experiment
 
 from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.experiment_file import read_experiment
+from psyprobe.experiment_file import read_experiment, read_suite
 from psyprobe.stimulus.catalogue import catalogue_names
 
+SUITES = ("cai2025", "cai2025_published")
 
-@pytest.mark.parametrize("name", catalogue_names("experiments"))
+
+@pytest.mark.parametrize("name", [name for name in catalogue_names("experiments") if name not in SUITES])
 def test_the_catalogue_reads(name: str) -> None:
     experiment = read_experiment(name)
     assert experiment.title and experiment.source and experiment.differences
-    assert experiment.probe == "detection"
-    assert len(experiment.x.values) == len(experiment.contrast.values) == 20
-    assert len(experiment.score.multiplier) == 10
+    matching = "matching" in name
     published = name.endswith("_published")
+    assert experiment.probe == ("matching" if matching else "detection")
+    assert len(experiment.score.multiplier) == (0 if matching else 10)
+    assert len(experiment.x.values) == (27 if matching else 20)
+    assert len(experiment.contrast.values) == (40 if matching else 20)
     assert experiment.observer_input == ("raw" if published else "normalised")
     assert experiment.score.measure == ("angular_float32" if published else "angular")
-    assert experiment.score.multiplier_of == ("sensitivity" if published else "threshold")
+    of_sensitivity = published and not experiment.human.data
+    assert experiment.score.multiplier_of == ("sensitivity" if of_sensitivity else "threshold")
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_suites_hold_the_nine_tests(name: str) -> None:
+    suite = read_suite(name)
+    assert len(suite) == 9
+    assert all(experiment.name.endswith("_published") == name.endswith("_published") for experiment in suite)
+    with pytest.raises(InputError, match="suite of several experiments"):
+        read_experiment(name)
+
+
+def test_suites_of_ones_own_and_their_slips(tmp_path: Path) -> None:
+    own, suite = write_experiment(tmp_path), tmp_path / "suite.toml"
+    suite.write_text('title = "Two"\nexperiments = ["small.toml", "area"]', encoding="utf-8")
+    assert [experiment.name for experiment in read_suite(suite)] == ["small", "area"]
+    assert [experiment.name for experiment in read_suite(own)] == ["small"]
+    for text, message in (
+        ("experiments = []", "there is no 'title'"),
+        ('title = "None"\nexperiments = []', "list at least one"),
+        ('title = "Twice"\nexperiments = ["area", "area"]', "each once"),
+        ('title = "More"\nprobe = "detection"\nexperiments = ["area"]', "unknown key 'probe'"),
+        ('title = "Text"\nexperiments = "area"', "give a list"),
+    ):
+        suite.write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=message):
+            read_suite(suite)
+
+
+MATCHING = ('probe = "detection"', 'probe = "matching"')
+MASKING = (
+    ('model = "castle_csf"', 'data = "foley1994"'),
+    ("frequency = { from = 1, to = 4", "mask_contrast = { from = 0.01, to = 0.4"),
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ((MASKING[0],), r"human\.data = 'foley1994' goes with levels of mask_contrast"),
+        ((MASKING[1],), r"unknown key in \[human\] 'model'"),
+        ((("foley1994", "foley1995"),), "unknown masking study 'foley1995'; did you mean 'foley1994'"),
+        ((('data = "foley1994"', 'data = "foley1994"\ntable = 3'),), r"unknown key in \[human\] 'table'"),
+        ((("[score]", '[score]\nabove = "0.01"'),), r"score\.above is '0\.01'; give a number"),
+        (
+            (('probe = "detection"', 'probe = "matching"'),),
+            r"human\.data is 'foley1994'; give 'georgeson_sullivan1975'",
+        ),
+        (
+            (('probe = "detection"', 'probe = "matching"'), ("foley1994", "georgeson_sullivan1975")),
+            "goes with levels of f",
+        ),
+    ],
+)
+def test_slips_with_measured_data(tmp_path: Path, changes: tuple[tuple[str, str], ...], message: str) -> None:
+    both = changes if changes[0] in MASKING else (*MASKING, *changes)
+    with pytest.raises(InputError, match=message):
+        read_experiment(write_experiment(tmp_path, *both))
 
 
 def test_levels_and_units() -> None:

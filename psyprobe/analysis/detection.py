@@ -35,7 +35,7 @@ class ResponderScore:
         What the alignment is made of: monotonicity within each x, levelness between them.
     shape : IsoResponse or None
         The iso-response curve whose shape resembles the human curve best, and its shift. None if no level is
-        crossed at two x or more.
+        crossed at two x or more, or the run was without a level grid.
     absolute : IsoResponse or None
         The iso-response curve that lies nearest to the human curve, shift included.
     """
@@ -212,13 +212,17 @@ def _score_responder(
     resamples: int,
     seed: int,
 ) -> ResponderScore:
+    alignment = align(found.multiplier, along, confidence=confidence, resamples=resamples, seed=seed)
+    slices = score_slices(found.multiplier, along)
+    if not grid.size:
+        return ResponderScore(alignment, slices, shape=None, absolute=None)
     # A rounding error must not cost the last x of a grid that ends with the human curve.
     inside = (found.x >= found.human_x[0] * (1 - 1e-9)) & (found.x <= found.human_x[-1] * (1 + 1e-9))
     x, rows = found.x[inside], grid[inside]
     human = 10 ** np.interp(np.log10(x), np.log10(found.human_x), np.log10(found.human_sensitivity))
     return ResponderScore(
-        alignment=align(found.multiplier, along, confidence=confidence, resamples=resamples, seed=seed),
-        slices=score_slices(found.multiplier, along),
+        alignment=alignment,
+        slices=slices,
         shape=fit_iso_response(x, found.contrast, rows, human, criterion="shape", floor=floor),
         absolute=fit_iso_response(x, found.contrast, rows, human, criterion="absolute", floor=floor),
     )

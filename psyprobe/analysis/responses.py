@@ -35,6 +35,9 @@ _VARIABLES = {
     "noise_floor": ("layer", "measure"),
 }
 
+#: Absent where a run showed only what the score needs.
+_OF_THE_GRID = ("response", "pixels_response")
+
 
 @dataclass(frozen=True)
 class Responses:
@@ -43,7 +46,7 @@ class Responses:
     Attributes
     ----------
     grid : ndarray of float64, shape (X, C)
-        Over `x` and `contrast`.
+        Over `x` and `contrast`; empty, as they are, where the run was without a level grid.
     along : ndarray of float64, shape (K, M)
         At contrasts `along_contrast`, which are `multiplier` times the human threshold at `score_x`.
     pixels_grid, pixels_along : ndarray of float64, shapes (X, C) and (K, M)
@@ -97,7 +100,7 @@ def layers_of(result: xr.Dataset) -> list[str]:
     InputError
         If it is no detection result.
     """
-    missing = [name for name in _VARIABLES if name not in getattr(result, "variables", ())]
+    missing = [name for name in _VARIABLES if name not in (*_OF_THE_GRID, *getattr(result, "variables", ()))]
     if missing:
         raise InputError(
             f"this is no detection result: it lacks {', '.join(missing)}; pass what psyprobe.run() returned or a "
@@ -141,8 +144,11 @@ def select(result: xr.Dataset, *, measure: str = "angular", layer: str | None = 
         raise unknown_name("layer", chosen, layers)
     measures = [str(name) for name in result["measure"].values]
     stored = stored_measure(measures, measure)
-    arrays = {}
+    arrays: dict[str, FloatArray] = {}
     for name, dims in _VARIABLES.items():
+        if name not in result:
+            arrays[name] = np.empty((0, 0))
+            continue
         variable = result[name]
         if "layer" in dims:
             variable = variable.isel(layer=layers.index(chosen))
@@ -165,8 +171,8 @@ def select(result: xr.Dataset, *, measure: str = "angular", layer: str | None = 
         pixels_grid=arrays["pixels_response"],
         pixels_along=arrays["pixels_along"],
         noise_floor=float(arrays["noise_floor"]),
-        x=result["x"].values.astype(np.float64),
-        contrast=result["contrast"].values.astype(np.float64),
+        x=result["x"].values.astype(np.float64) if "x" in result.coords else np.empty(0),
+        contrast=result["contrast"].values.astype(np.float64) if "contrast" in result.coords else np.empty(0),
         score_x=result["score_x"].values.astype(np.float64),
         multiplier=multiplier if of == "threshold" else 1 / multiplier,
         along_contrast=arrays["along_contrast"],

@@ -179,7 +179,7 @@ def _notes(responder: ResponderScore) -> list[str]:
     if slices.slope is not None and slices.levelness is None:
         notes.append("responses do not rise with contrast, so no change of contrast could level them")
     if shape is None:
-        notes.append("no response level is crossed at two x or more")
+        notes.append("no response level is crossed at two x or more, or the run was without a level grid")
     elif shape.recrossed:
         notes.append(f"{shape.recrossed} of {shape.reached} x fall under the level again at higher contrast")
     return notes

@@ -220,7 +220,12 @@ class _Scale:
 
 
 def _select(result: xr.Dataset, measure: str | None, layer: str | None) -> Responses:
-    return select(result, measure=measure or str(result.attrs.get("score_measure", "angular")), layer=layer)
+    found = select(result, measure=measure or str(result.attrs.get("score_measure", "angular")), layer=layer)
+    if not found.grid.size:
+        raise InputError(
+            "this run showed only what the score needs, and no level grid to draw; run it again without --score-only"
+        )
+    return found
 
 
 def _scale(found: Sequence[Responses], levels: Levels) -> _Scale:

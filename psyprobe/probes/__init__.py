@@ -25,7 +25,8 @@ __all__ = ["Probe", "load_probe", "probe_names"]
 
 #: Name to module and to what it asks, in words.
 _PROBES = {
-    "detection": ("psyprobe.probes.detection", "how far a stimulus is from its background for an encoder or a metric")
+    "detection": ("psyprobe.probes.detection", "how far a stimulus is from its background for an encoder or a metric"),
+    "matching": ("psyprobe.probes.matching", "which contrast of one grating draws the response of a reference grating"),
 }
 
 

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -127,9 +128,9 @@ def conditions(experiment: Experiment, card: Card) -> Conditions:
     x, contrast, multiplier = (
         np.array(values) for values in (experiment.x.values, experiment.contrast.values, experiment.score.multiplier)
     )
-    measures, scored = _measures(experiment, card)
+    measures, scored = measures_of(experiment, card)
     native = experiment.stimulus.spec(contrast=experiment.contrast.values[0], **_parameter(experiment, x[0]))
-    size, ppd = _native_size(experiment, native, card)
+    size, ppd = native_size(experiment, native, card)
 
     def specs(x_values: FloatArray, contrasts: Any) -> list[list[Specification]]:
         drawn = replace(native, size=size, ppd=ppd)
@@ -138,35 +139,28 @@ def conditions(experiment: Experiment, card: Card) -> Conditions:
             for a, row in zip(x_values, contrasts, strict=True)
         ]
 
-    try:
-        score_x = _scored(experiment, x)
-        sensitivity = human_sensitivity(experiment, score_x, native)
-        curve_x = np.geomspace(x[0], x[-1], _CURVE_POINTS)
-        curve = human_sensitivity(experiment, curve_x, native)
+    with redrawn(experiment, native, size, ppd, card):
+        if experiment.human.data:
+            curve_x, curve = _measured(experiment, x)
+            score_x = _scored(experiment, curve_x)
+            sensitivity = curve[np.isin(curve_x, score_x)]
+        else:
+            curve_x = np.geomspace(x[0], x[-1], _CURVE_POINTS)
+            curve = human_sensitivity(experiment, curve_x, native)
+            score_x = _scored(experiment, x)
+            sensitivity = human_sensitivity(experiment, score_x, native)
+        if experiment.score_only:
+            x, contrast = x[:0], contrast[:0]
         factor = multiplier if experiment.score.multiplier_of == "threshold" else 1 / multiplier
         along_contrast = factor / sensitivity[:, None]
         grid, along = specs(x, [contrast] * len(x)), specs(score_x, along_contrast)
-    except InputError as error:
-        if size == native.shape:
-            raise type(error)(f"{experiment.name}: {error}") from error
-        raise type(error)(
-            f"{experiment.name}, redrawn at {size[0]} x {size[1]} px ({ppd:.4g} ppd) for {card.name}: {error}; for "
-            "this encoder, change the levels in a copy of the experiment file, or take one with a larger input"
-        ) from error
-    references = list(dict.fromkeys(spec.reference() for row in grid + along for spec in row))
-    repeated = [references[i] for i in np.unique(np.linspace(0, len(references) - 1, _REPEATED).round().astype(int))]
-    index: dict[Pair, int] = {(reference, reference): i for i, reference in enumerate(repeated)}
-
-    def places(rows: list[list[Specification]]) -> npt.NDArray[np.int64]:
-        return np.array([[index.setdefault((spec, spec.reference()), len(index)) for spec in row] for row in rows])
-
-    grid_places, along_places = places(grid), places(along)
+    pairs, grid_places, along_places, repeated = pair_up(grid, along)
     kind = _contrast_kind(native)
     return Conditions(
-        pairs=tuple(index),
+        pairs=pairs,
         grid=grid_places,
         along=along_places,
-        noise_floor=np.arange(len(repeated)),
+        noise_floor=repeated,
         size=size,
         ppd=ppd,
         measures=measures,
@@ -183,12 +177,84 @@ def conditions(experiment: Experiment, card: Card) -> Conditions:
             "multiplier_of": experiment.score.multiplier_of,
             "score_measure": scored,
             "along_contrast": along_contrast.tolist(),
-            "human_model": experiment.human.model,
+            "human_model": experiment.human.model or experiment.human.data,
             "human_sensitivity": sensitivity.tolist(),
             "curve_x": curve_x.tolist(),
             "human_curve": curve.tolist(),
         },
     )
+
+
+@contextmanager
+def redrawn(
+    experiment: Experiment, native: Specification, size: tuple[int, int], ppd: float, card: Card
+) -> Iterator[None]:
+    """Say in errors which experiment they are about, and that an observer's own size may be the cause.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Its name goes in front.
+    native : Specification
+        A stimulus as its file describes it.
+    size, ppd
+        As it is drawn for the observer.
+    card : Card
+        Of the observer.
+    """
+    try:
+        yield
+    except InputError as error:
+        if size == native.shape:
+            raise type(error)(f"{experiment.name}: {error}") from error
+        raise type(error)(
+            f"{experiment.name}, redrawn at {size[0]} x {size[1]} px ({ppd:.4g} ppd) for {card.name}: {error}; for "
+            "this encoder, change the levels in a copy of the experiment file, or take one with a larger input"
+        ) from error
+
+
+def pair_up(
+    grid: Sequence[Sequence[Specification]], along: Sequence[Sequence[Specification]]
+) -> tuple[tuple[Pair, ...], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Distinct pairs of test and reference, and where each is needed.
+
+    Parameters
+    ----------
+    grid, along : sequence of sequence of Specification
+        Tests of the level grid, and those that are scored.
+
+    Returns
+    -------
+    pairs : tuple of (Specification, Specification)
+        Up to three references of what is scored come first, with themselves, for the noise floor.
+    grid, along, noise_floor : array of int
+        Indices into ``pairs``.
+    """
+    references = list(dict.fromkeys(spec.reference() for row in along for spec in row))
+    repeated = [references[i] for i in np.unique(np.linspace(0, len(references) - 1, _REPEATED).round().astype(int))]
+    index: dict[Pair, int] = {(reference, reference): i for i, reference in enumerate(repeated)}
+
+    def places(rows: Sequence[Sequence[Specification]]) -> npt.NDArray[np.int64]:
+        return np.array(
+            [[index.setdefault((spec, spec.reference()), len(index)) for spec in row] for row in rows], dtype=np.int64
+        )
+
+    grid_places, along_places = places(grid), places(along)
+    return tuple(index), grid_places, along_places, np.arange(len(repeated))
+
+
+def _measured(experiment: Experiment, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Levels within the grid at which people were measured, and their contrast sensitivity there."""
+    from psyprobe.human import masking_data
+
+    data = masking_data(experiment.human.data)
+    inside = (data.mask_contrast >= x[0] * (1 - 1e-9)) & (data.mask_contrast <= x[-1] * (1 + 1e-9))
+    if not inside.any():
+        raise InputError(
+            f"{experiment.human.data} was measured from {data.mask_contrast[0]:.4g} to {data.mask_contrast[-1]:.4g}, "
+            f"and levels.mask_contrast reaches from {x[0]:.4g} to {x[-1]:.4g}; widen the levels"
+        )
+    return data.mask_contrast[inside], 1 / data.threshold[inside]
 
 
 def human_sensitivity(experiment: Experiment, x: FloatArray, spec: Specification) -> FloatArray:
@@ -264,8 +330,23 @@ def _contrast_kind(spec: Specification) -> str:
     return spec.contrast_kind or "michelson"
 
 
-def _measures(experiment: Experiment, card: Card) -> tuple[tuple[str, ...], str]:
-    """What is measured of each response, and by which of it the observer is scored."""
+def measures_of(experiment: Experiment, card: Card) -> tuple[tuple[str, ...], str]:
+    """What is measured of each response, and by which of it the observer is scored.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Names the measure of its score.
+    card : Card
+        Of the observer.
+
+    Returns
+    -------
+    measures : tuple of str
+        Names along the last axis of responses.
+    scored : str
+        One of them.
+    """
     if card.ability == "difference":
         return (DIFFERENCE,), DIFFERENCE
     wanted = experiment.score.measure
@@ -274,18 +355,43 @@ def _measures(experiment: Experiment, card: Card) -> tuple[tuple[str, ...], str]
 
 
 def _scored(experiment: Experiment, x: FloatArray) -> FloatArray:
-    below = experiment.score.below
-    scored = x if below is None else x[x < below]
+    above, below = experiment.score.above, experiment.score.below
+    scored = x[(x > (above or 0)) & (x < (below or math.inf))]
     if not scored.size:
+        limits = " and ".join(
+            f"score.{name} = {limit:g}" for name, limit in (("above", above), ("below", below)) if limit is not None
+        )
         raise InputError(
-            f"score.below = {below:g} leaves no level of {experiment.x.name} to score; the lowest is "
-            f"{x[0]:g} {experiment.x.unit}"
+            f"{limits} leaves no level of {experiment.x.name} to score; the levels reach from {x[0]:g} to {x[-1]:g} "
+            f"{experiment.x.unit}"
         )
     return scored
 
 
-def _native_size(experiment: Experiment, native: Specification, card: Card) -> tuple[tuple[int, int], float]:
-    """Pixels and resolution that give the observer its own input size over the same degrees of visual angle."""
+def native_size(experiment: Experiment, native: Specification, card: Card) -> tuple[tuple[int, int], float]:
+    """Pixels and resolution that give an observer its own input size over the same degrees of visual angle.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        For messages.
+    native : Specification
+        A stimulus as its file describes it.
+    card : Card
+        Of the observer.
+
+    Returns
+    -------
+    size : (int, int)
+        Pixels (H, W).
+    ppd : float
+        Pixels per degree.
+
+    Raises
+    ------
+    InputError
+        The observer takes images of other proportions.
+    """
     height, width = native.shape
     if card.input_size is None:
         return native.shape, native.ppd
@@ -461,27 +567,21 @@ def result(
     Returns
     -------
     xarray.Dataset
-        Dimensions layer, measure, x, contrast, score_x, multiplier, curve_x; units in the attributes.
+        Dimensions layer, measure, x, contrast, score_x, multiplier, curve_x; units in the attributes. Without a level
+        grid, everything that belongs to it is absent.
     """
     import xarray
 
     grid, along = np.array(layout["grid"]), np.array(layout["along"])
-    repeats = responses[np.array(layout["noise_floor"])]
-    # The worst of the repeats: a similarity falls where a distance rises.
     measures = layout["measures"]
-    floor = np.stack(
-        [
-            repeats[..., m].min(axis=0) if name == "cosine" else repeats[..., m].max(axis=0)
-            for m, name in enumerate(measures)
-        ],
-        axis=-1,
-    )
+    floor = noise_floor(responses[np.array(layout["noise_floor"])], measures)
+    shown_grid = bool(layout["grid"])
     unit, label = layout["x_unit"], layout["x_label"]
     scale = "angular: angle / pi; cosine: cosine similarity; l1, l2: feature units; difference: the metric's own"
-    data = {
+    data: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
         "response": (
             ("layer", "measure", "x", "contrast"),
-            np.moveaxis(responses[grid], (2, 3), (0, 1)),
+            np.moveaxis(responses[grid], (2, 3), (0, 1)) if shown_grid else None,
             scale,
             "Response on the level grid",
         ),
@@ -496,7 +596,7 @@ def result(
         "human_curve": (("curve_x",), layout["human_curve"], "1", "Human contrast sensitivity"),
         "pixels_response": (
             ("measure", "x", "contrast"),
-            np.moveaxis(baseline[grid], 2, 0),
+            np.moveaxis(baseline[grid], 2, 0) if shown_grid else None,
             scale,
             "Response of the pixels on the level grid",
         ),
@@ -532,10 +632,36 @@ def result(
         {
             name: (dims, np.asarray(values, dtype=np.float64), {"units": units, "long_name": long_name})
             for name, (dims, values, units, long_name) in data.items()
+            if values is not None
         },
         coords={
             name: ((name,), values, {"units": units, "long_name": long_name})
             for name, (values, units, long_name) in coordinates.items()
+            if shown_grid or name not in ("x", "contrast")
         },
         attrs={**attributes, **{name: layout[name] for name in names}, "size": json.dumps(layout["size"])},
+    )
+
+
+def noise_floor(repeats: FloatArray, measures: Sequence[str]) -> FloatArray:
+    """The worst response to identical images.
+
+    Parameters
+    ----------
+    repeats : array, shape (repeats, layers, measures), float64
+        Responses to references that were compared with themselves.
+    measures : sequence of str
+        Names along the last axis.
+
+    Returns
+    -------
+    array, shape (layers, measures), float64
+        The largest distance, or the smallest similarity.
+    """
+    return np.stack(
+        [
+            repeats[..., m].min(axis=0) if name == "cosine" else repeats[..., m].max(axis=0)
+            for m, name in enumerate(measures)
+        ],
+        axis=-1,
     )

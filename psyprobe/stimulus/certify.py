@@ -86,7 +86,7 @@ def _single(spec: Specification, batch: tuple[int, ...], index: tuple[int, ...])
 
 def _rows_of(image: Float64, space: str, spec: Specification, sheet: Sheet, display: Display | None) -> list[Row]:
     if isinstance(spec, MaskedGabor):
-        spec = Sum(parts=spec.parts())
+        spec = spec.as_sum()
     if isinstance(spec, Sum):
         return _sum_rows(image, space, spec, sheet, display)
     if not isinstance(spec, Modulation | Uniform):

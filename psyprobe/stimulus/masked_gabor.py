@@ -77,17 +77,17 @@ class MaskedGabor(Specification):
             raise unknown_name("mask", str(self.mask), self.masks)
         require(self.highest > 0, "highest", self.highest, "cpd", "the highest frequency of noise must be > 0")
         # The parts check their own parameters, and that they fit on the pixels.
-        self.parts()
+        self.as_sum()
 
-    def parts(self) -> tuple[Modulation, Modulation]:
-        """The target and the mask, as specifications of their own.
+    def as_sum(self) -> Sum:
+        """The target and the mask, as the sum of two specifications.
 
         Returns
         -------
-        (Gabor, Grating or Noise)
-            On the same background.
+        Sum
+            Of a Gabor and a grating or noise.
         """
-        return self._target(), self.reference()
+        return Sum(parts=(self._target(), self.reference()))
 
     def reference(self) -> Modulation:
         """The mask alone."""
@@ -121,4 +121,4 @@ class MaskedGabor(Specification):
         )
 
     def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
-        return Sum(parts=self.parts())._pixels(dtype, device)
+        return self.as_sum()._pixels(dtype, device)
