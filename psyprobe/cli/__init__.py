@@ -195,13 +195,23 @@ def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
         "run experiments with observers; what a store holds already is not asked again",
         "run gabor_achromatic --observer timm:resnet50.a1_in1k pixels --output results",
     )
-    parser.add_argument("experiment", nargs="+", metavar="EXPERIMENT", help="catalogue names, or paths of TOML files")
+    parser.add_argument(
+        "experiment",
+        nargs="+",
+        metavar="EXPERIMENT",
+        help="catalogue names (cai2025: all nine), or paths of TOML files",
+    )
     parser.add_argument(
         "--observer", nargs="+", action="extend", default=[], metavar="NAME", help="see psyprobe list observers"
     )
     parser.add_argument("--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)")
     parser.add_argument("--store", metavar="FILE", help="SQLite file of responses (default DIR/runs.sqlite)")
-    parser.add_argument("--plan", action="store_true", help="say what would be shown and asked, and ask nothing")
+    parser.add_argument(
+        "--plan", action="store_true", help="say what would be shown and about how long it takes, and ask nothing"
+    )
+    parser.add_argument(
+        "--score-only", action="store_true", help="show only what the scores need, and nothing that figures need"
+    )
     parser.add_argument(
         "--input", choices=("normalised", "raw"), help="how encoders are fed (default: the experiment's)"
     )

@@ -5,8 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from psyprobe.cli.output import json_text, say, say_json, tell, write_whole
 from psyprobe.errors import PsyprobeError
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
     import xarray
 
     from psyprobe.experiment_file import Experiment
+    from psyprobe.run_plan import Plan
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -24,16 +29,18 @@ def run_command(arguments: argparse.Namespace) -> int:
     ----------
     arguments : Namespace
         ``experiment``, ``observer``, ``output``, ``store``, ``plan``, ``input``, ``layers``, ``device``,
-        ``batch_size``, ``random_weights``, ``json``.
+        ``batch_size``, ``random_weights``, ``score_only``, ``json``.
 
     Returns
     -------
     int
         Exit code 0.
     """
-    from psyprobe.experiment_file import read_experiment
+    from psyprobe.experiment_file import read_suite
 
-    experiments = [read_experiment(name) for name in dict.fromkeys(arguments.experiment)]
+    asked = [experiment for name in dict.fromkeys(arguments.experiment) for experiment in read_suite(name)]
+    # A suite and one of its experiments may both be named; files of one name in two folders are two experiments.
+    experiments = list({(experiment.name, experiment.digest): experiment for experiment in asked}.values())
     folder = Path(arguments.output)
     store = folder / "runs.sqlite" if arguments.store is None else Path(arguments.store)
     if arguments.plan:
@@ -46,15 +53,39 @@ def run_command(arguments: argparse.Namespace) -> int:
 def _plan(arguments: argparse.Namespace, experiments: list[Experiment], store: Path) -> int:
     from psyprobe.experiment import plan
 
-    plans = [
-        plan(experiment, observer, store=store, batch_size=arguments.batch_size)
-        for experiment, observer in _asked(arguments, experiments)
-    ]
+    plans: list[tuple[Plan, float]] = []
+    speeds: dict[Any, float] = {}
+    for experiment, observer in _asked(arguments, experiments):
+        planned = plan(
+            experiment, observer, store=store, batch_size=arguments.batch_size, score_only=arguments.score_only
+        )
+        key = (observer.card.digest, planned.size, planned.batch_size)
+        if key not in speeds:
+            speeds[key] = _seconds_an_image(observer, planned.size, planned.ppd, planned.batch_size)
+        # The references of unanswered questions are shown again, so this errs on the long side.
+        left = planned.questions - planned.answered
+        plans.append((planned, speeds[key] * (left + planned.references if left else 0)))
+    images, seconds = sum(planned.images for planned, _ in plans), sum(time for _, time in plans)
     if arguments.json:
-        say_json([planned.to_dict() for planned in plans])
+        say_json([planned.to_dict() | {"estimated_seconds": time} for planned, time in plans])
     else:
-        say("\n".join(map(str, plans)))
+        say("\n".join(str(planned) for planned, _ in plans))
+        say(
+            f"In all {images} distinct images; what is left takes about {max(seconds, 1):.0f} s, an estimate from one "
+            "batch that was timed just now, without drawing."
+        )
     return 0
+
+
+def _seconds_an_image(observer: Any, size: tuple[int, int], ppd: float, batch_size: int) -> float:
+    """Time of one batch after another that warms up, over its images."""
+    grey = np.full((batch_size, *size, 3), 0.5, dtype=np.float32)
+    metric = observer.card.ability == "difference"
+    ask = partial(observer.difference, grey, grey, ppd=ppd) if metric else partial(observer.features, grey)
+    ask()
+    start = perf_counter()
+    ask()
+    return (perf_counter() - start) / batch_size
 
 
 def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: Path, store: Path) -> int:
@@ -63,7 +94,9 @@ def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: P
 
     scores, reports = [], []
     for experiment, observer in _asked(arguments, experiments):
-        result = run(experiment, observer, store=store, batch_size=arguments.batch_size)
+        result = run(
+            experiment, observer, store=store, batch_size=arguments.batch_size, score_only=arguments.score_only
+        )
         found = score_layers(result)
         files = write_result(result, found, folder / _stem(arguments, experiment, observer.card))
         scores += found
@@ -100,7 +133,7 @@ def write_result(result: xarray.Dataset, scores: list[Any], stem: Path) -> dict[
     Returns
     -------
     dict of str to Path
-        "result", "score" and "plot".
+        "result", "score" and, unless there is nothing to draw, "plot".
 
     Raises
     ------
@@ -114,14 +147,16 @@ def write_result(result: xarray.Dataset, scores: list[Any], stem: Path) -> dict[
     files = {
         "result": stem.with_name(f"{stem.name}.nc"),
         "score": stem.with_name(f"{stem.name}.json"),
-        "plot": stem.with_name(f"{stem.name}.png"),
     }
+    if "response" in result:
+        files["plot"] = stem.with_name(f"{stem.name}.png")
     write_whole(files["result"], lambda path: result.to_netcdf(path, engine="scipy"))
     listed = json_text([one.to_dict() for one in scores])
     write_whole(files["score"], lambda path: path.write_text(listed, encoding="utf-8"))
-    # A command line has no window to draw in, and some machines have no display at all.
-    mpl.use("agg")
-    write_whole(files["plot"], lambda path: save_figure(plot(result), path))
+    if "plot" in files:
+        # A command line has no window to draw in, and some machines have no display at all.
+        mpl.use("agg")
+        write_whole(files["plot"], lambda path: save_figure(plot(result), path))
     return files
 
 
@@ -150,6 +185,7 @@ def _stem(arguments: argparse.Namespace, experiment: Experiment, card: Any) -> s
     """Name of the files: safe on every system, and its own for every way of asking."""
     special = arguments.random_weights or arguments.layers is not None or arguments.input is not None
     parts = [experiment.name, card.name, *([card.digest[:8]] if special else [])]
+    parts += ["score"] if arguments.score_only else []
     return "-".join(re.sub(r"[^A-Za-z0-9._]+", "-", part).strip("-.") for part in parts)[:200]
 
 
