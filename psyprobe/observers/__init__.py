@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from psyprobe.observers import castlecsf, cvvdp, open_clip_models, packaged, pixels, timm_models, torch_files
+from psyprobe.observers import (
+    castlecsf,
+    cvvdp,
+    diffusers_models,
+    open_clip_models,
+    packaged,
+    pixels,
+    timm_models,
+    torch_files,
+    zoo,
+)
 from psyprobe.observers.function import CallableObserver
 from psyprobe.observers.network import Network, NetworkObserver
 from psyprobe.observers.protocol import Card, DifferenceObserver, FeatureObserver, Observer
@@ -16,7 +26,7 @@ from psyprobe.observers.registry import (
 )
 
 #: The kinds that come with psyprobe; each of these modules registers its own.
-BUILT_IN = (pixels, castlecsf, cvvdp, packaged, timm_models, open_clip_models, torch_files)
+BUILT_IN = (pixels, castlecsf, cvvdp, packaged, timm_models, open_clip_models, torch_files, diffusers_models, zoo)
 
 __all__ = [
     "BUILT_IN",

@@ -232,6 +232,26 @@ def list_observers(pattern: str = "*") -> list[ObserverRow]:
     return sorted((row for row in rows if fnmatch.fnmatchcase(row.name, pattern)), key=lambda row: row.name)
 
 
+def kind_obstacle(name: str) -> str:
+    """Which package an observer's kind misses here and how to get it; empty where none.
+
+    Parameters
+    ----------
+    name : str
+        As `load_observer` takes it.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> kind_obstacle("pixels")
+    ''
+    """
+    return _KINDS[name.partition(":")[0]].obstacle
+
+
 def _kinds() -> dict[str, ObserverKind]:
     """The registered kinds and those of installed packages; a package that fails to load is one with an obstacle."""
     kinds = dict(_KINDS)

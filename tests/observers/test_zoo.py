@@ -1,0 +1,115 @@
+"""The model zoo: its catalogue, its listing, and one real architecture of each loader with random weights."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from psyprobe.errors import UnknownNameError, WeightsError
+from psyprobe.observers import list_observers, load_observer
+from psyprobe.observers.zoo import zoo_models
+
+#: One of each family and loader, the smallest there is.
+SMALL = [
+    "dino_vits16",
+    "dino_resnet50",
+    "dino_xcit_small_12_p16",
+    "dinov2_vits14_reg",
+    "RN50_openai",
+    "ViT-B-32_openai",
+    "sam2.1_hiera_tiny",
+    "vit-mae-base",
+    "dinov3_vits16",
+    "stable-diffusion-v1-5",
+]
+
+
+def test_published_rows_are_those_of_the_paper(shared_data: Path) -> None:
+    with (shared_data / "encoder_protocol" / "models_45.csv").open(encoding="utf-8") as file:
+        paper = {row["model"]: row for row in csv.DictReader(file)}
+    published = {name: model for name, model in zoo_models().items() if model.published}
+    assert published.keys() == paper.keys()
+    for name, model in published.items():
+        assert model.family == paper[name]["family"]
+        if "x".join(map(str, model.shape)) != paper[name]["feature_shape"]:
+            assert "published" in model.differs, name
+
+
+def test_every_row_says_where_its_weights_come_from() -> None:
+    for model in zoo_models().values():
+        assert model.weights == "none" or model.weights.startswith(("hub: ", "file: ")), model.name
+        assert model.values > 0
+
+
+def test_listing_tells_what_is_missing_without_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    rows = {row.name: row for row in list_observers("zoo:*")}
+    assert len(rows) == len(zoo_models())
+    assert rows["zoo:no_encoder"].runnable
+    assert not rows["zoo:dino_vits16"].runnable
+    assert "needs" in rows["zoo:dino_xcit_small_12_p8"].obstacle
+    code = "import sys; from psyprobe.observers import list_observers; list_observers(); print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
+
+
+def test_cached_weights_make_a_row_runnable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("timm", reason="the encoders extra is not installed")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    model = zoo_models()["dino_vits16"]
+    place = model.weights.removeprefix("hub: ").replace("/", "--")
+    assert model.obstacle != ""
+    (tmp_path / f"models--{place}" / "snapshots").mkdir(parents=True)
+    assert model.obstacle == ""
+
+
+def test_unknown_model_is_told() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'zoo:dino_vits16'"):
+        load_observer("zoo:dino_vit16")
+
+
+def test_other_training_is_never_taken_for_the_right_one() -> None:
+    with pytest.raises(WeightsError, match="weights=FILE"):
+        load_observer("zoo:dino_resnet50")
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_feature_has_the_catalogued_size(name: str) -> None:
+    model = zoo_models()[name]
+    for package in ("timm", "open_clip", "diffusers"):
+        if model.observer.startswith(package):
+            pytest.importorskip(package, reason="the zoo extra is not installed")
+    observer = load_observer(f"zoo:{name}", random_weights=True, device="cpu")
+    assert observer.card.name == f"zoo:{name}"
+    assert observer.card.random_weights
+    images = np.random.default_rng(0).random((2, *observer.card.input_size, 3), dtype=np.float32)
+    (feature,) = observer.features(images).values()
+    assert feature.shape == (2, model.values)
+    assert not np.array_equal(feature[0], feature[1])
+
+
+@pytest.mark.parametrize(
+    ("name", "quick"),
+    [("ViT-B-32_openai", True), ("ViT-B-32_laion2b_s34b_b79k", False)],
+)
+def test_quick_gelu_follows_the_weights(name: str, quick: bool) -> None:
+    pytest.importorskip("open_clip", reason="the encoders extra is not installed")
+    assert load_observer(f"zoo:{name}", random_weights=True, device="cpu").card.options["quick_gelu"] is quick
+
+
+def test_autoencoder_gives_the_mean_or_one_seeded_sample() -> None:
+    pytest.importorskip("diffusers", reason="the zoo extra is not installed")
+    images = np.random.default_rng(0).random((1, 64, 64, 3), dtype=np.float32)
+    seeds: tuple[dict[str, int], ...] = ({}, {}, {"sample_seed": 1}, {"sample_seed": 1}, {"sample_seed": 2})
+    mean, again, one, same, two = (
+        load_observer("diffusers:any", random_weights=True, device="cpu", input_size=64, **seed).features(images)
+        for seed in seeds
+    )
+    np.testing.assert_array_equal(mean["embedding"], again["embedding"])
+    np.testing.assert_array_equal(one["embedding"], same["embedding"])
+    assert not np.allclose(one["embedding"], mean["embedding"])
+    assert not np.allclose(one["embedding"], two["embedding"])
