@@ -219,7 +219,6 @@ def replayed_result(
             "multiplier_of": "threshold" if masked else "sensitivity",
             "score_measure": measure,
             "human_model": human,
-            **({"human_points": 1} if masked else {}),
         },
     )
 

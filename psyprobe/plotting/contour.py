@@ -308,12 +308,12 @@ def _draw_human(ax: Axes, result: xr.Dataset, found: Responses) -> None:
     from matplotlib.patheffects import withStroke
 
     model = str(result.attrs.get("human_model", ""))
-    if result.attrs.get("human_points", 0):
-        threshold = 1 / found.human_sensitivity
+    if _is_masked(result):
+        # Thresholds behind a mask are measured points, not a model's curve.
         inside = (found.human_x >= found.x.min()) & (found.human_x <= found.x.max())
         ax.plot(
             found.human_x[inside],
-            (threshold if _is_masked(result) else found.human_sensitivity)[inside],
+            1 / found.human_sensitivity[inside],
             color="black",
             linestyle="none",
             marker="o",
