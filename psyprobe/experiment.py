@@ -349,7 +349,8 @@ def _ask(store: Store, asked: _Asked, record: RunRecord, progress: bool | None) 
                     }
                 shown = show([pairs[i][0] for i in members], display)
                 rows = [kept.index(pairs[i][1].digest) for i in members]
-                store.add(
+                # Ask first and write then: a transaction open while an encoder works locks others out.
+                answers = [
                     Answers(
                         questions=tuple(questions[who.card.digest][i] for i in members),
                         layers=tuple(who.card.features),
@@ -364,7 +365,8 @@ def _ask(store: Store, asked: _Asked, record: RunRecord, progress: bool | None) 
                         ),
                     )
                     for who in observers
-                )
+                ]
+                store.add(answers)
             bar.update(len(members))
 
 

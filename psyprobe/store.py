@@ -241,12 +241,12 @@ class Store:
             find = "SELECT 1 FROM question WHERE key = ?"
             return [key for key in keys if self._connection.execute(find, (key,)).fetchone() is None]
 
-    def add(self, answers: Iterable[Answers]) -> None:
+    def add(self, answers: Sequence[Answers]) -> None:
         """Keep a batch of responses, all or none of them.
 
         Parameters
         ----------
-        answers : iterable of Answers
+        answers : sequence of Answers
             One per observer. A question that is answered already keeps its first answer.
         """
         with self._transaction() as connection:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -355,3 +357,17 @@ def test_layers_come_in_the_order_of_the_card(tmp_path: Path) -> None:
     )
     result = run(write_experiment(tmp_path), observer)
     assert result["layer"].values.tolist() == ["early", "deep"]
+
+
+def test_the_store_is_free_while_an_observer_works(tmp_path: Path) -> None:
+    path, free = tmp_path / "runs.sqlite", []
+
+    def look(images: np.ndarray) -> np.ndarray:
+        with closing(sqlite3.connect(path, timeout=0.0)) as other:
+            other.execute("BEGIN IMMEDIATE")  # raises at once where another connection holds the lock
+            other.rollback()
+        free.append(True)
+        return images.reshape(len(images), -1)
+
+    run(write_experiment(tmp_path), CallableObserver(look, "slow", "1"), store=path)
+    assert len(free) >= 2
