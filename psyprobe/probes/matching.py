@@ -22,7 +22,8 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.probes import detection
-from psyprobe.probes.detection import ABILITIES, VERSION, Conditions, features, native_size, pair_up, respond
+from psyprobe.probes.asking import features, noise_floor, respond
+from psyprobe.probes.detection import ABILITIES, VERSION, Conditions, native_size, pair_up
 
 if TYPE_CHECKING:
     import xarray
@@ -155,7 +156,7 @@ def result(
         "human_match": (("reference_contrast", "x_measured"), layout["human_match"], "1", "Contrast that people match"),
         "noise_floor": (
             ("layer", "measure"),
-            detection.noise_floor(responses[np.array(layout["noise_floor"])], measures),
+            noise_floor(responses[np.array(layout["noise_floor"])], measures),
             scale,
             "Largest response to identical images",
         ),

@@ -16,7 +16,8 @@ from psyprobe.errors import GamutError, InputError
 from psyprobe.experiment_file import read_experiment
 from psyprobe.human import castle_csf
 from psyprobe.observers import CallableObserver, Card, load_observer
-from psyprobe.probes.detection import conditions, features, human_sensitivity, respond
+from psyprobe.probes.asking import features, respond
+from psyprobe.probes.detection import conditions, human_sensitivity
 from psyprobe.probes.distance import MEASURES, distances
 from psyprobe.probes.presentation import show, together
 from psyprobe.stimulus import Gabor, Grating, Noise, Specification, Sum, Uniform
