@@ -339,3 +339,10 @@ def test_files_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
         save_figure(Figure(), tmp_path / "figure.jpg")
     with pytest.raises(InputError, match="cannot be written"):
         save_figure(Figure(), tmp_path / "nowhere" / "figure.png")
+
+
+def test_plot_draws_one_panel_where_it_is_told() -> None:
+    result, ax = simulated_result(rising), bare_axes()
+    assert plot(result, ax=ax) is ax
+    with pytest.raises(InputError, match="ax holds one panel, and there are 2"):
+        plot([result, result], ax=ax)

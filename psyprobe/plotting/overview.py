@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from psyprobe.analysis.matching_score import is_matching
 from psyprobe.analysis.responses import layers_of
+from psyprobe.errors import InputError
 from psyprobe.plotting.axes import printable, title_of
 from psyprobe.plotting.contour import contour, contours
 from psyprobe.plotting.matches import matched_contrast
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 def plot(
     result: xr.Dataset | Iterable[xr.Dataset],
+    ax: Axes | None = None,
     *,
     measure: str | None = None,
     layer: str | None = None,
@@ -30,6 +32,8 @@ def plot(
     ----------
     result : xarray.Dataset or iterable of xarray.Dataset
         Of any runs.
+    ax : matplotlib Axes, optional
+        Where to draw one panel; without it, on a new pyplot figure.
     measure : {"angular", "angular_float32", "cosine", "l1", "l2"}, optional
         What to draw; without it the measure that the experiment names, else "angular".
     layer : str, optional
@@ -45,7 +49,7 @@ def plot(
     Raises
     ------
     InputError
-        If something is no result.
+        If something is no result, or several panels are to go on one Axes.
 
     See Also
     --------
@@ -57,30 +61,33 @@ def plot(
     matching = [one for one in results if is_matching(one)]
     detection = [one for one in results if not is_matching(one)]
     shown = [(one, str(name)) for one in matching for name in (one["layer"].values if layer is None else [layer])]
+    panels = len(shown) + sum(1 if layer is not None else len(layers_of(one)) for one in detection)
+    if ax is not None and panels != 1:
+        raise InputError(f"ax holds one panel, and there are {panels}; name one layer of one result, or leave ax out")
     if not matching:
         if len(detection) == 1 and (layer is not None or len(layers_of(detection[0])) == 1):
-            return contour(detection[0], measure=measure, layer=layer, levels=levels)
+            return contour(detection[0], ax, measure=measure, layer=layer, levels=levels)
         return contours(detection, measure=measure, layer=layer, levels=levels, titles=_titles(detection, layer))
     if len(shown) == 1 and not detection:
-        return matched_contrast(matching[0], measure=measure, layer=shown[0][1])
+        return matched_contrast(matching[0], ax, measure=measure, layer=shown[0][1])
     import matplotlib.pyplot as plt
 
     across = 3 if detection else min(3, len(shown))
     down = -(-len(shown) // across)
-    panels = sum(1 if layer is not None else len(layers_of(one)) for one in detection)
+    contoured = panels - len(shown)
     # Contours stand four abreast.
-    heights = [3.3 * -(-panels // 4), 3.6 * down] if detection else [3.6 * down]
-    wide = max(4.8 * across, 3.4 * min(panels, 4) + 1.2)
+    heights = [3.3 * -(-contoured // 4), 3.6 * down] if detection else [3.6 * down]
+    wide = max(4.8 * across, 3.4 * min(contoured, 4) + 1.2)
     figure: Figure = plt.figure(figsize=(wide, sum(heights) + 0.2), layout="constrained")
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     if detection:
         titles = _titles(detection, layer)
         contours(detection, figure=parts[0], measure=measure, layer=layer, levels=levels, titles=titles)
     axes = list(parts[-1].subplots(down, across, squeeze=False).flat)
-    for ax in axes[len(shown) :]:
-        ax.remove()
-    for ax, (one, name) in zip(axes, shown, strict=False):
-        matched_contrast(one, ax, measure=measure, layer=name, title=_title(one, name, bool(detection)))
+    for empty in axes[len(shown) :]:
+        empty.remove()
+    for panel, (one, name) in zip(axes, shown, strict=False):
+        matched_contrast(one, panel, measure=measure, layer=name, title=_title(one, name, bool(detection)))
     return figure
 
 
