@@ -62,7 +62,7 @@ def run(
     score_only : bool, optional
         Show only what the score needs, without the level grid and frequencies that are for figures.
     progress : bool, optional
-        Whether to show a progress bar; by default on a terminal only.
+        Whether to show a progress bar; by default on a terminal and in a notebook.
 
     Returns
     -------
@@ -372,9 +372,12 @@ def _ask(store: Store, asked: _Asked, record: RunRecord, progress: bool | None) 
 
 @contextmanager
 def _bar(total: int, progress: bool | None) -> Iterator[Any]:
-    from tqdm.auto import tqdm
-
-    shown = sys.stderr.isatty() if progress is None else progress
+    # A notebook has no terminal but shows a bar; where none is shown, nothing of a notebook's is loaded for it.
+    shown = sys.stderr.isatty() or "ipykernel" in sys.modules if progress is None else progress
+    if shown:
+        from tqdm.auto import tqdm
+    else:
+        from tqdm import tqdm
     with tqdm(total=total, unit="image", disable=not shown) as bar:
         yield bar
 
