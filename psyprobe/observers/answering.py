@@ -1,0 +1,258 @@
+"""What an observer that answers in words is asked, and what comes back."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError
+from psyprobe.observers.protocol import Observer
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How an answer is drawn from a language model.
+
+    Parameters
+    ----------
+    temperature : float
+        From 0 (the likeliest token every time) to 2.
+    max_tokens : int
+        Where an answer is cut off, in tokens.
+    logprobs : bool
+        Ask for the log-probabilities of the first token of the answer.
+    seed : int, optional
+        Of the sampling, where the model takes one.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+
+    Examples
+    --------
+    >>> Decoding(temperature=3)
+    Traceback (most recent call last):
+    psyprobe.errors.InputError: temperature is 3; give a number from 0 to 2
+    """
+
+    temperature: float = 0.0
+    max_tokens: int = 16
+    logprobs: bool = True
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.temperature <= 2:
+            raise InputError(f"temperature is {self.temperature}; give a number from 0 to 2")
+        if self.max_tokens < 1:
+            raise InputError(f"max_tokens is {self.max_tokens}; give a whole number of at least 1")
+
+
+@dataclass(frozen=True, eq=False)
+class Inquiry:
+    """One question put to an observer, with the images that it is about.
+
+    Parameters
+    ----------
+    prompt : str
+        What is asked.
+    images : tuple of ndarray, each (H, W, 3)
+        Display drive in [0, 1], in the order in which they are shown.
+    system : str
+        Instruction that goes before; empty for none.
+    decoding : Decoding
+        How the answer is drawn.
+    words : tuple of str
+        Answers whose first-token probabilities are wanted, such as ("yes", "no") or ("A", "B", "C", "D"). Case and
+        surrounding space of a token do not count.
+    key : str
+        Who asks may put here by what it knows the question again; no observer sees it.
+    """
+
+    prompt: str
+    images: tuple[FloatArray, ...] = ()
+    system: str = ""
+    decoding: Decoding = Decoding()
+    words: tuple[str, ...] = ("yes", "no")
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back, word for word.
+
+    Parameters
+    ----------
+    text : str
+        The reply as it came, unparsed.
+    first_tokens : tuple of (str, float), optional
+        Log-probabilities (natural) of the first token of the answer, likeliest first: at least those the observer
+        offers of the inquiry's words. None where there are none to be had.
+    complete : bool
+        True where `first_tokens` holds every token that spells one of the words; False where only the likeliest are
+        listed, so that an absent one has at most the probability of the last.
+    finish : str
+        Why the text ended: "stop", "length", "content_filter", or what the server says.
+    tokens_in, tokens_out : int, optional
+        Tokens of the question, images included, and of the reply.
+    latency : float
+        Seconds from sending to having it all; of the attempt that succeeded.
+    attempts : int
+        How often it was sent.
+    cost : float, optional
+        Price in USD where the server tells it, or a price was given.
+    model, server : str
+        What answered, as it names itself: the model's identifier, and the server's version or fingerprint.
+
+    Examples
+    --------
+    >>> Answer.from_dict(Answer("Yes.", (("Yes", -0.1), ("No", -2.4))).to_dict()).first_tokens
+    (('Yes', -0.1), ('No', -2.4))
+    """
+
+    text: str
+    first_tokens: tuple[tuple[str, float], ...] | None = None
+    complete: bool = False
+    finish: str = "stop"
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    latency: float = 0.0
+    attempts: int = 1
+    cost: float | None = None
+    model: str = ""
+    server: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain values that JSON can hold.
+
+        Returns
+        -------
+        dict
+            One entry a field.
+        """
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Answer:
+        """The answer that `to_dict` was called on, perhaps after a trip through JSON.
+
+        Parameters
+        ----------
+        values : mapping
+            What `to_dict` returned.
+
+        Returns
+        -------
+        Answer
+        """
+        tokens = values.get("first_tokens")
+        pairs = None if tokens is None else tuple((str(token), float(logprob)) for token, logprob in tokens)
+        return cls(**{**values, "first_tokens": pairs})
+
+
+@runtime_checkable
+class AnswerObserver(Observer, Protocol):
+    """An observer that is shown images and asked in words, such as a chat model.
+
+    One that can work on many inquiries at once (a server, a GPU) offers besides
+    ``answers(inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]``: it takes inquiries from the iterator
+    only as it gets to them, and yields each answer as it comes, in any order. `ask_all` uses it where it is there.
+    """
+
+    @property
+    def bits(self) -> int | None:
+        """Bits a channel that images must come in (8: values k/255); None where any float passes unrounded."""
+
+    @property
+    def images_at_once(self) -> int | None:
+        """How many images one inquiry may hold; None for any number."""
+
+    def delivered(self, image: FloatArray) -> FloatArray:
+        """An image as it gets into the network: drive (h, w, 3), after resizing and rounding, before normalisation.
+
+        Where that cannot be known, as behind a server, the image as it was sent.
+        """
+
+    def answer(
+        self,
+        images: Sequence[FloatArray],
+        prompt: str,
+        *,
+        system: str = "",
+        decoding: Decoding = Decoding(),
+        words: Sequence[str] = ("yes", "no"),
+    ) -> Answer:
+        """The answer to one question; see `Inquiry` for the arguments."""
+
+
+def ask_all(observer: AnswerObserver, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
+    """Put many questions to an observer, as many at once as it takes.
+
+    Parameters
+    ----------
+    observer : AnswerObserver
+        Who is asked.
+    inquiries : iterable of Inquiry
+        Drawn upon only as the observer gets to them, so that a generator keeps memory constant.
+
+    Yields
+    ------
+    (Inquiry, Answer)
+        Each as it comes, in any order.
+    """
+    together = getattr(observer, "answers", None)
+    if together is not None:
+        yield from together(inquiries)
+        return
+    for each in inquiries:
+        yield (
+            each,
+            observer.answer(each.images, each.prompt, system=each.system, decoding=each.decoding, words=each.words),
+        )
+
+
+def eight_bit(image: FloatArray) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """The 8-bit codes of an image whose values are all k/255.
+
+    Parameters
+    ----------
+    image : ndarray, shape (H, W, 3)
+        Display drive.
+
+    Returns
+    -------
+    ndarray, shape (H, W, 3), uint8
+        The codes.
+
+    Raises
+    ------
+    InputError
+        A value lies between two codes: rounding it here would change the contrast that was asked for.
+
+    Examples
+    --------
+    >>> eight_bit(np.full((1, 1, 3), 128 / 255)).tolist()
+    [[[128, 128, 128]]]
+    """
+    scaled = np.asarray(image, dtype=np.float64) * 255
+    codes = np.rint(scaled)
+    off = float(np.abs(scaled - codes).max(initial=0))
+    if off > 1e-3 or codes.min(initial=0) < 0 or codes.max(initial=0) > 255:
+        raise InputError(
+            f"the image has drive values up to {off:.3g} of a step off the 8-bit codes 0 to 255; round it with dither "
+            "first (psyprobe.probes.delivery), since rounding changes the contrast"
+        )
+    return codes.astype(np.uint8)
+
+
+def image_digest(image: FloatArray) -> str:
+    """SHA-256, hexadecimal, of an image's shape and values in float32."""
+    values = np.ascontiguousarray(image, dtype="<f4")
+    return hashlib.sha256(json.dumps(values.shape).encode() + values.tobytes()).hexdigest()
