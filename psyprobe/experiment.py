@@ -8,6 +8,7 @@ which images share a batch: so a run that was killed and taken up again ends wit
 from __future__ import annotations
 
 import json
+import math
 import platform
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,12 +22,14 @@ import numpy as np
 
 from psyprobe import __version__
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.variants import average_variants
 from psyprobe.errors import InputError
 from psyprobe.experiment_file import Experiment, read_experiment
 from psyprobe.probes import Probe, load_probe
 from psyprobe.probes.presentation import presented, show
-from psyprobe.run_plan import Plan, default_batch_size, fixed_batches
+from psyprobe.run_plan import Plan, all_plans, default_batch_size, fixed_batches
 from psyprobe.store import Answers, Question, RunRecord, Store, digest
+from psyprobe.variants import expand_variants, variant_label, with_variants
 
 if TYPE_CHECKING:
     import xarray
@@ -44,6 +47,7 @@ def run(
     store: str | Path | Store | None = None,
     batch_size: int | None = None,
     score_only: bool = False,
+    variants: Mapping[str, Sequence[float]] | None = None,
     progress: bool | None = None,
 ) -> xarray.Dataset:
     """Run an experiment, or what is left of it.
@@ -61,13 +65,17 @@ def run(
         that goes on keeps the batches with which it began.
     score_only : bool, optional
         Show only what the score needs, without the level grid and frequencies that are for figures.
+    variants : mapping of str to sequence of float, optional
+        Parameters of the stimulus besides the levels, such as ``{"phase": [0, 90], "seed": [1, 2, 3]}``: every
+        combination is shown and responses are averaged; instead of those that the experiment's file names.
     progress : bool, optional
         Whether to show a progress bar; by default on a terminal and in a notebook.
 
     Returns
     -------
     xarray.Dataset
-        Responses with units, the human curve, the pixel baseline, the noise floor, and where they come from.
+        Responses with units, the human curve, the pixel baseline, the noise floor, and where they come from. With
+        variants their mean, and those of each variant as ``response_by_variant`` and the like.
 
     Raises
     ------
@@ -78,7 +86,14 @@ def run(
     WeightsError
         The observer's weights are not on this machine.
     """
-    asked = _prepare(experiment, observer, score_only)
+    read = _read(experiment, score_only, variants)
+    if read.variants and not read.variant:
+        who = observer_for(read, observer) if observer is None or isinstance(observer, str) else observer
+        each = expand_variants(read)
+        with _opened(store) as opened:
+            results = [run(one, who, store=opened, batch_size=batch_size, progress=progress) for one in each]
+        return average_variants(results, read.variants, [variant_label(one.variant) for one in each])
+    asked = _prepare(read, observer)
     with _opened(store) as opened:
         record = _begin(opened, asked, batch_size)
         _ask(opened, asked, record, progress)
@@ -93,12 +108,13 @@ def plan(
     store: str | Path | Store | None = None,
     batch_size: int | None = None,
     score_only: bool = False,
+    variants: Mapping[str, Sequence[float]] | None = None,
 ) -> Plan:
     """What `run` with the same arguments would show and ask; nothing is asked.
 
     Parameters
     ----------
-    experiment, observer, store, batch_size, score_only
+    experiment, observer, store, batch_size, score_only, variants
         As for `run`. A store that does not exist yet is not made.
 
     Returns
@@ -111,7 +127,11 @@ def plan(
     InputError, StoreError, WeightsError
         As `run` would.
     """
-    asked = _prepare(experiment, observer, score_only)
+    read = _read(experiment, score_only, variants)
+    if read.variants and not read.variant:
+        who = observer_for(read, observer) if observer is None or isinstance(observer, str) else observer
+        return all_plans([plan(one, who, store=store, batch_size=batch_size) for one in expand_variants(read)])
+    asked = _prepare(read, observer)
     if isinstance(store, str | Path) and not Path(store).exists():
         store = None
     with _opened(store) as opened:
@@ -163,12 +183,33 @@ def load_results(path: str | Path | Store) -> list[xarray.Dataset]:
         return [_read_result(Path(path))]
     with _opened(path, create=False) as store:
         records = store.runs()
-        finished = [_result(store, record) for record in records if record.finished is not None]
+        finished = _whole_results(store, records)
     if not finished:
         raise InputError(
             f"{path} has no finished run ({len(records)} unfinished); run the experiment again to go on with it"
         )
     return finished
+
+
+def _whole_results(store: Store, records: Sequence[RunRecord]) -> list[xarray.Dataset]:
+    """The results of finished runs; variants of one experiment, once all are finished, as one."""
+    together: dict[str, list[RunRecord]] = {}
+    for record in records:
+        layout = record.layout
+        names = ("variants", "score_x", "x")
+        shared = [record.experiment_toml, record.observer_digest, record.display_digest, *map(layout.get, names)]
+        together.setdefault(digest(shared) if "variant" in layout else record.key, []).append(record)
+    results = []
+    for members in together.values():
+        if any(record.finished is None for record in members):
+            continue
+        layout = members[0].layout
+        if "variant" not in layout:
+            results += [_result(store, record) for record in members]
+        elif len(members) == math.prod(len(values) for values in layout["variants"].values()):
+            labels = [variant_label(record.layout["variant"]) for record in members]
+            results.append(average_variants([_result(store, record) for record in members], layout["variants"], labels))
+    return results
 
 
 def _read_result(path: Path) -> xarray.Dataset:
@@ -215,11 +256,17 @@ class _Asked:
         return [question.key for question in self.questions(self.observer)]
 
 
-def _prepare(experiment: str | Path | Experiment, observer: str | FeatureObserver | None, score_only: bool) -> _Asked:
-    from psyprobe.observers import load_observer
-
+def _read(
+    experiment: str | Path | Experiment, score_only: bool, variants: Mapping[str, Sequence[float]] | None
+) -> Experiment:
     read = experiment if isinstance(experiment, Experiment) else read_experiment(experiment)
     read = replace(read, score_only=score_only or read.score_only)
+    return read if variants is None else with_variants(read, variants)
+
+
+def _prepare(read: Experiment, observer: str | FeatureObserver | None) -> _Asked:
+    from psyprobe.observers import load_observer
+
     probe = load_probe(read.probe)
     who = observer_for(read, observer) if observer is None or isinstance(observer, str) else observer
     if who.card.ability not in probe.ABILITIES:
@@ -284,6 +331,11 @@ def _record(store: Store, asked: _Asked, batch_size: int | None) -> RunRecord:
         display_digest=digest(asked.experiment.display.to_dict()),
         layout={
             **layout,
+            **(
+                {"variants": asked.experiment.variants, "variant": asked.experiment.variant}
+                if asked.experiment.variant
+                else {}
+            ),
             "probe": asked.experiment.probe,
             "version": asked.version,
             "batch_size": size,

@@ -11,7 +11,7 @@ import math
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,19 @@ SCORED_MEASURES = ("angular", "angular_float32", "cosine", "l1", "l2")
 #: Measured matches that a matching experiment compares with.
 MATCHING_DATA = "georgeson_sullivan1975"
 
-_KEYS = ("title", "source", "stimulus", "probe", "human", "levels", "score", "display", "observer", "differences")
+_KEYS = (
+    "title",
+    "source",
+    "stimulus",
+    "probe",
+    "human",
+    "levels",
+    "score",
+    "display",
+    "observer",
+    "differences",
+    "variants",
+)
 
 
 @dataclass(frozen=True)
@@ -140,6 +152,10 @@ class Experiment:
         The text of the file.
     score_only : bool
         Show only what the score needs, and nothing that is for figures alone.
+    variants : mapping of str to tuple of float
+        Parameters of the stimulus that vary besides the levels: every combination is shown, and responses are averaged.
+    variant : mapping of str to float
+        Which one of them this is; none where it stands for all.
     """
 
     name: str
@@ -156,6 +172,8 @@ class Experiment:
     differences: tuple[str, ...]
     toml: str
     score_only: bool = False
+    variants: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    variant: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -231,6 +249,7 @@ def read_suite(name_or_path: str | Path) -> tuple[Experiment, ...]:
 
 def _experiment(path: Path, values: dict[str, Any], text: str) -> Experiment:
     from psyprobe.probes import probe_names
+    from psyprobe.variants import with_variants
 
     if "experiments" in values:
         raise InputError("this is a suite of several experiments; read it with read_suite, or name one of them")
@@ -244,7 +263,7 @@ def _experiment(path: Path, values: dict[str, Any], text: str) -> Experiment:
     human = _human(_table(values, "human"), x_name, probe)
     observer = _table(values, "observer", {})
     _check_keys(observer, ("input",), "observer")
-    return Experiment(
+    experiment = Experiment(
         name=path.stem,
         title=_text(values, "title", ""),
         source=_text(values, "source", "", ""),
@@ -259,6 +278,14 @@ def _experiment(path: Path, values: dict[str, Any], text: str) -> Experiment:
         differences=_texts(values.get("differences", []), "differences"),
         toml=text,
     )
+    variants = {name: _variant_values(name, entry) for name, entry in _table(values, "variants", {}).items()}
+    return with_variants(experiment, variants) if variants else experiment
+
+
+def _variant_values(name: str, entry: Any) -> list[float]:
+    if not isinstance(entry, list) or not all(_is_number(value) and math.isfinite(value) for value in entry):
+        raise InputError(f"variants.{name} is {entry!r}; give a list of numbers, without the unit")
+    return entry
 
 
 def _stimulus(name: str, folder: Path) -> StimulusSet:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from psyprobe.errors import InputError
@@ -78,6 +78,24 @@ class Plan:
             f"for the noise floor. {self.answered} of {self.questions} questions are answered; {self.batches} batches "
             f"of up to {self.batch_size} are left."
         )
+
+
+def all_plans(plans: Sequence[Plan]) -> Plan:
+    """What running all variants of an experiment means.
+
+    Parameters
+    ----------
+    plans : sequence of Plan
+        One a variant; at least one.
+
+    Returns
+    -------
+    Plan
+        With the sums of all counts.
+    """
+    counts = ("grid", "score", "references", "repeated", "questions", "answered", "batches")
+    sums = {name: sum(getattr(each, name) for each in plans) for name in counts}
+    return replace(plans[0], experiment=f"{plans[0].experiment} in {len(plans)} variants", **sums)
 
 
 def default_batch_size(size: tuple[int, int], device: str) -> int:

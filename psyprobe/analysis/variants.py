@@ -1,0 +1,176 @@
+"""Variants of one experiment (phases, orientations, noise seeds): their mean, and how far a score depends on them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: What an observer said; all else of a result is alike in every variant, or is taken from the baselines.
+_SAID = ("response", "along", "reference_response")
+_BASELINES = ("pixels_response", "pixels_along", "pixels_reference_response")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far a score depends on which variants were shown.
+
+    Attributes
+    ----------
+    values : tuple of float or None
+        The score of each variant alone.
+    low, high : float or None
+        Ends of the interval of the score of the mean, over variants; None where it does not exist.
+    confidence : float
+        Of the interval, in (0, 1).
+    """
+
+    values: tuple[float | None, ...]
+    low: float | None
+    high: float | None
+    confidence: float
+
+    @property
+    def count(self) -> int:
+        """Number of variants."""
+        return len(self.values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All attributes as JSON can hold them."""
+        return {**vars(self), "values": list(self.values)}
+
+    def __str__(self) -> str:
+        known = [value for value in self.values if value is not None]
+        alone = f"; each alone {min(known):.2f} to {max(known):.2f}" if known else ""
+        interval = "no interval" if self.low is None else f"[{self.low:.2f}, {self.high:.2f}]"
+        return f"mean of {self.count} variants, {interval} over variants{alone}"
+
+
+def average_variants(
+    results: Sequence[xr.Dataset], variants: Mapping[str, Sequence[float]], labels: Sequence[str]
+) -> xr.Dataset:
+    """One result for many variants of an experiment: mean responses, and those of each variant.
+
+    Parameters
+    ----------
+    results : sequence of xarray.Dataset
+        Of the same experiment and observer, one a variant.
+    variants : mapping of str to sequence of float
+        What was varied, and its values.
+    labels : sequence of str
+        Of each result: "phase 90, orientation 0".
+
+    Returns
+    -------
+    xarray.Dataset
+        As one of `results`, with mean responses, the largest noise floor, and ``response_by_variant`` and the like
+        along the dimension "variant".
+
+    Raises
+    ------
+    InputError
+        If there is no result, or they are not of one experiment and observer.
+    """
+    import xarray
+
+    if not results or len(results) != len(labels):
+        raise InputError(
+            f"{len(results)} results with {len(labels)} labels cannot be averaged; give one label a result"
+        )
+    first = results[0]
+    for name in ("experiment", "observer", "observer_card", "display"):
+        different = {str(result.attrs.get(name)) for result in results}
+        if len(different) > 1:
+            raise InputError(f"variants of one experiment share their {name}; these have {len(different)} of them")
+    averaged = first.copy()
+    for name in (*_SAID, *_BASELINES):
+        if name not in first:
+            continue
+        stacked = np.stack([result[name].transpose(*first[name].dims).values for result in results])
+        averaged[name] = first[name].copy(data=stacked.mean(axis=0))
+        if name in _SAID:
+            about = {**first[name].attrs, "long_name": f"{first[name].attrs['long_name']}, by variant"}
+            averaged[f"{name}_by_variant"] = xarray.DataArray(stacked, dims=("variant", *first[name].dims), attrs=about)
+    floors = np.stack([result["noise_floor"].values for result in results])
+    # A cosine similarity of identical images is worst where it is smallest.
+    cosine = first["measure"].values == "cosine"
+    averaged["noise_floor"] = first["noise_floor"].copy(data=np.where(cosine, floors.min(axis=0), floors.max(axis=0)))
+    averaged = averaged.assign_coords(
+        variant=("variant", list(labels), {"units": "1", "long_name": "Variant of the stimulus"})
+    )
+    averaged.attrs["variants"] = json.dumps({name: list(values) for name, values in variants.items()})
+    averaged.attrs.pop("variant", None)
+    return averaged
+
+
+def variant_spread(
+    result: xr.Dataset,
+    statistic: Callable[[xr.Dataset], float | None],
+    *,
+    transform: Callable[[Any], Any] = np.asarray,
+    inverse: Callable[[Any], Any] = np.asarray,
+    confidence: float = 0.95,
+    resamples: int = 200,
+    seed: int = 0,
+) -> Spread | None:
+    """How far a statistic of mean responses depends on the variants that were shown.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        As `average_variants` gives it; any other has no spread.
+    statistic : callable
+        From a result to its score, or None where there is none.
+    transform, inverse : callable, optional
+        To and from the scale on which the interval is symmetric, such as arctanh and tanh for a correlation.
+    confidence : float, optional
+        Of the interval, in (0, 1).
+    resamples : int, optional
+        Number of bootstrap samples.
+    seed : int, optional
+        Of the resampling.
+
+    Returns
+    -------
+    Spread or None
+        None where the result has no variants.
+
+    Notes
+    -----
+    Variants are drawn with replacement, their responses averaged, and the statistic taken anew. The interval is
+    z ± t s with s the standard deviation of the transformed samples times sqrt(V / (V - 1)) and t the quantile of
+    Student's t with V - 1 degrees of freedom, since V is small.
+    """
+    if "variant" not in result.dims:
+        return None
+    said = {name: result[f"{name}_by_variant"] for name in _SAID if f"{name}_by_variant" in result}
+    count = result.sizes["variant"]
+
+    def of(weights: FloatArray) -> float | None:
+        mean = {name: result[name].copy(data=np.tensordot(weights, each.values, 1)) for name, each in said.items()}
+        return statistic(result.assign(mean))
+
+    alone = tuple(of(row) for row in np.eye(count))
+    value = of(np.full(count, 1 / count))
+    if value is None or count < 2:
+        return Spread(alone, None, None, confidence)
+    draws = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=resamples) / count
+    samples = np.array([found for found in map(of, draws) if found is not None])
+    if len(samples) < 2:
+        return Spread(alone, None, None, confidence)
+    from scipy.special import stdtrit
+
+    middle = float(transform(value))
+    spread = float(np.std(transform(samples))) * np.sqrt(count / (count - 1))
+    reach = float(stdtrit(count - 1, (1 + confidence) / 2)) * spread
+    low, high = (float(inverse(middle + side * reach)) for side in (-1, 1))
+    return Spread(alone, low, high, confidence)
