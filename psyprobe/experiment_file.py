@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from psyprobe import page_reading as reading
 from psyprobe.display import Display
-from psyprobe.errors import InputError, PsyprobeError, unknown_name
-from psyprobe.stimulus.catalogue import StimulusSet, load_stimulus, read_levels, read_page
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.stimulus.catalogue import StimulusSet, load_stimulus, read_page
 from psyprobe.store import digest
 
 #: Parameters that an experiment can vary beside contrast: unit and label of the axis.
@@ -178,7 +176,7 @@ class Experiment:
     @property
     def digest(self) -> str:
         """SHA-256 of what the file and its stimulus file say, whatever their spelling and comments."""
-        stimulus = {"kind": self.stimulus.kind, "parameters": _plain(self.stimulus.parameters)}
+        stimulus = {"kind": self.stimulus.kind, "parameters": reading.plain(self.stimulus.parameters)}
         return digest([tomllib.loads(self.toml), stimulus])
 
 
@@ -207,7 +205,7 @@ def read_experiment(name_or_path: str | Path) -> Experiment:
     ('frequency', 20, 'cpd')
     """
     path, values = read_page("experiments", name_or_path)
-    with _in_file(str(name_or_path)):
+    with reading.in_file(str(name_or_path)):
         return _experiment(path, values, path.read_text(encoding="utf-8"))
 
 
@@ -238,10 +236,10 @@ def read_suite(name_or_path: str | Path) -> tuple[Experiment, ...]:
     path, values = read_page("experiments", name_or_path)
     if "experiments" not in values:
         return (read_experiment(name_or_path),)
-    with _in_file(str(name_or_path)):
-        _check_keys(values, ("title", "source", "experiments"), "")
-        _text(values, "title", "")
-        names = _texts(values["experiments"], "experiments")
+    with reading.in_file(str(name_or_path)):
+        reading.check_keys(values, ("title", "source", "experiments"), "")
+        reading.text(values, "title", "")
+        names = reading.texts(values["experiments"], "experiments")
         if not names or len(set(names)) != len(names):
             raise InputError(f"experiments is {list(names)!r}; list at least one, each once")
     return tuple(read_experiment(path.parent / name if name.endswith(".toml") else name) for name in names)
@@ -253,37 +251,37 @@ def _experiment(path: Path, values: dict[str, Any], text: str) -> Experiment:
 
     if "experiments" in values:
         raise InputError("this is a suite of several experiments; read it with read_suite, or name one of them")
-    _check_keys(values, _KEYS, "")
-    probe = _text(values, "probe", "")
+    reading.check_keys(values, _KEYS, "")
+    probe = reading.text(values, "probe", "")
     if probe not in probe_names():
         raise unknown_name("probe", probe, probe_names())
-    levels = _table(values, "levels")
+    levels = reading.table(values, "levels")
     x_name = _x_name(levels)
     unit, label = X_AXES[x_name]
-    human = _human(_table(values, "human"), x_name, probe)
-    observer = _table(values, "observer", {})
-    _check_keys(observer, ("input",), "observer")
+    human = _human(reading.table(values, "human"), x_name, probe)
+    observer = reading.table(values, "observer", {})
+    reading.check_keys(observer, ("input",), "observer")
     experiment = Experiment(
         name=path.stem,
-        title=_text(values, "title", ""),
-        source=_text(values, "source", "", ""),
-        stimulus=_stimulus(_text(values, "stimulus", ""), path.parent),
+        title=reading.text(values, "title", ""),
+        source=reading.text(values, "source", "", ""),
+        stimulus=_stimulus(reading.text(values, "stimulus", ""), path.parent),
         probe=probe,
         human=human,
-        x=Axis(x_name, unit, label, _levels(levels[x_name], f"levels.{x_name}", unit)),
-        contrast=Axis("contrast", "1", "Contrast", _levels(levels["contrast"], "levels.contrast", "a fraction")),
-        score=_score(_table(values, "score", {} if probe == "matching" else None), unit, probe),
-        display=_display(values.get("display", {})),
-        observer_input=_choice(observer, "input", "observer", ("normalised", "raw"), "normalised"),
-        differences=_texts(values.get("differences", []), "differences"),
+        x=Axis(x_name, unit, label, reading.levels(levels[x_name], f"levels.{x_name}", unit)),
+        contrast=Axis("contrast", "1", "Contrast", reading.levels(levels["contrast"], "levels.contrast", "a fraction")),
+        score=_score(reading.table(values, "score", {} if probe == "matching" else None), unit, probe),
+        display=reading.display(values.get("display", {})),
+        observer_input=reading.choice(observer, "input", "observer", ("normalised", "raw"), "normalised"),
+        differences=reading.texts(values.get("differences", []), "differences"),
         toml=text,
     )
-    variants = {name: _variant_values(name, entry) for name, entry in _table(values, "variants", {}).items()}
+    variants = {name: _variant_values(name, entry) for name, entry in reading.table(values, "variants", {}).items()}
     return with_variants(experiment, variants) if variants else experiment
 
 
 def _variant_values(name: str, entry: Any) -> list[float]:
-    if not isinstance(entry, list) or not all(_is_number(value) and math.isfinite(value) for value in entry):
+    if not isinstance(entry, list) or not all(reading.is_number(value) and math.isfinite(value) for value in entry):
         raise InputError(f"variants.{name} is {entry!r}; give a list of numbers, without the unit")
     return entry
 
@@ -293,7 +291,7 @@ def _stimulus(name: str, folder: Path) -> StimulusSet:
 
 
 def _x_name(levels: Mapping[str, Any]) -> str:
-    _check_keys(levels, (*X_AXES, "contrast"), "levels")
+    reading.check_keys(levels, (*X_AXES, "contrast"), "levels")
     names = [name for name in levels if name != "contrast"]
     if "contrast" not in levels or len(names) != 1:
         raise InputError(
@@ -306,10 +304,10 @@ def _human(table: Mapping[str, Any], x_name: str, probe: str) -> HumanReference:
     from psyprobe.human import csf, masking_data
 
     if "data" in table or probe == "matching" or x_name == "mask_contrast":
-        _check_keys(table, ("data",), "human")
-        data = _text(table, "data", "human")
+        reading.check_keys(table, ("data",), "human")
+        data = reading.text(table, "data", "human")
         if probe == "matching":
-            _choice(table, "data", "human", (MATCHING_DATA,), "")
+            reading.choice(table, "data", "human", (MATCHING_DATA,), "")
         else:
             masking_data(data)
         wanted = "frequency" if probe == "matching" else "mask_contrast"
@@ -317,7 +315,7 @@ def _human(table: Mapping[str, Any], x_name: str, probe: str) -> HumanReference:
             raise InputError(f"human.data = {data!r} goes with levels of {wanted}, and [levels] varies {x_name}")
         return HumanReference(model="", inputs={}, data=data)
     inputs = ("frequency", "luminance", "area", "direction")
-    _check_keys(table, ("model", "contrast", "table", *inputs), "human")
+    reading.check_keys(table, ("model", "contrast", "table", *inputs), "human")
     if x_name in table:
         raise InputError(f"human.{x_name} is given, but {x_name} is what [levels] varies; leave it out")
     given: dict[str, Any] = {}
@@ -325,19 +323,19 @@ def _human(table: Mapping[str, Any], x_name: str, probe: str) -> HumanReference:
         if name == "direction" and name in table:
             given[name] = _direction(table[name])
         elif name in table:
-            given[name] = _positive(table, name, "human", X_AXES[name][0])
+            given[name] = reading.positive(table, name, "human", X_AXES[name][0])
     span = None
     if "table" in table:
         unit = X_AXES[x_name][0]
-        entry = _table(table, "table", where="human")
-        _check_keys(entry, ("from", "to", "n"), "human.table")
+        entry = reading.table(table, "table", where="human")
+        reading.check_keys(entry, ("from", "to", "n"), "human.table")
         span = _span(entry, "human.table", unit)
-    model = _text(table, "model", "human")
+    model = reading.text(table, "model", "human")
     csf(model)
     return HumanReference(
         model=model,
         inputs=given,
-        contrast=_choice(table, "contrast", "human", ("peak", "rms"), "peak"),
+        contrast=reading.choice(table, "contrast", "human", ("peak", "rms"), "peak"),
         table=span,
     )
 
@@ -345,130 +343,36 @@ def _human(table: Mapping[str, Any], x_name: str, probe: str) -> HumanReference:
 def _direction(value: Any) -> Any:
     if isinstance(value, str):
         return value
-    if isinstance(value, list) and len(value) == 3 and all(_is_number(v) for v in value):
+    if isinstance(value, list) and len(value) == 3 and all(reading.is_number(v) for v in value):
         return tuple(float(v) for v in value)
     raise InputError(f"human.direction is {value!r}; give a name or three numbers (L, M, S)")
 
 
 def _score(table: Mapping[str, Any], unit: str, probe: str) -> ScorePoints:
     if probe == "matching":
-        _check_keys(table, ("measure", "method"), "score")
+        reading.check_keys(table, ("measure", "method"), "score")
         return ScorePoints(
             multiplier=(),
-            measure=_choice(table, "measure", "score", SCORED_MEASURES, "angular"),
-            method=_choice(table, "method", "score", ("crossing", "bracket"), "crossing"),
+            measure=reading.choice(table, "measure", "score", SCORED_MEASURES, "angular"),
+            method=reading.choice(table, "method", "score", ("crossing", "bracket"), "crossing"),
         )
-    _check_keys(table, ("multiplier", "multiplier_of", "above", "below", "measure"), "score")
+    reading.check_keys(table, ("multiplier", "multiplier_of", "above", "below", "measure"), "score")
     if "multiplier" not in table:
         raise InputError('[score] has no multiplier; give for example { from = 0.5, to = 2, n = 10, scale = "log" }')
     return ScorePoints(
-        multiplier=_levels(table["multiplier"], "score.multiplier", "a factor"),
-        multiplier_of=_choice(table, "multiplier_of", "score", ("threshold", "sensitivity"), "threshold"),
-        above=_positive(table, "above", "score", unit) if "above" in table else None,
-        below=_positive(table, "below", "score", unit) if "below" in table else None,
-        measure=_choice(table, "measure", "score", SCORED_MEASURES, "angular"),
+        multiplier=reading.levels(table["multiplier"], "score.multiplier", "a factor"),
+        multiplier_of=reading.choice(table, "multiplier_of", "score", ("threshold", "sensitivity"), "threshold"),
+        above=reading.positive(table, "above", "score", unit) if "above" in table else None,
+        below=reading.positive(table, "below", "score", unit) if "below" in table else None,
+        measure=reading.choice(table, "measure", "score", SCORED_MEASURES, "angular"),
     )
 
 
-def _display(value: Any) -> Display:
-    if isinstance(value, str):
-        return Display.preset(value)
-    if not isinstance(value, Mapping):
-        raise InputError(f"display is {value!r}; give a table [display] or the name of a preset")
-    for key, entry in value.items():
-        if isinstance(entry, str) and key not in ("eotf", "primaries"):
-            raise InputError(f"display.{key} is the text {entry!r}; give a number without a unit")
-    return Display.from_dict(value)
-
-
-def _levels(value: Any, where: str, unit: str) -> tuple[float, ...]:
-    """Levels, of which there must be some, above 0 and ascending."""
-    levels = read_levels(f"{where} ({unit})", value)
-    if len(levels) < 2 or not levels[0] > 0 or not (np.diff(levels) > 0).all():
-        raise InputError(
-            f"{where} are {levels.tolist()}; give at least two levels above 0, in ascending order ({unit})"
-        )
-    return tuple(levels.tolist())
-
-
 def _span(table: Mapping[str, Any], where: str, unit: str) -> tuple[float, float, int]:
-    low, high = (_positive(table, key, where, unit) for key in ("from", "to"))
+    low, high = (reading.positive(table, key, where, unit) for key in ("from", "to"))
     n = table.get("n")
     if not isinstance(n, int) or isinstance(n, bool) or not 2 <= n <= 10_000:
         raise InputError(f"{where}.n is {n!r}; give a whole number from 2 to 10000")
     if not low < high:
         raise InputError(f"{where} goes from {low:g} to {high:g}; 'to' must be larger than 'from'")
     return low, high, n
-
-
-def _positive(table: Mapping[str, Any], key: str, where: str, unit: str) -> float:
-    if key not in table:
-        raise InputError(f"{where} has no {key!r}; give a number ({unit})")
-    value = table[key]
-    if not _is_number(value):
-        raise InputError(f"{where}.{key} is {value!r}; give a number ({unit}), without the unit")
-    if not (math.isfinite(value) and value > 0):
-        raise InputError(f"{where}.{key} is {value}; give a finite number above 0 ({unit})")
-    return float(value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _text(table: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
-    place = f"{where}.{key}" if where else key
-    value = table.get(key, default)
-    if value is None:
-        raise InputError(f"there is no {place!r}; give it as text")
-    if not isinstance(value, str):
-        raise InputError(f"{place} is {value!r}; give text")
-    return value
-
-
-def _texts(value: Any, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
-        raise InputError(f"{where} is {value!r}; give a list of sentences")
-    return tuple(value)
-
-
-def _choice(table: Mapping[str, Any], key: str, where: str, valid: tuple[str, ...], default: str) -> str:
-    value = table.get(key, default)
-    if value not in valid:
-        raise InputError(f"{where}.{key} is {value!r}; give {' or '.join(map(repr, valid))}")
-    return str(value)
-
-
-def _table(
-    values: Mapping[str, Any], key: str, default: Mapping[str, Any] | None = None, where: str = ""
-) -> Mapping[str, Any]:
-    place = f"{where}.{key}" if where else key
-    value = values.get(key, default)
-    if value is None:
-        raise InputError(f"there is no [{place}]; psyprobe's documentation of experiment files says what it holds")
-    if not isinstance(value, Mapping):
-        raise InputError(f"{place} is {value!r}; it must be a table")
-    return value
-
-
-def _check_keys(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    for key in table:
-        if key not in known:
-            raise unknown_name(f"key in [{where}]" if where else "key", key, known)
-
-
-@contextmanager
-def _in_file(name: str) -> Iterator[None]:
-    """Put the name of the file in front of what is wrong with it."""
-    try:
-        yield
-    except PsyprobeError as error:
-        raise type(error)(f"{name}: {error}") from error
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(entry) for entry in value]
-    return value.item() if isinstance(value, np.generic) else value
