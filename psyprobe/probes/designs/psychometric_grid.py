@@ -1,0 +1,170 @@
+"""Psychometric functions on log10 contrast, and the grid of their parameters over which a design keeps its posterior.
+
+psi(x) = guess + (1 - guess - lapse) F(x), F at 0.5 at the threshold and from 0.05 to 0.95 over the width (psignifit 4:
+Schütt, Harmeling, Macke & Wichmann 2016, Vision Research 122, Eq. 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError, unknown_name
+
+Function: TypeAlias = Literal["logistic", "normal"]
+Task: TypeAlias = Literal["yes_no", "two_interval"]
+
+#: F's argument runs over this distance while F runs from 0.05 to 0.95.
+_REACH = {"logistic": 2 * np.log(19.0), "normal": 3.2897072539029435}
+
+
+def seen(x: FloatArray, threshold: FloatArray, width: FloatArray, function: Function = "logistic") -> FloatArray:
+    """Probability F of seeing the pattern, without guesses and lapses.
+
+    Parameters
+    ----------
+    x, threshold, width : ndarray
+        In log10 contrast, of shapes that broadcast.
+    function : {"logistic", "normal"}
+        Form of the psychometric function.
+
+    Returns
+    -------
+    ndarray
+        In (0, 1), of the broadcast shape.
+
+    Examples
+    --------
+    >>> seen(np.array([-2.4, -2.0, -1.6]), np.array(-2.0), np.array(0.8)).round(3).tolist()
+    [0.05, 0.5, 0.95]
+    """
+    from scipy.special import expit, ndtr
+
+    if function not in _REACH:
+        raise unknown_name("psychometric function of a design", function, _REACH)
+    z = _REACH[function] * (np.asarray(x) - threshold) / width
+    result: FloatArray = expit(z) if function == "logistic" else ndtr(z)
+    return result
+
+
+def _equal() -> FloatArray:
+    return np.ones(1)
+
+
+def _weights(values: FloatArray, given: FloatArray) -> FloatArray:
+    weights = np.asarray(given, dtype=np.float64) * np.ones(1 if np.size(given) > 1 else values.size)
+    if weights.shape != values.shape or not (weights >= 0).all() or not weights.sum() > 0:
+        raise InputError(f"prior weights are {given}; give one of at least 0 for each of {values.size} values")
+    normalised: FloatArray = weights / weights.sum()
+    return normalised
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Values that the parameters of a psychometric function may take, with the prior probability of each.
+
+    Parameters
+    ----------
+    threshold, width : ndarray
+        In log10 contrast, ascending, evenly spaced in the threshold.
+    guess, lapse : ndarray
+        Rates in [0, 1).
+    width_prior, guess_prior, lapse_prior : ndarray
+        Prior weight of each value; equal unless given, as always for thresholds.
+    function : {"logistic", "normal"}
+        Form of the psychometric function.
+
+    Raises
+    ------
+    InputError
+        Values or weights are out of range.
+
+    Examples
+    --------
+    >>> Grid(np.array([-3.0, -2.0, -1.0]), np.array([0.8]), np.array([0.02]), np.array([0.02])).shape
+    (3, 1, 1, 1)
+    """
+
+    threshold: FloatArray
+    width: FloatArray
+    guess: FloatArray
+    lapse: FloatArray
+    width_prior: FloatArray = field(default_factory=_equal)
+    guess_prior: FloatArray = field(default_factory=_equal)
+    lapse_prior: FloatArray = field(default_factory=_equal)
+    function: Function = "logistic"
+
+    def __post_init__(self) -> None:
+        for name in ("threshold", "width", "guess", "lapse"):
+            values = np.atleast_1d(np.asarray(getattr(self, name), dtype=np.float64))
+            object.__setattr__(self, name, values)
+            if name != "threshold":
+                object.__setattr__(self, f"{name}_prior", _weights(values, getattr(self, f"{name}_prior")))
+        if not (self.width > 0).all():
+            raise InputError(f"widths are {self.width.tolist()}; give log10 contrasts above 0")
+        if self.guess.min() < 0 or self.lapse.min() < 0 or self.guess.max() + self.lapse.max() >= 1:
+            raise InputError(
+                f"guess goes to {self.guess.max():g} and lapse to {self.lapse.max():g}; give rates of at least 0 that "
+                "together stay below 1"
+            )
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """How many thresholds, widths, guess rates and lapse rates."""
+        return self.threshold.size, self.width.size, self.guess.size, self.lapse.size
+
+
+def default_grid(contrasts: Sequence[float], task: Task = "yes_no", function: Function = "logistic") -> Grid:
+    """The grid that designs use unless given another.
+
+    Thresholds lie evenly from half a log10 unit below the lowest contrast to half a unit above the highest, so that a
+    threshold which cannot be reached shows as one. Widths have a log-normal prior with median 0.7 and a standard
+    deviation of 0.2 log10; guess and lapse rates are Beta(1, 6) on [0, 0.5] and Beta(1, 25) on [0, 0.1] (small rates
+    are likelier; psignifit's lapse prior falls off in the same way). With two intervals the guess rate is 0.5.
+
+    Parameters
+    ----------
+    contrasts : sequence of float
+        That can be shown, ascending.
+    task : {"yes_no", "two_interval"}
+        What is asked.
+    function : {"logistic", "normal"}
+        Form of the psychometric function.
+
+    Returns
+    -------
+    Grid
+
+    Examples
+    --------
+    >>> grid = default_grid((0.001, 1.0))
+    >>> float(grid.threshold[0]), float(grid.threshold[-1])
+    (-3.5, 0.5)
+    >>> default_grid((0.001, 1.0), task="two_interval").guess.tolist()
+    [0.5]
+    """
+    low, high = np.log10(contrasts[0]) - 0.5, np.log10(contrasts[-1]) + 0.5
+    width = np.geomspace(0.25, 2.0, 7)
+    guess = np.array([0.005, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5]) if task == "yes_no" else np.array([0.5])
+    lapse = np.array([0.005, 0.02, 0.05, 0.1])
+    return Grid(
+        threshold=np.linspace(low, high, int(np.ceil((high - low) / 0.06)) + 1),
+        width=width,
+        guess=guess,
+        lapse=lapse,
+        width_prior=np.exp(-0.5 * (np.log10(width / 0.7) / 0.2) ** 2),
+        guess_prior=_beta_cells(guess, 6.0, (0.0, 0.5)) if task == "yes_no" else _equal(),
+        lapse_prior=_beta_cells(lapse, 25.0, (0.0, 0.1)),
+        function=function,
+    )
+
+
+def _beta_cells(values: FloatArray, b: float, ends: tuple[float, float]) -> FloatArray:
+    # The mass of Beta(1, b), whose distribution function is 1 - (1 - v)^b, between the midpoints of neighbours.
+    edges = np.concatenate([[ends[0]], (values[1:] + values[:-1]) / 2, [ends[1]]])
+    mass: FloatArray = -np.diff((1 - edges) ** b)
+    return mass

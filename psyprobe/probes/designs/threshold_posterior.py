@@ -1,0 +1,274 @@
+"""The posterior of the threshold at each of several frequencies, with guess and lapse rates that they share.
+
+Given the guess and lapse rate, frequencies are independent; so the joint posterior is kept exactly as one table of
+threshold x width x guess x lapse a frequency, and one table of guess x lapse that ties them together.
+
+A probability of yes is taken in as a fractional answer: p log psi + (1 - p) log(1 - psi), the quasi-likelihood of the
+quasi-binomial model (McCullagh & Nelder 1989, Generalized Linear Models, ch. 9). Its maximum is where that of drawn
+answers is on average; since p scatters less than a drawn yes or no does, it is divided by the dispersion that the
+answers show, (1 + sum r^2) / (1 + n - parameters) with Pearson residuals r: one pseudo-residual of 1, the value for
+drawn answers, keeps intervals wide while there are few answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError
+from psyprobe.probes.designs.psychometric_grid import Grid, seen
+
+#: Thresholds lie at least this many to a 95 % interval; a finer grid takes over where they would not.
+STEPS_PER_INTERVAL = 8
+#: A finer grid leaves out less than this of the posterior on each side.
+_LEFT_OUT = 1e-5
+#: Variance of a Bernoulli answer is not taken to be below this when residuals are scaled.
+_LEAST_VARIANCE = 0.01
+
+
+def binary_entropy(p: FloatArray) -> FloatArray:
+    """Entropy in nats of an answer that is yes with probability p.
+
+    Examples
+    --------
+    >>> binary_entropy(np.array([0.1, 0.5, 0.9])).round(4).tolist()
+    [0.3251, 0.6931, 0.3251]
+    """
+    q = np.clip(p, 1e-300, 1.0)
+    r = np.clip(1.0 - p, 1e-300, 1.0)
+    entropy: FloatArray = -(p * np.log(q) + (1.0 - p) * np.log(r))
+    return entropy
+
+
+def log_probability(p: FloatArray, said: float) -> FloatArray:
+    """Log of the probability of an answer, fractional for one between 0 and 1."""
+    with np.errstate(divide="ignore"):
+        if said == 1:
+            value: FloatArray = np.log(p)
+        elif said == 0:
+            value = np.log1p(-p)
+        else:
+            value = said * np.log(p) + (1 - said) * np.log1p(-p)
+    return value
+
+
+def quantiles(values: FloatArray, mass: FloatArray, probability: FloatArray) -> FloatArray:
+    """Quantiles of a distribution on evenly spaced values, each standing for the cell around it."""
+    step = values[1] - values[0] if values.size > 1 else 0.0
+    edges = np.concatenate([values - step / 2, [values[-1] + step / 2]])
+    result: FloatArray = np.interp(probability, np.concatenate([[0.0], np.cumsum(mass / mass.sum())]), edges)
+    return result
+
+
+@dataclass(frozen=True)
+class _Answer:
+    x: float  # log10 contrast; -inf for a catch trial
+    said: float
+
+
+class ThresholdPosterior:
+    """What answers tell of the thresholds at several frequencies.
+
+    Parameters
+    ----------
+    frequencies : int
+        How many.
+    grid : Grid
+        Parameters and their prior.
+    refine : bool
+        Replace a frequency's thresholds by closer ones when its posterior has become narrow.
+
+    Examples
+    --------
+    >>> grid = Grid(np.linspace(-4, 0, 41), np.array([0.8]), np.array([0.02]), np.array([0.02]))
+    >>> posterior = ThresholdPosterior(1, grid)
+    >>> for x, said in ((-3.0, 0), (-2.5, 0), (-1.5, 1), (-1.0, 1)):
+    ...     posterior.tell(0, x, said)
+    >>> round(posterior.mean(0), 2)
+    -2.0
+    """
+
+    def __init__(self, frequencies: int, grid: Grid, refine: bool = True) -> None:
+        self.grid = grid
+        self.refine = refine
+        self.dispersion = 1.0
+        self.thresholds = [grid.threshold] * frequencies
+        self._answers: list[list[_Answer]] = [[] for _ in range(frequencies)]
+        self._hard = [np.zeros(grid.shape) for _ in range(frequencies)]
+        self._soft: list[FloatArray | None] = [None] * frequencies
+        self._catch_hard = np.zeros((grid.guess.size, 1))
+        self._catch_soft = np.zeros((grid.guess.size, 1))
+        self._catches: list[_Answer] = []
+        with np.errstate(divide="ignore"):
+            self._log_width = np.log(grid.width_prior)[None, :, None, None]
+            self._log_rates = np.log(grid.guess_prior)[:, None] + np.log(grid.lapse_prior)
+        self._given_rates: list[FloatArray] = [np.empty(0)] * frequencies
+        self._evidence: list[FloatArray] = [np.empty(0)] * frequencies
+        for each in range(frequencies):
+            self._condition(each)
+        self._share()
+
+    def tell(self, frequency: int | None, x: float, said: float) -> None:
+        """Take in one answer.
+
+        Parameters
+        ----------
+        frequency : int or None
+            Which of the frequencies; None for a catch trial.
+        x : float
+            log10 contrast; of no account in a catch trial.
+        said : float
+            1 yes, 0 no, or a probability of yes.
+
+        Raises
+        ------
+        InputError
+            No value on the grid could have given this answer.
+        """
+        soft = 0 < said < 1
+        if frequency is None:
+            self._catches.append(_Answer(-np.inf, said))
+            (self._catch_soft if soft else self._catch_hard)[...] += log_probability(self.grid.guess[:, None], said)
+        else:
+            answer = _Answer(x, said)
+            self._answers[frequency].append(answer)
+            self._add(frequency, answer)
+            self._condition(frequency)
+        self._share()
+        if soft:
+            self._disperse()
+        if self.refine and frequency is not None:
+            self._refine(frequency)
+
+    def rates(self) -> FloatArray:
+        """Posterior of guess and lapse rates, shape (G, L)."""
+        return self._rates
+
+    def joint(self, frequency: int) -> FloatArray:
+        """Posterior of threshold, width, guess and lapse at one frequency, shape (T, W, G, L)."""
+        joint: FloatArray = self._given_rates[frequency] * self._rates
+        return joint
+
+    def expected(self, frequency: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Posterior of threshold and width, and means in each cell times it of guess and of 1 - guess - lapse.
+
+        Returns
+        -------
+        mass, guess, rise : ndarray, each of shape (T, W)
+            The probability that the pattern is reported at contrast x is the sum of guess + rise * F(x) over the grid.
+        """
+        g, l = self.grid.guess[:, None], self.grid.lapse
+        columns = np.stack([self._rates, self._rates * g, self._rates * (1 - g - l)], axis=-1)
+        t, w, n_guess, n_lapse = self._given_rates[frequency].shape
+        tables = self._given_rates[frequency].reshape(t * w, n_guess * n_lapse) @ columns.reshape(-1, 3)
+        mass, guess, rise = tables.T.reshape(3, t, w)
+        return mass, guess, rise
+
+    def threshold_mass(self, frequency: int) -> FloatArray:
+        """Posterior of the threshold at one frequency, shape (T,)."""
+        mass: FloatArray = self.expected(frequency)[0].sum(axis=1)
+        return mass
+
+    def mean(self, frequency: int) -> float:
+        """Posterior mean of log10 threshold contrast at one frequency."""
+        return float(self.threshold_mass(frequency) @ self.thresholds[frequency])
+
+    def interval(self, frequency: int, level: float = 0.95) -> tuple[float, float]:
+        """Central posterior interval of log10 threshold contrast at one frequency."""
+        ends = np.array([(1 - level) / 2, (1 + level) / 2])
+        low, high = quantiles(self.thresholds[frequency], self.threshold_mass(frequency), ends)
+        return float(low), float(high)
+
+    def mean_width(self, frequency: int) -> float:
+        """Posterior mean of the width at one frequency."""
+        return float(self.expected(frequency)[0].sum(axis=0) @ self.grid.width)
+
+    def mean_guess(self) -> float:
+        """Posterior mean of the guess rate."""
+        return float(self._rates.sum(axis=1) @ self.grid.guess)
+
+    def mean_lapse(self) -> float:
+        """Posterior mean of the lapse rate."""
+        return float(self._rates.sum(axis=0) @ self.grid.lapse)
+
+    def _add(self, frequency: int, answer: _Answer) -> None:
+        f = seen(np.array(answer.x), self.thresholds[frequency][:, None], self.grid.width, self.grid.function)
+        g, l = self.grid.guess[:, None], self.grid.lapse
+        term = log_probability(g + (1 - g - l) * f[:, :, None, None], answer.said)
+        if not 0 < answer.said < 1:
+            self._hard[frequency] += term
+            return
+        soft = self._soft[frequency]
+        self._soft[frequency] = term if soft is None else soft + term
+
+    def _condition(self, frequency: int) -> None:
+        # Threshold and width given the rates, and the evidence for each pair of rates.
+        soft = self._soft[frequency]
+        log = self._log_width + (
+            self._hard[frequency] if soft is None else self._hard[frequency] + soft / self.dispersion
+        )
+        top = log.max(axis=(0, 1))
+        top = np.where(np.isfinite(top), top, 0.0)
+        mass = np.exp(log - top)
+        total = mass.sum(axis=(0, 1))
+        with np.errstate(divide="ignore"):
+            self._evidence[frequency] = top + np.log(total)
+        self._given_rates[frequency] = mass / np.where(total > 0, total, 1.0)
+
+    def _share(self) -> None:
+        log = self._log_rates + self._catch_hard + self._catch_soft / self.dispersion + sum(self._evidence)
+        top = log.max()
+        if not np.isfinite(top):
+            raise InputError("no guess and lapse rate on the grid could have given these answers; use rates above 0")
+        mass = np.exp(log - top)
+        self._rates: FloatArray = mass / mass.sum()
+
+    def _disperse(self) -> None:
+        g, l = self.mean_guess(), self.mean_lapse()
+        square, n = 0.0, 0
+        for each, answers in enumerate(self._answers):
+            soft = [answer for answer in answers if 0 < answer.said < 1]
+            if not soft:
+                continue
+            x = np.array([answer.x for answer in soft])
+            f = seen(x, np.array(self.mean(each)), np.array(self.mean_width(each)), self.grid.function)
+            psi = g + (1 - g - l) * f
+            said = np.array([answer.said for answer in soft])
+            square += float((((said - psi) ** 2) / np.maximum(psi * (1 - psi), _LEAST_VARIANCE)).sum())
+            n += len(soft)
+        parameters = 2 * sum(any(0 < a.said < 1 for a in answers) for answers in self._answers) + 2
+        self.dispersion = max((1 + square) / (1 + max(n - parameters, 0)), 1e-3)
+        for each in range(len(self._answers)):
+            if self._soft[each] is not None:
+                self._condition(each)
+        self._share()
+
+    def _refine(self, frequency: int) -> None:
+        values, mass = self.thresholds[frequency], self.threshold_mass(frequency)
+        if values.size < 2 * STEPS_PER_INTERVAL:
+            return
+        full = self.grid.threshold
+        at_low_edge = values[0] > full[0] + 1e-9 and mass[:2].sum() > 1e-3
+        at_high_edge = values[-1] < full[-1] - 1e-9 and mass[-2:].sum() > 1e-3
+        if at_low_edge or at_high_edge:
+            self._rebuild(frequency, full)
+            values, mass = full, self.threshold_mass(frequency)
+        step = values[1] - values[0]
+        low, high = quantiles(values, mass, np.array([0.025, 0.975]))
+        if high - low >= STEPS_PER_INTERVAL * step:
+            return
+        ends = quantiles(values, mass, np.array([_LEFT_OUT, 1 - _LEFT_OUT])) + np.array([-2, 2]) * step
+        ends = np.clip(ends, full[0], full[-1])
+        if ends[1] - ends[0] < 0.75 * (values[-1] - values[0]):
+            self._rebuild(frequency, np.linspace(ends[0], ends[1], values.size))
+
+    def _rebuild(self, frequency: int, thresholds: FloatArray) -> None:
+        self.thresholds[frequency] = thresholds
+        self._hard[frequency] = np.zeros(self.grid.shape)
+        self._soft[frequency] = None
+        for answer in self._answers[frequency]:
+            self._add(frequency, answer)
+        self._condition(frequency)
+        self._share()
