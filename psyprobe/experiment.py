@@ -25,6 +25,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.variants import average_variants
 from psyprobe.errors import InputError
 from psyprobe.experiment_file import Experiment, read_experiment
+from psyprobe.observers.protocol import STIMULUS_PPD
 from psyprobe.probes import Probe, load_probe
 from psyprobe.probes.presentation import presented, show
 from psyprobe.run_plan import Plan, all_plans, default_batch_size, fixed_batches
@@ -279,6 +280,11 @@ def _prepare(read: Experiment, observer: str | FeatureObserver | None) -> _Asked
             f"{read.name} feeds drive values to the observer as they are, and {who.card.name} was loaded with "
             f"input={who.card.input!r}; load it with input='raw', or run the experiment that is not '_published'"
         )
+    if read.metric_ppd is not None and who.card.options.get("ppd") == STIMULUS_PPD:
+        raise InputError(
+            f"{read.name} tells a metric that images have {read.metric_ppd:g} pixels per degree, and {who.card.name} "
+            f"was loaded to take those {STIMULUS_PPD}; load it with ppd={read.metric_ppd:g}, or with the ppd you want"
+        )
     return _Asked(read, who, load_observer("pixels"), probe, probe.conditions(read, who.card))
 
 
@@ -288,11 +294,11 @@ def observer_for(experiment: Experiment, name: str | None = None, **options: Any
     Parameters
     ----------
     experiment : Experiment
-        Its file may ask for raw input.
+        Its file may ask for raw input, or state the pixels per degree that a metric is told.
     name : str, optional
         As `load_observer` takes it; without it the default observer.
     **options
-        Of `load_observer`; an ``input`` given here overrides the experiment's.
+        Of `load_observer`; an ``input`` or ``ppd`` given here overrides the experiment's.
 
     Returns
     -------
@@ -301,7 +307,11 @@ def observer_for(experiment: Experiment, name: str | None = None, **options: Any
     """
     from psyprobe.observers import DEFAULT_OBSERVER, load_observer
 
-    return load_observer(name or DEFAULT_OBSERVER, **{"input": experiment.observer_input, **options})
+    options = {"input": experiment.observer_input, **options}
+    loaded = load_observer(name or DEFAULT_OBSERVER, **options)
+    if experiment.metric_ppd is None or loaded.card.options.get("ppd") != STIMULUS_PPD:
+        return loaded
+    return load_observer(name or DEFAULT_OBSERVER, **options, ppd=experiment.metric_ppd)
 
 
 @contextmanager

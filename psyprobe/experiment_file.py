@@ -144,6 +144,8 @@ class Experiment:
         What shows it.
     observer_input : {"normalised", "raw"}
         How the observer is fed: by its own normalisation, or with drive values as they are.
+    metric_ppd : float or None
+        Pixels per degree that a metric is told, where they are not those of the stimulus, as in published runs.
     differences : tuple of str
         What departs from the source, in words.
     toml : str
@@ -167,6 +169,7 @@ class Experiment:
     score: ScorePoints
     display: Display
     observer_input: str
+    metric_ppd: float | None
     differences: tuple[str, ...]
     toml: str
     score_only: bool = False
@@ -260,7 +263,7 @@ def _experiment(path: Path, values: dict[str, Any], text: str) -> Experiment:
     unit, label = X_AXES[x_name]
     human = _human(reading.table(values, "human"), x_name, probe)
     observer = reading.table(values, "observer", {})
-    reading.check_keys(observer, ("input",), "observer")
+    reading.check_keys(observer, ("input", "metric_ppd"), "observer")
     experiment = Experiment(
         name=path.stem,
         title=reading.text(values, "title", ""),
@@ -273,6 +276,9 @@ def _experiment(path: Path, values: dict[str, Any], text: str) -> Experiment:
         score=_score(reading.table(values, "score", {} if probe == "matching" else None), unit, probe),
         display=reading.display(values.get("display", {})),
         observer_input=reading.choice(observer, "input", "observer", ("normalised", "raw"), "normalised"),
+        metric_ppd=reading.positive(observer, "metric_ppd", "observer", "pixels per degree")
+        if "metric_ppd" in observer
+        else None,
         differences=reading.texts(values.get("differences", []), "differences"),
         toml=text,
     )

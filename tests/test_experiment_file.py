@@ -26,6 +26,7 @@ def test_the_catalogue_reads(name: str) -> None:
     assert len(experiment.x.values) == (27 if matching else 20)
     assert len(experiment.contrast.values) == (40 if matching else 20)
     assert experiment.observer_input == ("raw" if published else "normalised")
+    assert experiment.metric_ppd == (75.4 if published else None)
     assert experiment.score.measure == ("angular_float32" if published else "angular")
     of_sensitivity = published and not experiment.human.data
     assert experiment.score.multiplier_of == ("sensitivity" if of_sensitivity else "threshold")
@@ -164,6 +165,7 @@ def test_human_inputs_and_table(tmp_path: Path) -> None:
         ("peak = 400", "peek = 400", "did you mean 'peak'"),
         ("peak = 400", "peak = -1", "peak is -1"),
         ("[display]", '[observer]\ninput = "rw"\n[display]', "observer.input is 'rw'; give 'normalised' or 'raw'"),
+        ("[display]", "[observer]\nmetric_ppd = 0\n[display]", r"observer.metric_ppd is 0; .*pixels per degree"),
         ("[score]", '[score]\nmeasure = "cosin"', "score.measure is 'cosin'; give 'angular'"),
         ("[score]", "[score]\nbelow = -3", "above 0"),
         ('differences = ["it is small"]', "differences = 3", "list of sentences"),

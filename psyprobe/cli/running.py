@@ -174,11 +174,12 @@ def _asked(arguments: argparse.Namespace, experiments: list[Experiment]) -> Iter
     if arguments.random_weights:
         options["random_weights"] = True
     for name in dict.fromkeys(arguments.observer) or [None]:
-        loaded: dict[str, Any] = {}
+        loaded: dict[Any, Any] = {}
         for experiment in experiments:
-            if experiment.observer_input not in loaded:
-                loaded[experiment.observer_input] = observer_for(experiment, name, **options)
-            yield experiment, loaded[experiment.observer_input]
+            fed = (experiment.observer_input, experiment.metric_ppd)
+            if fed not in loaded:
+                loaded[fed] = observer_for(experiment, name, **options)
+            yield experiment, loaded[fed]
 
 
 def _stem(arguments: argparse.Namespace, experiment: Experiment, card: Any) -> str:

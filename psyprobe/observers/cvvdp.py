@@ -11,6 +11,8 @@ from __future__ import annotations
 import logging
 import math
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
@@ -20,7 +22,7 @@ from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError
 from psyprobe.observers.light import check_light
 from psyprobe.observers.network import checked_device
-from psyprobe.observers.protocol import Card
+from psyprobe.observers.protocol import STIMULUS_PPD, Card
 from psyprobe.observers.registry import register_observer
 
 #: Brighter than any stimulus, so that light passes the metric's own display model as it is.
@@ -66,7 +68,7 @@ class ColorVideoVDP:
             licence="MIT",
             paper="Mantiuk et al. 2024, ColorVideoVDP, ACM TOG 43(4)",
             # another version of the metric is another observer
-            options={"ppd": ppd if ppd is not None else "of the stimulus", "version": version("cvvdp")},
+            options={"ppd": STIMULUS_PPD if ppd is None else ppd, "version": version("cvvdp")},
             software={package: version(package) for package in ("torch", "cvvdp")},
         )
 
@@ -105,7 +107,7 @@ class ColorVideoVDP:
                 torch.from_numpy(np.array(np.moveaxis(each[start : start + step], -1, 1), dtype=np.float32, order="C"))
                 for each in (test, reference)
             )
-            with torch.inference_mode():
+            with torch.inference_mode(), _quiet_about_dim_light():
                 quality.append(metric.predict(*pair, dim_order="BCHW")[0].reshape(-1).cpu().numpy())
         response: FloatArray = 1 - np.concatenate(quality) / 10
         return response
@@ -144,6 +146,21 @@ class ColorVideoVDP:
 def load_cvvdp(name: str, *, input: str = "raw", ppd: float | None = None, device: str | None = None) -> ColorVideoVDP:
     """ColorVideoVDP; `input` is taken for uniformity, since light has no normalisation to apply or leave out."""
     return ColorVideoVDP(ppd=ppd, device=device)
+
+
+@contextmanager
+def _quiet_about_dim_light() -> Iterator[None]:
+    """It takes any mean below 1 for light that was not scaled to cd/m²; dim backgrounds are meant here."""
+
+    def unwanted(record: logging.LogRecord) -> bool:
+        return not record.getMessage().startswith("The mean color value is less than 1")
+
+    root = logging.getLogger()
+    root.addFilter(unwanted)
+    try:
+        yield
+    finally:
+        root.removeFilter(unwanted)
 
 
 def _imported() -> Any:

@@ -14,6 +14,9 @@ from psyprobe.errors import InputError
 
 Ability: TypeAlias = Literal["features", "difference", "answer"]
 
+#: What stands under "ppd" in the options of a metric that takes the geometry of each stimulus.
+STIMULUS_PPD = "of the stimulus"
+
 #: Where an observer ran and where its weights were found: worth recording, but no part of what it computes.
 _CIRCUMSTANCES = ("device", "weights", "licence", "paper", "software")
 

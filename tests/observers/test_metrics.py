@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import psyprobe as pp
 from psyprobe._typing import FloatArray
 from psyprobe.display import Display
 from psyprobe.errors import InputError
+from psyprobe.experiment import observer_for
+from psyprobe.experiment_file import read_experiment
 from psyprobe.observers import DifferenceObserver, load_observer
 from psyprobe.observers.castlecsf import CastleCsf
 from psyprobe.observers.protocol import Card
@@ -147,6 +150,33 @@ def test_cvvdp_can_be_told_the_resolution_of_the_published_runs() -> None:
         load_observer("cvvdp", ppd=0)
     with pytest.raises(InputError, match="up to 10000 cd/m²"):
         true.difference(images * 1000, images, ppd=60)
+
+
+def test_published_experiments_tell_a_metric_their_resolution(tmp_path: Path) -> None:
+    pytest.importorskip("pycvvdp", reason="the metrics extra is not installed", exc_type=ImportError)
+    path = write_experiment(
+        tmp_path,
+        ("[display]", "[observer]\nmetric_ppd = 75.4\n[display]"),
+        stimulus=(("ppd = 16", "ppd = 64"), ("size = 16", "size = 64")),
+    )
+    published = read_experiment(path)
+    assert observer_for(published, "cvvdp").card.options["ppd"] == 75.4
+    assert observer_for(published, "cvvdp", ppd=60).card.options["ppd"] == 60
+    assert observer_for(published, "zoo:cvvdp_hdr").card.options["ppd"] == 75.4
+    assert "ppd" not in observer_for(published, "castlecsf").card.options
+    result = pp.run(published, "cvvdp", score_only=True, progress=False)
+    assert json.loads(result.attrs["observer_card"])["options"]["ppd"] == 75.4
+    own = load_observer("cvvdp")
+    with pytest.raises(InputError, match=r"75.4 pixels per degree, .* load it with ppd=75.4, or with the ppd you"):
+        pp.run(published, own, progress=False)
+    assert observer_for(read_experiment("gabor_achromatic"), "cvvdp").card == own.card
+
+
+def test_dim_light_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    pytest.importorskip("pycvvdp", reason="the metrics extra is not installed", exc_type=ImportError)
+    images = light(contrast=[0.0, 0.05], luminance=0.1)
+    assert load_observer("cvvdp", device="cpu").difference(images[[1]], images[[0]], ppd=60) >= 0
+    assert not caplog.records
 
 
 def test_metric_sees_the_light_of_the_display() -> None:
