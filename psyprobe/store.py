@@ -27,30 +27,10 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import StoreError
+from psyprobe.store_schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
 
-SCHEMA_VERSION = 1
-#: "psyp" in ASCII: tells a store from any other SQLite file.
-APPLICATION_ID = 0x70737970
 #: How long a process waits for another one's transaction, in seconds.
 BUSY_TIMEOUT = 60.0
-
-_SCHEMA = """
-CREATE TABLE content (
-    digest TEXT PRIMARY KEY, kind TEXT NOT NULL, json TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE question (
-    id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, stimulus TEXT NOT NULL, reference TEXT NOT NULL,
-    display TEXT NOT NULL, observer TEXT NOT NULL, version TEXT NOT NULL
-);
-CREATE TABLE response (
-    question INTEGER NOT NULL REFERENCES question (id), layer TEXT NOT NULL, measure TEXT NOT NULL,
-    value REAL NOT NULL, PRIMARY KEY (question, layer, measure)
-) WITHOUT ROWID;
-CREATE TABLE run (
-    id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, record TEXT NOT NULL,
-    started TEXT NOT NULL, finished TEXT
-);
-"""
 
 
 def digest(value: Any) -> str:
@@ -249,7 +229,7 @@ class Store:
         answers : sequence of Answers
             One per observer. A question that is answered already keeps its first answer.
         """
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             for batch in answers:
                 names = [(layer, measure) for layer in batch.layers for measure in batch.measures]
                 for question, values in zip(batch.questions, batch.values, strict=True):
@@ -317,7 +297,7 @@ class Store:
             Digest to content that JSON can hold.
         """
         rows = [(name, kind, json.dumps(value, allow_nan=False)) for name, value in contents.items()]
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             connection.executemany("INSERT INTO content VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows)
 
     def content(self, name: str) -> Any:
@@ -357,7 +337,7 @@ class Store:
         RunRecord
             The recorded run: the given one, or the earlier one with the same key, whose batches are binding.
         """
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             connection.execute(
                 "INSERT INTO run (key, record, started) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
                 (record.key, record._to_json(), _now()),
@@ -375,7 +355,7 @@ class Store:
         key : str
             Key of the run.
         """
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             connection.execute("UPDATE run SET finished = ? WHERE key = ? AND finished IS NULL", (_now(), key))
 
     def find(self, key: str) -> RunRecord | None:
@@ -427,13 +407,16 @@ class Store:
     def _prepare(self) -> None:
         # The lock comes first: two processes that make the same store at once must not both create its tables.
         version, application, tables = self._identity()
-        if version == 0 and application == 0 and tables == 0:
-            with self._transaction() as connection:
-                if self._identity() == (0, 0, 0):
-                    for statement in filter(str.strip, _SCHEMA.split(";")):
+        if (application == 0 and version == 0 and tables == 0) or (
+            application == APPLICATION_ID and version < SCHEMA_VERSION
+        ):
+            with self.transaction() as connection:
+                # A store of an older psyprobe gets the tables that it lacks; what it holds stays as it is.
+                for number in range(self._identity()[0] + 1, SCHEMA_VERSION + 1):
+                    for statement in filter(str.strip, TABLES[number].split(";")):
                         connection.execute(statement)
-                    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
             version, application, tables = self._identity()
         if application != APPLICATION_ID:
             raise StoreError(f"{self._name} is a database of another program; give another file name")
@@ -450,7 +433,14 @@ class Store:
         return version, application, tables
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """The database, to read tables that another module keeps here."""
+        with self._explained():
+            yield self._connection
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """The database, to write: all of what is written within, or nothing of it."""
         with self._explained():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
