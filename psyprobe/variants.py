@@ -62,9 +62,9 @@ def with_variants(experiment: Experiment, variants: Mapping[str, Sequence[float]
     Raises
     ------
     UnknownNameError
-        If the stimulus has no such parameter.
+        If the stimulus has no such parameter, or it is a level of the experiment.
     InputError
-        If a parameter is a level of the experiment, has no value or one twice, or a value is not allowed.
+        If a parameter has no value or one twice, or a value is not allowed.
 
     Examples
     --------
@@ -73,15 +73,9 @@ def with_variants(experiment: Experiment, variants: Mapping[str, Sequence[float]
     >>> len(expand_variants(varied))
     6
     """
-    native = experiment.stimulus.spec()
-    taken = ("contrast", experiment.x.name, *(("radius",) if experiment.x.name == "area" else ()))
-    free = [name for name in native.numeric if name not in taken]
+    free = variable_parameters(experiment)
     chosen: dict[str, tuple[float, ...]] = {}
     for name, values in variants.items():
-        if name in taken:
-            raise InputError(
-                f"{experiment.name} has levels of {name}, so it cannot be a variant; vary another parameter"
-            )
         if name not in free:
             raise unknown_name(f"parameter of {experiment.stimulus.name} to vary", name, free)
         if not values or len(set(values)) != len(values):
@@ -94,6 +88,29 @@ def with_variants(experiment: Experiment, variants: Mapping[str, Sequence[float]
         except InputError as error:
             raise type(error)(f"{experiment.name}, variant {variant_label(each.variant)}: {error}") from error
     return varied
+
+
+def variable_parameters(experiment: Experiment) -> list[str]:
+    """What can be varied: numeric parameters of the stimulus that are no levels of the experiment.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Any.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> from psyprobe.experiment_file import read_experiment
+    >>> variable_parameters(read_experiment("noise_achromatic"))
+    ['luminance', 'bandwidth', 'exponent', 'edge', 'seed']
+    """
+    x = experiment.x.name
+    levels = ("contrast", "frequency" if experiment.probe == "matching" else "", "radius" if x == "area" else x)
+    return [name for name in experiment.stimulus.spec().numeric if name not in levels]
 
 
 def variant_label(variant: Mapping[str, float]) -> str:

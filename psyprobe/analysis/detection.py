@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.alignment import Alignment, align
+from psyprobe.analysis.alignment import Alignment, align, alignment_score
 from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response
 from psyprobe.analysis.responses import Responses, layers_of, select
 from psyprobe.analysis.slices import Slices, score_slices
+from psyprobe.analysis.variants import Spread, variant_spread
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -75,6 +76,8 @@ class DetectionScore:
         Share of the score points (0 to 1) with responses not above the noise floor.
     seed, resamples : int
         Of the bootstrap.
+    variants : Spread or None
+        How far r_s depends on which variants of the stimulus were shown; None for a run without variants.
     """
 
     observer: str
@@ -90,12 +93,12 @@ class DetectionScore:
     below_noise: float
     seed: int
     resamples: int
+    variants: Spread | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """All attributes as JSON can hold them."""
-        return {
-            name: value.to_dict() if isinstance(value, ResponderScore) else value for name, value in vars(self).items()
-        }
+        parts = (ResponderScore, Spread)
+        return {name: value.to_dict() if isinstance(value, parts) else value for name, value in vars(self).items()}
 
     def __str__(self) -> str:
         from psyprobe.analysis.table import score_table
@@ -167,6 +170,7 @@ def score(
         below_noise=float((found.along <= found.noise_floor).mean()),
         seed=seed,
         resamples=resamples,
+        variants=_by_variant(result, found, confidence, seed),
     )
 
 
@@ -226,6 +230,18 @@ def _score_responder(
         shape=fit_iso_response(x, found.contrast, rows, human, criterion="shape", floor=floor),
         absolute=fit_iso_response(x, found.contrast, rows, human, criterion="absolute", floor=floor),
     )
+
+
+def _by_variant(result: xr.Dataset, found: Responses, confidence: float, seed: int) -> Spread | None:
+    def r_s(averaged: xr.Dataset) -> float | None:
+        along = select(averaged, measure=found.measure, layer=found.layer).along
+        return alignment_score(found.multiplier, along) if len(np.unique(along)) > 1 else None
+
+    return variant_spread(result, r_s, transform=_fisher, inverse=np.tanh, confidence=confidence, seed=seed)
+
+
+def _fisher(r: Any) -> Any:
+    return np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12))
 
 
 def _share_at_float32_floor(result: xr.Dataset, layer: str) -> float | None:

@@ -21,6 +21,7 @@ from psyprobe.analysis.matching import (
     normalise_responses,
 )
 from psyprobe.analysis.responses import as_difference, stored_measure
+from psyprobe.analysis.variants import Spread, variant_spread
 from psyprobe.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ class MatchingScore:
         Share of the responses to reference gratings (0 to 1) that are not above the noise floor.
     seed, resamples : int
         Of the bootstrap.
+    variants : Spread or None
+        How far the mean error depends on which variants of the stimulus were shown; None for a run without variants.
     """
 
     observer: str
@@ -107,10 +110,11 @@ class MatchingScore:
     below_noise: float
     seed: int
     resamples: int
+    variants: Spread | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """All attributes as JSON can hold them."""
-        parts = (MatchingResponder, MatchingError)
+        parts = (MatchingResponder, MatchingError, Spread)
         return {name: value.to_dict() if isinstance(value, parts) else value for name, value in vars(self).items()}
 
     def __str__(self) -> str:
@@ -248,7 +252,8 @@ def score_matching(
     InputError, UnknownNameError
         As for `match_result` and `matching_error`.
     """
-    found = match_result(result, measure=measure, layer=layer, method=method, normalised=normalised)
+    chosen: dict[str, Any] = {"measure": measure, "layer": layer, "method": method, "normalised": normalised}
+    found = match_result(result, **chosen)
     _, target = _responses(result, found.measure, found.layer)
     floor = float(_values(result, "noise_floor", found.measure, found.layer))
     interval: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
@@ -273,7 +278,19 @@ def score_matching(
         below_noise=float((target <= floor).mean()),
         seed=seed,
         resamples=resamples,
+        variants=variant_spread(
+            result,
+            lambda averaged: _mean_error(match_result(averaged, **chosen)),
+            transform=np.log,
+            inverse=np.exp,
+            confidence=confidence,
+            seed=seed,
+        ),
     )
+
+
+def _mean_error(found: MatchedCurves) -> float:
+    return matching_error(found.measured().contrast, found.human, resamples=100).mean.value
 
 
 def _responder(found: MatchedCurves, interval: dict[str, Any]) -> MatchingResponder:

@@ -8,6 +8,7 @@ from typing import Any
 from psyprobe.analysis.layout import printable
 from psyprobe.analysis.matching import Estimate, MatchingError
 from psyprobe.analysis.matching_score import MatchingResponder, MatchingScore
+from psyprobe.analysis.variants import Spread
 
 HEADINGS = ("mean [interval]", "pooled [interval]", "sat. high", "sat. low", "ambiguous", "f32 floor", "noise")
 
@@ -107,9 +108,30 @@ def flat(one: MatchingScore) -> list[dict[str, Any]]:
             "float32_floor": one.float32_floor if name == "observer" else None,
             "noise_floor": one.noise_floor if name == "observer" else None,
             "below_noise": one.below_noise if name == "observer" else None,
+            **variant_columns(one.variants if name == "observer" else None),
         }
         for name, error, responder in named
     ]
+
+
+def variant_columns(spread: Spread | None) -> dict[str, Any]:
+    """What a record says about variants of the stimulus.
+
+    Parameters
+    ----------
+    spread : Spread or None
+        None where there were none.
+
+    Returns
+    -------
+    dict
+        Number of variants and the ends of the interval over them.
+    """
+    return {
+        "variants": spread and spread.count,
+        "variants_low": spread and spread.low,
+        "variants_high": spread and spread.high,
+    }
 
 
 def _interval(estimate: Estimate) -> str:

@@ -101,8 +101,9 @@ def _table(layout: str, title: str, group: Sequence[DetectionScore | MatchingSco
     if detection:
         rows, lines = _rows(detection)
         return lay_out(layout, [[title, *_HEADINGS[1:]], *rows], lines)
-    rows = _matching_rows([one for one in group if isinstance(one, MatchingScore)])
-    return lay_out(layout, [[title, *matching_table.HEADINGS], *rows])
+    matching = [one for one in group if isinstance(one, MatchingScore)]
+    rows = _matching_rows(matching)
+    return lay_out(layout, [[title, *matching_table.HEADINGS], *rows], _variant_notes(matching, "mean error"))
 
 
 def _matching_rows(group: Sequence[MatchingScore]) -> list[list[str]]:
@@ -145,7 +146,12 @@ def _rows(group: Sequence[DetectionScore]) -> tuple[list[list[str]], list[str]]:
     rows = [[name, *_cells(responder), *shares] for name, responder, shares in named]
     for attainable in sorted({_number(one.score.alignment.attainable, 3) for one in group}):
         rows.append(["attainable", attainable, *[""] * (len(_HEADINGS) - 2)])
-    return rows, [f"{name}: {note}." for name, responder, _ in named for note in _notes(responder)]
+    notes = [f"{name}: {note}." for name, responder, _ in named for note in _notes(responder)]
+    return rows, [*_variant_notes(group, "r_s"), *notes]
+
+
+def _variant_notes(group: Sequence[DetectionScore | MatchingScore], what: str) -> list[str]:
+    return [f"{printable(_name(one, group))}: {what} of the {one.variants}." for one in group if one.variants]
 
 
 def _cells(responder: ResponderScore) -> list[str]:
@@ -243,6 +249,7 @@ def _flat(one: DetectionScore) -> list[dict[str, Any]]:
                 "float32_floor": one.float32_floor if name == "score" else None,
                 "noise_floor": one.noise_floor if name == "score" else None,
                 "below_noise": one.below_noise if name == "score" else None,
+                **matching_table.variant_columns(one.variants if name == "score" else None),
                 "note": "; ".join(_notes(responder)),
             }
         )

@@ -215,6 +215,13 @@ def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser.add_argument(
         "--input", choices=("normalised", "raw"), help="how encoders are fed (default: the experiment's)"
     )
+    parser.add_argument(
+        "--variants",
+        nargs="+",
+        default=[],
+        metavar="NAME=V,V",
+        help="average over values of a stimulus parameter: phase=0,90,180,270 orientation=0,45 seed=1,2,3",
+    )
     parser.add_argument("--layers", nargs="+", metavar="NAME", help="layers whose outputs are measured, or all")
     parser.add_argument("--device", help="torch device, for example cuda:0")
     parser.add_argument(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe.cli.output import json_text, say, say_json, tell, write_whole
-from psyprobe.errors import PsyprobeError
+from psyprobe.errors import InputError, PsyprobeError, unknown_name
 
 if TYPE_CHECKING:
     import xarray
@@ -29,7 +29,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     ----------
     arguments : Namespace
         ``experiment``, ``observer``, ``output``, ``store``, ``plan``, ``input``, ``layers``, ``device``,
-        ``batch_size``, ``random_weights``, ``score_only``, ``json``.
+        ``batch_size``, ``random_weights``, ``score_only``, ``variants``, ``json``.
 
     Returns
     -------
@@ -39,6 +39,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     from psyprobe.experiment_file import read_suite
 
     asked = [experiment for name in dict.fromkeys(arguments.experiment) for experiment in read_suite(name)]
+    if arguments.variants:
+        asked = _varied(asked, dict(map(_variant, arguments.variants)))
     # A suite and one of its experiments may both be named; files of one name in two folders are two experiments.
     experiments = list({(experiment.name, experiment.digest): experiment for experiment in asked}.values())
     folder = Path(arguments.output)
@@ -48,6 +50,31 @@ def run_command(arguments: argparse.Namespace) -> int:
     # Made for the results even where the store is elsewhere: a folder that cannot be made must not cost a run.
     _make(folder)
     return _run(arguments, experiments, folder, store)
+
+
+def _varied(experiments: list[Experiment], variants: dict[str, list[float]]) -> list[Experiment]:
+    """Vary in each experiment what its stimulus has; noise has a seed and no phase, a grating the other way round."""
+    from psyprobe.variants import variable_parameters, with_variants
+
+    known = {experiment.name: variable_parameters(experiment) for experiment in experiments}
+    for name in variants:
+        if not any(name in free for free in known.values()):
+            raise unknown_name("parameter to vary", name, sorted(set().union(*known.values())))
+    return [
+        with_variants(experiment, {name: values for name, values in variants.items() if name in known[experiment.name]})
+        for experiment in experiments
+    ]
+
+
+def _variant(text: str) -> tuple[str, list[float]]:
+    name, _, values = text.partition("=")
+    try:
+        numbers = [float(value) for value in values.split(",")]
+    except ValueError:
+        numbers = []
+    if not name or not numbers or not np.isfinite(numbers).all():
+        raise InputError(f"--variants {text!r} is not a name and its values; write for example phase=0,90,180,270")
+    return name, [int(number) if number.is_integer() else number for number in numbers]
 
 
 def _plan(arguments: argparse.Namespace, experiments: list[Experiment], store: Path) -> int:
@@ -187,6 +214,7 @@ def _stem(arguments: argparse.Namespace, experiment: Experiment, card: Any) -> s
     special = arguments.random_weights or arguments.layers is not None or arguments.input is not None
     parts = [experiment.name, card.name, *([card.digest[:8]] if special else [])]
     parts += ["score"] if arguments.score_only else []
+    parts += arguments.variants
     return "-".join(re.sub(r"[^A-Za-z0-9._]+", "-", part).strip("-.") for part in parts)[:200]
 
 
