@@ -3,6 +3,7 @@
 from psyprobe.probes.designs.constant_stimuli import ConstantStimuli, constant
 from psyprobe.probes.designs.protocol import Design, DesignEstimate, Level
 from psyprobe.probes.designs.psychometric_grid import Grid, default_grid
+from psyprobe.probes.designs.quest_plus import QuestPlus
 from psyprobe.probes.designs.yes_ladder import YesLadder, ladder
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "DesignEstimate",
     "Grid",
     "Level",
+    "QuestPlus",
     "YesLadder",
     "constant",
     "default_grid",

@@ -1,0 +1,100 @@
+"""Which levels to show next: those whose answers are expected to tell most, far enough from those on their way."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.probes.designs.psychometric_grid import seen
+from psyprobe.probes.designs.threshold_posterior import ThresholdPosterior, binary_entropy
+
+About: TypeAlias = Literal["threshold", "all"]
+
+#: A level on its way takes up to this share of the expected information from levels near it,
+_DIVERSITY = 0.7
+#: which are those within about this distance, in log10 contrast.
+_NEAR = 0.15
+
+
+def information_on_threshold(mass: FloatArray, guess: FloatArray, rise: FloatArray, visible: FloatArray) -> FloatArray:
+    """Expected information of one answer on the threshold, in nats, with all else marginalised.
+
+    Parameters
+    ----------
+    mass, guess, rise : ndarray, shape (T, W)
+        Posterior of threshold and width, and in each cell its product with the mean guess rate and rise.
+    visible : ndarray, shape (T, W, X)
+        Probability of seeing the pattern at each of X contrasts.
+
+    Returns
+    -------
+    ndarray, shape (X,)
+        Mutual information of answer and threshold (Kontsevich & Tyler 1999, Vision Research 39; here marginal).
+    """
+    of_threshold = mass.sum(axis=1)[:, None]
+    yes = guess.sum(axis=1)[:, None] + (rise[:, None, :] @ visible)[:, 0, :]
+    given = np.clip(yes / np.maximum(of_threshold, 1e-300), 0.0, 1.0)
+    information: FloatArray = binary_entropy(yes.sum(axis=0)) - (of_threshold * binary_entropy(given)).sum(axis=0)
+    return information
+
+
+def information_on_all(joint: FloatArray, yes: FloatArray, noise: FloatArray) -> FloatArray:
+    """Expected information of one answer on threshold, width, guess and lapse together, in nats.
+
+    The level that maximises it is the one that minimises the expected entropy of the posterior (Watson 2017, QUEST+,
+    Journal of Vision 17(3):10): one product with a table that does not change, where that computes a posterior for
+    each level and answer.
+
+    Parameters
+    ----------
+    joint : ndarray, shape (T, W, G, L)
+        Posterior before the answer.
+    yes : ndarray, shape (X,)
+        Probability of yes at each of X contrasts, all parameters marginalised.
+    noise : ndarray, shape (T * W * G * L, X)
+        Entropy of the answer where the parameters are known.
+
+    Returns
+    -------
+    ndarray, shape (X,)
+    """
+    information: FloatArray = binary_entropy(yes) - joint.reshape(-1) @ noise
+    return information
+
+
+def noise_table(visible: FloatArray, guess: FloatArray, lapse: FloatArray) -> FloatArray:
+    """Entropy of an answer given all parameters, shape (T * W * G * L, X), from the chances of seeing, (T, W, X)."""
+    g, l = guess[:, None, None], lapse[:, None]
+    return binary_entropy(g + (1 - g - l) * visible[:, :, None, None, :]).reshape(-1, visible.shape[-1])
+
+
+def visibility(posterior: ThresholdPosterior, frequency: int, x: FloatArray) -> FloatArray:
+    """Probability of seeing each contrast for each threshold and width, shape (T, W, X)."""
+    thresholds = posterior.thresholds[frequency][:, None, None]
+    return seen(x, thresholds, posterior.grid.width[:, None], posterior.grid.function)
+
+
+def diversity(x: FloatArray, pending: FloatArray) -> FloatArray:
+    """What levels on their way leave of the information of others, in (0, 1].
+
+    Parameters
+    ----------
+    x : ndarray, shape (X,)
+        Candidate levels, log10 contrast.
+    pending : ndarray, shape (P,)
+        Levels of the same frequency whose answers are awaited.
+
+    Returns
+    -------
+    ndarray, shape (X,)
+
+    Examples
+    --------
+    >>> diversity(np.array([-2.0, -1.0]), np.array([-2.0])).round(2).tolist()
+    [0.3, 1.0]
+    """
+    near = np.exp(-0.5 * ((x[:, None] - pending) / _NEAR) ** 2)
+    left: FloatArray = (1 - _DIVERSITY * near).prod(axis=1)
+    return left
