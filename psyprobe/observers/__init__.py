@@ -9,6 +9,7 @@ from psyprobe.observers import (
     open_clip_models,
     packaged,
     pixels,
+    simulated,
     timm_models,
     torch_files,
     zoo,
@@ -26,7 +27,18 @@ from psyprobe.observers.registry import (
 )
 
 #: The kinds that come with psyprobe; each of these modules registers its own.
-BUILT_IN = (pixels, castlecsf, cvvdp, packaged, timm_models, open_clip_models, torch_files, diffusers_models, zoo)
+BUILT_IN = (
+    pixels,
+    castlecsf,
+    cvvdp,
+    packaged,
+    timm_models,
+    open_clip_models,
+    torch_files,
+    diffusers_models,
+    zoo,
+    simulated,
+)
 
 __all__ = [
     "BUILT_IN",
