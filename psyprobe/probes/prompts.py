@@ -147,8 +147,8 @@ def load_prompts(source: Source = "base", *, suffix: str | None = None) -> tuple
     Parameters
     ----------
     source : str, Path, Prompt, mapping, or a sequence of these
-        The name of a set (`prompt_sets` lists them), the path of a ``.toml`` file, a prompt or its fields. In a list, text
-        that is not one plain word is a question, asked as it stands.
+        The name of a set (`prompt_sets` lists them), the path of a ``.toml`` file, a prompt or its fields. In a list,
+        text that is not one plain word is a question, asked as it stands.
     suffix : str, optional
         Put behind every text in place of the set's own suffix; "" for none.
 

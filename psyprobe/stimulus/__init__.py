@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from psyprobe.stimulus.annulus import AnnulusNoise
 from psyprobe.stimulus.band_noise import Noise
 from psyprobe.stimulus.field import Disc, Uniform
 from psyprobe.stimulus.masked_gabor import MaskedGabor
@@ -21,6 +22,7 @@ from psyprobe.stimulus.wave import Gabor, Grating
 
 __all__ = [
     "KINDS",
+    "AnnulusNoise",
     "Disc",
     "Gabor",
     "Grating",

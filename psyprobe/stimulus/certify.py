@@ -13,6 +13,7 @@ from psyprobe.colour import direction_vector
 from psyprobe.display import Display
 from psyprobe.errors import InputError
 from psyprobe.stimulus import estimate, promises
+from psyprobe.stimulus.annulus import AnnulusNoise
 from psyprobe.stimulus.band_noise import Noise
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.field import Disc, Uniform
@@ -96,7 +97,7 @@ def _rows_of(image: Float64, space: str, spec: Specification, sheet: Sheet, disp
         return promises.uniform_rows(planes, spec, sheet)
     if isinstance(spec, Gabor | Grating):
         promises.wave_rows(planes, spec, sheet)
-    elif isinstance(spec, Noise):
+    elif isinstance(spec, Noise | AnnulusNoise):
         promises.noise_rows(planes, spec, sheet)
     elif isinstance(spec, Disc):
         promises.disc_rows(planes, spec, sheet)

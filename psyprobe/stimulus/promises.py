@@ -9,6 +9,7 @@ import numpy as np
 
 from psyprobe.colour import direction_vector
 from psyprobe.stimulus import estimate, spectrum
+from psyprobe.stimulus.annulus import AnnulusNoise
 from psyprobe.stimulus.band_noise import Noise
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.field import Disc, Uniform
@@ -187,7 +188,7 @@ def envelope_of(spec: Any) -> Float64 | None:
     return estimate.round_window(spec.shape, spec.ppd, spec.radius, edge=edge, x=spec.x, y=spec.y)
 
 
-def noise_rows(planes: Planes, spec: Noise, sheet: Sheet) -> None:
+def noise_rows(planes: Planes, spec: Noise | AnnulusNoise, sheet: Sheet) -> None:
     level, noise = spec.luminance, sheet.noise(spec.contrast)
     sheet.add("mean luminance", level, planes.light.mean(), "mean over pixels")
     sheet.add("peak luminance", None, planes.light.max(), "largest pixel")
@@ -199,18 +200,22 @@ def noise_rows(planes: Planes, spec: Noise, sheet: Sheet) -> None:
         sheet.add("distortion", 0.0, planes.pattern.std() / level, "SD over background")
         return
     ratio = noise / (level * spec.contrast)
-    name = "rms contrast"
-    delivered = planes.pattern.std() / planes.light.mean()
+    sinusoid = isinstance(spec, AnnulusNoise)
+    name, unit = ("contrast", np.sqrt(2)) if sinusoid else ("rms contrast", 1.0)
+    estimator = "SD over mean, times sqrt(2)" if sinusoid else "SD over mean"
+    delivered = unit * planes.pattern.std() / planes.light.mean()
     extra = _STANDARD_ERRORS * ratio / np.sqrt(planes.pattern.size)
     if sheet.shown:
-        sheet.add(
-            name, spec.contrast, delivered, "SD over mean", key="shown contrast", extra=extra + 1e-7 / spec.contrast
-        )
+        sheet.add(name, spec.contrast, delivered, estimator, key="shown contrast", extra=extra + 1e-7 / spec.contrast)
     else:
-        sheet.add(name, spec.contrast, delivered, "SD over mean", key="rms contrast of noise", extra=extra)
+        sheet.add(name, spec.contrast, delivered, estimator, key="rms contrast of noise", extra=extra)
     if delivered < 1e-12:
         return
     low, high = (float(edge) for edge in spec.band)
+    if isinstance(spec, AnnulusNoise):
+        if not spec.window:
+            _annulus_rows(planes.pattern, spec, low, high, ratio, sheet)
+        return
     soft = 2.0 ** (spec.edge / 2)
     outside = float(spectrum.out_of_band_energy(planes.pattern, spec.ppd, low / soft, high * soft))
     sheet.add("energy outside band", 0.0, outside, "Fourier sum", extra=10 * ratio**2)
@@ -236,6 +241,21 @@ def _edge_rows(pattern: Float64, spec: Noise, low: float, high: float, ratio: fl
         sheet.add(
             f"band edge {name}", float(asked), float(edge), "outermost coefficient that holds energy", key="band edge"
         )
+
+
+def _annulus_rows(pattern: Float64, spec: AnnulusNoise, low: float, high: float, ratio: float, sheet: Sheet) -> None:
+    """Nothing outside the ring, whose edges are outside; and the same amplitude for every component inside."""
+    amplitude = np.abs(np.fft.fft2(pattern - pattern.mean()))
+    down, across = (np.fft.fftfreq(pixels, 1 / pixels) * spec.ppd / pixels for pixels in spec.shape)
+    radius = np.sqrt(down[:, None] ** 2 + across**2)
+    inside = (radius > low) & (radius < high)
+    power = float((amplitude**2).sum())
+    outside = float((amplitude[~inside] ** 2).sum()) / power
+    sheet.add("energy outside band", 0.0, outside, "Fourier sum, edges outside", extra=10 * ratio**2)
+    if ratio < 1e-5 and sheet.precision in ("float64", "float32"):
+        spread = float(amplitude[inside].std() / amplitude[inside].mean())
+        extra = _STANDARD_ERRORS * ratio
+        sheet.add("flatness", 0.0, spread, "SD over mean of the amplitudes in the band", extra=extra)
 
 
 def disc_rows(planes: Planes, spec: Disc, sheet: Sheet) -> None:

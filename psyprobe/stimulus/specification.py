@@ -40,6 +40,9 @@ UNITS = {
     "exponent": "a power",
     "seed": "a whole number",
     "mask_contrast": "a fraction",
+    "low": "a multiple of the frequency",
+    "high": "a multiple of the frequency",
+    "window": "deg",
 }
 
 
@@ -61,6 +64,7 @@ def stimulus_kinds() -> dict[str, type[Specification]]:
     """All kinds, those of installed packages (entry points ``psyprobe.stimuli``) included."""
     from importlib.metadata import entry_points
 
+    import psyprobe.stimulus.annulus
     import psyprobe.stimulus.band_noise
     import psyprobe.stimulus.cai2025
     import psyprobe.stimulus.field
@@ -267,6 +271,11 @@ class Modulation(Specification):
         )
 
     @property
+    def in_colour(self) -> bool:
+        """Whether pixels are LMS rather than luminance."""
+        return self.direction != "achromatic"
+
+    @property
     def background_lms(self) -> FloatArray:
         """LMS of the background at a luminance of 1 cd/m², shape (3,)."""
         return cone_observer(self.observer).from_xyz @ white_xyz(self.white)
@@ -276,7 +285,7 @@ class Modulation(Specification):
         from psyprobe.stimulus.field import Uniform
 
         field = Uniform(luminance=self.luminance, ppd=self.ppd, size=self.size)
-        if self.direction == "achromatic":
+        if not self.in_colour:
             return field
         return replace(field, chromatic=True, white=self.white, observer=self.observer)
 
@@ -304,7 +313,7 @@ class Modulation(Specification):
 
     def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
         luminance = self._flat("luminance")
-        if self.direction == "achromatic":
+        if not self.in_colour:
             pixels, space = self.paint(self._flat("contrast") * luminance, luminance, dtype, device), "luminance"
             pixels = pixels.reshape((*self.batch, *self.shape))
         else:

@@ -80,6 +80,9 @@ TOLERANCES: dict[str, Tolerance] = {
     "energy outside band": Tolerance(
         False, "", (1e-26, 1e-11, 1e-4, 1e-2, 1e-2), "measured 7.4e-31 and 5.0e-14, brick wall"
     ),
+    "flatness": Tolerance(
+        False, "", (1e-12, 1e-5, 1e-3, 1e-2, 1e-1), "measured 5e-16 and 6e-8: rounding of each Fourier coefficient"
+    ),
     "band edge": Tolerance(True, "cpd", (1e-9, 1e-9, 1e-9, 1e-9, 1e-9), "edges are those of whole coefficients"),
     "cone contrast": Tolerance(
         False, "", (1e-12, 1e-6, 1e-3, 1e-2, 1e-2), "measured 3e-17 and 4.4e-8 in the cones that should be silent"

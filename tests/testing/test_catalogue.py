@@ -33,7 +33,9 @@ def fitting(page: StimulusSet, display: Display, count: int) -> Specification:
         mask = np.minimum(spec.mask_contrast, half / (1 if spec.mask == "grating" else 6))
         contrasts = {"contrast": np.minimum(spec.contrast, half), "mask_contrast": mask}
         return page.spec(**(varied | {"luminance": luminance} | contrasts))
-    most = display.max_contrast(luminance, spec.direction) * (1 / 6 if page.kind == "noise" else 1 - 1e-6)
+    most = display.max_contrast(luminance, spec.direction) * (
+        1 / 6 if page.kind in ("noise", "annulus_noise") else 1 - 1e-6
+    )
     return page.spec(**(varied | {"luminance": luminance, "contrast": np.minimum(spec.contrast, most)}))
 
 
