@@ -39,6 +39,8 @@ DIRECTIONS = ("achromatic", "red_green", "yellow_violet")
 #: CIE 1931 chromaticities of white points (CIE 15:2004; ICC for D50).
 WHITES = {"D65": (0.3127, 0.3290), "D50": (0.3457, 0.3585), "E": (1 / 3, 1 / 3)}
 
+_XYZ_TO_ATD = np.array([[0.0, 1.0, 0.0], [1.0, -1.0, 0.0], [0.0, 0.4, -0.4]])
+
 #: Amplitude of a sine of unit peak contrast, in each kind of contrast.
 SINE_CONTRAST = {"michelson": 1.0, "weber": 1.0, "cone": 1.0, "rms": math.sqrt(0.5)}
 
@@ -228,6 +230,51 @@ def lms_to_xyz(lms: Array, observer: str = "cie2006_led_lcd") -> FloatArray:
         XYZ, Y in cd/m².
     """
     return np.asarray(lms, float) @ cone_observer(observer).to_xyz.T
+
+
+def xyz_to_atd(xyz: Array) -> FloatArray:
+    """Achromatic, red-green and yellow-blue (ATD) coordinates of lights: A = Y, T = X - Y, D = 0.4 (Y - Z).
+
+    The variant of Jameson and Hurvich's opponent space that Jorgvt/PerceptualTests draws its stimuli in. Its achromatic
+    axis, T = D = 0, is the equal-energy grey X = Y = Z: not the neutral R = G = B of a display with a D65 white.
+
+    Parameters
+    ----------
+    xyz : array_like, shape (..., 3)
+        Tristimulus values, Y in cd/m².
+
+    Returns
+    -------
+    ndarray, shape (..., 3)
+        A, T, D in cd/m².
+
+    Examples
+    --------
+    >>> xyz_to_atd([35.0, 40.0, 52.5]).round(9).tolist()
+    [40.0, -5.0, -5.0]
+    """
+    return np.asarray(np.asarray(xyz, float) @ _XYZ_TO_ATD.T)
+
+
+def atd_to_xyz(atd: Array) -> FloatArray:
+    """Tristimulus values of ATD coordinates: the inverse of `xyz_to_atd`.
+
+    Parameters
+    ----------
+    atd : array_like, shape (..., 3)
+        A, T, D in cd/m².
+
+    Returns
+    -------
+    ndarray, shape (..., 3)
+        XYZ, Y in cd/m².
+
+    Examples
+    --------
+    >>> atd_to_xyz([40.0, 0.0, 0.0]).tolist()
+    [40.0, 40.0, 40.0]
+    """
+    return np.asarray(np.asarray(atd, float) @ np.linalg.inv(_XYZ_TO_ATD).T)
 
 
 def dkl_matrix(background: Array) -> FloatArray:

@@ -33,8 +33,11 @@ from psyprobe.colour import (
 from psyprobe.errors import GamutError, InputError, unknown_name
 from psyprobe.transfer_function import SRGB_JUNCTION, Eotf, checked_eotf, drive_of_light, light_of_drive
 
-#: Primaries and white of the default; every other name is looked up in colour-science.
+#: Primaries of the default.
 SRGB_PRIMARIES = ((0.64, 0.33), (0.30, 0.60), (0.15, 0.06))
+
+#: XYZ in cd/m² of red, green and blue at full drive, of the display that Jorgvt/PerceptualTests draws its stimuli for.
+_PERCEPTUAL_TESTS_XYZ = ((69.1661, 39.0454, 3.3467), (52.4902, 115.8404, 12.67), (46.6052, 16.3118, 170.1090))
 
 #: How far beyond the gamut counts as rounding and is snapped back, in relative drive light.
 _SNAP = {"float64": 1e-12, "float32": 1e-6}
@@ -106,8 +109,8 @@ class Display:
         Transfer function: sRGB (piecewise), linear, a power law of this exponent, or a measured table of
         (drive, relative light) pairs from (0, 0) to (1, 1), both increasing, interpolated linearly.
     primaries : str
-        Colour space whose primaries and white the display has: "sRGB", or any name in colour-science's
-        ``RGB_COLOURSPACES``, for example "Display P3" or "ITU-R BT.2020".
+        Colour space whose primaries and white the display has: "sRGB"; "PerceptualTests", a laboratory CRT; or any
+        name in colour-science's ``RGB_COLOURSPACES``, for example "Display P3" or "ITU-R BT.2020".
     extended : bool
         Whether drives beyond 1 exist (extended-range sRGB, as scRGB has): then nothing is too bright.
 
@@ -497,6 +500,10 @@ def display_presets() -> dict[str, dict[str, Any]]:
 def _primaries(name: str) -> tuple[tuple[tuple[float, float], ...], tuple[float, float] | str]:
     if name == "sRGB":
         return SRGB_PRIMARIES, "D65"
+    if name == "PerceptualTests":
+        channels = np.array(_PERCEPTUAL_TESTS_XYZ)
+        x_y = [(float(x / (x + y + z)), float(y / (x + y + z))) for x, y, z in (*channels, channels.sum(axis=0))]
+        return tuple(x_y[:3]), x_y[3]
     try:
         # colour-science changes how numpy prints arrays when it is imported; that is not ours to change.
         with np.printoptions():
@@ -504,10 +511,10 @@ def _primaries(name: str) -> tuple[tuple[tuple[float, float], ...], tuple[float,
     except ImportError:
         raise InputError(
             f"primaries {name!r} are looked up in colour-science, which is not installed; "
-            "use 'sRGB' or pip install psyprobe[colour]"
+            "use 'sRGB' or 'PerceptualTests', or pip install psyprobe[colour]"
         ) from None
     if name not in colour.RGB_COLOURSPACES:
-        raise unknown_name("primaries", name, [*colour.RGB_COLOURSPACES])
+        raise unknown_name("primaries", name, ["PerceptualTests", *colour.RGB_COLOURSPACES])
     space = colour.RGB_COLOURSPACES[name]
     x, y = (float(v) for v in space.whitepoint)
     return tuple((float(a), float(b)) for a, b in space.primaries), (x, y)
