@@ -64,8 +64,7 @@ def measured(
         As for `assert_calibrated`.
     """
     light, spec = _read(image, asked, space, display, precision)
-    shown = display if light.drive is None else None
-    rows = certify(light.pixels, light.space, spec, precision=light.precision, display=shown)
+    rows = _rows(light, spec, display)
     return certificate(rows, spec, light.precision)
 
 
@@ -387,8 +386,7 @@ def _judge(
     quantities: tuple[str, ...] | None,
 ) -> Certificate:
     light, spec = _read(image, asked, space, display, precision)
-    shown = display if light.drive is None else None
-    rows = certify(light.pixels, light.space, spec, precision=light.precision, display=shown)
+    rows = _rows(light, spec, display)
     looked_at = rows if quantities is None else tuple(r for r in rows if _bare(r.quantity) in quantities)
     if not looked_at:
         raise InputError(f"{', '.join(quantities or ())} cannot be measured in {spec!r}")
@@ -401,6 +399,15 @@ def _judge(
         drive = drive.reshape(-1, *drive.shape[len(spec.batch) :])[_index(looked_at)]
     causes = () if isinstance(one, Sum) else diagnose(detail, replace(light, pixels=pixels, drive=drive), one, display)
     return _verdict(repr(spec), looked_at, light.precision, int(np.prod(spec.batch, dtype=int)), causes)
+
+
+def _rows(light: Light, spec: Specification, display: Display | None) -> tuple[Row, ...]:
+    if light.drive is None:
+        return certify(light.pixels, light.space, spec, precision=light.precision, display=display)
+    # A drive is in gamut by construction; the display only tells what its primaries are.
+    from psyprobe.stimulus.certify import image_rows
+
+    return image_rows(light.pixels, light.space, spec, light.precision, display)
 
 
 def _bare(quantity: str) -> str:
