@@ -7,6 +7,7 @@ from psyprobe.observers import (
     cvvdp,
     diffusers_models,
     open_clip_models,
+    openai_chat,
     packaged,
     pixels,
     simulated,
@@ -38,6 +39,7 @@ BUILT_IN = (
     diffusers_models,
     zoo,
     simulated,
+    openai_chat,
 )
 
 __all__ = [
