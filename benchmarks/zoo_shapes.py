@@ -11,6 +11,7 @@ import sys
 
 import torch
 
+from psyprobe.observers.transformers_models import sam2_config, vit_mae_config
 from psyprobe.observers.zoo import ZooModel, zoo_models
 
 
@@ -39,6 +40,20 @@ def found_shape(model: ZooModel) -> tuple[int, ...]:
             tower = open_clip.CLIP(**{k: v for k, v in config.items() if k in KEYS}).visual.eval()
             size = config["vision_cfg"]["image_size"]
             return tuple(tower(torch.empty(1, 3, size, size)).shape[1:])
+    if prefix == "sam2":
+        from transformers import Sam2Model
+
+        with torch.device("meta"):
+            module = Sam2Model(sam2_config(name)).eval()
+            return tuple(module.get_image_embeddings(torch.empty(1, 3, 1024, 1024))[-1].shape[1:])
+    if prefix == "vit_mae":
+        from transformers import ViTMAEModel
+
+        with torch.device("meta"):
+            config = vit_mae_config(name)
+            config.mask_ratio = 0.0
+            images = torch.empty(1, 3, config.image_size, config.image_size)
+            return tuple(ViTMAEModel(config).eval()(images).last_hidden_state.shape[1:])
     raise LookupError("not built on the meta device; see the tests")
 
 

@@ -91,11 +91,11 @@ def run(
     if read.variants and not read.variant:
         who = observer_for(read, observer) if observer is None or isinstance(observer, str) else observer
         each = expand_variants(read)
-        with _opened(store) as opened:
+        with open_store(store) as opened:
             results = [run(one, who, store=opened, batch_size=batch_size, progress=progress) for one in each]
         return average_variants(results, read.variants, [variant_label(one.variant) for one in each])
     asked = _prepare(read, observer)
-    with _opened(store) as opened:
+    with open_store(store) as opened:
         record = _begin(opened, asked, batch_size)
         _ask(opened, asked, record, progress)
         opened.finish(record.key)
@@ -135,7 +135,7 @@ def plan(
     asked = _prepare(read, observer)
     if isinstance(store, str | Path) and not Path(store).exists():
         store = None
-    with _opened(store) as opened:
+    with open_store(store) as opened:
         planned = _record(opened, asked, batch_size)
         record = opened.find(planned.key) or planned
         missing = set(opened.missing(asked.keys))
@@ -182,7 +182,7 @@ def load_results(path: str | Path | Store) -> list[xarray.Dataset]:
     """
     if not isinstance(path, Store) and Path(path).suffix == ".nc":
         return [_read_result(Path(path))]
-    with _opened(path, create=False) as store:
+    with open_store(path, create=False) as store:
         records = store.runs()
         finished = _whole_results(store, records)
     if not finished:
@@ -308,6 +308,8 @@ def observer_for(experiment: Experiment, name: str | None = None, **options: Any
     from psyprobe.observers import DEFAULT_OBSERVER, load_observer
 
     options = {"input": experiment.observer_input, **options}
+    if experiment.as_published and (name or "").startswith("zoo:"):
+        options.setdefault("published", True)
     loaded = load_observer(name or DEFAULT_OBSERVER, **options)
     if experiment.metric_ppd is None or loaded.card.options.get("ppd") != STIMULUS_PPD:
         return loaded
@@ -315,7 +317,16 @@ def observer_for(experiment: Experiment, name: str | None = None, **options: Any
 
 
 @contextmanager
-def _opened(store: str | Path | Store | None, create: bool = True) -> Iterator[Store]:
+def open_store(store: str | Path | Store | None, create: bool = True) -> Iterator[Store]:
+    """The store of a name, which is closed afterwards, or one that is open already, which stays so.
+
+    Parameters
+    ----------
+    store : str, Path, Store or None
+        A file, an open store, or None for memory.
+    create : bool
+        Whether a file that does not exist yet may be made.
+    """
     if isinstance(store, Store):
         yield store
         return
@@ -351,7 +362,7 @@ def _record(store: Store, asked: _Asked, batch_size: int | None) -> RunRecord:
             "batch_size": size,
             "batches": fixed_batches(references, wanted, size),
         },
-        software=_software(),
+        software=software_versions(),
     )
 
 
@@ -397,7 +408,7 @@ def _ask(store: Store, asked: _Asked, record: RunRecord, progress: bool | None) 
     kept: list[str] = []
     references: dict[str, Mapping[str, FloatArray]] = {}
     # Another run of the same experiment may have answered a batch meanwhile, so each is looked up when its turn comes.
-    with _bar(sum(len(batch["pairs"]) for batch in record.layout["batches"]), progress) as bar:
+    with progress_bar(sum(len(batch["pairs"]) for batch in record.layout["batches"]), progress) as bar:
         bar.set_description(f"{asked.experiment.name}: {asked.observer.card.name}")
         for batch in record.layout["batches"]:
             members = batch["pairs"]
@@ -433,18 +444,30 @@ def _ask(store: Store, asked: _Asked, record: RunRecord, progress: bool | None) 
 
 
 @contextmanager
-def _bar(total: int, progress: bool | None) -> Iterator[Any]:
+def progress_bar(total: int, progress: bool | None, unit: str = "image") -> Iterator[Any]:
+    """A progress bar on a terminal and in a notebook; elsewhere one that shows nothing.
+
+    Parameters
+    ----------
+    total : int
+        Of what is counted.
+    progress : bool or None
+        Whether to show it; None for where it can be seen.
+    unit : str
+        What is counted.
+    """
     # A notebook has no terminal but shows a bar; where none is shown, nothing of a notebook's is loaded for it.
     shown = sys.stderr.isatty() or "ipykernel" in sys.modules if progress is None else progress
     if shown:
         from tqdm.auto import tqdm
     else:
         from tqdm import tqdm
-    with tqdm(total=total, unit="image", disable=not shown) as bar:
+    with tqdm(total=total, unit=unit, disable=not shown) as bar:
         yield bar
 
 
-def _software() -> dict[str, str]:
+def software_versions() -> dict[str, str]:
+    """Version of each package that has a part in every result."""
     versions = {"python": platform.python_version()}
     for name in _SOFTWARE:
         try:

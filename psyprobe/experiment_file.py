@@ -144,6 +144,8 @@ class Experiment:
         What shows it.
     observer_input : {"normalised", "raw"}
         How the observer is fed: by its own normalisation, or with drive values as they are.
+    as_published : bool
+        Whether models of the zoo are run as the paper ran them: masked, or sampled.
     metric_ppd : float or None
         Pixels per degree that a metric is told, where they are not those of the stimulus, as in published runs.
     differences : tuple of str
@@ -169,6 +171,7 @@ class Experiment:
     score: ScorePoints
     display: Display
     observer_input: str
+    as_published: bool
     metric_ppd: float | None
     differences: tuple[str, ...]
     toml: str
@@ -263,7 +266,7 @@ def _experiment(path: Path, values: dict[str, Any], text: str) -> Experiment:
     unit, label = X_AXES[x_name]
     human = _human(reading.table(values, "human"), x_name, probe)
     observer = reading.table(values, "observer", {})
-    reading.check_keys(observer, ("input", "metric_ppd"), "observer")
+    reading.check_keys(observer, ("input", "as_published", "metric_ppd"), "observer")
     experiment = Experiment(
         name=path.stem,
         title=reading.text(values, "title", ""),
@@ -276,6 +279,7 @@ def _experiment(path: Path, values: dict[str, Any], text: str) -> Experiment:
         score=_score(reading.table(values, "score", {} if probe == "matching" else None), unit, probe),
         display=reading.display(values.get("display", {})),
         observer_input=reading.choice(observer, "input", "observer", ("normalised", "raw"), "normalised"),
+        as_published=_flag(observer, "as_published", "observer"),
         metric_ppd=reading.positive(observer, "metric_ppd", "observer", "pixels per degree")
         if "metric_ppd" in observer
         else None,
@@ -284,6 +288,13 @@ def _experiment(path: Path, values: dict[str, Any], text: str) -> Experiment:
     )
     variants = {name: _variant_values(name, entry) for name, entry in reading.table(values, "variants", {}).items()}
     return with_variants(experiment, variants) if variants else experiment
+
+
+def _flag(table: Mapping[str, Any], key: str, where: str) -> bool:
+    value = table.get(key, False)
+    if not isinstance(value, bool):
+        raise InputError(f"{where}.{key} is {value!r}; give true or false")
+    return value
 
 
 def _variant_values(name: str, entry: Any) -> list[float]:

@@ -203,7 +203,7 @@ def _asked(arguments: argparse.Namespace, experiments: list[Experiment]) -> Iter
     for name in dict.fromkeys(arguments.observer) or [None]:
         loaded: dict[Any, Any] = {}
         for experiment in experiments:
-            fed = (experiment.observer_input, experiment.metric_ppd)
+            fed = (experiment.observer_input, experiment.as_published, experiment.metric_ppd)
             if fed not in loaded:
                 loaded[fed] = observer_for(experiment, name, **options)
             yield experiment, loaded[fed]

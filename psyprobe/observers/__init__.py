@@ -13,6 +13,7 @@ from psyprobe.observers import (
     simulated,
     timm_models,
     torch_files,
+    transformers_models,
     zoo,
 )
 from psyprobe.observers.function import CallableObserver
@@ -37,6 +38,7 @@ BUILT_IN = (
     open_clip_models,
     torch_files,
     diffusers_models,
+    transformers_models,
     zoo,
     simulated,
     openai_chat,

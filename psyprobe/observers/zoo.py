@@ -21,6 +21,10 @@ from psyprobe.errors import WeightsError, unknown_name
 from psyprobe.observers.registry import ObserverRow, kind_obstacle, load_observer, register_observer
 
 
+#: Endings of files that hold weights.
+_WEIGHTS = (".safetensors", ".bin", ".pth", ".pt")
+
+
 @dataclass(frozen=True)
 class ZooModel:
     """One row of the catalogue.
@@ -35,12 +39,19 @@ class ZooModel:
         The observer that stands for it: "timm:vit_small_patch16_224.dino".
     options : mapping
         Of `load_observer`.
+    published_options : mapping
+        Those besides with which the paper ran it, unlike what is right.
     feature : str
         What is compared, in words.
     shape : tuple of int
         Of one image's feature before it is flattened.
     weights : str
         "hub: ID" (fetched by the library on first use), "file: ADDRESS" (must be given with ``weights=``) or "none".
+    normalisation : str
+        Mean and standard deviation of its input: "imagenet", "openai" (those of CLIP), "half" (0.5 and 0.5), "none", or
+        in words.
+    size : int or None
+        Side of its native input, px; None for any.
     training : str
         What it was trained on.
     licence : str
@@ -56,12 +67,15 @@ class ZooModel:
     observer: str
     feature: str
     shape: tuple[int, ...]
+    normalisation: str
     weights: str
+    size: int | None = None
     training: str = ""
     licence: str = ""
     published: bool = False
     differs: str = ""
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    published_options: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def values(self) -> int:
@@ -114,13 +128,16 @@ def _rows() -> list[ObserverRow]:
 
 
 @register_observer("zoo", form="zoo:NAME", summary="a model of the zoo by its published name", rows=_rows)
-def load_zoo(name: str, **options: Any) -> Any:
+def load_zoo(name: str, *, published: bool = False, **options: Any) -> Any:
     """A model of the zoo.
 
     Parameters
     ----------
     name : str
         A key of `zoo_models`.
+    published : bool
+        Run the model as the paper did where that differs from what is right: masked autoencoders with 75 % of the
+        patches dropped, latent autoencoders by one sample. Published experiments ask for it.
     **options
         Of `load_observer`, and of the observer that stands for the model; they override those of the row.
 
@@ -144,7 +161,8 @@ def load_zoo(name: str, **options: Any) -> Any:
     if source == "file" and not options.get("random_weights") and "weights" not in options:
         # The library would quietly take weights of another training for the same architecture.
         raise WeightsError(f"{full}: no library here fetches its weights; load {place} and name it with weights=FILE")
-    observer = load_observer(model.observer, **{**model.options, **options})
+    as_published = model.published_options if published else {}
+    observer = load_observer(model.observer, **{**model.options, **as_published, **options})
     observer.card = dataclasses.replace(
         observer.card,
         name=full,
@@ -155,7 +173,9 @@ def load_zoo(name: str, **options: Any) -> Any:
 
 
 def _cached(repository: str) -> bool:
-    """Whether the model hub's cache holds anything of a repository; looked up without its library."""
+    """Whether the model hub's cache holds a whole weights file of a repository; looked up without its library."""
     home = os.environ.get("HF_HOME", str(Path.home() / ".cache" / "huggingface"))
     cache = Path(os.environ.get("HF_HUB_CACHE", str(Path(home) / "hub"))).expanduser()
-    return (cache / f"models--{repository.replace('/', '--')}" / "snapshots").is_dir()
+    snapshots = cache / f"models--{repository.replace('/', '--')}" / "snapshots"
+    # An interrupted download leaves the folder, and links to files that are not there.
+    return any(path.suffix in _WEIGHTS and path.is_file() for path in snapshots.glob("*/**/*"))

@@ -6,11 +6,14 @@ import csv
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from psyprobe.errors import UnknownNameError, WeightsError
+from psyprobe.experiment import observer_for
+from psyprobe.experiment_file import read_experiment
 from psyprobe.observers import list_observers, load_observer
 from psyprobe.observers.zoo import zoo_models
 
@@ -63,7 +66,11 @@ def test_cached_weights_make_a_row_runnable(tmp_path: Path, monkeypatch: pytest.
     model = zoo_models()["dino_vits16"]
     place = model.weights.removeprefix("hub: ").replace("/", "--")
     assert model.obstacle != ""
-    (tmp_path / f"models--{place}" / "snapshots").mkdir(parents=True)
+    folder = tmp_path / f"models--{place}" / "snapshots" / "0123"
+    folder.mkdir(parents=True)
+    (folder / "model.safetensors").symlink_to(tmp_path / "lost.incomplete")
+    assert model.obstacle != ""
+    (tmp_path / "lost.incomplete").write_bytes(b"weights")
     assert model.obstacle == ""
 
 
@@ -80,8 +87,9 @@ def test_other_training_is_never_taken_for_the_right_one() -> None:
 @pytest.mark.parametrize("name", SMALL)
 def test_feature_has_the_catalogued_size(name: str) -> None:
     model = zoo_models()[name]
-    for package in ("timm", "open_clip", "diffusers"):
-        if model.observer.startswith(package):
+    loaders = {"timm": "timm", "open_clip": "open_clip", "diffusers": "diffusers", "sam2": "transformers"}
+    for prefix, package in (loaders | {"vit_mae": "transformers"}).items():
+        if model.observer.startswith(f"{prefix}:"):
             pytest.importorskip(package, reason="the zoo extra is not installed")
     observer = load_observer(f"zoo:{name}", random_weights=True, device="cpu")
     assert observer.card.name == f"zoo:{name}"
@@ -113,3 +121,43 @@ def test_autoencoder_gives_the_mean_or_one_seeded_sample() -> None:
     np.testing.assert_array_equal(one["embedding"], same["embedding"])
     assert not np.allclose(one["embedding"], mean["embedding"])
     assert not np.allclose(one["embedding"], two["embedding"])
+
+
+def test_masked_autoencoder_sees_all_patches_unless_published() -> None:
+    transformers = pytest.importorskip("transformers", reason="the zoo extra is not installed")
+    from psyprobe.observers.transformers_models import mae_observer
+
+    def tiny() -> Any:
+        import torch
+
+        torch.manual_seed(0)
+        sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+        return transformers.ViTMAEModel(transformers.ViTMAEConfig(**sizes))
+
+    images = np.random.default_rng(0).random((2, 224, 224, 3), dtype=np.float32)
+    whole = mae_observer("tiny", tiny(), True, device="cpu").features(images)["embedding"].reshape(2, 197, 16)
+    masked = mae_observer("tiny", tiny(), True, mask_seed=8, device="cpu").features(images)["embedding"]
+    assert masked.reshape(2, -1, 16).shape == (2, 50, 16)
+    # Every patch is where it stands: changing the last one changes the last token most.
+    changed = images.copy()
+    changed[:, -16:, -16:] = 1 - changed[:, -16:, -16:]
+    moved = mae_observer("tiny", tiny(), True, device="cpu").features(changed)["embedding"].reshape(2, 197, 16)
+    assert np.abs(moved - whole).sum(axis=(0, 2)).argmax() == 196
+    # The authors' noise: torch.manual_seed(8); torch.rand(1, 196), smallest first. Others are never looked at.
+    import torch
+
+    torch.manual_seed(8)
+    kept = torch.argsort(torch.rand(1, 196), dim=1)[0, :49].numpy()
+    hidden = images.copy().reshape(2, 14, 16, 14, 16, 3)
+    unseen = sorted(set(range(196)) - set(kept.tolist()))
+    hidden[:, np.array(unseen) // 14, :, np.array(unseen) % 14] = 0
+    again = mae_observer("tiny", tiny(), True, mask_seed=8, device="cpu").features(hidden.reshape(images.shape))
+    np.testing.assert_allclose(again["embedding"], masked, atol=1e-6)
+
+
+def test_published_experiments_run_models_of_the_zoo_as_published(tmp_path: Path) -> None:
+    pytest.importorskip("diffusers", reason="the zoo extra is not installed")
+    options = {"random_weights": True, "device": "cpu", "input_size": 64}
+    for name, seed in (("gabor_achromatic_published", 8), ("gabor_achromatic", None)):
+        observer = observer_for(read_experiment(name), "zoo:stable-diffusion-v1-5", **options)
+        assert observer.card.options.get("sample_seed") == seed
