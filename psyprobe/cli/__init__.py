@@ -16,6 +16,7 @@ from typing import NoReturn
 
 from psyprobe.cli.listing import KINDS
 from psyprobe.cli.output import tell
+from psyprobe.cli.serving import add_serving_options
 
 #: Command to the module and function that does it: loaded only when it is asked for.
 _COMMANDS = {
@@ -26,6 +27,7 @@ _COMMANDS = {
     "score": ("results", "score_command"),
     "plot": ("results", "plot_command"),
     "replay": ("replaying", "replay_command"),
+    "serve-simulated": ("serving", "serve_simulated_command"),
 }
 
 
@@ -105,6 +107,14 @@ def _parser() -> argparse.ArgumentParser:
     _add_score(commands)
     _add_plot(commands)
     _add_replay(commands)
+    add_serving_options(
+        _command(
+            commands,
+            "serve-simulated",
+            "serve a simulated observer over HTTP on loopback, in the OpenAI protocol, with faults on request",
+            "serve-simulated watson-malo --port 8000 --latency 0.05 0.1 --faults overload=0.1 hang=0.02",
+        )
+    )
     return parser
 
 

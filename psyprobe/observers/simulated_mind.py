@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from statistics import NormalDist
 
 from psyprobe.errors import InputError, unknown_name
@@ -67,6 +67,10 @@ class Mind:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(field.default, float) and (isinstance(value, bool) or not isinstance(value, int | float)):
+                raise InputError(f"{field.name} is {value!r}; give a number")
         if self.function not in FUNCTIONS:
             raise unknown_name("psychometric function", self.function, FUNCTIONS)
         if self.text not in ("sampled", "greedy"):
