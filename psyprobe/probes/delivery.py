@@ -1,0 +1,334 @@
+"""How an image gets to an observer that takes 8-bit files, and how much of its contrast arrives.
+
+Rounding to 8 bits changes faint patterns: two neighbouring codes are 0.8 % of contrast apart from their mean at
+mid-grey, and below that a pattern vanishes or turns into one of fixed contrast, according to where its mean falls
+between two codes. Dither before rounding, ``floor(v + U)`` with U uniform in [0, 1) for every pixel and channel, keeps
+the contrast at every level in return for white noise of about half a code. Resizing, JPEG and a model's own input stage
+change it again, so contrast is measured on what arrives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.display import Display
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.observers.answering import eight_bit
+from psyprobe.png_file import encode_png
+from psyprobe.stimulus import Specification
+
+DITHERS = ("rpdf", "none")
+
+#: Share of the asked contrast that must arrive.
+GAIN_LIMITS = (0.9, 1.1)
+
+#: Highest frequency, as a share of the Nyquist frequency of what arrives.
+NYQUIST_SHARE = 0.9
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """In which form images are handed over.
+
+    Parameters
+    ----------
+    bits : {8, None}
+        Bits a channel; None hands over floats as they are, for local models that take them.
+    dither : {"rpdf", "none"}
+        Noise before rounding: uniform over one step, or none.
+    format : {"png"}
+        File format: lossless. JPEG takes most of a faint pattern away.
+
+    Raises
+    ------
+    InputError
+        On any other value.
+
+    Examples
+    --------
+    >>> Delivery(format="jpeg")
+    Traceback (most recent call last):
+        ...
+    psyprobe.errors.InputError: image format is 'jpeg'; only png is lossless: JPEG takes most of a faint pattern away
+    """
+
+    bits: int | None = 8
+    dither: str = "rpdf"
+    format: str = "png"
+
+    def __post_init__(self) -> None:
+        if self.bits not in (8, None) or isinstance(self.bits, bool):
+            raise InputError(f"bits is {self.bits!r}; give 8, or None for floats that are not rounded")
+        if self.dither not in DITHERS:
+            raise unknown_name("dither", str(self.dither), DITHERS)
+        if self.format != "png":
+            raise InputError(
+                f"image format is {self.format!r}; only png is lossless: JPEG takes most of a faint pattern away"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The parameters as numbers and text.
+
+        Returns
+        -------
+        dict
+            One entry a field.
+        """
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """What arrived of the contrast that was asked for.
+
+    Attributes
+    ----------
+    contrast : float
+        Contrast of the asked pattern in what arrived, in the kind of contrast in which it was asked.
+    coherent_gain : float
+        That over what was asked: 1 is faithful. NaN where nothing was asked, on a catch trial.
+    total_contrast : float
+        ``sqrt(2) * SD / mean`` of the light, dither noise and all else included.
+    nyquist : float
+        Highest frequency that the pixels of what arrived can hold, cpd.
+    """
+
+    contrast: float
+    coherent_gain: float
+    total_contrast: float
+    nyquist: float
+
+
+def deliver(drive: FloatArray, delivery: Delivery = Delivery(), seed: int | Sequence[int] = 0) -> FloatArray:
+    """Images in the form in which they are handed over.
+
+    Parameters
+    ----------
+    drive : array, shape (..., H, W, 3)
+        Display drive in [0, 1].
+    delivery : Delivery
+        The form.
+    seed : int or array of int
+        Of the dither of each image, broadcast over the leading dimensions; the same seed is the same noise.
+
+    Returns
+    -------
+    ndarray of float32, shape (..., H, W, 3)
+        Values k/255 where 8 bits are handed over.
+
+    Raises
+    ------
+    InputError
+        A drive outside [0, 1] has no 8-bit code.
+
+    Examples
+    --------
+    >>> grey = np.full((2, 2, 3), 0.5, np.float32)
+    >>> np.unique(255 * deliver(grey, seed=1)).tolist()
+    [127.0, 128.0]
+    """
+    values = np.asarray(drive)
+    if delivery.bits is None:
+        return np.asarray(values, dtype=np.float32)
+    if values.ndim < 3 or values.shape[-1] != 3:
+        raise InputError(f"the image has shape {values.shape}; give drive values of shape (..., H, W, 3)")
+    if not (values.min(initial=0.0) >= 0 and values.max(initial=0.0) <= 1):
+        raise InputError(
+            f"the image has drive values from {values.min():g} to {values.max():g}; 8 bits hold 0 to 1: show it on a "
+            "display that is not of extended range"
+        )
+    steps = values * np.float64(255)
+    if delivery.dither == "none":
+        codes = np.floor(steps + 0.5)
+    else:
+        batch = values.shape[:-3]
+        seeds = np.broadcast_to(np.asarray(seed), batch)
+        codes = np.empty(values.shape)
+        for index in np.ndindex(*batch):
+            # In float64: a sum rounded to float32 would carry a value that is a whole code up to the next.
+            noise = np.random.default_rng(int(seeds[index])).random(values.shape[-3:])
+            np.floor(steps[index] + noise, out=codes[index])
+    return (codes / 255).astype(np.float32)
+
+
+def png_bytes(drive: FloatArray) -> bytes:
+    """A delivered image as the bytes of a PNG file: lossless, 8 bits, RGB.
+
+    Parameters
+    ----------
+    drive : array, shape (H, W, 3)
+        Values k/255, as `deliver` makes them.
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    InputError
+        A value lies between two codes; see `psyprobe.observers.answering.eight_bit`.
+
+    Examples
+    --------
+    >>> from psyprobe.png_file import decode_png
+    >>> decode_png(png_bytes(np.full((1, 1, 3), 0.2, np.float32))).tolist()
+    [[[51, 51, 51]]]
+    """
+    return encode_png(eight_bit(drive))
+
+
+def delivered_contrast(drive: FloatArray, asked: Specification, display: Display) -> Delivered:
+    """How much of the contrast that was asked for is in an image as it arrived.
+
+    The light that the image stands for is correlated with the pattern that was asked, over the same field in degrees:
+    noise, of dither or other origin, averages out, and a pattern that was blurred, lost or put out of phase counts for
+    what is left of it. An image of another size is compared with the asked pattern resampled through its spectrum.
+
+    Parameters
+    ----------
+    drive : array, shape (h, w, 3)
+        Display drive after all rounding and resizing; see `AnswerObserver.delivered`.
+    asked : Specification
+        One stimulus, of light modulated about a mean.
+    display : Display
+        That the image was encoded for.
+
+    Returns
+    -------
+    Delivered
+
+    Raises
+    ------
+    InputError
+        The image has another shape than the asked field, or the stimulus does not modulate luminance.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus import AnnulusNoise
+    >>> display, spec = Display(peak=200), AnnulusNoise(frequency=4, contrast=0.01)
+    >>> sent = deliver(display.encode(spec.draw()), seed=1)
+    >>> round(delivered_contrast(sent, spec, display).coherent_gain, 2)
+    1.0
+    """
+    values = np.asarray(drive, dtype=np.float64)
+    if asked.batch:
+        raise InputError(f"{asked!r} stands for {math.prod(asked.batch)} images; give the one that was shown")
+    if values.ndim != 3 or values.shape[-1] != 3:
+        raise InputError(f"the delivered image has shape {values.shape}; give one image of shape (h, w, 3)")
+    height, width = values.shape[:2]
+    if abs(height * asked.shape[1] - width * asked.shape[0]) > max(asked.shape):
+        raise InputError(
+            f"the delivered image has {height} x {width} px, the asked field {asked.shape[0]} x {asked.shape[1]}: it "
+            "was cropped or stretched, and its pixels have no size in degrees; draw the stimulus in that shape"
+        )
+    light = display.luminance(values)
+    found = np.asarray(light / light.mean() - 1)
+    total = float(np.sqrt(2) * found.std())
+    nyquist = min(height / asked.field[0], width / asked.field[1]) / 2
+    contrast = float(getattr(asked, "contrast", 0.0))
+    if contrast == 0:
+        return Delivered(0.0, math.nan, total, nyquist)
+    wanted = np.asarray(asked.draw().luminance, dtype=np.float64)
+    wanted = wanted / wanted.mean() - 1
+    energy = float(np.mean(wanted**2))
+    if energy < 1e-20:
+        raise InputError(f"{asked!r} does not modulate luminance, in which the delivered contrast is measured")
+    gain = float(np.mean(found * _resampled(wanted, (height, width)))) / energy
+    return Delivered(gain * contrast, gain, total, nyquist)
+
+
+def refused(delivered: Delivered | Sequence[Delivered], frequency: float) -> str | None:
+    """Why a level cannot be shown faithfully, or None where it can.
+
+    Parameters
+    ----------
+    delivered : Delivered or sequence of Delivered
+        What arrived of the images of one level; their mean gain decides, since dither scatters that of one faint image.
+        Catch trials have no gain, and always pass.
+    frequency : float
+        Of the pattern, cpd.
+
+    Returns
+    -------
+    str or None
+        One clause: what is wrong, by how much, and the remedy.
+
+    Examples
+    --------
+    >>> refused(Delivered(0.1, 1.0, 0.1, 32.0), frequency=4) is None
+    True
+    >>> refused(Delivered(0.1, 1.0, 0.1, 28.0), frequency=30)
+    '30 cpd is above 0.9 of the 28 cpd that the pixels the observer gets can hold; ask up to 25.2 cpd'
+    """
+    group = [delivered] if isinstance(delivered, Delivered) else list(delivered)
+    shown = [each for each in group if not math.isnan(each.coherent_gain)]
+    if not shown:
+        return None
+    nyquist = min(each.nyquist for each in shown)
+    if frequency > NYQUIST_SHARE * nyquist * (1 + 1e-9):
+        return (
+            f"{frequency:g} cpd is above {NYQUIST_SHARE:g} of the {nyquist:g} cpd that the pixels the observer gets "
+            f"can hold; ask up to {NYQUIST_SHARE * nyquist:.4g} cpd"
+        )
+    gain = float(np.mean([each.coherent_gain for each in shown]))
+    low, high = GAIN_LIMITS
+    if not low <= gain <= high:
+        return (
+            f"{gain:.3g} of the asked contrast arrives, and {low:g} to {high:g} is faithful; use dither, draw at the "
+            "size in pixels that the observer takes, or leave the level out"
+        )
+    return None
+
+
+def one_bit_contrast(display: Display, luminance: float) -> float:
+    """Contrast of a pattern of two neighbouring 8-bit codes: the least that exists without dither.
+
+    Parameters
+    ----------
+    display : Display
+        With the transfer function.
+    luminance : float
+        Mean, cd/m², within what the display shows.
+
+    Returns
+    -------
+    float
+        Michelson contrast of half a step up and down, to first order: g/(2n) for a power law with exponent g at code n.
+
+    Examples
+    --------
+    On a display with gamma 2 at code 128 it is 1/128: without dither, no sensitivity above 128 can be measured.
+
+    >>> round(one_bit_contrast(Display(peak=100, eotf=2.0), 100 * (128 / 255) ** 2), 5)
+    0.00781
+    """
+    drive = float(np.asarray(display.encode([[luminance]], dtype="float64"))[0, 0, 0])
+    tiny = 1e-6
+    light = [float(display.decode(np.float64(drive + change))) for change in (-tiny, tiny)]
+    return (light[1] - light[0]) / (2 * tiny) / luminance / 255 / 2
+
+
+def _resampled(pattern: FloatArray, shape: tuple[int, int]) -> FloatArray:
+    """A pattern at another number of pixels over the same field, through its Fourier series about the centre."""
+    if pattern.shape == shape:
+        return pattern
+    spectrum = np.fft.fft2(pattern)
+    result = np.zeros(shape, np.complex128)
+    source, target = [], []
+    for old, new in zip(pattern.shape, shape, strict=True):
+        # The coefficient at the Nyquist frequency has no partner of opposite sign: it is left out.
+        most = (min(old, new) - 1) // 2
+        cycles = np.arange(-most, most + 1)
+        source.append((cycles % old, np.exp(1j * np.pi * cycles * (old - 1) / old)))
+        target.append((cycles % new, np.exp(-1j * np.pi * cycles * (new - 1) / new)))
+    (rows, row_phase), (columns, column_phase) = source
+    kept = spectrum[np.ix_(rows, columns)] * row_phase[:, None] * column_phase
+    (rows, row_phase), (columns, column_phase) = target
+    result[np.ix_(rows, columns)] = kept * row_phase[:, None] * column_phase
+    return np.asarray(np.fft.ifft2(result).real * (math.prod(shape) / math.prod(pattern.shape)))
