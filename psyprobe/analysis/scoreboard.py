@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from psyprobe.analysis.alignment import Alignment
+from psyprobe.analysis.chat_score import ChatScore
 from psyprobe.analysis.detection import DetectionScore
 from psyprobe.analysis.matching import Estimate, MatchingError
 from psyprobe.analysis.matching_score import MatchingScore
@@ -249,7 +250,13 @@ def scoreboard(
     """
     scores: list[Scored] = []
     for one in results_or_scores:
-        scores += [one] if isinstance(one, DetectionScore | MatchingScore) else score_layers(one, **options)
+        for scored in [one] if isinstance(one, Scored | ChatScore) else score_layers(one, **options):
+            if isinstance(scored, ChatScore):
+                raise InputError(
+                    f"{scored.experiment} was asked in words, and the scoreboard is of features and metrics; put its "
+                    f"scores into a table with psyprobe.analysis.score_table"
+                )
+            scores.append(scored)
     _check_measures(scores)
     tests = list(dict.fromkeys(test for one in scores for test in _tests(one)))
     if not scores:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from psyprobe.analysis import matching_table
+from psyprobe.analysis import csf_table, matching_table
+from psyprobe.analysis.chat_score import ChatScore
 from psyprobe.analysis.detection import DetectionScore, ResponderScore
 from psyprobe.analysis.iso_response import IsoResponse
 from psyprobe.analysis.layout import lay_out, printable
@@ -36,14 +37,15 @@ _SAME_SHIFT = 0.3
 _BASELINES = {"pixels": "pixels (no encoder)", "contrast": "contrast alone"}
 
 
-def score_table(
-    scores: DetectionScore | MatchingScore | Iterable[DetectionScore | MatchingScore], format: str = "text"
-) -> str:
+Score = DetectionScore | MatchingScore | ChatScore
+
+
+def score_table(scores: Score | Iterable[Score], format: str = "text") -> str:
     """Lay out scores as a table: the observers of each experiment, and under them the trivial baselines.
 
     Parameters
     ----------
-    scores : DetectionScore, MatchingScore or iterable of these
+    scores : DetectionScore, MatchingScore, ChatScore or iterable of these
         What to show, in this order; those of one experiment and measure stand together.
     format : {"text", "markdown", "latex", "csv", "json"}, optional
         "text", "markdown" and "latex" are rounded for reading; "csv" and "json" hold all digits, and "json" all
@@ -59,7 +61,7 @@ def score_table(
     UnknownNameError
         If the format is none of these.
     """
-    listed = [scores] if isinstance(scores, DetectionScore | MatchingScore) else list(scores)
+    listed = [scores] if isinstance(scores, Score) else list(scores)
     if format not in FORMATS:
         raise unknown_name("table format", format, FORMATS)
     if format == "json":
@@ -76,12 +78,13 @@ def score_table(
     return "\n\n".join([*tables, *keys])
 
 
-def _keys(listed: Sequence[DetectionScore | MatchingScore]) -> list[str]:
+def _keys(listed: Sequence[Score]) -> list[str]:
     detection = [one.score.alignment.confidence for one in listed if isinstance(one, DetectionScore)]
     matching = [one.constancy.mean.confidence for one in listed if isinstance(one, MatchingScore)]
+    asked = [one.confidence for one in listed if isinstance(one, ChatScore)]
     return [
         text.format(confidence=_confidences(found))
-        for text, found in ((_KEY, detection), (matching_table.KEY, matching))
+        for text, found in ((_KEY, detection), (matching_table.KEY, matching), (csf_table.KEY, asked))
         if found
     ]
 
@@ -90,13 +93,18 @@ def _confidences(values: Iterable[float]) -> str:
     return " or ".join(f"{100 * c:g}" for c in sorted(set(values)))
 
 
-def _together(one: DetectionScore | MatchingScore) -> str:
+def _together(one: Score) -> str:
+    if isinstance(one, ChatScore):
+        return csf_table.title(one)
     if isinstance(one, MatchingScore):
         return matching_table.title(one)
     return printable(f"{one.experiment} ({one.measure})")
 
 
-def _table(layout: str, title: str, group: Sequence[DetectionScore | MatchingScore]) -> str:
+def _table(layout: str, title: str, group: Sequence[Score]) -> str:
+    asked = [one for one in group if isinstance(one, ChatScore)]
+    if asked:
+        return "\n\n".join(csf_table.tables(layout, asked))
     detection = [one for one in group if isinstance(one, DetectionScore)]
     if detection:
         rows, lines = _rows(detection)
@@ -201,17 +209,21 @@ def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.0f} %"
 
 
-def _csv(scores: Sequence[DetectionScore | MatchingScore]) -> str:
+def _csv(scores: Sequence[Score]) -> str:
     """One row for each observer and baseline, every statistic that is a single value."""
     stream = io.StringIO()
-    rows = [
-        row for one in scores for row in (_flat(one) if isinstance(one, DetectionScore) else matching_table.flat(one))
-    ]
+    rows = [row for one in scores for row in _records(one)]
     columns = list(dict.fromkeys(column for row in rows for column in row))
     writer = csv.DictWriter(stream, columns or ["experiment"], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return stream.getvalue().rstrip("\n")
+
+
+def _records(one: Score) -> list[dict[str, Any]]:
+    if isinstance(one, ChatScore):
+        return csf_table.flat(one)
+    return _flat(one) if isinstance(one, DetectionScore) else matching_table.flat(one)
 
 
 def _flat(one: DetectionScore) -> list[dict[str, Any]]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from psyprobe.analysis.chat_counts import is_chat
 from psyprobe.analysis.matching_score import is_matching
 from psyprobe.analysis.responses import layers_of
 from psyprobe.errors import InputError
 from psyprobe.plotting.axes import printable, title_of
 from psyprobe.plotting.contour import contour, contours
+from psyprobe.plotting.csf import plot_csf
 from psyprobe.plotting.matches import matched_contrast
 
 if TYPE_CHECKING:
@@ -26,7 +28,9 @@ def plot(
     layer: str | None = None,
     levels: Any = "linear",
 ) -> Axes | Figure:
-    """Draw the figure that fits each result: contours, or contrast matches; one panel for each layer and result.
+    """Draw the figure that fits each result: contours, contrast matches or, of questioning runs, sensitivity functions.
+
+    One panel for each layer and result; the sensitivity functions of an experiment share one.
 
     Parameters
     ----------
@@ -53,11 +57,15 @@ def plot(
 
     See Also
     --------
-    contour, contours, matched_contrast : with all their options.
+    contour, contours, matched_contrast, plot_csf : with all their options.
+    plot_psychometric, plot_prompts, plot_yes_map : more of a questioning run.
     """
     import xarray as xr
 
     results = [result] if isinstance(result, xr.Dataset) else list(result)
+    asked = [one for one in results if is_chat(one)]
+    if asked:
+        return _asked(asked, [one for one in results if not is_chat(one)], ax, measure, layer)
     matching = [one for one in results if is_matching(one)]
     detection = [one for one in results if not is_matching(one)]
     shown = [(one, str(name)) for one in matching for name in (one["layer"].values if layer is None else [layer])]
@@ -88,6 +96,36 @@ def plot(
         empty.remove()
     for panel, (one, name) in zip(axes, shown, strict=False):
         matched_contrast(one, panel, measure=measure, layer=name, title=_title(one, name, bool(detection)))
+    return figure
+
+
+def _asked(
+    asked: list[xr.Dataset], others: list[xr.Dataset], ax: Axes | None, measure: str | None, layer: str | None
+) -> Axes | Figure:
+    """One panel for the sensitivity functions of each experiment."""
+    experiments = list(dict.fromkeys(str(one.attrs.get("experiment", "")) for one in asked))
+    if others:
+        raise InputError(
+            f"results of questioning runs ({', '.join(experiments)}) and of other runs do not fit one figure; draw "
+            f"each kind by itself"
+        )
+    for name, value in (("measure", measure), ("layer", layer)):
+        if value is not None:
+            raise InputError(f"answers in words have no {name}; leave it out")
+    if len(experiments) == 1:
+        return plot_csf(asked, ax)
+    if ax is not None:
+        raise InputError(f"ax holds one panel, and there are {len(experiments)}; draw one experiment, or leave ax out")
+    import matplotlib.pyplot as plt
+
+    across = min(3, len(experiments))
+    down = -(-len(experiments) // across)
+    figure: Figure = plt.figure(figsize=(4.8 * across, 4.0 * down), layout="constrained")
+    panels = list(figure.subplots(down, across, squeeze=False).flat)
+    for empty in panels[len(experiments) :]:
+        empty.remove()
+    for panel, name in zip(panels, experiments, strict=False):
+        plot_csf([one for one in asked if one.attrs.get("experiment") == name], panel, title=printable(name))
     return figure
 
 

@@ -1,0 +1,323 @@
+"""Psychometric functions of an observer that tells its logit of yes: least squares on logits.
+
+A probability says more than a drawn answer: an observer whose logit moves by 0.5 from one noise image to the next
+tells as much about its threshold in one look as in some twenty answers of yes or no.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+
+#: k of F = 1 / (1 + exp(-k (x - t) / w)), where w is the width from 5 to 95 %.
+_SLOPE = 2 * np.log(19)
+#: Of the logit of the guess and lapse rates: below 2e-9 nothing can be told from 0.
+_FLOOR = -20.0
+_WIDTHS = (np.log(0.02), np.log(8.0))
+#: Logits count less the further they lie from 0, since no model's tails are exactly logistic.
+_NEAR = 3.0
+_STEPS, _STEPS_AGAIN = 60, 12
+
+
+@dataclass(frozen=True, eq=False)
+class LogitFit:
+    """Fits of G groups of F curves; the curves of a group have the guess and lapse rates in common.
+
+    Attributes
+    ----------
+    threshold, width : ndarray of float64, shape (G, F)
+        In log10 contrast: where F = 0.5, and from F = 0.05 to 0.95.
+    guess, lapse : ndarray of float64, shape (G,)
+        Probabilities of yes without a pattern, and of no with one that cannot be overlooked.
+    fitted : ndarray of float64, shape (G, F, L)
+        Logits of the fit.
+    fitted_catch : ndarray of float64, shape (G,)
+        The logit of the guess rate.
+    leverage : ndarray of float64, shape (G, F, L)
+        How much of a cell's mean logit the fit follows, 0 to 1.
+    catch_leverage : ndarray of float64, shape (G,)
+        The same of the catch trials.
+    cost : ndarray of float64, shape (G,)
+        Weighted sum of squared residuals.
+    """
+
+    threshold: FloatArray
+    width: FloatArray
+    guess: FloatArray
+    lapse: FloatArray
+    fitted: FloatArray
+    fitted_catch: FloatArray
+    leverage: FloatArray
+    catch_leverage: FloatArray
+    cost: FloatArray
+
+
+def fit_logits(
+    x: FloatArray,
+    logit: FloatArray,
+    images: FloatArray,
+    catch_logit: FloatArray,
+    catch_images: FloatArray,
+    *,
+    guess: tuple[float, float] = (0.0, 1.0),
+    lapse: tuple[float, float] = (0.0, 0.1),
+    start: LogitFit | None = None,
+) -> LogitFit:
+    """Fit logistic psychometric functions with common guess and lapse rates to mean logits of yes.
+
+    Parameters
+    ----------
+    x : ndarray, shape (G, F, L)
+        Log10 contrast; whatever where there are no images.
+    logit : ndarray, shape (G, F, L)
+        Mean logit of yes over the images of the cell.
+    images : ndarray, shape (G, F, L)
+        How many; 0 leaves the cell out.
+    catch_logit, catch_images : ndarray, shape (G,)
+        The same for images without a pattern.
+    guess, lapse : (float, float), optional
+        Bounds, in [0, 1].
+    start : LogitFit, optional
+        Of the same shape, or one that broadcasts: where to begin, in place of several trials.
+
+    Returns
+    -------
+    LogitFit
+        The best of what was tried. Levenberg-Marquardt on all groups at once.
+    """
+    use = images > 0
+    # Cells that are left out get harmless values.
+    x, logit = np.where(use, x, 0.0), np.where(use, logit, 0.0)
+    blank = catch_images > 0
+    catch_logit = np.where(blank, catch_logit, 0.0)
+    weight = np.where(use, images / (1 + (logit / _NEAR) ** 2), 0.0)
+    catch_weight = np.where(blank, catch_images / (1 + (catch_logit / _NEAR) ** 2), 0.0)
+    problem = _Problem(x, logit, weight, catch_logit, catch_weight, _bounds(guess), _bounds(lapse))
+    if start is not None:
+        parameters = np.concatenate(
+            [start.threshold, np.log(start.width), _logit(start.guess)[:, None], _logit(start.lapse)[:, None]], axis=1
+        )
+        return problem.fit(
+            np.broadcast_to(parameters, (len(x), parameters.shape[1])).copy(), problem.span(use), _STEPS_AGAIN
+        )
+    best: LogitFit | None = None
+    for width in (0.3, 0.8, 2.0):
+        found = problem.fit(problem.first(use, width), problem.span(use), _STEPS)
+        best = found if best is None else _better(best, found)
+    assert best is not None
+    return best
+
+
+def wild_replicates(
+    fit: LogitFit,
+    x: FloatArray,
+    logit: FloatArray,
+    catch_logit: FloatArray,
+    *,
+    guess: tuple[float, float],
+    lapse: tuple[float, float],
+    resamples: int,
+    seed: int,
+) -> FloatArray:
+    """Thresholds of fits to resampled images: the wild cluster bootstrap, an image being the cluster.
+
+    What the logits of an image differ from the fit is turned around or left, at random and for all wordings
+    alike, since these looked at the same image. Unlike drawing images with replacement, it works with one image a
+    level.
+
+    Parameters
+    ----------
+    fit : LogitFit
+        To the means of these logits.
+    x : ndarray, shape (G, F, L)
+        Log10 contrast.
+    logit : ndarray, shape (G, F, L, R)
+        Logit of yes for each image; NaN where there is none.
+    catch_logit : ndarray, shape (G, K)
+        The same for images without a pattern.
+    guess, lapse : (float, float)
+        Bounds, as for `fit_logits`.
+    resamples : int
+        How many.
+    seed : int
+        Of the signs.
+
+    Returns
+    -------
+    ndarray of float64, shape (resamples, G, F)
+        Log10 thresholds.
+
+    References
+    ----------
+    Cameron, Gelbach, Miller (2008). Bootstrap-based improvements for inference with clustered errors. Review of
+    Economics and Statistics 90(3), 414-427.
+    """
+    rng = np.random.default_rng(seed)
+    has, blank = np.isfinite(logit), np.isfinite(catch_logit)
+    images, catch_images = has.sum(axis=-1).astype(np.float64), blank.sum(axis=-1).astype(np.float64)
+    off = np.where(has, logit - fit.fitted[..., None], 0.0)
+    catch_off = np.where(blank, catch_logit - fit.fitted_catch[:, None], 0.0)
+    # Residuals are smaller than errors by what the fit followed (the jackknife's correction, HC3).
+    off /= (1 - fit.leverage / np.maximum(images, 1)).clip(0.1)[..., None]
+    catch_off /= (1 - fit.catch_leverage / np.maximum(catch_images, 1)).clip(0.1)[:, None]
+    out = np.empty((resamples, *fit.threshold.shape))
+    for b in range(resamples):
+        sign = rng.choice((-1.0, 1.0), size=logit.shape[1:])
+        catch_sign = rng.choice((-1.0, 1.0), size=catch_logit.shape[1:])
+        moved = fit.fitted + (off * sign).sum(axis=-1) / np.maximum(images, 1)
+        catch_moved = fit.fitted_catch + (catch_off * catch_sign).sum(axis=-1) / np.maximum(catch_images, 1)
+        out[b] = fit_logits(x, moved, images, catch_moved, catch_images, guess=guess, lapse=lapse, start=fit).threshold
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    x: FloatArray
+    logit: FloatArray
+    weight: FloatArray
+    catch_logit: FloatArray
+    catch_weight: FloatArray
+    guess: tuple[float, float]
+    lapse: tuple[float, float]
+
+    def span(self, use: npt.NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+        """How far thresholds may lie outside the levels, (G, F)."""
+        low = np.where(use, self.x, np.inf).min(axis=-1)
+        high = np.where(use, self.x, -np.inf).max(axis=-1)
+        known = use.any(axis=-1)
+        return np.where(known, low - 2, -9.0), np.where(known, high + 2, 9.0)
+
+    def first(self, use: npt.NDArray[np.bool_], width: float) -> FloatArray:
+        """Where to begin: thresholds halfway between the lowest and the highest logit."""
+        low = np.where(use, self.logit, np.inf).min(axis=-1)
+        high = np.where(use, self.logit, -np.inf).max(axis=-1)
+        known = use.any(axis=-1)
+        low, high = np.where(known, low, 0.0), np.where(known, high, 0.0)
+        floor = np.where(self.catch_weight > 0, self.catch_logit, low.min(axis=-1))
+        # Halfway up the logits that lie between guess and lapse, but never below zero without a bias to yes.
+        middle = np.maximum((floor[:, None] + high) / 2, np.minimum(0.0, high - 0.5))
+        distance = np.where(use, np.abs(self.logit - middle[..., None]), np.inf)
+        nearest = np.take_along_axis(self.x, distance.argmin(axis=-1)[..., None], axis=-1)[..., 0]
+        groups = len(self.x)
+        ends = [floor.clip(*self.guess)[:, None], np.full((groups, 1), np.clip(-7.0, *self.lapse))]
+        return np.concatenate([nearest, np.full(nearest.shape, np.log(width)), *ends], axis=1)
+
+    def fit(self, parameters: FloatArray, span: tuple[FloatArray, FloatArray], steps: int) -> LogitFit:
+        groups, curves, _ = self.x.shape
+        low = np.concatenate(
+            [span[0], np.full((groups, curves), _WIDTHS[0]), np.full((groups, 2), [self.guess[0], self.lapse[0]])], 1
+        )
+        high = np.concatenate(
+            [span[1], np.full((groups, curves), _WIDTHS[1]), np.full((groups, 2), [self.guess[1], self.lapse[1]])], 1
+        )
+        parameters = parameters.clip(low, high)
+        damping = np.full(groups, 1e-2)
+        residual, jacobian = self.linear(parameters)
+        cost = (residual**2).sum(axis=1)
+        for _ in range(steps):
+            gradient = np.einsum("gnp,gn->gp", jacobian, residual)
+            normal = np.einsum("gnp,gnq->gpq", jacobian, jacobian)
+            scale = np.einsum("gpp->gp", normal)
+            size = np.maximum(scale, 1e-8 * np.maximum(scale.max(axis=1, keepdims=True), 1e-12))
+            # A parameter at its bound that would leave it stays, so that the others move as if it were not there.
+            held = ((parameters <= low) & (gradient > 0)) | ((parameters >= high) & (gradient < 0))
+            normal = np.where(held[:, :, None] | held[:, None, :], 0.0, normal)
+            normal += np.einsum(
+                "gp,pq->gpq", np.where(held, 1.0, damping[:, None] * size + 1e-12), np.eye(low.shape[1])
+            )
+            step = -np.linalg.solve(normal, np.where(held, 0.0, gradient)[..., None])[..., 0]
+            tried = (parameters + step.clip(-1.5, 1.5)).clip(low, high)
+            new_residual, new_jacobian = self.linear(tried)
+            new_cost = (new_residual**2).sum(axis=1)
+            good = new_cost <= cost
+            done = bool((np.abs(tried - parameters)[good] < 1e-7).all()) and bool(good.any())
+            parameters = np.where(good[:, None], tried, parameters)
+            residual = np.where(good[:, None], new_residual, residual)
+            jacobian = np.where(good[:, None, None], new_jacobian, jacobian)
+            cost = np.where(good, new_cost, cost)
+            damping = np.where(good, damping / 5, damping * 6).clip(1e-9, 1e9)
+            if done and good.all():
+                break
+        return self.result(parameters, cost)
+
+    def linear(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Weighted residuals (G, F L + 1) and their derivatives (G, F L + 1, 2 F + 2)."""
+        groups, curves, levels = self.x.shape
+        t, width = parameters[:, :curves, None], np.exp(parameters[:, curves : 2 * curves, None])
+        g, one_less_g = _both(parameters[:, -2, None, None])
+        lapsed, _ = _both(parameters[:, -1, None, None])
+        s = _SLOPE * (self.x - t) / width
+        f, rest = _both(s)
+        open_range = one_less_g - lapsed
+        yes, no = g + open_range * f, lapsed + open_range * rest
+        root = np.sqrt(self.weight)
+        spread = root * (1 / yes + 1 / no)
+        by_s = spread * open_range * f * rest
+        out = np.zeros((groups, curves * levels + 1, 2 * curves + 2))
+        cells = out[:, :-1].reshape(groups, curves, levels, -1)
+        each = np.arange(curves)
+        cells[:, each, :, each] = np.moveaxis(-by_s * _SLOPE / width, 1, 0)
+        cells[:, each, :, curves + each] = np.moveaxis(-by_s * s, 1, 0)
+        cells[..., -2] = spread * rest * g * one_less_g
+        cells[..., -1] = -spread * f * lapsed * (1 - lapsed)
+        root_catch = np.sqrt(self.catch_weight)
+        out[:, -1, -2] = root_catch
+        off = root * (np.log(yes) - np.log(no) - self.logit)
+        off_catch = root_catch * (parameters[:, -2] - self.catch_logit)
+        return np.concatenate([off.reshape(groups, -1), off_catch[:, None]], axis=1), out
+
+    def result(self, parameters: FloatArray, cost: FloatArray) -> LogitFit:
+        groups, curves, _ = self.x.shape
+        bare = _Problem(
+            self.x, np.zeros_like(self.logit), np.ones_like(self.weight), np.zeros(groups), np.ones(groups),
+            self.guess, self.lapse,
+        )  # fmt: skip
+        fitted, _ = bare.linear(parameters)
+        _, jacobian = self.linear(parameters)
+        inverse = np.linalg.pinv(np.einsum("gnp,gnq->gpq", jacobian, jacobian), hermitian=True)
+        leverage = np.einsum("gnp,gpq,gnq->gn", jacobian, inverse, jacobian, optimize=True)
+        guess, _ = _both(parameters[:, -2])
+        lapse, _ = _both(parameters[:, -1])
+        return LogitFit(
+            threshold=parameters[:, :curves],
+            width=np.exp(parameters[:, curves : 2 * curves]),
+            guess=guess,
+            lapse=lapse,
+            fitted=fitted[:, :-1].reshape(self.x.shape),
+            fitted_catch=parameters[:, -2],
+            leverage=leverage[:, :-1].reshape(self.x.shape),
+            catch_leverage=leverage[:, -1],
+            cost=cost,
+        )
+
+
+def _better(first: LogitFit, second: LogitFit) -> LogitFit:
+    new = second.cost < first.cost
+
+    def pick(a: FloatArray, b: FloatArray) -> FloatArray:
+        chosen: FloatArray = np.where(new.reshape((-1,) + (1,) * (a.ndim - 1)), b, a)
+        return chosen
+
+    return LogitFit(*(pick(getattr(first, name), getattr(second, name)) for name in vars(first)))
+
+
+def _both(logit: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Probability and its complement, both without loss of digits."""
+    small = np.exp(-np.abs(logit))
+    near, far = 1 / (1 + small), small / (1 + small)
+    return np.where(logit >= 0, near, far), np.where(logit >= 0, far, near)
+
+
+def _logit(p: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        out: FloatArray = (np.log(p) - np.log1p(-p)).clip(_FLOOR, -_FLOOR)
+    return out
+
+
+def _bounds(rates: tuple[float, float]) -> tuple[float, float]:
+    low, high = _logit(np.array(rates, dtype=np.float64)).tolist()
+    return low, high

@@ -1,0 +1,217 @@
+"""Contrast sensitivity functions of observers that were asked in words, beside those of people.
+
+References
+----------
+Hernandez-Camara, Daniel-Valencia, Laparra, Malo (2025). Contrast sensitivity function of multimodal vision-language
+models. arXiv 2508.10367. Figure 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.bridge import bridge
+from psyprobe.analysis.chat_csf import chat_csfs
+from psyprobe.analysis.csf_human import default_human, human_at
+from psyprobe.analysis.iso_response import iso_contrast
+from psyprobe.analysis.responses import MEASURE_LABELS, select
+from psyprobe.errors import InputError
+from psyprobe.plotting.axes import log_axis, new_axes, printable, title_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+#: Okabe and Ito (2008), for all kinds of colour vision; black is for people.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_MARKERS = ("o", "s", "D", "v", "P", "X")
+_LABEL = r"Sensitivity (1 / contrast, $\sqrt{2}\,$SD/mean)"
+
+
+def plot_csf(
+    results: xr.Dataset | Sequence[xr.Dataset],
+    ax: Axes | None = None,
+    *,
+    human: str | None = None,
+    labels: Sequence[str] | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw contrast sensitivity functions of observers, and that of people dashed in black.
+
+    Parameters
+    ----------
+    results : xarray.Dataset or sequence of xarray.Dataset
+        Of questioning runs, or of `chat_csf`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; without it, on a new pyplot figure.
+    human : str, optional
+        Human curve, as `human_names` lists them; without it the experiment's. Give "" for none.
+    labels : sequence of str, optional
+        One a result; without it the observers' names.
+    title : str, optional
+        Without it none, or for one result the observer's name.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Spatial frequency to the right, sensitivity upwards, both logarithmic. Points are geometric means over
+        wordings with their intervals; arrows say that sensitivity lies beyond the contrasts that were shown.
+
+    Raises
+    ------
+    InputError
+        If something is no result of a questioning run, or labels do not fit.
+    """
+    import xarray as xr
+
+    listed = [results] if isinstance(results, xr.Dataset) else list(results)
+    csfs = chat_csfs(listed)
+    if not csfs:
+        raise InputError("there are no results to draw; give one at least")
+    if labels is not None and len(labels) != len(csfs):
+        raise InputError(f"{len(labels)} labels do not fit {len(csfs)} results; give one a result")
+    ax = new_axes() if ax is None else ax
+    names = [printable(name) for name in labels] if labels is not None else [_name(csf) for csf in csfs]
+    for i, (csf, name) in enumerate(zip(csfs, names, strict=True)):
+        _draw(ax, csf, name, COLOURS[i % len(COLOURS)], _MARKERS[i % len(_MARKERS)])
+    _axes(ax, csfs, human)
+    alone = len(csfs) == 1 and labels is None
+    ax.set_title((title_of(csfs[0]) if alone else "") if title is None else title, fontsize="medium")
+    ax.legend(fontsize="small", framealpha=0.9, loc="lower left")
+    return ax
+
+
+def plot_bridge(
+    asked: xr.Dataset,
+    tower: xr.Dataset,
+    ax: Axes | None = None,
+    *,
+    human: str | None = None,
+    measure: str | None = None,
+    layer: str | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw what a chat model says it sees, and what its own vision tower tells apart, for the same stimuli.
+
+    Parameters
+    ----------
+    asked : xarray.Dataset
+        Of a questioning run, or of `chat_csf`.
+    tower : xarray.Dataset
+        Of a detection run with the same stimuli, with a level grid.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; without it, on a new pyplot figure.
+    human : str, optional
+        As for `plot_csf`.
+    measure, layer
+        As for `psyprobe.analysis.bridge`.
+    title : str, optional
+        Without it, the asked observer's name.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        As of `plot_csf`; thick, the tower's iso-response curve that lies nearest to the answers; thin, its curves at
+        other levels, which are a factor of two apart in response.
+
+    Raises
+    ------
+    InputError
+        As for `psyprobe.analysis.bridge`.
+    """
+    (csf,) = chat_csfs([asked])
+    nearest = bridge(csf, tower, measure=measure, layer=layer)
+    chosen = measure or str(tower.attrs.get("score_measure", "angular"))
+    found = select(tower, measure=chosen, layer=layer)
+    ax = new_axes() if ax is None else ax
+    levels = nearest.level * 2.0 ** np.arange(-6, 7)
+    levels = levels[(levels > found.noise_floor) & (levels < found.grid.max())]
+    log_c, crossed, _ = iso_contrast(found.contrast, found.grid, levels)
+    for row, inside in zip(log_c, crossed, strict=True):
+        # Where a level is not reached, there is no contrast to draw.
+        ax.plot(found.x, 10.0 ** -np.where(inside, row, np.nan), color="0.72", linewidth=0.8, zorder=1)
+    of_tower = f"vision tower: {MEASURE_LABELS[chosen]} = {nearest.level:.2g}\n(RMSE {nearest.rmse:.2f} log$_{{10}}$)"
+    ax.plot(nearest.x, nearest.sensitivity, color=COLOURS[1], marker=_MARKERS[1], linewidth=1.8, label=of_tower)
+    _draw(ax, csf, "asked in words", COLOURS[0], _MARKERS[0])
+    _axes(ax, [csf], human, extra=np.array(nearest.sensitivity))
+    ax.plot([], [], color="0.72", linewidth=0.8, label="tower, responses a factor of 2 apart")
+    ax.set_title(title_of(csf) if title is None else title, fontsize="medium")
+    ax.legend(fontsize="small", framealpha=0.9, loc="lower left")
+    return ax
+
+
+def _draw(ax: Axes, csf: xr.Dataset, name: str, colour: str, marker: str) -> None:
+    frequency = csf["frequency"].values
+    mean, low, high = (csf[f"mean_sensitivity{end}"].values for end in ("", "_low", "_high"))
+    known = np.isfinite(mean)
+    # An interval without an end runs off the axis.
+    reach = np.stack([mean - np.maximum(low, mean * 1e-3), np.minimum(high, mean * 1e3) - mean])[:, known]
+    style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.5, "label": name}
+    ax.errorbar(frequency[known], mean[known], yerr=reach, elinewidth=1, capsize=2, zorder=3, **style)
+    beyond = beyond_levels(csf)
+    for i in np.flatnonzero(~known):
+        if beyond[i]:
+            _arrow(ax, float(frequency[i]), *_bound(csf, int(i), int(beyond[i])), colour)
+
+
+def beyond_levels(csf: xr.Dataset) -> FloatArray:
+    """On which side of the contrasts that were shown most wordings are.
+
+    Parameters
+    ----------
+    csf : xarray.Dataset
+        Of `chat_csf`.
+
+    Returns
+    -------
+    ndarray of float64, shape (F,)
+        -1 where sensitivity is lower than can be told, 1 where it is higher, 0 where neither is so.
+    """
+    status = csf["status"].values.astype(str)
+    above, below = (status == "censored_above").sum(axis=0), (status == "censored_below").sum(axis=0)
+    side: FloatArray = np.where(above > below, -1.0, np.where(below > 0, 1.0, 0.0))
+    return side
+
+
+def _bound(csf: xr.Dataset, i: int, side: int) -> tuple[float, int]:
+    contrast = csf["contrast"].values[:, i]
+    return (1 / float(np.nanmax(contrast)), -1) if side < 0 else (1 / float(np.nanmin(contrast)), 1)
+
+
+def _arrow(ax: Axes, x: float, y: float, side: int, colour: str) -> None:
+    head = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.4}
+    ax.annotate("", xy=(x, y * 1.6**side), xytext=(x, y), arrowprops=head)
+    # The text of an annotation does not move the limits of an axis; a bar at the bound does.
+    ax.plot([x], [y], marker="_", markersize=9, color=colour, linestyle="none")
+
+
+def _axes(ax: Axes, csfs: Sequence[xr.Dataset], human: str | None, extra: FloatArray | None = None) -> None:
+    low = min(float(csf["frequency"].values[0]) for csf in csfs) / 1.25
+    high = max(float(csf["frequency"].values[-1]) for csf in csfs) * 1.25
+    shown = [csf["mean_sensitivity"].values for csf in csfs] + ([] if extra is None else [extra])
+    shown += [1 / csf["contrast"].values[:, beyond_levels(csf) != 0].ravel() for csf in csfs]
+    if human != "":
+        name = default_human(csfs[0]) if human is None else human
+        x = np.geomspace(low, high, 121)
+        label, curve = human_at(csfs[0], name, x)
+        reached = np.isfinite(curve) & (curve > 0)
+        ax.plot(x[reached], curve[reached], color="black", linestyle="--", linewidth=1.4, label=label, zorder=2)
+        shown.append(curve[reached])
+    values = np.concatenate(shown)
+    values = values[np.isfinite(values) & (values > 0)]
+    if not values.size:
+        raise InputError("there is no threshold to draw at any frequency; see the variable 'status'")
+    log_axis(ax.xaxis, low, high)
+    log_axis(ax.yaxis, float(values.min()) / 2, float(values.max()) * 2)
+    ax.set_xlabel("Spatial frequency (cpd)")
+    ax.set_ylabel(_LABEL)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _name(csf: xr.Dataset) -> str:
+    name = str(csf.attrs.get("observer", ""))
+    return printable(name) + (" (RANDOM WEIGHTS)" if csf.attrs.get("random_weights", 0) else "")

@@ -1,0 +1,210 @@
+"""How far the sensitivity of an observer that is asked in words depends on the wording, and where it says yes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.chat_csf import chat_csfs
+from psyprobe.analysis.csf_human import default_human, human_at
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.plotting.axes import BLANK, COLOUR_MAP, log_axis, printable, title_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+
+def plot_prompts(result: xr.Dataset, ax: Axes | None = None, *, title: str | None = None) -> Axes:
+    """Draw the sensitivity under each wording over that of all, one row a wording.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of a questioning run, or of `chat_csf`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; without it, on a new pyplot figure of fitting height.
+    title : str, optional
+        Without it, the observer's name.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Sensitivity over the geometric mean of all wordings to the right (logarithmic): dots are frequencies, bars the
+        mean of a wording over frequencies. Rows stand by kind of wording, and within it from the least to the most
+        sensitive. Arrows are thresholds beyond the contrasts that were shown; a cross at the left counts what has no
+        threshold for another reason.
+
+    Raises
+    ------
+    InputError
+        If there is no threshold at all.
+    """
+    import matplotlib as mpl
+
+    (csf,) = chat_csfs([result])
+    usable, status = csf["usable"].values.astype(bool), csf["status"].values.astype(str)
+    if not usable.any():
+        raise InputError("no wording has a threshold at any frequency; see the variable 'status'")
+    ratio = np.where(usable, csf["sensitivity"].values / csf["mean_sensitivity"].values, np.nan)
+    log_ratio = np.log10(ratio)
+    means = np.where(usable, log_ratio, 0.0).sum(axis=1) / np.maximum(usable.sum(axis=1), 1)
+    order, names = _order(csf, means)
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        ax = plt.figure(figsize=(6.4, 1.6 + 0.21 * len(order)), layout="constrained").add_subplot()
+    reach = max(1.3, 1.25 * 10 ** float(np.nanmax(np.abs(log_ratio))))
+    cpd = csf["frequency"].values
+    colours = mpl.colormaps["viridis"](np.linspace(0, 0.9, len(cpd)))
+    ax.axvline(1, color="0.7", linewidth=0.8, zorder=0)
+    for row, p in enumerate(order):
+        for f, colour in enumerate(colours):
+            if usable[p, f]:
+                ax.plot(ratio[p, f], row, marker="o", markersize=4.5, color=colour, linestyle="none", alpha=0.9)
+            elif status[p, f] in ("censored_above", "censored_below"):
+                left = status[p, f] == "censored_above"
+                edge = (1 / reach) * 1.03 if left else reach / 1.03
+                ax.plot(edge, row, marker="<" if left else ">", markersize=5, color=colour, linestyle="none")
+        if usable[p].any():
+            ax.plot(10 ** means[p], row, marker="|", markersize=11, markeredgewidth=2, color="black", zorder=4)
+        without = int((~usable[p] & ~np.char.startswith(status[p], "censored")).sum())
+        if without:
+            ax.text(1 / reach * 1.1, row, f"× {without}", va="center", fontsize=7)
+    log_axis(ax.xaxis, 1 / reach, reach)
+    ax.set_ylim(len(order) - 0.3, -0.7)
+    ax.set_yticks(range(len(order)), [printable(names[p]) for p in order], fontsize=7)
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlabel("Sensitivity / geometric mean over wordings")
+    ax.set_title(title_of(csf) if title is None else title, fontsize="medium")
+    for f, colour in zip(cpd, colours, strict=True):
+        ax.plot([], [], marker="o", markersize=4.5, linestyle="none", color=colour, label=f"{f:g} cpd")
+    ax.plot([], [], marker="|", markersize=9, markeredgewidth=2, linestyle="none", color="black", label="mean")
+    ax.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5), framealpha=0.9)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    return ax
+
+
+def plot_yes_map(
+    result: xr.Dataset,
+    ax: Axes | None = None,
+    *,
+    prompt: str | None = None,
+    human: str | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw how often the observer says yes, over frequency and contrast.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of a questioning run, or of `chat_csf`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; without it, on a new pyplot figure.
+    prompt : str, optional
+        Identifier of a wording; without it all together, each level being that of all.
+    human : str, optional
+        As for `plot_csf`.
+    title : str, optional
+        Without it, the observer's name.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Spatial frequency to the right, contrast upwards, both logarithmic; colour is the share of yes. White dots are
+        thresholds (F = 0.5), the dashed black line those of people. A separate row at the bottom is the catch trials.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such wording.
+    """
+    import matplotlib as mpl
+    from matplotlib.colors import Normalize
+
+    (csf,) = chat_csfs([result])
+    rows = _rows(csf, prompt)
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        ax = plt.figure(figsize=(5.6, 4.4), layout="constrained").add_subplot()
+    cpd = csf["frequency"].values
+    edges = _edges(np.log10(cpd))
+    colours = mpl.colormaps[COLOUR_MAP].with_extremes(bad=BLANK)
+    style: dict[str, Any] = {"cmap": colours, "norm": Normalize(0, 1), "rasterized": True}
+    contrast, yes, trials = (csf[name].values[rows] for name in ("contrast", "yes", "trials"))
+    bottom, top = np.inf, 0.0
+    for f in range(len(cpd)):
+        levels, share = _column(contrast[:, f], yes[:, f], trials[:, f])
+        sides = 10 ** _edges(np.log10(levels))
+        drawn = ax.pcolormesh(10 ** edges[f : f + 2], sides, share[:, None], **style)
+        bottom, top = min(bottom, float(sides[0])), max(top, float(sides[-1]))
+    blanks = csf["catch_trials"].values[rows].sum()
+    lowest = bottom
+    if blanks:
+        lowest = bottom / 1.9
+        share = np.full((1, 1), csf["catch_yes"].values[rows].sum() / blanks)
+        ax.pcolormesh(10 ** edges[[0, -1]], [lowest, bottom / 1.25], share, **style)
+        ax.annotate("catch trials", (10 ** edges[:2].mean(), lowest * 1.2), fontsize="small", va="center", ha="left")
+    usable = csf["usable"].values[rows].astype(bool)
+    threshold = csf["threshold"].values[rows]
+    mean = np.where(usable, threshold, 0.0).sum(axis=0) / np.maximum(usable.sum(axis=0), 1)
+    known = usable.any(axis=0)
+    ax.plot(
+        cpd[known], 10 ** mean[known], marker="o", color="white", markeredgecolor="black", markersize=6,
+        linestyle="none", label="threshold",
+    )  # fmt: skip
+    if human != "":
+        x = np.geomspace(10 ** edges[0], 10 ** edges[-1], 121)
+        label, curve = human_at(csf, default_human(csf) if human is None else human, x)
+        inside = np.isfinite(curve) & (curve > 0)
+        inside[inside] &= 1 / curve[inside] <= top
+        ax.plot(x[inside], 1 / curve[inside], color="black", linestyle="--", linewidth=1.4, label=label)
+    log_axis(ax.xaxis, 10 ** edges[0], 10 ** edges[-1])
+    log_axis(ax.yaxis, lowest, top)
+    ax.set_xlabel("Spatial frequency (cpd)")
+    ax.set_ylabel(r"Delivered contrast ($\sqrt{2}\,$SD/mean)")
+    ax.set_title(title_of(csf) if title is None else title, fontsize="medium")
+    ax.legend(fontsize="small", loc="lower right", framealpha=0.9)
+    ax.figure.colorbar(drawn, ax=ax, label="Share of yes")
+    return ax
+
+
+def _order(csf: xr.Dataset, means: FloatArray) -> tuple[list[int], list[str]]:
+    """Wordings by kind and then by sensitivity, and what they are called."""
+    groups = csf["group"].values.astype(str).tolist()
+    first = {group: i for i, group in enumerate(dict.fromkeys(groups))}
+    ids = [str(name) for name in csf["prompt"].values]
+    names = [f"{group}: {name}" if group and len(first) > 1 else name for group, name in zip(groups, ids, strict=True)]
+    return sorted(range(len(ids)), key=lambda p: (first[groups[p]], means[p])), names
+
+
+def _rows(csf: xr.Dataset, prompt: str | None) -> list[int]:
+    names = [str(name) for name in csf["prompt"].values]
+    if prompt is None:
+        return list(range(len(names)))
+    if prompt not in names:
+        raise unknown_name("prompt", prompt, names)
+    return [names.index(prompt)]
+
+
+def _column(contrast: FloatArray, yes: FloatArray, trials: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Levels of one frequency, those of all wordings together, and the share of yes at each."""
+    use = trials > 0
+    # Wordings see the same images, but those whose replies do not count leave means of delivered contrast apart.
+    rounded = np.round(np.log10(contrast[use]), 2)
+    levels, inverse = np.unique(rounded, return_inverse=True)
+    said, asked = np.bincount(inverse, weights=yes[use]), np.bincount(inverse, weights=trials[use])
+    return 10.0**levels, said / asked
+
+
+def _edges(centres: npt.ArrayLike) -> FloatArray:
+    """Edges halfway between centres, and as far outside the last ones."""
+    c = np.asarray(centres, dtype=np.float64)
+    if len(c) == 1:
+        return np.array([c[0] - 0.15, c[0] + 0.15])
+    middle = (c[1:] + c[:-1]) / 2
+    return np.concatenate([[2 * c[0] - middle[0]], middle, [2 * c[-1] - middle[-1]]])

@@ -1,0 +1,144 @@
+"""Psychometric functions of an observer that was asked in words: what it said, and what was fitted to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.chat_csf import chat_csfs
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.plotting.axes import log_axis, new_axes, printable, title_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+
+def plot_psychometric(
+    result: xr.Dataset,
+    ax: Axes | None = None,
+    *,
+    prompt: str | None = None,
+    frequencies: Sequence[float] | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw the psychometric functions of one wording, one colour a frequency.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of a questioning run, or of `chat_csf`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; without it, on a new pyplot figure.
+    prompt : str, optional
+        Identifier of the wording; without it the first. Answers to several are not pooled: that makes curves too flat.
+    frequencies : sequence of float, optional
+        Which to draw, cpd, to the nearest; without it all.
+    title : str, optional
+        Without it the observer's name and the wording's.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Contrast to the right (logarithmic), share of yes upwards. Dots with Wilson intervals are answers, without
+        them mean probabilities of yes; the diamond at the left is the catch trials, at contrast 0. Lines are fits, and
+        bars across them thresholds with their intervals. Arrows at the edge are thresholds beyond the contrasts shown.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such wording.
+    InputError
+        If no frequency is left.
+    """
+    import matplotlib as mpl
+
+    (csf,) = chat_csfs([result])
+    names = [str(name) for name in csf["prompt"].values]
+    chosen = names[0] if prompt is None else prompt
+    if chosen not in names:
+        raise unknown_name("prompt", chosen, names)
+    one = csf.isel(prompt=names.index(chosen))
+    cpd = one["frequency"].values
+    rows = _rows(cpd, frequencies)
+    ax = new_axes() if ax is None else ax
+    counted = str(one["method"].values) == "counts"
+    contrast = one["contrast"].values
+    low, high = float(np.nanmin(contrast)), float(np.nanmax(contrast))
+    left, right = low / 2.2, high * 1.25
+    # The light end of the map, which cannot be seen on white, is left out.
+    colours = mpl.colormaps["viridis"](np.linspace(0, 0.9, len(rows)))
+    for colour, i in zip(colours, rows, strict=True):
+        _draw(ax, one, int(i), colour, counted, (low / 1.3, right), f"{cpd[i]:g} cpd")
+    blanks = float(one["catch_trials"])
+    if blanks:
+        share = float(one["catch_yes"]) / blanks
+        error = _wilson(np.array([float(one["catch_yes"])]), np.array([blanks])) if counted else None
+        ax.errorbar(
+            [left * 1.25], [share], yerr=error, color="black", marker="D", markersize=5, linestyle="none", capsize=2,
+            label="catch trials", zorder=4, clip_on=False,
+        )  # fmt: skip
+    log_axis(ax.xaxis, left, right)
+    ax.set_ylim(-0.03, 1.03)
+    ax.set_xlabel(r"Delivered contrast ($\sqrt{2}\,$SD/mean)")
+    ax.set_ylabel("Share of yes" if counted else "P(yes)")
+    head = f"{title_of(csf)}\n{printable(chosen)}" if title is None else title
+    ax.set_title(head, fontsize="medium")
+    ax.legend(fontsize="small", framealpha=0.9, loc="center left", bbox_to_anchor=(1, 0.5))
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def _rows(cpd: FloatArray, frequencies: Sequence[float] | None) -> npt.NDArray[np.intp]:
+    if frequencies is None:
+        return np.arange(len(cpd))
+    if not len(frequencies):
+        raise InputError("there is no frequency to draw; name one of " + ", ".join(f"{f:g}" for f in cpd) + " cpd")
+    return np.unique([int(np.argmin(np.abs(np.log(cpd / f)))) for f in frequencies])
+
+
+def _draw(
+    ax: Axes, one: xr.Dataset, i: int, colour: object, counted: bool, span: tuple[float, float], label: str
+) -> None:
+    from psyprobe.analysis.psychometric.sigmoids import psychometric_function
+
+    contrast, yes, trials = (one[name].values[i] for name in ("contrast", "yes", "trials"))
+    use = trials > 0
+    error = _wilson(yes[use], trials[use]) if counted else None
+    ax.errorbar(
+        contrast[use], yes[use] / trials[use], yerr=error, color=colour, marker="o", markersize=4, linestyle="none",
+        elinewidth=0.8, label=label, zorder=3,
+    )  # fmt: skip
+    t, w, guess, lapse = (float(one[name].values[i]) for name in ("threshold", "width", "guess", "lapse"))
+    status = str(one["status"].values[i])
+    fit = json.loads(str(one.attrs["fit"]))
+    if np.isfinite(t) and np.isfinite(w) and fit["axis"] == "log":
+        x = np.geomspace(*span, 201)
+        function = fit["function"] if counted else "logistic"
+        share = psychometric_function(np.log10(x), t, w, guess, lapse, function=function)
+        ax.plot(x, share, color=colour, linewidth=1.4)
+        ends = np.array([float(one[f"threshold_{end}"].values[i]) for end in ("low", "high")])
+        ends = np.where(np.isnan(ends), t, ends).clip(np.log10(span[0]), np.log10(span[1]))
+        height = guess + (1 - guess - lapse) / 2
+        ax.plot(10**ends, [height, height], color=colour, linewidth=3, alpha=0.6, solid_capstyle="butt")
+        ax.plot([10**t], [height], marker="|", markersize=9, color=colour)
+    elif status in ("censored_above", "censored_below"):
+        end, start = (span[1], span[1] / 1.4) if status == "censored_above" else (span[0], span[0] * 1.4)
+        head = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.4}
+        # Side by side where several thresholds lie beyond the same edge.
+        ax.annotate("", xy=(end, 0.5 + 0.02 * i), xytext=(start, 0.5 + 0.02 * i), arrowprops=head)
+
+
+def _wilson(yes: FloatArray, trials: FloatArray) -> FloatArray:
+    """How far the 95 % interval of a share reaches below and above it (Wilson 1927)."""
+    z = 1.959963984540054
+    share = yes / trials
+    middle = (share + z * z / (2 * trials)) / (1 + z * z / trials)
+    half = z / (1 + z * z / trials) * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials**2))
+    ends: FloatArray = np.stack([share - (middle - half), middle + half - share]).clip(0)
+    return ends
