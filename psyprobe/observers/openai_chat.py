@@ -14,7 +14,7 @@ import math
 import os
 import queue
 import weakref
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.observers.answering import Answer, Decoding, Inquiry, eight_bit, image_digest
+from psyprobe.observers.answering import Answer, Decoding, Inquiry, eight_bit
 from psyprobe.observers.openai_protocol import URL_VARIABLE
 from psyprobe.observers.openai_sending import Endpoint, Question, Sender
 from psyprobe.observers.protocol import Card
@@ -33,7 +33,7 @@ from psyprobe.observers.registry import register_observer
 from psyprobe.png_file import encode_png
 
 #: Images whose PNG is kept: 25 prompts share one.
-_REMEMBERED = 16
+_REMEMBERED = 8
 #: Questions taken from whoever asks, for each that is under way: those that wait to be tried again take no place.
 _AHEAD = 4
 _GREEDY = Decoding()
@@ -138,7 +138,7 @@ class OpenAIObserver:
         place = _place(url)
         self._endpoint = Endpoint(model, url, concurrency, rate, timeout, retries, detail)
         self._prices = (price_in, price_out)
-        self._urls: OrderedDict[str, str] = OrderedDict()
+        self._encoded: deque[tuple[FloatArray, str]] = deque(maxlen=_REMEMBERED)
         self._sender: Sender | None = None
         self._capabilities: Capabilities | None = None
         self.card = Card(
@@ -318,15 +318,15 @@ class OpenAIObserver:
         return Question(inquiry.prompt, urls, inquiry.system, inquiry.decoding)
 
     def _url(self, image: FloatArray) -> str:
-        digest = image_digest(image)
-        known = self._urls.get(digest)
+        """The image as a data URL; encoded once, as long as it is among the last that were asked about."""
+        shown = np.asarray(image)
+        # Compared as a whole: as fast as a digest, and an array that was changed meanwhile is another image.
+        known = next((each for each in self._encoded if np.array_equal(each[0], shown)), None)
         if known is None:
-            png = encode_png(eight_bit(image))
-            known = self._urls[digest] = f"data:image/png;base64,{base64.b64encode(png).decode()}"
-            if len(self._urls) > _REMEMBERED:
-                self._urls.popitem(last=False)
-        self._urls.move_to_end(digest)
-        return known
+            png = encode_png(eight_bit(shown), noise=True)
+            known = (shown.copy(), f"data:image/png;base64,{base64.b64encode(png).decode()}")
+            self._encoded.appendleft(known)
+        return known[1]
 
     def _priced(self, answer: Answer) -> Answer:
         price_in, price_out = self._prices

@@ -43,6 +43,10 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 60.0
 _FIRST_CONTACT = 4
 
 
+#: By this header the client library hands over a response as it came.
+_RAW = {"X-Stainless-Raw-Response": "true"}
+
+
 @dataclass(frozen=True)
 class Question:
     """What is sent.
@@ -252,10 +256,17 @@ class Sender:
         import openai
 
         try:
-            raw = await self._client.chat.completions.with_raw_response.create(
-                model=self.endpoint.model,
-                messages=messages(question.prompt, question.urls, question.system, self.endpoint.detail),
-                **settings(question.decoding, dialect),
+            # As chat.completions.with_raw_response.create does, without its walk through the body, which takes longer
+            # than all the rest.
+            raw = await self._client.post(
+                "/chat/completions",
+                cast_to=object,
+                body={
+                    "model": self.endpoint.model,
+                    "messages": messages(question.prompt, question.urls, question.system, self.endpoint.detail),
+                    **settings(question.decoding, dialect),
+                },
+                options={"headers": _RAW},
             )
             self._heard = True
             return read_completion(raw.content, raw.headers)
