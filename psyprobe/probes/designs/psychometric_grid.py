@@ -75,6 +75,9 @@ class Grid:
         Rates in [0, 1).
     width_prior, guess_prior, lapse_prior : ndarray
         Prior weight of each value; equal unless given, as always for thresholds.
+    width_spread : float
+        Standard deviation of log10 width from frequency to frequency about a common centre, whose prior `width_prior`
+        is; 0 for one width at all frequencies, infinite for widths that tell nothing of each other.
     function : {"logistic", "normal"}
         Form of the psychometric function.
 
@@ -96,6 +99,7 @@ class Grid:
     width_prior: FloatArray = field(default_factory=_equal)
     guess_prior: FloatArray = field(default_factory=_equal)
     lapse_prior: FloatArray = field(default_factory=_equal)
+    width_spread: float = 0.0
     function: Function = "logistic"
 
     def __post_init__(self) -> None:
@@ -104,8 +108,11 @@ class Grid:
             object.__setattr__(self, name, values)
             if name != "threshold":
                 object.__setattr__(self, f"{name}_prior", _weights(values, getattr(self, f"{name}_prior")))
-        if not (self.width > 0).all():
-            raise InputError(f"widths are {self.width.tolist()}; give log10 contrasts above 0")
+        if not (self.width > 0).all() or not self.width_spread >= 0:
+            raise InputError(
+                f"widths are {self.width.tolist()} and spread {self.width_spread}; give log10 contrasts above 0 and a "
+                "spread of at least 0"
+            )
         if self.guess.min() < 0 or self.lapse.min() < 0 or self.guess.max() + self.lapse.max() >= 1:
             raise InputError(
                 f"guess goes to {self.guess.max():g} and lapse to {self.lapse.max():g}; give rates of at least 0 that "
@@ -117,14 +124,32 @@ class Grid:
         """How many thresholds, widths, guess rates and lapse rates."""
         return self.threshold.size, self.width.size, self.guess.size, self.lapse.size
 
+    def width_given_centre(self) -> FloatArray:
+        """Probability of each width (columns) where the common centre is each width (rows), shape (W, W)."""
+        if np.isinf(self.width_spread):
+            return np.tile(self.width_prior, (self.width.size, 1))
+        log = np.log10(self.width)
+        apart = np.abs(log[:, None] - log)
+        if self.width_spread == 0:
+            return np.eye(self.width.size)
+        weights = np.exp(-0.5 * (apart / self.width_spread) ** 2)
+        normalised: FloatArray = weights / weights.sum(axis=1, keepdims=True)
+        return normalised
+
+
+#: Cells of the default grid: a rate stands for its cell, whose prior mass it carries.
+_GUESS_EDGES = (0.0, 0.01, 0.03, 0.06, 0.12, 0.22, 0.35, 0.5)
+_LAPSE_EDGES = (0.0, 0.01, 0.03, 0.06, 0.1)
+
 
 def default_grid(contrasts: Sequence[float], task: Task = "yes_no", function: Function = "logistic") -> Grid:
     """The grid that designs use unless given another.
 
     Thresholds lie evenly from half a log10 unit below the lowest contrast to half a unit above the highest, so that a
-    threshold which cannot be reached shows as one. Widths have a log-normal prior with median 0.7 and a standard
-    deviation of 0.2 log10; guess and lapse rates are Beta(1, 6) on [0, 0.5] and Beta(1, 25) on [0, 0.1] (small rates
-    are likelier; psignifit's lapse prior falls off in the same way). With two intervals the guess rate is 0.5.
+    threshold which cannot be reached shows as one. The common width has a log-normal prior with median 0.7 and a
+    standard deviation of 0.2 log10, from which those of single frequencies deviate by 0.1 log10. Guess and lapse rates
+    are Beta(1/2, 2) on [0, 0.5] and Beta(1/2, 10) on [0, 0.1]: rates near 0 are likeliest, larger ones not ruled out
+    (as in Jeffreys' prior). With two intervals the guess rate is 0.5.
 
     Parameters
     ----------
@@ -148,23 +173,25 @@ def default_grid(contrasts: Sequence[float], task: Task = "yes_no", function: Fu
     [0.5]
     """
     low, high = np.log10(contrasts[0]) - 0.5, np.log10(contrasts[-1]) + 0.5
-    width = np.geomspace(0.25, 2.0, 7)
-    guess = np.array([0.005, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5]) if task == "yes_no" else np.array([0.5])
-    lapse = np.array([0.005, 0.02, 0.05, 0.1])
+    width = np.geomspace(0.2, 2.0, 9)
+    guess, guess_prior = _rates(_GUESS_EDGES, 2.0) if task == "yes_no" else (np.array([0.5]), np.ones(1))
+    lapse, lapse_prior = _rates(_LAPSE_EDGES, 10.0)
     return Grid(
         threshold=np.linspace(low, high, int(np.ceil((high - low) / 0.06)) + 1),
         width=width,
         guess=guess,
         lapse=lapse,
         width_prior=np.exp(-0.5 * (np.log10(width / 0.7) / 0.2) ** 2),
-        guess_prior=_beta_cells(guess, 6.0, (0.0, 0.5)) if task == "yes_no" else _equal(),
-        lapse_prior=_beta_cells(lapse, 25.0, (0.0, 0.1)),
+        guess_prior=guess_prior,
+        lapse_prior=lapse_prior,
+        width_spread=0.1,
         function=function,
     )
 
 
-def _beta_cells(values: FloatArray, b: float, ends: tuple[float, float]) -> FloatArray:
-    # The mass of Beta(1, b), whose distribution function is 1 - (1 - v)^b, between the midpoints of neighbours.
-    edges = np.concatenate([[ends[0]], (values[1:] + values[:-1]) / 2, [ends[1]]])
-    mass: FloatArray = -np.diff((1 - edges) ** b)
-    return mass
+def _rates(edges: Sequence[float], b: float) -> tuple[FloatArray, FloatArray]:
+    # Rates in the middle of their cells, and the mass of Beta(1/2, b) in each cell.
+    from scipy.special import betainc
+
+    ends = np.array(edges)
+    return (ends[1:] + ends[:-1]) / 2, np.diff(betainc(0.5, b, ends))

@@ -1,7 +1,7 @@
-"""The posterior of the threshold at each of several frequencies, with guess and lapse rates that they share.
+"""The posterior of the threshold at each of several frequencies, which share guess and lapse rates and a typical width.
 
-Given the guess and lapse rate, frequencies are independent; so the joint posterior is kept exactly as one table of
-threshold x width x guess x lapse a frequency, and one table of guess x lapse that ties them together.
+Given these, frequencies are independent; so the joint posterior is kept exactly as one table of width x threshold x
+guess x lapse a frequency, and one table of common width x guess x lapse that ties them together.
 
 A probability of yes is taken in as a fractional answer: p log psi + (1 - p) log(1 - psi), the quasi-likelihood of the
 quasi-binomial model (McCullagh & Nelder 1989, Generalized Linear Models, ch. 9). Its maximum is where that of drawn
@@ -96,16 +96,19 @@ class ThresholdPosterior:
         self.dispersion = 1.0
         self.thresholds = [grid.threshold] * frequencies
         self._answers: list[list[_Answer]] = [[] for _ in range(frequencies)]
-        self._hard = [np.zeros(grid.shape) for _ in range(frequencies)]
+        shape = (grid.width.size, grid.threshold.size, grid.guess.size, grid.lapse.size)
+        self._hard = [np.zeros(shape) for _ in range(frequencies)]
         self._soft: list[FloatArray | None] = [None] * frequencies
         self._catch_hard = np.zeros((grid.guess.size, 1))
         self._catch_soft = np.zeros((grid.guess.size, 1))
-        self._catches: list[_Answer] = []
+        self._link = grid.width_given_centre()
         with np.errstate(divide="ignore"):
-            self._log_width = np.log(grid.width_prior)[None, :, None, None]
-            self._log_rates = np.log(grid.guess_prior)[:, None] + np.log(grid.lapse_prior)
-        self._given_rates: list[FloatArray] = [np.empty(0)] * frequencies
-        self._evidence: list[FloatArray] = [np.empty(0)] * frequencies
+            self._log_prior = (
+                np.log(grid.width_prior)[:, None, None] + np.log(grid.guess_prior)[:, None] + np.log(grid.lapse_prior)
+            )
+        self._threshold_given: list[FloatArray] = [np.empty(0)] * frequencies
+        self._evidence: list[tuple[FloatArray, FloatArray]] = [(np.empty(0), np.empty(0))] * frequencies
+        self._linked: list[FloatArray] = [np.empty(0)] * frequencies
         for each in range(frequencies):
             self._condition(each)
         self._share()
@@ -129,7 +132,6 @@ class ThresholdPosterior:
         """
         soft = 0 < said < 1
         if frequency is None:
-            self._catches.append(_Answer(-np.inf, said))
             (self._catch_soft if soft else self._catch_hard)[...] += log_probability(self.grid.guess[:, None], said)
         else:
             answer = _Answer(x, said)
@@ -142,14 +144,11 @@ class ThresholdPosterior:
         if self.refine and frequency is not None:
             self._refine(frequency)
 
-    def rates(self) -> FloatArray:
-        """Posterior of guess and lapse rates, shape (G, L)."""
-        return self._rates
-
     def joint(self, frequency: int) -> FloatArray:
         """Posterior of threshold, width, guess and lapse at one frequency, shape (T, W, G, L)."""
-        joint: FloatArray = self._given_rates[frequency] * self._rates
-        return joint
+        joint = self._threshold_given[frequency] * self._rest(frequency)[:, None]
+        swapped: FloatArray = np.swapaxes(joint, 0, 1)
+        return swapped
 
     def expected(self, frequency: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Posterior of threshold and width, and means in each cell times it of guess and of 1 - guess - lapse.
@@ -159,12 +158,15 @@ class ThresholdPosterior:
         mass, guess, rise : ndarray, each of shape (T, W)
             The probability that the pattern is reported at contrast x is the sum of guess + rise * F(x) over the grid.
         """
-        g, l = self.grid.guess[:, None], self.grid.lapse
-        columns = np.stack([self._rates, self._rates * g, self._rates * (1 - g - l)], axis=-1)
-        t, w, n_guess, n_lapse = self._given_rates[frequency].shape
-        tables = self._given_rates[frequency].reshape(t * w, n_guess * n_lapse) @ columns.reshape(-1, 3)
-        mass, guess, rise = tables.T.reshape(3, t, w)
-        return mass, guess, rise
+        if frequency not in self._expected:
+            g, l = self.grid.guess[:, None], self.grid.lapse
+            rest = self._rest(frequency)
+            columns = np.stack([rest, rest * g, rest * (1 - g - l)], axis=-1)
+            w, t = self._threshold_given[frequency].shape[:2]
+            tables = self._threshold_given[frequency].reshape(w, t, -1) @ columns.reshape(w, -1, 3)
+            mass, guess, rise = tables.transpose(2, 1, 0)
+            self._expected[frequency] = mass, guess, rise
+        return self._expected[frequency]
 
     def threshold_mass(self, frequency: int) -> FloatArray:
         """Posterior of the threshold at one frequency, shape (T,)."""
@@ -187,14 +189,14 @@ class ThresholdPosterior:
 
     def mean_guess(self) -> float:
         """Posterior mean of the guess rate."""
-        return float(self._rates.sum(axis=1) @ self.grid.guess)
+        return float(self._common.sum(axis=(0, 2)) @ self.grid.guess)
 
     def mean_lapse(self) -> float:
         """Posterior mean of the lapse rate."""
-        return float(self._rates.sum(axis=0) @ self.grid.lapse)
+        return float(self._common.sum(axis=(0, 1)) @ self.grid.lapse)
 
     def _add(self, frequency: int, answer: _Answer) -> None:
-        f = seen(np.array(answer.x), self.thresholds[frequency][:, None], self.grid.width, self.grid.function)
+        f = seen(np.array(answer.x), self.thresholds[frequency], self.grid.width[:, None], self.grid.function)
         g, l = self.grid.guess[:, None], self.grid.lapse
         term = log_probability(g + (1 - g - l) * f[:, :, None, None], answer.said)
         if not 0 < answer.said < 1:
@@ -204,26 +206,35 @@ class ThresholdPosterior:
         self._soft[frequency] = term if soft is None else soft + term
 
     def _condition(self, frequency: int) -> None:
-        # Threshold and width given the rates, and the evidence for each pair of rates.
+        # The threshold given all else, and the evidence for each width and pair of rates, relative to `top`.
         soft = self._soft[frequency]
-        log = self._log_width + (
-            self._hard[frequency] if soft is None else self._hard[frequency] + soft / self.dispersion
-        )
+        log = self._hard[frequency] if soft is None else self._hard[frequency] + soft / self.dispersion
         top = log.max(axis=(0, 1))
         top = np.where(np.isfinite(top), top, 0.0)
         mass = np.exp(log - top)
-        total = mass.sum(axis=(0, 1))
-        with np.errstate(divide="ignore"):
-            self._evidence[frequency] = top + np.log(total)
-        self._given_rates[frequency] = mass / np.where(total > 0, total, 1.0)
+        total = mass.sum(axis=1)
+        self._evidence[frequency] = (total, top)
+        self._linked[frequency] = np.tensordot(self._link, total, 1)
+        self._threshold_given[frequency] = mass / np.where(total > 0, total, 1.0)[:, None]
 
     def _share(self) -> None:
-        log = self._log_rates + self._catch_hard + self._catch_soft / self.dispersion + sum(self._evidence)
-        top = log.max()
-        if not np.isfinite(top):
+        log = self._log_prior + self._catch_hard + self._catch_soft / self.dispersion
+        with np.errstate(divide="ignore"):
+            for (_, top), linked in zip(self._evidence, self._linked, strict=True):
+                log = log + top + np.log(linked)
+        highest = log.max()
+        if not np.isfinite(highest):
             raise InputError("no guess and lapse rate on the grid could have given these answers; use rates above 0")
-        mass = np.exp(log - top)
-        self._rates: FloatArray = mass / mass.sum()
+        mass = np.exp(log - highest)
+        self._common: FloatArray = mass / mass.sum()
+        self._expected: dict[int, tuple[FloatArray, FloatArray, FloatArray]] = {}
+
+    def _rest(self, frequency: int) -> FloatArray:
+        # Posterior of width, guess and lapse at one frequency, shape (W, G, L).
+        linked = self._linked[frequency]
+        share = self._common / np.where(linked > 0, linked, 1.0)
+        rest: FloatArray = self._evidence[frequency][0] * np.tensordot(self._link.T, share, 1)
+        return rest
 
     def _disperse(self) -> None:
         g, l = self.mean_guess(), self.mean_lapse()
@@ -266,7 +277,7 @@ class ThresholdPosterior:
 
     def _rebuild(self, frequency: int, thresholds: FloatArray) -> None:
         self.thresholds[frequency] = thresholds
-        self._hard[frequency] = np.zeros(self.grid.shape)
+        self._hard[frequency] = np.zeros_like(self._hard[frequency])
         self._soft[frequency] = None
         for answer in self._answers[frequency]:
             self._add(frequency, answer)
