@@ -190,12 +190,12 @@ class SimulatedObserver:
         >>> float(SimulatedObserver("watson-malo").true_sensitivity(grating).round(1))
         188.8
         """
-        contrast = np.asarray(getattr(spec, "contrast", 0.0), dtype=np.float64)
-        if not (contrast != 0).all():
-            raise InputError("a stimulus of contrast 0 has no threshold; give the contrast that is meant")
         ring = self._ring(spec)
         if ring is not None:
             return ring
+        contrast = np.asarray(getattr(spec, "contrast", 0.0), dtype=np.float64)
+        if not (contrast != 0).all():
+            raise InputError("a stimulus of contrast 0 has no threshold; give the contrast that is meant")
         light = np.asarray(spec.draw().luminance, dtype=np.float64)
         batch = light.shape[:-2]
         seen = np.array([self._filtered(each)[0] for each in light.reshape(-1, *light.shape[-2:])])

@@ -1,0 +1,329 @@
+"""A simulated observer answers as its stated truth says it must, by the pixels alone."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from psyprobe._typing import FloatArray
+from psyprobe.display import Display
+from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.human import watson_malo_csf
+from psyprobe.observers import load_observer
+from psyprobe.observers.answering import Answer, AnswerObserver, Decoding
+from psyprobe.observers.simulated import SENSITIVITIES, SimulatedObserver
+from psyprobe.observers.simulated_mind import FUNCTIONS, psychometric
+from psyprobe.png_file import decode_png
+from psyprobe.probes.delivery import Delivery, deliver, png_bytes
+from psyprobe.probes.prompts import load_prompts, prompt_sets
+from psyprobe.stimulus import AnnulusNoise, Gabor, Noise
+
+PROMPT = "Is there a pattern visible in the image? Answer with yes or no."
+REVERSED = "Is the image completely uniform?"
+SAMPLED = Decoding(temperature=1.0)
+#: A neutral grey of code 128 on a display of 100 cd/m².
+GREY = 100 * 0.21586050011389923
+DISPLAY = Display(peak=100.0)
+
+
+def observer(name: str = "watson-malo", **options: Any) -> SimulatedObserver:
+    loaded: SimulatedObserver = load_observer(f"simulated:{name}", **options)
+    return loaded
+
+
+def noise(frequency: float, contrast: float, seed: int = 1) -> AnnulusNoise:
+    return AnnulusNoise(frequency=frequency, contrast=contrast, luminance=GREY, seed=seed)
+
+
+def drive(spec: Any) -> FloatArray:
+    return DISPLAY.encode(spec.draw())
+
+
+def dithered(spec: Any, seed: int = 1) -> FloatArray:
+    return deliver(drive(spec), Delivery(), seed=seed)
+
+
+def at_threshold(seen_by: SimulatedObserver, factor: float = 1.0, frequency: float = 4.0, seed: int = 1) -> FloatArray:
+    """Noise of `factor` times the threshold contrast."""
+    sensitivity = float(seen_by.true_sensitivity(noise(frequency, 0.1)))
+    return drive(noise(frequency, factor / sensitivity, seed))
+
+
+@pytest.fixture(scope="module")
+def blank() -> FloatArray:
+    return drive(noise(4.0, 0.0))
+
+
+@pytest.mark.parametrize("name", SENSITIVITIES)
+def test_sees_contrast_in_units_of_its_threshold(name: str) -> None:
+    seen_by = observer(name)
+    assert isinstance(seen_by, AnswerObserver)
+    for frequency in (1.0, 2.0, 4.0, 8.0, 16.0, 24.0, 30.0):
+        spec = noise(frequency, 0.02)
+        expected = 0.02 * float(seen_by.true_sensitivity(spec))
+        # float32 drive, and a ring that the Nyquist frequency cuts at 30 cpd.
+        assert seen_by.visible(drive(spec)) == pytest.approx(expected, rel=2e-3)
+
+
+def test_true_sensitivity_is_that_of_the_drawn_image() -> None:
+    seen_by = observer()
+    for frequency in (1.0, 4.0, 16.0):
+        spec = noise(frequency, 0.1)
+        light = spec.draw().luminance
+        power, _ = seen_by._filtered(light)
+        assert float(seen_by.true_sensitivity(spec)) == pytest.approx(math.sqrt(power) / 0.1, rel=1e-9)
+    # A ring's root mean square lies close to the curve itself where that is smooth.
+    batch = AnnulusNoise(frequency=[2.0, 4.0, 8.0], contrast=0.0)
+    np.testing.assert_allclose(seen_by.true_sensitivity(batch), watson_malo_csf([2.0, 4.0, 8.0]), rtol=0.03)
+
+
+def test_agrees_with_the_oracle_of_matched_stimuli(shared_data: Path) -> None:
+    seen_by = observer()
+    with (shared_data / "chat_csf" / "human_csf_noise_matched.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) > 8
+    for row in rows:
+        found = float(seen_by.true_sensitivity(noise(float(row["f0_cpd"]), 0.1)))
+        assert found == pytest.approx(float(row["SSO_rms_over_band_no_oblique"]), abs=1e-6)
+
+
+@pytest.mark.parametrize("frequency", [1.0, 4.0, 16.0])
+def test_dither_is_subtracted(frequency: float) -> None:
+    seen_by = observer()
+    threshold = 1 / float(seen_by.true_sensitivity(noise(frequency, 0.1)))
+    found = [seen_by.visible(dithered(noise(frequency, threshold, seed), seed)) for seed in range(4)]
+    assert np.mean(found) == pytest.approx(1.0, abs=0.03)
+
+
+def test_a_dithered_blank_is_all_but_invisible() -> None:
+    seen_by = observer()
+    assert max(seen_by.visible(dithered(noise(4.0, 0.0), seed)) for seed in range(6)) < 0.1
+
+
+def test_other_stimuli_other_contrasts() -> None:
+    seen_by = observer(deg=224 / 60)
+    for spec in (
+        Noise(frequency=4.0, contrast=0.05, luminance=GREY),
+        Gabor(frequency=4.0, contrast=[0.1, 0.2], luminance=GREY),
+    ):
+        sensitivity = np.atleast_1d(seen_by.true_sensitivity(spec))
+        images = drive(spec).reshape(-1, 224, 224, 3)
+        contrast = np.broadcast_to(spec.contrast, len(images))
+        for image, c, s in zip(images, contrast, sensitivity, strict=True):
+            assert seen_by.visible(image) == pytest.approx(c * s, rel=2e-3)
+
+
+def test_the_image_is_the_same_however_it_comes() -> None:
+    seen_by, again = observer(logit_sd=1.0), observer(logit_sd=1.0)
+    image = dithered(noise(4.0, 0.005))
+    for other in (
+        (decode_png(png_bytes(image)).astype(np.float32) / np.float32(255)),
+        (np.rint(image * 255) / 255).astype(np.float64),
+    ):
+        assert seen_by.answer([image], PROMPT, decoding=SAMPLED) == again.answer([other], PROMPT, decoding=SAMPLED)
+    grey = np.rint(drive(noise(4.0, 0.05))[..., :1] * 255) / 255
+    view = np.broadcast_to(grey, (256, 256, 3))
+    assert seen_by.answer([view], PROMPT) == again.answer([view.copy()], PROMPT)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_probability_is_the_psychometric_function(function: str, blank: FloatArray) -> None:
+    seen_by = observer("flat", function=function, guess=0.2, lapse=0.1, width=0.5)
+    for x in (-0.3, 0.0, 0.2):
+        expected = 0.2 + 0.7 * psychometric(x, 0.5, function)
+        assert seen_by.probability([at_threshold(seen_by, 10**x)], PROMPT) == pytest.approx(expected, abs=2e-3)
+    assert seen_by.probability([blank], PROMPT) == pytest.approx(0.2, abs=1e-6)
+    assert [psychometric(x, 0.5, function) for x in (-9, 9)] == pytest.approx([0, 1], abs=1e-9)
+
+
+def test_widths_are_from_5_to_95_percent() -> None:
+    for function in FUNCTIONS:
+        x = np.linspace(-2, 2, 4001)
+        p = np.array([psychometric(each, 0.8, function) for each in x])
+        assert np.interp(0.95, p, x) - np.interp(0.05, p, x) == pytest.approx(0.8, abs=1e-3)
+        assert np.interp(0.5, p, x) == pytest.approx(0, abs=1e-3)
+
+
+def test_words_are_drawn_with_that_probability() -> None:
+    seen_by = observer()
+    image = at_threshold(seen_by, 10**0.1)
+    p = seen_by.probability([image], PROMPT)
+    said = [seen_by.answer([image], f"{PROMPT} {i}", decoding=SAMPLED).text[0].lower() == "y" for i in range(1500)]
+    assert np.mean(said) == pytest.approx(p, abs=4 * math.sqrt(p * (1 - p) / 1500))
+    seeds = [
+        seen_by.answer([image], PROMPT, decoding=Decoding(1.0, seed=i)).text[0].lower() == "y" for i in range(1500)
+    ]
+    assert np.mean(seeds) == pytest.approx(p, abs=4 * math.sqrt(p * (1 - p) / 1500))
+
+
+def test_temperature(blank: FloatArray) -> None:
+    seen_by, always = observer(), observer(text="greedy")
+    image = at_threshold(seen_by, 10**0.1)
+
+    def rate(asked: SimulatedObserver, temperature: float) -> float:
+        decoding = Decoding(temperature)
+        texts = [asked.answer([image], f"{PROMPT} {i}", decoding=decoding).text for i in range(400)]
+        return float(np.mean([text[0].lower() == "y" for text in texts]))
+
+    assert rate(seen_by, 0) == rate(always, 1) == 1
+    p = seen_by.probability([image], PROMPT)
+    hot = 1 / (1 + math.exp(-math.log(p / (1 - p)) / 2))
+    assert rate(seen_by, 2) == pytest.approx(hot, abs=0.1)
+    assert seen_by.answer([blank], PROMPT).text[0].lower() == "n"
+
+
+def test_first_tokens_hold_the_probability(blank: FloatArray) -> None:
+    seen_by = observer(guess=0.1)
+    for image in (blank, at_threshold(seen_by), at_threshold(seen_by, 10)):
+        answer = seen_by.answer([image], PROMPT)
+        assert answer.complete and answer.first_tokens is not None
+        mass = {True: 0.0, False: 0.0}
+        for token, logprob in answer.first_tokens:
+            if token.strip().lower() in ("yes", "no"):
+                mass[token.strip().lower() == "yes"] += math.exp(logprob)
+        assert sum(mass.values()) == pytest.approx(0.98, abs=1e-6)
+        assert mass[True] / sum(mass.values()) == pytest.approx(seen_by.probability([image], PROMPT), abs=1e-9)
+        assert sum(math.exp(value) for _, value in answer.first_tokens) == pytest.approx(1)
+        assert list(answer.first_tokens) == sorted(answer.first_tokens, key=lambda each: -each[1])
+    assert seen_by.answer([blank], PROMPT, decoding=Decoding(logprobs=False)).first_tokens is None
+
+
+def test_understands_reversed_questions(blank: FloatArray) -> None:
+    seen_by = observer()
+    plain = at_threshold(seen_by, 10)
+    assert seen_by.answer([plain], REVERSED).text[0].lower() == "n"
+    assert seen_by.answer([blank], REVERSED).text[0].lower() == "y"
+    assert seen_by.probability([plain], REVERSED) == pytest.approx(1 - seen_by.probability([plain], PROMPT))
+    deaf = observer(reversed_words=())
+    assert deaf.probability([plain], REVERSED) == deaf.probability([plain], PROMPT)
+
+
+def test_bias_is_of_the_word_and_guessing_of_the_eye(blank: FloatArray) -> None:
+    biased, guessing, against = observer(yes_bias=0.25), observer(guess=0.25), observer(yes_bias=-0.25)
+    plain = at_threshold(biased, 30)
+    assert biased.probability([blank], PROMPT) == pytest.approx(guessing.probability([blank], PROMPT)) == 0.25
+    assert biased.probability([plain], REVERSED) == pytest.approx(0.25, abs=1e-3)
+    assert guessing.probability([plain], REVERSED) == pytest.approx(0, abs=1e-3)
+    assert against.probability([plain], PROMPT) == pytest.approx(0.75, abs=1e-3)
+
+
+def test_prompts_shift_the_threshold() -> None:
+    seen_by = observer(prompt_sd=0.3)
+    shifts = [seen_by.prompt_shift(f"{PROMPT} {i}") for i in range(1000)]
+    assert np.std(shifts) == pytest.approx(0.3, rel=0.1) and abs(np.mean(shifts)) < 0.05
+    for prompt in ("one?", "another?"):
+        image = at_threshold(seen_by, 10 ** seen_by.prompt_shift(prompt))
+        assert seen_by.probability([image], prompt) == pytest.approx(0.5, abs=5e-3)
+
+
+def test_log_odds_vary_from_image_to_image() -> None:
+    seen_by = observer(logit_sd=0.5)
+    odds = []
+    for seed in range(60):
+        p = seen_by.probability([at_threshold(seen_by, seed=seed)], PROMPT)
+        odds.append(math.log(p / (1 - p)))
+    assert np.std(odds) == pytest.approx(0.5, rel=0.3) and abs(np.mean(odds)) < 0.25
+
+
+def test_refuses_and_rambles_at_the_stated_rates(blank: FloatArray) -> None:
+    seen_by = observer(refusal=0.2, unparsed=0.1)
+    answers = [seen_by.answer([blank], f"{PROMPT} {i}", decoding=SAMPLED) for i in range(800)]
+
+    def mass(answer: Answer) -> float:
+        assert answer.first_tokens is not None
+        return sum(math.exp(v) for token, v in answer.first_tokens if token.strip().lower() in ("yes", "no"))
+
+    refused = [a for a in answers if "image" in a.text and a.text[:2] in ("I'", "I ")] + [
+        a for a in answers if "assist" in a.text
+    ]
+    rambled = [a for a in answers if a.text.startswith("The ")]
+    assert len(refused) / 800 == pytest.approx(0.2, abs=0.06) and len(rambled) / 800 == pytest.approx(0.1, abs=0.04)
+    assert max(map(mass, refused + rambled)) < 0.05
+    assert all(a.text[0].lower() == "n" for a in answers if a not in refused and a not in rambled)
+
+
+def test_chooses_between_two_images(blank: FloatArray) -> None:
+    seen_by = observer()
+    plain = at_threshold(seen_by, 30)
+    question = "Which image contains a pattern, the first or the second?"
+    assert seen_by.answer([plain, blank], question).text.lower().startswith("first")
+    assert seen_by.answer([blank, plain], question).text.lower().startswith("second")
+    assert seen_by.probability([blank, blank], question) == pytest.approx(0.5)
+    weak = at_threshold(seen_by)
+    both = seen_by.probability([weak, blank], question), seen_by.probability([blank, weak], question)
+    assert both[0] == pytest.approx(0.75, abs=5e-3) and sum(both) == pytest.approx(1)
+    assert observer(yes_bias=0.2).probability([blank, blank], question) == pytest.approx(0.6)
+    for count in (0, 3):
+        with pytest.raises(InputError, match=f"{count} images; it looks at one, or at two"):
+            seen_by.answer([blank] * count, question)
+
+
+@pytest.mark.parametrize("name", prompt_sets())
+def test_answers_every_prompt_in_its_words_and_polarity(name: str, blank: FloatArray) -> None:
+    seen_by = observer()
+    plain = at_threshold(seen_by, 30)
+    for prompt in load_prompts(name):
+        pictures = ([plain, blank], [blank, plain]) if "first" in prompt.yes else ([plain], [blank])
+        for images, seen in zip(pictures, (True, False), strict=True):
+            word = seen_by.answer(images, prompt.full).text.rstrip(".").split(",")[0].casefold()
+            expected = prompt.yes if seen == (prompt.polarity > 0) else prompt.no
+            assert word in expected, prompt
+
+
+def test_long_answers_are_cut(blank: FloatArray) -> None:
+    seen_by = observer(refusal=0.99)
+    answer = seen_by.answer([blank], PROMPT, decoding=Decoding(max_tokens=2))
+    assert (answer.finish, answer.tokens_out) == ("length", 2)
+    assert answer.tokens_in is not None and answer.tokens_in > 100
+
+
+def test_what_is_true_of_it_is_on_its_card() -> None:
+    assert observer().card.digest == observer().card.digest
+    cards = {observer(**{name: value}).card.digest for name, value in (("guess", 0.1), ("seed", 3), ("deg", 5.0))}
+    assert len(cards | {observer().card.digest}) == 4
+    assert observer().card.options["width"] == 0.8
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "error", "says"),
+    [
+        ("watson-mallo", {}, UnknownNameError, "did you mean 'watson-malo'"),
+        ("flat", {"guess": 1.5}, InputError, "guess is 1.5; give a rate from 0"),
+        ("flat", {"guess": "high"}, InputError, "guess is 'high'; give a number"),
+        ("flat", {"guess": 0.6, "lapse": 0.5}, InputError, "must each stay below 1"),
+        ("flat", {"width": 0}, InputError, "width is 0; give a number > 0"),
+        ("flat", {"logit_sd": -1.0}, InputError, "give a standard deviation >= 0"),
+        ("flat", {"yes_bias": 1.0}, InputError, "give a rate between -1"),
+        ("flat", {"function": "probit"}, UnknownNameError, "Known: logistic, normal, weibull"),
+        ("flat", {"text": "loud"}, InputError, "give 'sampled' or 'greedy'"),
+        ("flat", {"deg": 0}, InputError, "width of an image in degrees"),
+        ("barten", {"luminance": -1}, InputError, "luminance"),
+        ("flat", {"colour": 1}, InputError, "takes no option 'colour'"),
+    ],
+)
+def test_one_clear_line(name: str, options: dict[str, Any], error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says) as caught:
+        observer(name, **options)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("image", "says"),
+    [
+        (np.zeros((8, 8), np.float32), "shape"),
+        (np.zeros((8, 8, 3), np.uint8), "uint8"),
+        (np.full((8, 8, 3), np.nan, np.float32), "NaN"),
+    ],
+)
+def test_refuses_what_is_no_image(image: Any, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        observer().visible(image)
+
+
+def test_black_images_show_nothing() -> None:
+    assert observer().visible(np.zeros((64, 64, 3), np.float32)) == 0
