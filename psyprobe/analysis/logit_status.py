@@ -71,7 +71,7 @@ def _spread(logit: FloatArray, mean: FloatArray) -> FloatArray:
 def _falls(
     mean: FloatArray, images: npt.NDArray[np.int64], spread: FloatArray
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Whether logits are not monotone, and whether falling ones would fit better than rising ones."""
+    """Whether logits fall where they should rise, and whether they do so all along."""
     from scipy.special import chdtrc
 
     weight = images / (spread[:, None, None] ** 2 * (1 + (mean / _NEAR) ** 2))
@@ -79,7 +79,7 @@ def _falls(
     falling = (weight * (mean + isotonic(-mean, weight)) ** 2).sum(axis=-1)
     freedom = ((images > 0).sum(axis=-1) - 1).clip(1)
     unlikely: npt.NDArray[np.bool_] = chdtrc(freedom, rising) < _SIGNIFICANT
-    return unlikely, falling < rising
+    return unlikely, chdtrc(freedom, falling) >= _SIGNIFICANT
 
 
 def isotonic(values: FloatArray, weight: FloatArray) -> FloatArray:

@@ -1,0 +1,129 @@
+"""Psychometric functions of logits: known observers come back, and what has no threshold is called by its name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import isotonic_regression, least_squares
+
+from psyprobe.analysis.logit_fit import fit_logits, wild_replicates
+from psyprobe.analysis.logit_status import isotonic, logit_status
+
+SLOPE = 2 * np.log(19)
+X = np.linspace(-3, -0.6, 10)
+
+
+def psi(x: np.ndarray, t: np.ndarray, w: float, guess: float, lapse: float) -> np.ndarray:
+    share = 1 / (1 + np.exp(-SLOPE * (x - t[..., None]) / w))
+    return guess + (1 - guess - lapse) * share
+
+
+def logits(
+    t: np.ndarray,
+    w: float = 0.6,
+    guess: float = 0.02,
+    lapse: float = 0.01,
+    sd: float = 0.0,
+    images: int = 3,
+    seed: int = 0,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """X (G, F, L), logits (G, F, L, R), and those of 20 blanks (G, 20)."""
+    rng = np.random.default_rng(seed)
+    x = np.broadcast_to(X, (*t.shape, len(X)))
+    p = psi(x, t, w, guess, lapse)
+    z = np.log(p / (1 - p))[..., None] + rng.normal(0, sd, (*x.shape, images))
+    blank = np.log(guess / (1 - guess)) + rng.normal(0, sd, (len(t), 20))
+    return x, z, blank
+
+
+def fitted(x: np.ndarray, z: np.ndarray, blank: np.ndarray, **bounds):
+    images = np.full(x.shape, float(z.shape[-1]))
+    return fit_logits(x, z.mean(-1), images, blank.mean(-1), np.full(len(x), 20.0), **bounds)
+
+
+@pytest.mark.parametrize("guess", [0.001, 0.25, 0.7])
+@pytest.mark.parametrize("width", [0.3, 0.6, 1.5])
+def test_an_observer_without_noise_comes_back_exactly(guess: float, width: float) -> None:
+    t = np.array([[-2.3, -1.9, -1.2], [-1.0, -1.5, -2.5]])
+    found = fitted(*logits(t, width, guess, 0.03))
+    np.testing.assert_allclose(found.threshold, t, atol=2e-4)
+    np.testing.assert_allclose(found.width, width, rtol=2e-3)
+    np.testing.assert_allclose(found.guess, guess, rtol=2e-3)
+    np.testing.assert_allclose(found.lapse, 0.03, rtol=2e-2)
+
+
+def test_it_finds_what_a_general_optimiser_finds() -> None:
+    t = np.array([[-2.2, -1.6]])
+    x, z, blank = logits(t, 0.8, 0.1, 0.02, sd=0.7, seed=3)
+    found = fitted(x, z, blank)
+    mean, catch = z.mean(-1)[0], blank.mean()
+
+    def residual(q: np.ndarray) -> np.ndarray:
+        g, lam = 1 / (1 + np.exp(-q[4:]))
+        share = 1 / (1 + np.exp(-SLOPE * (x[0] - q[:2, None]) / np.exp(q[2:4, None])))
+        p = g + (1 - g - lam) * share
+        off = (np.log(p / (1 - p)) - mean) * np.sqrt(3 / (1 + (mean / 3) ** 2))
+        return np.r_[off.ravel(), (q[4] - catch) * np.sqrt(20 / (1 + (catch / 3) ** 2))]
+
+    other = least_squares(residual, [-2, -1.5, -0.3, -0.3, -2, -4], xtol=1e-12, ftol=1e-12)
+    np.testing.assert_allclose(found.cost[0], 2 * other.cost, rtol=1e-6)
+    np.testing.assert_allclose(found.threshold[0], other.x[:2], atol=1e-4)
+
+
+def test_intervals_cover_the_truth() -> None:
+    rng = np.random.default_rng(1)
+    t = rng.uniform(-2.4, -1.2, (40, 4))
+    x, z, blank = logits(t, sd=0.5, seed=2)
+    found = fitted(x, z, blank)
+    again = wild_replicates(found, x, z, blank, guess=(0, 1), lapse=(0, 0.1), resamples=100, seed=0)
+    error, spread = found.threshold - t, again.std(axis=0, ddof=1)
+    assert np.sqrt((error**2).mean()) < 0.025
+    assert 0.90 <= (np.abs(error) < 1.96 * spread).mean() <= 0.99
+
+
+def test_levels_without_images_count_nothing() -> None:
+    t = np.array([[-2.0, -1.5]])
+    x, z, blank = logits(t, sd=0.3)
+    images = np.full(x.shape, 3.0)
+    images[0, 0, 4] = 0
+    junk = z.mean(-1)
+    junk[0, 0, 4] = np.nan
+    found = fit_logits(x, junk, images, blank.mean(-1), np.array([20.0]))
+    keep = np.r_[:4, 5:10]
+    first = fit_logits(x[:, :1, keep], junk[:, :1, keep], images[:, :1, keep], blank.mean(-1), np.array([20.0]))
+    assert np.isfinite(found.threshold).all()
+    assert abs(found.threshold[0, 0] - first.threshold[0, 0]) < 0.02
+
+
+def status_of(z: np.ndarray, blank: float) -> str:
+    """Of one curve of logits (L,), seen in two images that differ by 0.2, beside a regular one."""
+    regular = SLOPE * (X + 1.8) / 0.6
+    floor = np.logaddexp(regular, blank) if blank > -8 else regular
+    both = np.stack([z, floor])[None, ..., None] + np.array([-0.1, 0.1])
+    x = np.broadcast_to(X, (1, 2, len(X)))
+    found = fit_logits(x, both.mean(-1), np.full(x.shape, 2.0), np.array([blank]), np.array([20.0]))
+    return str(logit_status(found, x, both)[0, 0])
+
+
+@pytest.mark.parametrize(
+    ("logit", "blank", "status"),
+    [
+        (SLOPE * (X + 2.0) / 0.6, -9.0, "ok"),
+        (np.full(10, -5.0), -5.0, "censored_above"),
+        (SLOPE * (X + 0.5) / 1.2, -9.0, "extrapolated"),
+        (np.full(10, 6.0), -5.0, "censored_below"),
+        (np.full(10, 3.0), 3.0, "always_yes"),
+        (np.log(0.7 / 0.3) + np.logaddexp(0, SLOPE * (X + 1.8) / 0.6), np.log(0.7 / 0.3), "biased"),
+        (np.where(np.arange(10) % 5 < 3, 4.0, -4.0), -4.0, "non_monotone"),
+        (-SLOPE * (X + 1.8) / 0.6, -4.0, "reversed"),
+    ],
+)
+def test_what_has_no_threshold_is_called_by_its_name(logit: np.ndarray, blank: float, status: str) -> None:
+    assert status_of(logit, blank) == status
+
+
+def test_isotonic_regression_is_scipys() -> None:
+    rng = np.random.default_rng(0)
+    values, weight = rng.normal(size=(50, 9)), rng.uniform(0.1, 2, (50, 9))
+    expected = [isotonic_regression(v, weights=w).x for v, w in zip(values, weight, strict=True)]
+    np.testing.assert_allclose(isotonic(values, weight), expected, atol=1e-9)
