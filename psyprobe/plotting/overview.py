@@ -17,7 +17,7 @@ from psyprobe.plotting.matches import matched_contrast
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 
 def plot(
@@ -48,7 +48,8 @@ def plot(
     Returns
     -------
     matplotlib Axes or Figure
-        Axes of a single panel, or the figure that holds several: contours above, matches below.
+        Axes of a single panel, or the figure that holds several: contours above, then matches, then what was asked
+        in words.
 
     Raises
     ------
@@ -64,69 +65,52 @@ def plot(
 
     results = [result] if isinstance(result, xr.Dataset) else list(result)
     asked = [one for one in results if is_chat(one)]
-    if asked:
-        return _asked(asked, [one for one in results if not is_chat(one)], ax, measure, layer)
     matching = [one for one in results if is_matching(one)]
-    detection = [one for one in results if not is_matching(one)]
+    detection = [one for one in results if not is_matching(one) and not is_chat(one)]
     shown = [(one, str(name)) for one in matching for name in (one["layer"].values if layer is None else [layer])]
-    panels = len(shown) + sum(1 if layer is not None else len(layers_of(one)) for one in detection)
+    contoured = sum(1 if layer is not None else len(layers_of(one)) for one in detection)
+    experiments = list(dict.fromkeys(str(one.attrs.get("experiment", "")) for one in asked))
+    panels = contoured + len(shown) + len(experiments)
     if ax is not None and panels != 1:
         raise InputError(f"ax holds one panel, and there are {panels}; name one layer of one result, or leave ax out")
-    if not matching:
+    if asked and (measure is not None or layer is not None):
+        named = "measure" if measure is not None else "layer"
+        raise InputError(f"answers in words have no {named}; leave it out, or draw them by themselves")
+    if not matching and not asked:
         if len(detection) == 1 and (layer is not None or len(layers_of(detection[0])) == 1):
             return contour(detection[0], ax, measure=measure, layer=layer, levels=levels)
         return contours(detection, measure=measure, layer=layer, levels=levels, titles=_titles(detection, layer))
-    if len(shown) == 1 and not detection:
+    if panels == 1 and asked:
+        return plot_csf(asked, ax)
+    if panels == 1:
         return matched_contrast(matching[0], ax, measure=measure, layer=shown[0][1])
     import matplotlib.pyplot as plt
 
-    across = 3 if detection else min(3, len(shown))
-    down = -(-len(shown) // across)
-    contoured = panels - len(shown)
-    # Contours stand four abreast.
-    heights = [3.3 * -(-contoured // 4), 3.6 * down] if detection else [3.6 * down]
+    # Contours stand four abreast, all else three.
+    across = 3 if detection else min(3, max(len(shown), len(experiments)))
+    rows = [-(-contoured // 4) * 3.3, -(-len(shown) // across) * 3.6, -(-len(experiments) // across) * 4.0]
+    heights = [height for height in rows if height]
     wide = max(4.8 * across, 3.4 * min(contoured, 4) + 1.2)
     figure: Figure = plt.figure(figsize=(wide, sum(heights) + 0.2), layout="constrained")
-    parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
+    parts = list(figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0])
     if detection:
         titles = _titles(detection, layer)
-        contours(detection, figure=parts[0], measure=measure, layer=layer, levels=levels, titles=titles)
-    axes = list(parts[-1].subplots(down, across, squeeze=False).flat)
-    for empty in axes[len(shown) :]:
-        empty.remove()
-    for panel, (one, name) in zip(axes, shown, strict=False):
-        matched_contrast(one, panel, measure=measure, layer=name, title=_title(one, name, bool(detection)))
+        contours(detection, figure=parts.pop(0), measure=measure, layer=layer, levels=levels, titles=titles)
+    if shown:
+        for panel, (one, name) in zip(_panels(parts.pop(0), len(shown), across), shown, strict=True):
+            matched_contrast(one, panel, measure=measure, layer=name, title=_title(one, name, bool(detection)))
+    if asked:
+        for panel, name in zip(_panels(parts.pop(0), len(experiments), across), experiments, strict=True):
+            plot_csf([one for one in asked if one.attrs.get("experiment") == name], panel, title=printable(name))
     return figure
 
 
-def _asked(
-    asked: list[xr.Dataset], others: list[xr.Dataset], ax: Axes | None, measure: str | None, layer: str | None
-) -> Axes | Figure:
-    """One panel for the sensitivity functions of each experiment."""
-    experiments = list(dict.fromkeys(str(one.attrs.get("experiment", "")) for one in asked))
-    if others:
-        raise InputError(
-            f"results of questioning runs ({', '.join(experiments)}) and of other runs do not fit one figure; draw "
-            f"each kind by itself"
-        )
-    for name, value in (("measure", measure), ("layer", layer)):
-        if value is not None:
-            raise InputError(f"answers in words have no {name}; leave it out")
-    if len(experiments) == 1:
-        return plot_csf(asked, ax)
-    if ax is not None:
-        raise InputError(f"ax holds one panel, and there are {len(experiments)}; draw one experiment, or leave ax out")
-    import matplotlib.pyplot as plt
-
-    across = min(3, len(experiments))
-    down = -(-len(experiments) // across)
-    figure: Figure = plt.figure(figsize=(4.8 * across, 4.0 * down), layout="constrained")
-    panels = list(figure.subplots(down, across, squeeze=False).flat)
-    for empty in panels[len(experiments) :]:
+def _panels(figure: SubFigure, count: int, across: int) -> list[Axes]:
+    """Axes in rows, none more than wanted."""
+    axes: list[Axes] = list(figure.subplots(-(-count // across), across, squeeze=False).flat)
+    for empty in axes[count:]:
         empty.remove()
-    for panel, name in zip(panels, experiments, strict=False):
-        plot_csf([one for one in asked if one.attrs.get("experiment") == name], panel, title=printable(name))
-    return figure
+    return axes[:count]
 
 
 def _titles(results: list[xr.Dataset], layer: str | None) -> list[str] | None:
