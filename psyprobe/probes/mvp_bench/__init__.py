@@ -1,0 +1,13 @@
+"""MVP-Bench: yes/no and multiple-choice questions about natural images and their manipulated twins, at two levels."""
+
+from __future__ import annotations
+
+from psyprobe.probes.mvp_bench.questions import (
+    QuestionReport,
+    check_questions,
+    read_questions,
+    rotated,
+    split_choices,
+)
+
+__all__ = ["QuestionReport", "check_questions", "read_questions", "rotated", "split_choices"]

@@ -1,0 +1,357 @@
+"""The questions of MVP-Bench: the released files with their quirks, and a set of one's own in the same form.
+
+A question table has one row a question put to a model:
+
+==============  ======================================================================================================
+column          meaning
+==============  ======================================================================================================
+question_id     text; unique
+pair            number of the image pair
+image           path of the image file, relative to the folder of images
+kind            "N" natural, "M" manipulated, "pair" both images in one file
+task            "yes_no", "single_mcq" (one image) or "cross_mcq" (both)
+level           "low" or "high"
+question        the full prompt: the question, one line an option, the form of the answer
+answer          "yes", "no" or the letter of an option
+run             "main", or "circular" for the file in which each multiple choice comes in every rotation
+mcq             number of the multiple-choice item in the circular file, -1 elsewhere
+rotation        k of n, from 1, in the circular file; 0 elsewhere
+rotations       n; 0 elsewhere
+==============  ======================================================================================================
+
+References
+----------
+Li et al. (2024). MVP-Bench: Can large vision-language models conduct multi-level visual perception like humans?
+Findings of EMNLP.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from psyprobe.errors import InputError
+
+COLUMNS = (
+    "question_id",
+    "pair",
+    "image",
+    "kind",
+    "task",
+    "level",
+    "question",
+    "answer",
+    "run",
+    "mcq",
+    "rotation",
+    "rotations",
+)
+_FIELDS = ("question_id", "id", "image", "question", "answer", "type", "level")
+_LEVELS = ("low", "high")
+_TYPES = {
+    "y/n-s": ("yes_no", "N"),
+    "y/n-e": ("yes_no", "M"),
+    "mcq-e": ("single_mcq", "M"),
+    "mcq-cross": ("cross_mcq", "pair"),
+}
+#: An option stands on a line of its own; one released stem repeats its options as "A) ...", which are none.
+_OPTION = re.compile(r"^([A-E])\. ?(.*)$")
+
+
+@dataclass(frozen=True)
+class QuestionReport:
+    """What a question table holds, and what in it is odd.
+
+    Attributes
+    ----------
+    counts : mapping of (str, str, str) to int
+        Rows by run, task (yes/no by kind of image) and level.
+    pairs, images : int
+        Distinct image pairs and image files.
+    same_answer : tuple of (int, str)
+        Yes/no questions whose answer is the same on both images, by pair and question; the paper says there are none.
+    malformed : tuple of str
+        Multiple-choice questions without options, or whose key is none of them.
+    rotations_checked : int
+        Items of which every rotation is there and is a left cyclic shift of the first.
+    rotations_wrong : tuple of int
+        Items of which one is not.
+    missing_images : tuple of str
+        Files that are not in the folder of images; empty where no folder was given.
+    """
+
+    counts: Mapping[tuple[str, str, str], int]
+    pairs: int
+    images: int
+    same_answer: tuple[tuple[int, str], ...]
+    malformed: tuple[str, ...]
+    rotations_checked: int
+    rotations_wrong: tuple[int, ...]
+    missing_images: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain values that JSON can hold."""
+        return {
+            **{name: value for name, value in vars(self).items() if name != "counts"},
+            "counts": [
+                {"run": run, "task": task, "level": level, "rows": n} for (run, task, level), n in self.counts.items()
+            ],
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{run} run, {task}, {level}: {n} questions" for (run, task, level), n in self.counts.items()]
+        lines.append(f"{self.pairs} image pairs, {self.images} image files")
+        lines.append(f"{len(self.same_answer)} yes/no questions have the same answer on both images of a pair")
+        if self.rotations_checked or self.rotations_wrong:
+            lines.append(
+                f"{self.rotations_checked} multiple-choice items have every rotation, each a left cyclic shift of the "
+                f"first; {len(self.rotations_wrong)} have not"
+            )
+        lines += [f"malformed: {name}" for name in self.malformed]
+        if self.missing_images:
+            lines.append(f"{len(self.missing_images)} image files are missing, the first {self.missing_images[0]}")
+        return "\n".join(lines)
+
+
+def read_questions(path: str | Path) -> pd.DataFrame:
+    """Read a question file: the main one or the one of rotations, as released or in the same form.
+
+    Parameters
+    ----------
+    path : str or Path
+        JSON lines in UTF-8; which of the two forms it is shows in its fields. The type of a rotated question is told
+        from its image, since the released file calls all of them single-image.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A question table; rows that are there twice are taken once.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, a line is no question, or two rows of one question_id differ.
+    """
+    rows = [_row(path, number, values) for number, values in read_json_lines(path, _FIELDS)]
+    table = pd.DataFrame(rows, columns=list(COLUMNS)).drop_duplicates(ignore_index=True)
+    twice = table["question_id"][table["question_id"].duplicated()]
+    if len(twice):
+        raise InputError(f"{path}: question {twice.iloc[0]} is there twice with different contents; keep one of them")
+    return table
+
+
+def read_json_lines(path: str | Path, fields: Sequence[str]) -> list[tuple[int, dict[str, Any]]]:
+    """The objects of a file with one JSON object a line.
+
+    Parameters
+    ----------
+    path : str or Path
+        In UTF-8.
+    fields : sequence of str
+        What each must have.
+
+    Returns
+    -------
+    list of (int, dict)
+        Number of the line, from 1, and the object.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is empty, or a line is no such object.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from None
+    found = []
+    # Not splitlines: a reply may hold a Unicode line separator, which JSON leaves as it is.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            values = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InputError(f"{path}, line {number}: this is no JSON: {error.msg}") from None
+        missing = [name for name in fields if not isinstance(values, dict) or name not in values]
+        if missing:
+            raise InputError(f"{path}, line {number}: there is no {missing[0]!r}; a line has {', '.join(fields)}")
+        found.append((number, values))
+    if not found:
+        raise InputError(f"{path} is empty; it should hold one JSON object a line")
+    return found
+
+
+def _row(path: str | Path, number: int, values: dict[str, Any]) -> tuple[Any, ...]:
+    def wrong(what: str, allowed: str) -> InputError:
+        return InputError(f"{path}, line {number}: {what} is {values.get(what)!r}; give {allowed}")
+
+    if values["type"] not in _TYPES:
+        raise wrong("type", " or ".join(map(repr, _TYPES)))
+    if values["level"] not in _LEVELS:
+        raise wrong("level", "'low' or 'high'")
+    if not isinstance(values["id"], int):
+        raise wrong("id", "the whole number of the image pair")
+    rotated_row = "mcq_id" in values
+    task, kind = _TYPES[values["type"]]
+    rotation = rotations = 0
+    if rotated_row:
+        task, kind = ("single_mcq", "M") if "_e" in Path(values["image"]).stem else ("cross_mcq", "pair")
+        found = re.fullmatch(r"(\d+)/(\d+)", str(values.get("index")))
+        if found is None:
+            raise wrong("index", "the rotation and their number, as '2/5'")
+        rotation, rotations = map(int, found.groups())
+    answer = str(values["answer"]).strip()
+    allowed = ("yes", "no") if task == "yes_no" else tuple("ABCDE")
+    if (answer.lower() if task == "yes_no" else answer) not in allowed:
+        raise wrong("answer", " or ".join(allowed))
+    return (
+        str(values["question_id"]),
+        values["id"],
+        str(values["image"]),
+        kind,
+        task,
+        values["level"],
+        str(values["question"]),
+        answer.lower() if task == "yes_no" else answer,
+        "circular" if rotated_row else "main",
+        int(values["mcq_id"]) if rotated_row else -1,
+        rotation,
+        rotations,
+    )
+
+
+def split_choices(question: str) -> tuple[str, tuple[str, ...], str]:
+    r"""A multiple-choice prompt in its parts.
+
+    Parameters
+    ----------
+    question : str
+        The question, one line "A. ..." an option, and the form of the answer.
+
+    Returns
+    -------
+    stem : str
+        All before the options.
+    options : tuple of str
+        In the order of their letters; empty where there are none.
+    instruction : str
+        All after them.
+
+    Examples
+    --------
+    >>> split_choices("What is it?\nA. a dog\nB. a cat\nAnswer with the letter.")
+    ('What is it?', ('a dog', 'a cat'), 'Answer with the letter.')
+    """
+    lines = question.split("\n")
+    at = [i for i, line in enumerate(lines) if _OPTION.match(line)]
+    if not at:
+        return question, (), ""
+    letters = [lines[i][0] for i in at]
+    if letters != list("ABCDE"[: len(letters)]) or at != list(range(at[0], at[0] + len(at))):
+        return question, (), ""
+    options = tuple(found.group(2) for i in at if (found := _OPTION.match(lines[i])))
+    return "\n".join(lines[: at[0]]), options, "\n".join(lines[at[-1] + 1 :])
+
+
+def rotated(question: str, answer: str, shift: int) -> tuple[str, str]:
+    r"""A multiple-choice question with its options shifted cyclically to the left.
+
+    Parameters
+    ----------
+    question : str
+        As `split_choices` takes it.
+    answer : str
+        Letter of the right option.
+    shift : int
+        How far: rotation k of n is a shift by k - 1.
+
+    Returns
+    -------
+    question, answer : str
+        Letters are assigned anew, in order.
+
+    Raises
+    ------
+    InputError
+        If there are no options, or the answer is none of them.
+
+    Examples
+    --------
+    >>> rotated("Which?\nA. one\nB. two\nC. three\nAnswer.", "A", 1)
+    ('Which?\nA. two\nB. three\nC. one\nAnswer.', 'C')
+    """
+    stem, options, instruction = split_choices(question)
+    right = "ABCDE".find(answer)
+    if not options or not 0 <= right < len(options):
+        raise InputError(f"a question with {len(options)} options and the key {answer!r} cannot be rotated: {stem!r}")
+    shift %= len(options)
+    moved = (*options[shift:], *options[:shift])
+    lines = [stem, *(f"{letter}. {option}" for letter, option in zip("ABCDE", moved, strict=False)), instruction]
+    return "\n".join(lines), "ABCDE"[(right - shift) % len(options)]
+
+
+def check_questions(table: pd.DataFrame, images: str | Path | None = None) -> QuestionReport:
+    """What a question table holds, and what in it is odd.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        A question table; several may be concatenated.
+    images : str or Path, optional
+        The folder of images; without it they are not looked for.
+
+    Returns
+    -------
+    QuestionReport
+        It prints as a few lines.
+    """
+    tasks = table["task"].where(table["task"] != "yes_no", "yes_no " + table["kind"])
+    counts = table.groupby([table["run"], tasks, table["level"]]).size()
+    yes_no = table[table["task"] == "yes_no"]
+    by_question = yes_no.groupby(["pair", "question"])["answer"]
+    same = by_question.nunique()[by_question.size() == 2] == 1
+    choices = table[table["task"] != "yes_no"]
+    malformed = [
+        f"{name}: {len(options)} options and the key {answer}"
+        for name, question, answer in zip(choices["question_id"], choices["question"], choices["answer"], strict=True)
+        if "ABCDE".index(answer) >= len(options := split_choices(question)[1])
+    ]
+    checked, wrong = _check_rotations(table[table["run"] == "circular"])
+    files = sorted(set(table["image"]))
+    absent = [] if images is None else [name for name in files if not (Path(images) / name).is_file()]
+    return QuestionReport(
+        counts={(str(run), str(task), str(level)): int(n) for (run, task, level), n in counts.items()},
+        pairs=int(table["pair"].nunique()),
+        images=len(files),
+        same_answer=tuple((int(pair), str(question)) for pair, question in same.index[same]),
+        malformed=tuple(malformed),
+        rotations_checked=checked,
+        rotations_wrong=wrong,
+        missing_images=tuple(absent),
+    )
+
+
+def _check_rotations(table: pd.DataFrame) -> tuple[int, tuple[int, ...]]:
+    checked, wrong = 0, []
+    for number, item in table.sort_values("rotation").groupby("mcq"):
+        first = item.iloc[0]
+        whole = list(item["rotation"]) == list(range(1, int(first["rotations"]) + 1))
+        if whole and all(
+            _choices(rotated(first["question"], first["answer"], k - 1)) == _choices((question, answer))
+            for k, question, answer in zip(item["rotation"], item["question"], item["answer"], strict=True)
+        ):
+            checked += 1
+        else:
+            wrong.append(int(number))
+    return checked, tuple(wrong)
+
+
+def _choices(question: tuple[str, str]) -> tuple[tuple[str, ...], str]:
+    return split_choices(question[0])[1], question[1]
