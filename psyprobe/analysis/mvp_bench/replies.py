@@ -210,7 +210,7 @@ def said(questions: pd.DataFrame, predictions: pd.DataFrame, parser: str = "rule
 
 
 #: Capitals that stand apart; "A" before a further word is an article.
-_LONE_LETTER = re.compile(r"(?<![A-Za-z'])(?:A(?=\W*$|[^\w\s'])|[B-E](?![A-Za-z']))")
+_LONE_LETTER = re.compile(r"(?<![A-Za-z'])(?:A(?=\W*$|[^\w\s']|\s+(?:or|and)\b)|[B-E](?![A-Za-z']))")
 
 
 def _head(reply: str, marks: str) -> str:
