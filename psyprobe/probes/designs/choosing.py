@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
+from psyprobe.probes.designs.protocol import Level
 from psyprobe.probes.designs.psychometric_grid import seen
 from psyprobe.probes.designs.threshold_posterior import ThresholdPosterior, binary_entropy
 
@@ -74,6 +76,44 @@ def visibility(posterior: ThresholdPosterior, frequency: int, x: FloatArray) -> 
     """Probability of seeing each contrast for each threshold and width, shape (T, W, X)."""
     thresholds = posterior.thresholds[frequency][:, None, None]
     return seen(x, thresholds, posterior.grid.width[:, None], posterior.grid.function)
+
+
+def most_telling(
+    information: Mapping[int, FloatArray],
+    frequencies: Sequence[float],
+    contrasts: Sequence[float],
+    pending: Sequence[Level],
+) -> Level:
+    """The level with the highest expected information, less what levels on their way leave of it.
+
+    Parameters
+    ----------
+    information : mapping of int to ndarray, shape (X,)
+        Of each contrast, by the index of each frequency that may be asked; the first of equals is taken.
+    frequencies, contrasts : sequence of float
+        In cpd; and above 0, X of them.
+    pending : sequence of Level
+        On their way.
+
+    Returns
+    -------
+    Level
+
+    Examples
+    --------
+    >>> most_telling({0: np.array([0.1, 0.3]), 1: np.array([0.2, 0.2])}, (1, 4), (0.01, 0.1), [Level(1, 0.1)])
+    Level(frequency=4, contrast=0.01)
+    """
+    x = np.log10(contrasts)
+    best, choice = -np.inf, Level(frequencies[0], contrasts[0])
+    for each, value in information.items():
+        f = frequencies[each]
+        waiting = np.array([np.log10(one.contrast) for one in pending if one.frequency == f and not one.catch])
+        left = value * diversity(x, waiting) if waiting.size else value
+        index = int(np.argmax(left))
+        if left[index] > best:
+            best, choice = float(left[index]), Level(f, contrasts[index])
+    return choice
 
 
 def diversity(x: FloatArray, pending: FloatArray) -> FloatArray:

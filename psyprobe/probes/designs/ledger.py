@@ -25,7 +25,7 @@ class Ledger:
         self.pending: list[Level] = []
         self.told = 0
         self.excluded = 0
-        self.catches = 0
+        self.by_contrast: Counter[float] = Counter()
         self.by_frequency: Counter[float] = Counter()
 
     def send(self, level: Level) -> None:
@@ -36,9 +36,22 @@ class Ledger:
         """Note that a level was answered; when a run is replayed, it need not have been asked."""
         self.told += 1
         self.excluded += excluded
-        if level.catch:
-            self.catches += 1
-        else:
+        self.by_contrast[level.contrast] += 1
+        if not level.catch:
             self.by_frequency[level.frequency] += 1
         if level in self.pending:
             self.pending.remove(level)
+
+    def asked_at(self, frequency: float) -> int:
+        """How often a frequency was asked, on its way or answered, catch trials not counted."""
+        return self.by_frequency[frequency] + sum(
+            each.frequency == frequency and not each.catch for each in self.pending
+        )
+
+    def asked_of(self, contrast: float) -> int:
+        """How often a contrast was asked, on its way or answered; 0 for catch trials."""
+        return self.by_contrast[contrast] + sum(each.contrast == contrast for each in self.pending)
+
+    def below(self, contrast: float, share: float) -> bool:
+        """Whether the next question must be of this contrast for it to keep its share of all."""
+        return self.asked_of(contrast) < share * (self.told + len(self.pending) + 1)

@@ -10,9 +10,9 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.probes.designs.choosing import (
     About,
-    diversity,
     information_on_all,
     information_on_threshold,
+    most_telling,
     noise_table,
     visibility,
 )
@@ -109,7 +109,6 @@ class QuestPlus:
         self._about, self._stop, self._n_max = about, stop, n_max
         self._x = np.log10(self.contrasts)
         self._books = Ledger()
-        self._tops = 0
         self._order = np.random.default_rng(seed).permutation(len(self.frequencies))
         grid = default_grid(self.contrasts, task, function) if grid is None else grid
         self._posterior = ThresholdPosterior(len(self.frequencies), grid, refine)
@@ -123,9 +122,13 @@ class QuestPlus:
     def ask(self, n: int = 1) -> list[Level]:
         """Up to `n` levels to put at once; see `Design`."""
         levels: list[Level] = []
-        promises: dict[int, FloatArray] = {}
+        known: dict[int, FloatArray] = {}
         while len(levels) < n and (open_ones := self._open()):
-            level = self._due(open_ones) or self._best(open_ones, promises)
+            level = self._due(open_ones)
+            if level is None:
+                known |= {each: self._information(each) for each in open_ones if each not in known}
+                promises = {each: known[each] for each in open_ones}
+                level = most_telling(promises, self.frequencies, self.contrasts, self._books.pending)
             self._books.send(level)
             levels.append(level)
         return levels
@@ -142,7 +145,6 @@ class QuestPlus:
         if level.frequency not in self.frequencies:
             raise InputError(f"frequency is {level.frequency} cpd; this design asks at {self.frequencies}")
         self._books.receive(level, excluded=value is None)
-        self._tops += level.contrast == self.contrasts[-1]
         if value is not None:
             take_in(self._posterior, self.frequencies, level, value, delivered)
 
@@ -158,41 +160,20 @@ class QuestPlus:
     def _open(self) -> list[int]:
         found = []
         for each in self._order.tolist():
-            f = self.frequencies[each]
-            asked = self._books.by_frequency[f] + sum(
-                level.frequency == f and not level.catch for level in self._books.pending
-            )
             low, high = self._posterior.interval(each)
-            if asked < self._n_max and high - low > self._stop:
+            if high - low > self._stop and self._books.asked_at(self.frequencies[each]) < self._n_max:
                 found.append(each)
         return found
 
     def _due(self, open_ones: list[int]) -> Level | None:
         # A catch trial or one at the highest contrast, where its share would fall below what was asked for.
-        pending = self._books.pending
-        total = self._books.told + len(pending) + 1
-        catches = self._books.catches + sum(level.catch for level in pending)
-        if catches < self._catch * total:
-            return Level(self.frequencies[self._order[catches % len(self._order)]], 0.0)
-        tops = self._tops + sum(level.contrast == self.contrasts[-1] for level in pending)
-        if tops < self._top * total:
+        if self._books.below(0.0, self._catch):
+            turn = self._books.asked_of(0.0) % len(self._order)
+            return Level(self.frequencies[self._order[turn]], 0.0)
+        if self._books.below(self.contrasts[-1], self._top):
             # Where the pattern is seen most surely, a "no" tells of lapses.
-            surest = min(open_ones, key=self._posterior.mean)
-            return Level(self.frequencies[surest], self.contrasts[-1])
+            return Level(self.frequencies[min(open_ones, key=self._posterior.mean)], self.contrasts[-1])
         return None
-
-    def _best(self, open_ones: list[int], promises: dict[int, FloatArray]) -> Level:
-        best, choice = -np.inf, (open_ones[0], 0)
-        for each in open_ones:
-            if each not in promises:
-                promises[each] = self._information(each)
-            f = self.frequencies[each]
-            waiting = [np.log10(one.contrast) for one in self._books.pending if one.frequency == f and not one.catch]
-            value = promises[each] * diversity(self._x, np.array(waiting)) if waiting else promises[each]
-            index = int(np.argmax(value))
-            if value[index] > best:
-                best, choice = float(value[index]), (each, index)
-        return Level(self.frequencies[choice[0]], self.contrasts[choice[1]])
 
     def _information(self, frequency: int) -> FloatArray:
         thresholds = self._posterior.thresholds[frequency]

@@ -12,6 +12,7 @@ drawn answers, keeps intervals wide while there are few answers.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,9 +64,43 @@ def quantiles(values: FloatArray, mass: FloatArray, probability: FloatArray) -> 
 
 
 @dataclass(frozen=True)
-class _Answer:
-    x: float  # log10 contrast; -inf for a catch trial
+class GivenAnswer:
+    """An answer at a log10 contrast, as it is kept for the dispersion and for finer grids."""
+
+    x: float
     said: float
+
+    @property
+    def soft(self) -> bool:
+        """Whether a probability was read rather than a yes or no."""
+        return 0 < self.said < 1
+
+
+def dispersion(answers: Sequence[Sequence[GivenAnswer]], psi: Callable[[int, FloatArray], FloatArray]) -> float:
+    """How far probabilities of yes scatter about the function, relative to drawn answers.
+
+    Parameters
+    ----------
+    answers : sequence of sequence of GivenAnswer
+        By frequency.
+    psi : callable
+        Expected probability of yes at an index of frequency and an array of log10 contrasts.
+
+    Returns
+    -------
+    float
+        1 for answers that scatter as drawn ones do.
+    """
+    square, n, parameters = 0.0, 0, 2
+    for each, given in enumerate(answers):
+        soft = [answer for answer in given if answer.soft]
+        if soft:
+            p = psi(each, np.array([answer.x for answer in soft]))
+            off = np.array([answer.said for answer in soft]) - p
+            square += float((off**2 / np.maximum(p * (1 - p), _LEAST_VARIANCE)).sum())
+            n += len(soft)
+            parameters += 2
+    return max((1 + square) / (1 + max(n - parameters, 0)), 1e-3)
 
 
 class ThresholdPosterior:
@@ -95,7 +130,7 @@ class ThresholdPosterior:
         self.refine = refine
         self.dispersion = 1.0
         self.thresholds = [grid.threshold] * frequencies
-        self._answers: list[list[_Answer]] = [[] for _ in range(frequencies)]
+        self._answers: list[list[GivenAnswer]] = [[] for _ in range(frequencies)]
         shape = (grid.width.size, grid.threshold.size, grid.guess.size, grid.lapse.size)
         self._hard = [np.zeros(shape) for _ in range(frequencies)]
         self._soft: list[FloatArray | None] = [None] * frequencies
@@ -134,7 +169,7 @@ class ThresholdPosterior:
         if frequency is None:
             (self._catch_soft if soft else self._catch_hard)[...] += log_probability(self.grid.guess[:, None], said)
         else:
-            answer = _Answer(x, said)
+            answer = GivenAnswer(x, said)
             self._answers[frequency].append(answer)
             self._add(frequency, answer)
             self._condition(frequency)
@@ -195,11 +230,11 @@ class ThresholdPosterior:
         """Posterior mean of the lapse rate."""
         return float(self._common.sum(axis=(0, 1)) @ self.grid.lapse)
 
-    def _add(self, frequency: int, answer: _Answer) -> None:
+    def _add(self, frequency: int, answer: GivenAnswer) -> None:
         f = seen(np.array(answer.x), self.thresholds[frequency], self.grid.width[:, None], self.grid.function)
         g, l = self.grid.guess[:, None], self.grid.lapse
         term = log_probability(g + (1 - g - l) * f[:, :, None, None], answer.said)
-        if not 0 < answer.said < 1:
+        if not answer.soft:
             self._hard[frequency] += term
             return
         soft = self._soft[frequency]
@@ -238,19 +273,12 @@ class ThresholdPosterior:
 
     def _disperse(self) -> None:
         g, l = self.mean_guess(), self.mean_lapse()
-        square, n = 0.0, 0
-        for each, answers in enumerate(self._answers):
-            soft = [answer for answer in answers if 0 < answer.said < 1]
-            if not soft:
-                continue
-            x = np.array([answer.x for answer in soft])
-            f = seen(x, np.array(self.mean(each)), np.array(self.mean_width(each)), self.grid.function)
-            psi = g + (1 - g - l) * f
-            said = np.array([answer.said for answer in soft])
-            square += float((((said - psi) ** 2) / np.maximum(psi * (1 - psi), _LEAST_VARIANCE)).sum())
-            n += len(soft)
-        parameters = 2 * sum(any(0 < a.said < 1 for a in answers) for answers in self._answers) + 2
-        self.dispersion = max((1 + square) / (1 + max(n - parameters, 0)), 1e-3)
+
+        def psi(frequency: int, x: FloatArray) -> FloatArray:
+            threshold, width = np.array(self.mean(frequency)), np.array(self.mean_width(frequency))
+            return g + (1 - g - l) * seen(x, threshold, width, self.grid.function)
+
+        self.dispersion = dispersion(self._answers, psi)
         for each in range(len(self._answers)):
             if self._soft[each] is not None:
                 self._condition(each)
