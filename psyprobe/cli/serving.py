@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import signal
@@ -85,7 +84,7 @@ def serve_simulated_command(parsed: argparse.Namespace) -> int:
     behaviour = Behaviour(logprobs=parsed.logprobs, images_at_once=parsed.images, key=key)
     latency = (parsed.latency[0], parsed.latency[-1])
     stop = threading.Event()
-    earlier = signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    earlier = {each: signal.signal(each, lambda *_: stop.set()) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
         with serve(
             observer, port=parsed.port, faults=Faults.parse(parsed.faults), latency=latency, behaviour=behaviour
@@ -96,10 +95,10 @@ def serve_simulated_command(parsed: argparse.Namespace) -> int:
             else:
                 say(f"serving {server.model} at {server.base_url} (Ctrl-C ends it)")
             sys.stdout.flush()
-            with contextlib.suppress(KeyboardInterrupt):
-                stop.wait()
+            stop.wait()
     finally:
-        signal.signal(signal.SIGTERM, earlier)
+        for each, handler in earlier.items():
+            signal.signal(each, handler)
     became = ", ".join(f"{count} {what}" for what, count in sorted(server.counts.items()))
     tell(f"psyprobe serve-simulated: ended; requests: {became or 'none'}")
     return 0
