@@ -1,0 +1,23 @@
+"""Psychometric functions: from counted answers to thresholds with intervals, or to why there is none."""
+
+from __future__ import annotations
+
+from psyprobe.analysis.psychometric.fit import fit_psychometric
+from psyprobe.analysis.psychometric.isotonic import isotonic_fit, monotone_p_value, spearman_karber
+from psyprobe.analysis.psychometric.result import PsychometricFit
+from psyprobe.analysis.psychometric.sigmoids import psychometric_function, threshold_at, weibull_parameters
+from psyprobe.analysis.psychometric.statuses import STATUSES, WITH_THRESHOLD, separation
+
+__all__ = [
+    "STATUSES",
+    "WITH_THRESHOLD",
+    "PsychometricFit",
+    "fit_psychometric",
+    "isotonic_fit",
+    "monotone_p_value",
+    "psychometric_function",
+    "separation",
+    "spearman_karber",
+    "threshold_at",
+    "weibull_parameters",
+]

@@ -1,0 +1,183 @@
+"""From contrasts and answers as given to groups of curves: checked, sorted, equal levels merged, axes put in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric.likelihood import Counts
+from psyprobe.errors import InputError
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Answers of a batch of curves in their physical units, arranged in groups.
+
+    Attributes
+    ----------
+    x : ndarray, shape (G, M, L)
+        log10 contrast, rising; levels without trials stand last and repeat the highest.
+    yes, trials : ndarray, shape (G, M, L)
+        trials of 0 mark a level that is not there.
+    catch_yes, catch_trials : ndarray, shape (G, M)
+        Answers to blanks.
+    dropped : ndarray of int, shape (G, M)
+        How many of the levels given had no trials.
+    batch : tuple of int
+        Shape of the batch.
+    order : tuple of int
+        Axes of the batch in the order of groups: those that share nothing, then those that share.
+    """
+
+    x: FloatArray
+    yes: FloatArray
+    trials: FloatArray
+    catch_yes: FloatArray
+    catch_trials: FloatArray
+    dropped: npt.NDArray[np.int64]
+    batch: tuple[int, ...]
+    order: tuple[int, ...]
+
+    def ungroup(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+        """Values by group and curve, (G, M), in the shape of the batch."""
+        shape = tuple(self.batch[axis] for axis in self.order)
+        return np.transpose(values.reshape(shape), np.argsort(np.asarray(self.order, dtype=int)).tolist())
+
+    def scaled(self, blanks: bool) -> Counts:
+        """In the coordinates of the fit; `blanks` says whether catch trials tell anything."""
+        present = self.trials > 0
+        low = np.where(present, self.x, np.inf).min(axis=-1)
+        high = np.where(present, self.x, -np.inf).max(axis=-1)
+        any_level = present.any(axis=-1)
+        low, high = np.where(any_level, low, 0.0), np.where(any_level, high, 0.0)
+        scale = np.where(high > low, high - low, 1.0)
+        centre = 0.5 * (low + high)
+        x = np.where(present, (self.x - centre[..., None]) / scale[..., None], 0.0)
+        told = 1.0 if blanks else 0.0
+        return Counts(
+            x,
+            self.yes,
+            self.trials,
+            told * self.catch_yes.sum(axis=-1),
+            told * self.catch_trials.sum(axis=-1),
+            centre,
+            scale,
+        )
+
+
+def read_curves(
+    contrast: npt.ArrayLike, yes: npt.ArrayLike, trials: npt.ArrayLike, shared: tuple[int, ...] = ()
+) -> Curves:
+    """Check answers and arrange them in groups.
+
+    Parameters
+    ----------
+    contrast, yes, trials : array_like of float, shape (..., L)
+        Broadcast against one another; the last axis is levels.
+    shared : tuple of int, optional
+        Axes of the batch (the shape without levels) along which curves form one group.
+
+    Returns
+    -------
+    Curves
+
+    Raises
+    ------
+    InputError
+        If shapes do not broadcast, a value is not finite, a contrast or a count is negative, more said yes than were
+        asked, or an axis does not exist or comes twice.
+    """
+    arrays = [np.asarray(v, dtype=np.float64) for v in (contrast, yes, trials)]
+    try:
+        c, k, n = np.broadcast_arrays(*arrays)
+    except ValueError:
+        shapes = ", ".join(str(a.shape) for a in arrays)
+        raise InputError(
+            f"contrast, yes and trials of shapes {shapes} do not broadcast; the last axis of each is levels"
+        ) from None
+    if c.ndim == 0:
+        raise InputError("contrast, yes and trials are single numbers; give arrays whose last axis is levels")
+    _check(c, k, n)
+    batch = c.shape[:-1]
+    order, together = _axes(batch, shared)
+    size = int(np.prod([batch[a] for a in together], dtype=int))
+    last = len(batch)
+    groups = int(np.prod([batch[a] for a in order[: last - len(together)]], dtype=int))
+    c, k, n = (np.transpose(v, (*order, last)).reshape(groups, size, v.shape[-1]) for v in (c, k, n))
+    blank = c == 0
+    used = (n > 0) & ~blank
+    with np.errstate(divide="ignore"):
+        x = np.where(used, np.log10(c), np.inf)
+    place = np.argsort(x, axis=-1, kind="stable")
+    x, levels_yes, levels_trials = (
+        np.take_along_axis(v, place, axis=-1) for v in (x, np.where(used, k, 0.0), np.where(used, n, 0.0))
+    )
+    x, levels_yes, levels_trials = _merged(x, levels_yes, levels_trials)
+    return Curves(
+        x,
+        levels_yes,
+        levels_trials,
+        np.where(blank, k, 0.0).sum(axis=-1),
+        np.where(blank, n, 0.0).sum(axis=-1),
+        ((n == 0) & ~blank).sum(axis=-1),
+        batch,
+        order,
+    )
+
+
+def _check(contrast: FloatArray, yes: FloatArray, trials: FloatArray) -> None:
+    for name, values in (("contrast", contrast), ("yes", yes), ("trials", trials)):
+        if not np.all(np.isfinite(values)):
+            bad = values[~np.isfinite(values)].flat[0]
+            remedy = "mark a level that was not tested by trials = 0 and any contrast"
+            raise InputError(f"{name} has the value {bad:g}, which is not a finite number; {remedy}")
+        if values.size and values.min() < 0:
+            allowed = (
+                "contrast is linear, above 0, or 0 for a catch trial" if name == "contrast" else "counts start at 0"
+            )
+            raise InputError(f"{name} {values.min():g} is negative; {allowed}")
+    if np.any(yes > trials):
+        at = int(np.argmax(yes - trials))
+        raise InputError(
+            f"{yes.flat[at]:g} yes of {trials.flat[at]:g} trials: give the number that said yes and the number asked"
+        )
+
+
+def _axes(batch: tuple[int, ...], shared: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    together = []
+    for axis in shared:
+        if not -len(batch) <= axis < len(batch):
+            raise InputError(
+                f"shared axis {axis} is not among the {len(batch)} axes of the batch {batch} (levels left out)"
+            )
+        together.append(axis % len(batch))
+    if len(set(together)) < len(together):
+        raise InputError(f"shared axes {tuple(shared)} name one axis twice")
+    apart = [axis for axis in range(len(batch)) if axis not in together]
+    return (*apart, *together), tuple(together)
+
+
+def _merged(x: FloatArray, yes: FloatArray, trials: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Add up neighbours of equal x; absent levels go last and repeat the highest x."""
+    if x.shape[-1] == 0:
+        return x, yes, trials
+    new = np.ones(x.shape, dtype=bool)
+    new[..., 1:] = x[..., 1:] != x[..., :-1]
+    place = np.cumsum(new, axis=-1) - 1
+    levels = int(np.where(trials > 0, place + 1, 0).max(initial=1))
+    flat_place = place.reshape(-1, x.shape[-1])
+    rows = np.arange(len(flat_place))[:, None]
+    out = []
+    for values in (yes, trials):
+        total = np.zeros((len(flat_place), x.shape[-1] + 1))
+        np.add.at(total, (rows, flat_place), values.reshape(flat_place.shape))
+        out.append(total[:, :levels].reshape(*x.shape[:-1], levels))
+    where = np.full((len(flat_place), x.shape[-1] + 1), np.inf)
+    where[rows, flat_place] = x.reshape(flat_place.shape)
+    merged = where[:, :levels].reshape(*x.shape[:-1], levels)
+    highest = np.where(np.isfinite(merged), merged, -np.inf).max(axis=-1, keepdims=True)
+    highest = np.where(np.isfinite(highest), highest, 0.0)
+    return np.where(np.isfinite(merged), merged, highest), out[0], out[1]

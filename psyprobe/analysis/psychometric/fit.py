@@ -1,0 +1,322 @@
+"""Fits psychometric functions to many curves at once, and says of each what may be said.
+
+References
+----------
+Wichmann & Hill (2001), Perception & Psychophysics 63, 1293-1313 (maximum likelihood, deviance, parametric bootstrap).
+Schütt, Harmeling, Macke, Wichmann (2016), Vision Research 122 (threshold and width, priors, overdispersion).
+Venzon & Moolgavkar (1988), Applied Statistics 37 (profile likelihood).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric.counts import Curves, read_curves
+from psyprobe.analysis.psychometric.isotonic import deviance, isotonic_bracket, spearman_karber
+from psyprobe.analysis.psychometric.likelihood import Counts, Point, curve_log_likelihood, log_rates
+from psyprobe.analysis.psychometric.maximise import Model
+from psyprobe.analysis.psychometric.priors import LogPriors
+from psyprobe.analysis.psychometric.profile import Parameter, Profile
+from psyprobe.analysis.psychometric.result import PsychometricFit
+from psyprobe.analysis.psychometric.search import search
+from psyprobe.analysis.psychometric.sigmoids import sigmoid
+from psyprobe.analysis.psychometric.statuses import (
+    WITH_THRESHOLD,
+    Evidence,
+    StatusArray,
+    best_steps,
+    data_status,
+    fitted_status,
+    same_likelihood,
+)
+from psyprobe.errors import InputError
+
+Rate: TypeAlias = float | tuple[float, float] | Literal["fit"]
+
+#: Bounds of a rate that is asked to be fitted without further words.
+FREE_GUESS, FREE_LAPSE = (0.0, 0.5), (0.0, 0.1)
+#: Bounds of threshold and width in units of the tested range.
+_FARTHEST, _NARROWEST, _WIDEST = 20.0, 1e-5, 1e4
+
+
+def fit_psychometric(
+    contrast: npt.ArrayLike,
+    yes: npt.ArrayLike,
+    trials: npt.ArrayLike,
+    *,
+    function: str = "logistic",
+    guess: Rate = 0.0,
+    lapse: Rate = 0.0,
+    shared: tuple[int, ...] = (),
+    interval: Literal["profile"] | None = "profile",
+    level: float = 0.95,
+    seed: int = 0,
+) -> PsychometricFit:
+    """Fit psi = guess + (1 - guess - lapse) F(log10 contrast) to counted answers of a batch of curves.
+
+    Parameters
+    ----------
+    contrast : array_like of float, shape (..., L)
+        Linear contrast, above 0, in any order; 0 marks catch trials, which inform a free guess rate and nothing else.
+    yes : array_like of float, shape (..., L)
+        How many said yes (or were right); fractions, such as sums of P(yes), are taken.
+    trials : array_like of float, shape (..., L)
+        How many were asked; 0 where a level is missing. The three broadcast, and the last axis is levels.
+    function : str, optional
+        "logistic", "normal", "weibull" (Gumbel on log contrast), "gumbel_reversed" or "hyperbolic_secant".
+    guess, lapse : float, (float, float) or "fit", optional
+        A fixed rate, bounds of a fitted one, or "fit" for the bounds (0, 0.5) of guess and (0, 0.1) of lapse.
+    shared : tuple of int, optional
+        Axes of the batch (the shape without levels) along which one guess and one lapse rate hold for all curves:
+        (-1,) if frequencies of a prompt are the batch's last axis. Catch trials of such curves are added up, so give
+        those that serve all of them once.
+    interval : "profile" or None, optional
+        Intervals by profile likelihood, or none.
+    level : float, optional
+        Of the intervals, and of the tests behind a status, in (0, 1).
+    seed : int, optional
+        Of the bootstrap that tests whether a curve rises.
+
+    Returns
+    -------
+    PsychometricFit
+        Arrays in the shape of the batch.
+
+    Raises
+    ------
+    InputError
+        If counts or contrasts are not usable, a rate is out of [0, 1), rates reach 1 together, or an axis is unknown.
+
+    Notes
+    -----
+    A curve that falls with contrast or does neither is not fitted, and left out of what its group shares.
+
+    Examples
+    --------
+    >>> contrast = 10 ** np.linspace(-3, -1, 9)
+    >>> fit = fit_psychometric(contrast, [0, 0, 2, 7, 20, 33, 38, 40, 40], 40)
+    >>> print(fit.status, f"{fit.threshold:.3f} [{fit.threshold_low:.3f}, {fit.threshold_high:.3f}]")
+    ok -2.000 [-2.062, -1.938]
+    >>> print(fit_psychometric(contrast, 0, 10).status)
+    censored_above
+    """
+    if not 0 < level < 1:
+        raise InputError(f"level {level:g} is not a probability; give a number between 0 and 1, as 0.95")
+    model = Model(sigmoid(function), LogPriors())
+    bounds = _bounds("guess", guess, FREE_GUESS), _bounds("lapse", lapse, FREE_LAPSE)
+    if bounds[0][1] + bounds[1][1] > 1 or bounds[0][0] + bounds[1][0] >= 1:
+        raise InputError(f"guess {bounds[0]} and lapse {bounds[1]} may reach 1 together; lower one of the upper bounds")
+    curves = read_curves(contrast, yes, trials, shared)
+    problem = _problem(curves, function, model, bounds, level, seed)
+    best, value, converged = search(model, problem.counts, problem.lower, problem.upper)
+    judged = _judge(problem, best, value)
+    ends = _intervals(problem, judged, best, value) if interval else None
+    return _collect(problem, judged, best, converged, ends)
+
+
+def _bounds(name: str, rate: Rate, free: tuple[float, float]) -> tuple[float, float]:
+    if isinstance(rate, str):
+        if rate != "fit":
+            raise InputError(f"{name} {rate!r} is no rate; give a number, a pair of bounds, or 'fit'")
+        return free
+    low, high = (float(v) for v in (rate if isinstance(rate, tuple) else (rate, rate)))
+    if not 0 <= low <= high < 1:
+        raise InputError(f"{name} {rate} is not usable; give a rate in [0, 1), or bounds (low, high) with low <= high")
+    return low, high
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """What is to be fitted; arrays of G groups of M curves."""
+
+    curves: Curves
+    counts: Counts
+    function: str
+    model: Model
+    guess: tuple[float, float]
+    lapse: tuple[float, float]
+    lower: Point
+    upper: Point
+    level: float
+    status: StatusArray
+    rising: FloatArray
+    catch_share: FloatArray
+
+    @property
+    def quantile(self) -> float:
+        from scipy.stats import chi2
+
+        return float(chi2.ppf(self.level, 1))
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Statuses, and thresholds and widths as they are to be told, in the coordinates of the counts."""
+
+    status: StatusArray
+    threshold: FloatArray
+    width: FloatArray
+
+
+def _problem(
+    curves: Curves,
+    function: str,
+    model: Model,
+    bounds: tuple[tuple[float, float], tuple[float, float]],
+    level: float,
+    seed: int,
+) -> _Problem:
+    guess, lapse = bounds
+    groups, size = curves.yes.shape[:2]
+    with np.errstate(invalid="ignore"):
+        share = curves.catch_yes.sum(axis=-1) / curves.catch_trials.sum(axis=-1)
+    share = np.broadcast_to(share[:, None], (groups, size))
+    status, rising = data_status(curves.yes, curves.trials, share, seed)
+    counts = curves.scaled(blanks=guess[1] > guess[0])
+    if size > 1:
+        fitted = np.where(np.isin(status, ("reversed", "non_monotone")), 0.0, 1.0)[..., None]
+        counts = replace(counts, yes=counts.yes * fitted, trials=counts.trials * fitted)
+    full, ones, eta = np.ones((groups, size)), np.ones(groups), np.zeros(groups)
+    lower = Point(-_FARTHEST * full, -np.log(_WIDEST) * full, guess[0] * ones, lapse[0] * ones, eta)
+    upper = Point(_FARTHEST * full, -np.log(_NARROWEST) * full, guess[1] * ones, lapse[1] * ones, eta)
+    return _Problem(curves, counts, function, model, guess, lapse, lower, upper, level, status, rising, share)
+
+
+def _judge(problem: _Problem, best: Point, value: FloatArray) -> _Judged:
+    counts = problem.counts
+    steps = best_steps(counts, best.guess, best.lapse)
+    profile = Profile(problem.model, counts, best, value, problem.lower, problem.upper, "threshold")
+    guess = np.broadcast_to(best.guess[:, None], counts.centre.shape)
+    # A free rate that its bound stops at one half or above would rather be higher still.
+    stopped = (problem.guess[1] > problem.guess[0]) & (problem.guess[1] >= 0.5) & (guess >= problem.guess[1] - 1e-6)
+    found = fitted_status(
+        _evidence(profile), steps, best, (guess > 0.5) | stopped, problem.catch_share, problem.quantile
+    )
+    status = np.where(problem.status == "", found, problem.status)
+    threshold, width = best.threshold.copy(), np.exp(-best.slope)
+    log_likelihood = curve_log_likelihood(problem.model.family, counts, best)
+    between = same_likelihood(steps.between, log_likelihood)
+    at = ~between & same_likelihood(steps.at, log_likelihood)
+    threshold = np.where(between, 0.5 * (steps.low + steps.high), np.where(at, steps.level, threshold))
+    return _Judged(status, threshold, np.where(between | at, 0.0, width))
+
+
+def _evidence(profile: Profile) -> Evidence:
+    counts = profile.counts
+    shape = counts.centre.shape
+    every = np.arange(counts.centre.size)
+    far = np.full(every.size, _FARTHEST)
+    lost = [profile.drop(every, side * far, steep=steep).reshape(shape) for steep in (True, False) for side in (1, -1)]
+    present = counts.trials > 0
+    low = np.where(present, counts.x, np.inf).min(axis=-1, initial=np.inf)
+    high = np.where(present, counts.x, -np.inf).max(axis=-1, initial=-np.inf)
+    log_likelihood = curve_log_likelihood(profile.model.family, counts, profile.best)
+    return Evidence(lost[0], lost[1], lost[2], lost[3], log_likelihood, low, high)
+
+
+def _intervals(problem: _Problem, judged: _Judged, best: Point, value: FloatArray) -> tuple[FloatArray, ...]:
+    """Low and high end of threshold and width, in the coordinates of the counts."""
+    shape = judged.threshold.shape
+    told = np.isin(judged.status, WITH_THRESHOLD)
+    bounded = told | (np.isin(judged.status, ("censored_above", "censored_below")) & (problem.status == ""))
+    ends = [np.full(judged.threshold.size, np.nan) for _ in range(4)]
+    sought: tuple[tuple[Parameter, npt.NDArray[np.bool_], int], ...] = (("threshold", bounded, 0), ("slope", told, 2))
+    for parameter, which, column in sought:
+        index = np.flatnonzero(which)
+        if index.size == 0:
+            continue
+        profile = Profile(problem.model, problem.counts, best, value, problem.lower, problem.upper, parameter)
+        centre = judged.threshold.ravel() if parameter == "threshold" else best.slope.ravel()
+        low, high = profile.interval(problem.quantile, centre[index], index)
+        if parameter == "slope":
+            low, high = np.exp(-high), np.exp(-low)
+        ends[column][index], ends[column + 1][index] = low, high
+    low, high = (end.reshape(shape) for end in ends[:2])
+    low, high = _censored_ends(problem, judged.status, low, high)
+    return low, high, ends[2].reshape(shape), ends[3].reshape(shape)
+
+
+def _censored_ends(
+    problem: _Problem, status: StatusArray, low: FloatArray, high: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Where nobody ever said yes, or always, the ends are exact: as many trials as refute a rate of one half."""
+    counts = problem.counts
+    middle = 0.5 * (1 + problem.guess[0] - problem.lapse[0])
+    for name, chance, sign in (("censored_above", 1 - middle, 1), ("censored_below", middle, -1)):
+        here = (status == name) & (problem.status == name)
+        needed = np.log(1 - problem.level) / np.log(chance)
+        order = slice(None, None, -1) if sign > 0 else slice(None)
+        reached = np.cumsum(counts.trials[..., order], axis=-1)[..., order] >= needed - 1e-9
+        places = np.where(reached & (counts.trials > 0), counts.x, -sign * np.inf)
+        claim = places.max(axis=-1, initial=-np.inf) if sign > 0 else places.min(axis=-1, initial=np.inf)
+        low = np.where(here, claim if sign > 0 else -np.inf, low)
+        high = np.where(here, claim if sign < 0 else np.inf, high)
+    low, high = np.where(status == "flat", -np.inf, low), np.where(status == "flat", np.inf, high)
+    low = np.where((status == "censored_below") & ~np.isnan(high), -np.inf, low)
+    return low, np.where((status == "censored_above") & ~np.isnan(low), np.inf, high)
+
+
+def _collect(
+    problem: _Problem,
+    judged: _Judged,
+    best: Point,
+    converged: npt.NDArray[np.bool_],
+    ends: tuple[FloatArray, ...] | None,
+) -> PsychometricFit:
+    curves, counts, status = problem.curves, problem.counts, judged.status
+    shape = status.shape
+    nothing = np.full(shape, np.nan)
+    has = np.isin(status, WITH_THRESHOLD)
+    threshold = np.where(has, counts.centre + counts.scale * judged.threshold, np.nan)
+    width = np.where(has, counts.scale * judged.width, np.nan)
+    low, high, narrow, wide = ends or (nothing,) * 4
+    fitted = (counts.trials > 0).any(axis=-1)
+    log_p, _ = log_rates(problem.model.family, best, counts.x)
+    lost = deviance(counts.yes, counts.trials, np.exp(log_p))
+    free = [b[1] > b[0] for b in (problem.guess, problem.lapse)]
+    levels = (curves.trials > 0).sum(axis=-1)
+    # Rates that a group has in common cost each of its curves an equal part of a degree of freedom.
+    cost = 2 + sum(free) / np.maximum(fitted.sum(axis=-1, keepdims=True), 1)
+    middle = np.full(shape, 0.5 if free[0] else 0.5 * (1 + problem.guess[0]))
+    below, above = isotonic_bracket(curves.x, curves.yes, curves.trials, middle)
+    asked = levels > 0
+
+    def rate(value: FloatArray) -> FloatArray:
+        return np.where(fitted | ~asked, np.broadcast_to(value[:, None], shape), np.nan)
+
+    values: dict[str, Any] = {
+        "status": status,
+        "threshold": threshold,
+        "threshold_low": counts.centre + counts.scale * low,
+        "threshold_high": counts.centre + counts.scale * high,
+        "width": width,
+        "width_low": counts.scale * narrow,
+        "width_high": counts.scale * wide,
+        "guess": rate(best.guess),
+        "lapse": rate(best.lapse),
+        "eta": rate(best.eta),
+        "log_likelihood": np.where(fitted, curve_log_likelihood(problem.model.family, counts, best), np.nan),
+        "deviance": np.where(fitted, lost, np.nan),
+        "degrees_of_freedom": np.where(fitted, levels - cost, np.nan),
+        "p_value": nothing,
+        "converged": np.broadcast_to(converged[:, None], shape) & fitted,
+        "p_rising": np.where(asked, problem.rising, np.nan),
+        "bracket_low": np.where(asked, below, np.nan),
+        "bracket_high": np.where(asked, above, np.nan),
+        "spearman_karber": spearman_karber(curves.x, curves.yes, curves.trials),
+        "levels": levels,
+        "dropped_levels": curves.dropped,
+    }
+    arranged: dict[str, Any] = {name: curves.ungroup(np.asarray(value)) for name, value in values.items()}
+    return PsychometricFit(
+        function=problem.function,
+        level=problem.level,
+        guess_bounds=problem.guess,
+        lapse_bounds=problem.lapse,
+        **arranged,
+    )

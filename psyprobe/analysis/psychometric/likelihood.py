@@ -1,0 +1,269 @@
+"""The likelihood of counted answers under psychometric functions, with its derivatives, for many groups at once.
+
+A group is G sets of M curves that have one guess and one lapse rate in common (M = 1: nothing shared). Everything here
+works on arrays of groups: curves ``(P, M)``, levels ``(P, M, L)``, rates ``(P,)``.
+
+References
+----------
+Schütt et al. (2016), Vision Research 122, eq. 5 (beta-binomial with overdispersion eta).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric.priors import LogPriors
+from psyprobe.analysis.psychometric.sigmoids import Sigmoid
+
+Index: TypeAlias = npt.NDArray[np.intp]
+
+#: Below this overdispersion the beta-binomial is the binomial to more digits than are computed.
+_BINOMIAL = 1e-4
+#: Logarithm of the largest ratio whose square does not overflow.
+_LARGEST = 40.0
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What was answered, by group, curve and level.
+
+    Attributes
+    ----------
+    x : ndarray, shape (P, M, L)
+        log10 contrast, moved and scaled so that each curve's tested range is -0.5 to 0.5.
+    yes, trials : ndarray, shape (P, M, L)
+        How many said yes of how many; trials of 0 mark a level that is not there.
+    catch_yes, catch_trials : ndarray, shape (P,)
+        The same for blanks; no trials where the guess rate is fixed.
+    centre, scale : ndarray, shape (P, M)
+        log10 contrast = centre + scale x.
+    """
+
+    x: FloatArray
+    yes: FloatArray
+    trials: FloatArray
+    catch_yes: FloatArray
+    catch_trials: FloatArray
+    centre: FloatArray
+    scale: FloatArray
+
+    def take(self, index: Index) -> Counts:
+        """Those groups."""
+        return replace(self, **{f.name: getattr(self, f.name)[index] for f in fields(self)})
+
+
+@dataclass(frozen=True)
+class Point:
+    """Parameters of groups, in the coordinates of `Counts`.
+
+    Attributes
+    ----------
+    threshold : ndarray, shape (P, M)
+    slope : ndarray, shape (P, M)
+        Minus the natural logarithm of the width.
+    guess, lapse, eta : ndarray, shape (P,)
+    """
+
+    threshold: FloatArray
+    slope: FloatArray
+    guess: FloatArray
+    lapse: FloatArray
+    eta: FloatArray
+
+    def take(self, index: Index) -> Point:
+        """Those groups."""
+        return Point(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
+
+    def put(self, index: Index, other: Point) -> None:
+        """Overwrite those groups."""
+        for f in fields(self):
+            getattr(self, f.name)[index] = getattr(other, f.name)
+
+    def copy(self) -> Point:
+        """One that can be written to."""
+        return Point(**{f.name: np.array(getattr(self, f.name)) for f in fields(self)})
+
+
+@dataclass(frozen=True)
+class Derivatives:
+    """Gradient of the log-likelihood and two versions of minus its Hessian: exact, and never indefinite.
+
+    Attributes
+    ----------
+    curve : ndarray, shape (P, M, 2)
+        Gradient by threshold and slope.
+    rates : ndarray, shape (P, 2)
+        Gradient by guess and lapse.
+    blocks, across, corner : tuple of ndarray
+        Exact and non-negative curvature: within curves (P, M, 2, 2), curves by rates (P, M, 2, 2), rates (P, 2, 2).
+    """
+
+    curve: FloatArray
+    rates: FloatArray
+    blocks: tuple[FloatArray, FloatArray]
+    across: tuple[FloatArray, FloatArray]
+    corner: tuple[FloatArray, FloatArray]
+
+
+def level_log_likelihood(
+    yes: FloatArray, trials: FloatArray, log_p: FloatArray, log_q: FloatArray, eta: FloatArray
+) -> FloatArray:
+    """log-likelihood of each level without the binomial coefficient; `eta` broadcasts and 0 is binomial."""
+    no = trials - yes
+    with np.errstate(invalid="ignore"):
+        binomial = np.where(yes > 0, yes * log_p, 0.0) + np.where(no > 0, no * log_q, 0.0)
+    if not np.any(eta >= _BINOMIAL):
+        return np.asarray(binomial)
+    from scipy.special import betaln
+
+    nu = 1 / np.maximum(eta, _BINOMIAL) ** 2 - 1
+    a, b = np.exp(log_p) * nu, np.exp(log_q) * nu
+    a, b = np.maximum(a, 1e-12), np.maximum(b, 1e-12)
+    return np.where(eta >= _BINOMIAL, betaln(yes + a, no + b) - betaln(a, b), binomial)
+
+
+def _pulls(
+    yes: FloatArray, trials: FloatArray, log_p: FloatArray, log_q: FloatArray, eta: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """a, b, aa, bb such that dl/dp = a/p - b/q and -d²l/dp² = aa/p² + bb/q²; of a binomial: yes and no, twice."""
+    no = trials - yes
+    if not np.any(eta >= _BINOMIAL):
+        return yes, no, yes, no
+    from scipy.special import digamma, polygamma
+
+    nu = 1 / np.maximum(eta, _BINOMIAL) ** 2 - 1
+    out = []
+    for count, log_rate in ((yes, log_p), (no, log_q)):
+        rate = np.maximum(np.exp(log_rate) * nu, 1e-12)
+        first = np.where(eta >= _BINOMIAL, rate * (digamma(count + rate) - digamma(rate)), count)
+        second = np.where(eta >= _BINOMIAL, rate**2 * (polygamma(1, rate) - polygamma(1, count + rate)), count)
+        out.append((first, second))
+    return out[0][0], out[1][0], out[0][1], out[1][1]
+
+
+def _mixture(
+    family: Sigmoid, point: Point, x: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Tell z - median, log F, log (1 - F), log of the sigmoid's share, log p and log (1 - p)."""
+    steepness = family.span * np.exp(point.slope)[..., None]
+    z = np.clip(steepness * (x - point.threshold[..., None]) + family.median, -700.0, 700.0)
+    log_lower, log_upper = family.log_lower(z), family.log_upper(z)
+    guess, lapse = point.guess[:, None, None], point.lapse[:, None, None]
+    share = np.log(np.maximum(1 - guess - lapse, 1e-12))
+    if np.any(guess > 0) or np.any(lapse > 0):
+        with np.errstate(divide="ignore"):
+            log_p = np.logaddexp(np.log(guess), share + log_lower)
+            log_q = np.logaddexp(np.log(lapse), share + log_upper)
+    else:
+        log_p, log_q = log_lower, log_upper
+    return z, log_lower, log_upper, share, log_p, log_q
+
+
+def log_rates(family: Sigmoid, point: Point, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Logarithms of p and 1 - p at each level."""
+    return _mixture(family, point, x)[4:]
+
+
+def curve_log_likelihood(family: Sigmoid, counts: Counts, point: Point) -> FloatArray:
+    """log-likelihood of each curve, catch trials left out, shape (P, M)."""
+    log_p, log_q = log_rates(family, point, counts.x)
+    return np.asarray(
+        level_log_likelihood(counts.yes, counts.trials, log_p, log_q, point.eta[:, None, None]).sum(axis=-1)
+    )
+
+
+def catch_log_likelihood(counts: Counts, guess: FloatArray, eta: FloatArray) -> FloatArray:
+    """log-likelihood of the answers to blanks, shape (P,)."""
+    with np.errstate(divide="ignore"):
+        return level_log_likelihood(counts.catch_yes, counts.catch_trials, np.log(guess), np.log1p(-guess), eta)
+
+
+def physical(counts: Counts, point: Point) -> tuple[FloatArray, FloatArray]:
+    """Thresholds in log10 contrast and widths in log10 units."""
+    return counts.centre + counts.scale * point.threshold, counts.scale * np.exp(-point.slope)
+
+
+def objective(family: Sigmoid, counts: Counts, point: Point, priors: LogPriors) -> FloatArray:
+    """log-likelihood plus log prior density of each group, shape (P,)."""
+    value = curve_log_likelihood(family, counts, point).sum(axis=-1)
+    value = value + catch_log_likelihood(counts, point.guess, point.eta)
+    if priors.flat:
+        return np.asarray(value)
+    threshold, width = physical(counts, point)
+    return np.asarray(value + priors.total(threshold, width, point.guess, point.lapse, point.eta))
+
+
+def differentiate(family: Sigmoid, counts: Counts, point: Point, priors: LogPriors) -> Derivatives:
+    """Derivatives of `objective` by threshold, slope, guess and lapse."""
+    z, log_lower, log_upper, share, log_p, log_q = _mixture(family, point, counts.x)
+    log_density = family.log_density(z)
+    a, b, aa, bb = _pulls(counts.yes, counts.trials, log_p, log_q, point.eta[:, None, None])
+
+    def over(log_part: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.exp(np.minimum(log_part - log_p, _LARGEST)), np.exp(np.minimum(log_part - log_q, _LARGEST))
+
+    (zp, zq), (gp, gq), (lp, lq) = over(share + log_density), over(log_upper), over(log_lower)
+    pull_z, pull_g, pull_l = a * zp - b * zq, a * gp - b * gq, b * lq - a * lp
+
+    def curved(up: FloatArray, uq: FloatArray, vp: FloatArray, vq: FloatArray) -> FloatArray:
+        return np.asarray(aa * up * vp + bb * uq * vq)
+
+    bend = pull_z * np.exp(-share)  # of guess or lapse with z: how p's slope shrinks with them
+    zz, zg, zl = curved(zp, zq, zp, zq), curved(zp, zq, gp, gq), -curved(zp, zq, lp, lq)
+    exact = (zz - pull_z * family.log_density_slope(z), zg + bend, zl + bend)
+    kappa = family.span * np.exp(point.slope)
+    away = z - family.median
+    curve = np.stack([-kappa * pull_z.sum(-1), (pull_z * away).sum(-1)], axis=-1)
+    rates = np.stack([pull_g.sum((-1, -2)), pull_l.sum((-1, -2))], axis=-1)
+    blocks, across = [], []
+    for (hz, hg, hl), second in ((exact, 1.0), ((zz, zg, zl), 0.0)):
+        ts = -kappa * (hz * away).sum(-1) + second * kappa * pull_z.sum(-1)
+        ss = (hz * away**2).sum(-1) - second * curve[..., 1]
+        blocks.append(_square(kappa**2 * hz.sum(-1), ts, ss))
+        columns = [np.stack([-kappa * h.sum(-1), (h * away).sum(-1)], axis=-1) for h in (hg, hl)]
+        across.append(np.stack(columns, axis=-1))
+    corner = _square(
+        curved(gp, gq, gp, gq).sum((-1, -2)),
+        -curved(gp, gq, lp, lq).sum((-1, -2)),
+        curved(lp, lq, lp, lq).sum((-1, -2)),
+    )
+    _add_catch_trials(counts, point, rates, corner)
+    found = Derivatives(curve, rates, (blocks[0], blocks[1]), (across[0], across[1]), (corner, corner.copy()))
+    if not priors.flat:
+        _add_priors(counts, point, priors, found)
+    return found
+
+
+def _square(first: FloatArray, mixed: FloatArray, second: FloatArray) -> FloatArray:
+    return np.stack([np.stack([first, mixed], axis=-1), np.stack([mixed, second], axis=-1)], axis=-2)
+
+
+def _add_catch_trials(counts: Counts, point: Point, rates: FloatArray, corner: FloatArray) -> None:
+    if not np.any(counts.catch_trials > 0):
+        return
+    p, q = np.maximum(point.guess, 1e-12), np.maximum(1 - point.guess, 1e-12)
+    a, b, aa, bb = _pulls(counts.catch_yes, counts.catch_trials, np.log(p), np.log(q), point.eta)
+    rates[:, 0] += a / p - b / q
+    corner[:, 0, 0] += aa / p**2 + bb / q**2
+
+
+def _add_priors(counts: Counts, point: Point, priors: LogPriors, found: Derivatives) -> None:
+    threshold, width = physical(counts, point)
+    by_t, by_tt = priors.derivatives("threshold", threshold)
+    by_w, by_ww = priors.derivatives("width", width)
+    curve = np.stack([by_t * counts.scale, -by_w * width], axis=-1)
+    found.curve[...] += curve
+    bends = (-by_tt * counts.scale**2, -(by_ww * width**2 + by_w * width))
+    rates = [priors.derivatives(name, getattr(point, name)) for name in ("guess", "lapse")]
+    for i, (slope, bend) in enumerate(rates):
+        found.rates[:, i] += slope
+        for kind in (0, 1):
+            found.corner[kind][:, i, i] += -bend if kind == 0 else np.maximum(-bend, 0.0)
+    for i, bend in enumerate(bends):
+        for kind in (0, 1):
+            found.blocks[kind][..., i, i] += bend if kind == 0 else np.maximum(bend, 0.0)

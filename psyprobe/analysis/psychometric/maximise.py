@@ -1,0 +1,171 @@
+"""Finds the largest likelihood of many groups of curves at once: damped Newton steps within bounds.
+
+Curves of a group meet only in their guess and lapse rate. So each step solves 2 x 2 systems: threshold and slope of
+each curve, and the two rates through the Schur complement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric.likelihood import (
+    Counts,
+    Derivatives,
+    Index,
+    Point,
+    differentiate,
+    objective,
+)
+from psyprobe.analysis.psychometric.priors import LogPriors
+from psyprobe.analysis.psychometric.sigmoids import Sigmoid
+
+_Mask = npt.NDArray[np.bool_]
+_ROUNDS = 80
+#: A step that promises less than this in log-likelihood is not worth taking.
+_ENOUGH = 1e-10
+_FIRST_DAMPING = 1e-3
+_LARGEST_DAMPING = 1e9
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is fitted: a family of sigmoids and prior densities."""
+
+    family: Sigmoid
+    priors: LogPriors
+
+    def objective(self, counts: Counts, point: Point) -> FloatArray:
+        """log-likelihood plus log prior of each group."""
+        return objective(self.family, counts, point, self.priors)
+
+
+def maximise(model: Model, counts: Counts, start: Point, lower: Point, upper: Point) -> tuple[Point, FloatArray, _Mask]:
+    """Climb from each start to a maximum of the objective.
+
+    Parameters
+    ----------
+    model : Model
+    counts : Counts
+        P groups.
+    start, lower, upper : Point
+        Where to begin, and bounds; equal bounds fix a parameter. `eta` is not moved.
+
+    Returns
+    -------
+    point : Point
+    value : ndarray, shape (P,)
+        Of the objective.
+    converged : ndarray of bool, shape (P,)
+        Whether no step promised more when it stopped.
+    """
+    point = start.copy()
+    value = model.objective(counts, point)
+    damping = np.full(value.shape, _FIRST_DAMPING)
+    converged = np.zeros(value.shape, dtype=bool)
+    running: Index = np.flatnonzero(np.isfinite(value))
+    for _ in range(_ROUNDS):
+        if running.size == 0:
+            break
+        data = counts.take(running)
+        here, low, high = (group.take(running) for group in (point, lower, upper))
+        slope = differentiate(model.family, data, here, model.priors)
+        free_curve, free_rates = _free(slope, here, low, high)
+        move_curve, move_rates = _step(slope, free_curve, free_rates, damping[running])
+        promised = (slope.curve * move_curve).sum((-1, -2)) + (slope.rates * move_rates).sum(-1)
+        there = _moved(here, move_curve, move_rates, low, high)
+        reached = model.objective(data, there)
+        better = reached > value[running]
+        gain = reached - value[running]
+        won = running[better]
+        point.put(won, there.take(np.flatnonzero(better)))
+        value[won] = reached[better]
+        damping[running] = np.where(better, np.maximum(damping[running] * 0.1, 1e-9), damping[running] * 8)
+        done = promised < _ENOUGH
+        small = better & (gain < _ENOUGH) & (damping[running] < 1e-2)
+        stuck = damping[running] > _LARGEST_DAMPING
+        converged[running] |= done | small | stuck
+        running = running[~(done | small | stuck)]
+    return point, value, converged
+
+
+def _free(slope: Derivatives, at: Point, lower: Point, upper: Point) -> tuple[_Mask, _Mask]:
+    """Which parameters may move: not those held at a bound, nor those that the gradient pushes against one."""
+
+    def may(gradient: FloatArray, value: FloatArray, low: FloatArray, high: FloatArray) -> _Mask:
+        return np.asarray(((value > low) | (gradient > 0)) & ((value < high) | (gradient < 0)) & (high > low))
+
+    curve = np.stack(
+        [
+            may(slope.curve[..., 0], at.threshold, lower.threshold, upper.threshold),
+            may(slope.curve[..., 1], at.slope, lower.slope, upper.slope),
+        ],
+        axis=-1,
+    )
+    rates = np.stack(
+        [
+            may(slope.rates[:, 0], at.guess, lower.guess, upper.guess),
+            may(slope.rates[:, 1], at.lapse, lower.lapse, upper.lapse),
+        ],
+        axis=-1,
+    )
+    return curve, rates
+
+
+def _step(
+    slope: Derivatives, free_curve: _Mask, free_rates: _Mask, damping: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    curve, rates = np.where(free_curve, slope.curve, 0.0), np.where(free_rates, slope.rates, 0.0)
+    moves = []
+    for kind in (0, 1):
+        blocks = _bounded(slope.blocks[kind], slope.blocks[1], free_curve, damping[:, None])
+        corner = _bounded(slope.corner[kind], slope.corner[1], free_rates, damping)
+        across = slope.across[kind] * free_curve[..., :, None] * free_rates[:, None, None, :]
+        inverse, sound = _inverse(blocks)
+        carried = inverse @ across
+        schur, sound_rates = _inverse(corner - (np.swapaxes(across, -1, -2) @ carried).sum(axis=1))
+        lone = (inverse @ curve[..., None])[..., 0]
+        pulled = rates - (np.swapaxes(across, -1, -2) @ lone[..., None]).sum(axis=1)[..., 0]
+        move_rates = (schur @ pulled[..., None])[..., 0]
+        move_curve = lone - (carried @ move_rates[:, None, :, None])[..., 0]
+        moves.append((move_curve, move_rates, sound.all(axis=-1) & sound_rates))
+    exact = moves[0][2]
+    return (
+        np.where(exact[:, None, None], moves[0][0], moves[1][0]),
+        np.where(exact[:, None], moves[0][1], moves[1][1]),
+    )
+
+
+def _bounded(curvature: FloatArray, scale: FloatArray, free: _Mask, damping: FloatArray) -> FloatArray:
+    """Curvature with damping on its diagonal, and the unit matrix for parameters that are not free."""
+    diagonal = np.einsum("...ii->...i", scale)
+    damped = curvature + (damping[..., None] * diagonal + 1e-12)[..., None] * np.eye(2)
+    both = free[..., :, None] & free[..., None, :]
+    return np.where(both, damped, np.eye(2))
+
+
+def _inverse(matrices: FloatArray) -> tuple[FloatArray, _Mask]:
+    """Inverses of symmetric 2 x 2 matrices, and which of these are positive definite."""
+    a, b, d = matrices[..., 0, 0], matrices[..., 0, 1], matrices[..., 1, 1]
+    determinant = a * d - b * b
+    sound = (a > 0) & (d > 0) & (determinant > 1e-14 * a * d)
+    safe = np.where(sound, determinant, 1.0)
+    flipped = np.stack([np.stack([d, -b], axis=-1), np.stack([-b, a], axis=-1)], axis=-2)
+    # Where rounding has spoiled the determinant the diagonal alone still climbs.
+    alone = np.stack([1 / np.maximum(a, 1e-12), 1 / np.maximum(d, 1e-12)], axis=-1)[..., None] * np.eye(2)
+    return np.where(sound[..., None, None], flipped / safe[..., None, None], alone), sound
+
+
+def _moved(at: Point, curve: FloatArray, rates: FloatArray, lower: Point, upper: Point) -> Point:
+    # A leap of the width by more than a factor of 7 leaves the region that the curvature describes.
+    shrink = np.minimum(1.0, 2.0 / np.maximum(np.abs(curve[..., 1]), 1e-300))
+    return Point(
+        np.clip(at.threshold + curve[..., 0] * shrink, lower.threshold, upper.threshold),
+        np.clip(at.slope + curve[..., 1] * shrink, lower.slope, upper.slope),
+        np.clip(at.guess + rates[:, 0], lower.guess, upper.guess),
+        np.clip(at.lapse + rates[:, 1], lower.lapse, upper.lapse),
+        at.eta,
+    )

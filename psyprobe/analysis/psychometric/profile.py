@@ -1,0 +1,160 @@
+"""Profile-likelihood intervals of threshold and width, for all curves at once.
+
+An end of the interval is where the largest likelihood with the parameter held there has fallen by half a chi-square
+quantile. It is finite, lopsided or infinite as the data have it, also at bounds, where the curvature at the maximum
+misleads.
+
+References
+----------
+Venzon & Moolgavkar (1988), Applied Statistics 37.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric.likelihood import Counts, Index, Point
+from psyprobe.analysis.psychometric.maximise import Model
+from psyprobe.analysis.psychometric.search import search
+
+Parameter = Literal["threshold", "slope"]
+
+_FIRST_STEP = {"threshold": 0.08, "slope": 0.35}
+_TOLERANCE = 2e-6
+_ROUNDS = 40
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The likelihood of groups as a function of one curve's threshold or slope.
+
+    Attributes
+    ----------
+    model : Model
+    counts : Counts
+        G groups of M curves.
+    best : Point
+        Where the likelihood is largest.
+    value : ndarray, shape (G,)
+        The objective there.
+    lower, upper : Point
+        Bounds.
+    parameter : "threshold" or "slope"
+        Which is held.
+    """
+
+    model: Model
+    counts: Counts
+    best: Point
+    value: FloatArray
+    lower: Point
+    upper: Point
+    parameter: Parameter
+
+    @property
+    def curves(self) -> int:
+        """M, the curves of a group."""
+        return int(self.counts.x.shape[1])
+
+    def drop(self, which: Index, held: FloatArray, *, steep: bool = False) -> FloatArray:
+        """Twice the likelihood lost when curves `which` (group * M + member) have the parameter held at `held`.
+
+        `steep` holds the slope of these curves at its upper bound, too.
+        """
+        group, member = np.divmod(which, self.curves)
+        low, high = self.lower.take(group).copy(), self.upper.take(group).copy()
+        place = (np.arange(which.size), member)
+        for bound in (low, high):
+            getattr(bound, self.parameter)[place] = held
+        if steep:
+            low.slope[place] = high.slope[place]
+        first = self.best.take(group)
+        _, value, _ = search(self.model, self.counts.take(group), low, high, eta=first.eta, first=first, keep=1)
+        return np.asarray(2 * (self.value[group] - value))
+
+    def interval(self, quantile: float, centre: FloatArray, which: Index) -> tuple[FloatArray, FloatArray]:
+        """Ends of the intervals of some curves, in the coordinates of `Counts`.
+
+        Parameters
+        ----------
+        quantile : float
+            Of chi-square with one degree of freedom.
+        centre : ndarray, shape (K,)
+            Where to look from; inside the interval.
+        which : ndarray of int, shape (K,)
+            The curves, group * M + member.
+
+        Returns
+        -------
+        low, high : ndarray, shape (K,)
+            Infinite where the interval is open up to the bound of the parameter.
+        """
+        return self._end(quantile, centre, which, -1), self._end(quantile, centre, which, 1)
+
+    def _end(self, quantile: float, centre: FloatArray, which: Index, side: int) -> FloatArray:
+        bound = getattr(self.upper if side > 0 else self.lower, self.parameter).ravel()[which]
+        lost = self.drop(which, bound)
+        end = np.where(lost <= quantile, side * np.inf, np.nan)
+        closed = np.flatnonzero(lost > quantile)
+        if closed.size:
+            looking = which[closed]
+            inside, outside = self._bracket(quantile, centre[closed], bound[closed], side, looking)
+            end[closed] = self._refine(quantile, looking, inside, outside)
+        return end
+
+    def _bracket(
+        self, quantile: float, centre: FloatArray, bound: FloatArray, side: int, looking: Index
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Points (place, lost) inside and outside of the end, shape (curves, 2) each."""
+        inside = np.stack([centre, np.zeros(looking.size)], axis=-1)
+        outside = np.stack([bound, np.full(looking.size, np.inf)], axis=-1)
+        step = np.full(looking.size, _FIRST_STEP[self.parameter])
+        open_: Index = np.arange(looking.size)
+        for _ in range(_ROUNDS):
+            if open_.size == 0:
+                break
+            place = inside[open_, 0] + side * step[open_]
+            place = np.minimum(place, bound[open_]) if side > 0 else np.maximum(place, bound[open_])
+            lost = self.drop(looking[open_], place)
+            beyond = (lost > quantile) | (place == bound[open_])
+            outside[open_[beyond]] = np.stack([place, lost], axis=-1)[beyond]
+            inside[open_[~beyond]] = np.stack([place, lost], axis=-1)[~beyond]
+            step[open_] *= 2
+            open_ = open_[~beyond]
+        return inside, outside
+
+    def _refine(
+        self, quantile: float, which: Index, inside: npt.NDArray[np.float64], outside: npt.NDArray[np.float64]
+    ) -> FloatArray:
+        """Where the loss is the quantile: regula falsi on its square root, which is nearly straight, and bisection."""
+        target = np.sqrt(quantile)
+        weight, stayed = np.ones((which.size, 2)), np.full(which.size, -1)
+        open_: Index = np.arange(which.size)
+        for turn in range(_ROUNDS):
+            gap = np.abs(outside[:, 0] - inside[:, 0])
+            open_ = np.flatnonzero(gap > _TOLERANCE)
+            if open_.size == 0:
+                break
+            a, b = inside[open_, 0], outside[open_, 0]
+            fa = (np.sqrt(np.maximum(inside[open_, 1], 0.0)) - target) * weight[open_, 0]
+            fb = (np.sqrt(np.minimum(outside[open_, 1], 1e6)) - target) * weight[open_, 1]
+            place = a + (b - a) * np.clip(-fa / (fb - fa), 0.02, 0.98)
+            # A loss with a cliff in it (data that a step separates) is left to bisection.
+            place = np.where(turn % 3 == 2, 0.5 * (a + b), place)
+            lost = self.drop(which[open_], place)
+            near = np.abs(np.sqrt(np.maximum(lost, 0.0)) - target) < 1e-5
+            beyond = lost > quantile
+            found = np.stack([place, lost], axis=-1)
+            outside[open_[beyond | near]] = found[beyond | near]
+            inside[open_[~beyond | near]] = found[~beyond | near]
+            # Illinois: an end that stays where it is for a second time counts half.
+            for column, kept in ((0, beyond), (1, ~beyond)):
+                again = kept & (stayed[open_] == column)
+                weight[open_, column] = np.where(again, 0.5 * weight[open_, column], 1.0)
+            stayed[open_] = np.where(beyond, 0, 1)
+        return np.asarray(0.5 * (inside[:, 0] + outside[:, 0]))

@@ -1,0 +1,259 @@
+"""Sigmoids, each told by where it crosses one half and how far it takes from 5 % to 95 %.
+
+A psychometric function is ``psi(x) = guess + (1 - guess - lapse) F(x; t, w)`` on ``x = log10 contrast``: F(t) = 0.5,
+and w is the distance on x from F = 0.05 to F = 0.95, whatever the family. So thresholds and widths of different
+families can be compared as they are. Each family is ``F(z)`` in its textbook form with
+``z = span (x - t) / w + median``.
+
+References
+----------
+Wichmann & Hill (2001). The psychometric function: I. Perception & Psychophysics 63.
+Schütt, Harmeling, Macke, Wichmann (2016). Painfree and accurate Bayesian estimation of psychometric functions for
+(potentially) overdispersed data. Vision Research 122 (threshold and width).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError, unknown_name
+
+
+@dataclass(frozen=True)
+class Sigmoid:
+    """A family of sigmoids in its textbook form F(z).
+
+    Attributes
+    ----------
+    log_lower, log_upper : callable
+        log F(z) and log (1 - F(z)), accurate far out in both tails.
+    log_density : callable
+        log F'(z).
+    log_density_slope : callable
+        Derivative of `log_density`.
+    median : float
+        z where F = 0.5.
+    span : float
+        z at F = 0.95 minus z at F = 0.05.
+    """
+
+    log_lower: Callable[[FloatArray], FloatArray]
+    log_upper: Callable[[FloatArray], FloatArray]
+    log_density: Callable[[FloatArray], FloatArray]
+    log_density_slope: Callable[[FloatArray], FloatArray]
+    median: float
+    span: float
+
+
+def _log_ndtr(z: FloatArray) -> FloatArray:
+    from scipy.special import log_ndtr
+
+    result: FloatArray = log_ndtr(z)
+    return result
+
+
+def _power(z: FloatArray) -> FloatArray:
+    # Beyond 1e13 nothing changes any more, and squares must not overflow.
+    return np.exp(np.minimum(z, 30.0))
+
+
+def _log_gumbel(z: FloatArray) -> FloatArray:
+    power = np.maximum(_power(z), 1e-300)
+    return np.asarray(np.log(-np.expm1(-power)))
+
+
+def _log_secant(z: FloatArray) -> FloatArray:
+    a = 0.5 * math.pi * z
+    near = np.log(np.arctan(np.exp(np.clip(a, -30.0, 700.0))))
+    return np.asarray(math.log(2 / math.pi) + np.where(a < -30.0, a, near))
+
+
+#: Families by name. "weibull" is the Gumbel function on log contrast, which is the Weibull function of contrast.
+SIGMOIDS: dict[str, Sigmoid] = {
+    "logistic": Sigmoid(
+        lambda z: -np.logaddexp(0.0, -z),
+        lambda z: -np.logaddexp(0.0, z),
+        lambda z: -np.logaddexp(0.0, z) - np.logaddexp(0.0, -z),
+        lambda z: -np.tanh(0.5 * z),
+        0.0,
+        2 * math.log(19),
+    ),
+    "normal": Sigmoid(
+        _log_ndtr,
+        lambda z: _log_ndtr(-z),
+        lambda z: -0.5 * z**2 - 0.5 * math.log(2 * math.pi),
+        lambda z: -z,
+        0.0,
+        2 * 1.6448536269514722,
+    ),
+    "weibull": Sigmoid(
+        _log_gumbel,
+        lambda z: -_power(z),
+        lambda z: z - _power(z),
+        lambda z: 1.0 - _power(z),
+        math.log(math.log(2)),
+        math.log(math.log(0.05) / math.log(0.95)),
+    ),
+    "gumbel_reversed": Sigmoid(
+        lambda z: -_power(-z),
+        lambda z: _log_gumbel(-z),
+        lambda z: -z - _power(-z),
+        lambda z: _power(-z) - 1.0,
+        -math.log(math.log(2)),
+        math.log(math.log(0.05) / math.log(0.95)),
+    ),
+    "hyperbolic_secant": Sigmoid(
+        _log_secant,
+        lambda z: _log_secant(-z),
+        lambda z: -np.logaddexp(0.5 * math.pi * z, -0.5 * math.pi * z),
+        lambda z: -0.5 * math.pi * np.tanh(0.5 * math.pi * z),
+        0.0,
+        4 / math.pi * math.log(math.tan(0.475 * math.pi)),
+    ),
+}
+
+
+def sigmoid(name: str) -> Sigmoid:
+    """A family by its name.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none of this name.
+    """
+    if name not in SIGMOIDS:
+        raise unknown_name("psychometric function", name, SIGMOIDS)
+    return SIGMOIDS[name]
+
+
+def psychometric_function(
+    log_contrast: npt.ArrayLike,
+    threshold: npt.ArrayLike,
+    width: npt.ArrayLike,
+    guess: npt.ArrayLike = 0.0,
+    lapse: npt.ArrayLike = 0.0,
+    *,
+    function: str = "logistic",
+) -> FloatArray:
+    """Probability of "yes" (or of a correct answer) at each log contrast.
+
+    Parameters
+    ----------
+    log_contrast : array_like of float
+        x = log10 contrast; minus infinity is a blank. All arguments broadcast.
+    threshold : array_like of float
+        x at which the sigmoid is 0.5, log10 contrast.
+    width : array_like of float
+        From 5 % to 95 % of the sigmoid, log10 units, above 0.
+    guess, lapse : array_like of float, optional
+        Distance of the lower asymptote from 0 and of the upper one from 1; together below 1.
+    function : str, optional
+        "logistic", "normal", "weibull", "gumbel_reversed" or "hyperbolic_secant".
+
+    Returns
+    -------
+    numpy.ndarray of float64
+        guess + (1 - guess - lapse) F(x), in [guess, 1 - lapse].
+
+    Raises
+    ------
+    InputError
+        If a width is not above 0, a rate is negative, or guess and lapse reach 1 together.
+
+    Examples
+    --------
+    >>> print(psychometric_function([-2.5, -2.0, -1.5], -2.0, 1.0))
+    [0.05 0.5  0.95]
+    >>> print(psychometric_function(-2.0, -2.0, 1.0, guess=0.5, lapse=0.02))
+    0.74
+    """
+    family = sigmoid(function)
+    x, t, w, g, lam = (np.asarray(v, dtype=np.float64) for v in (log_contrast, threshold, width, guess, lapse))
+    if not np.all(w > 0):
+        raise InputError(f"width {np.min(w):g} log10 units is not above 0; give the distance from F = 0.05 to F = 0.95")
+    if not (np.all(g >= 0) and np.all(lam >= 0) and np.all(g + lam < 1)):
+        raise InputError(
+            f"guess {np.min(g):g} to {np.max(g):g} and lapse {np.min(lam):g} to {np.max(lam):g} must not be "
+            "negative, and their sum must stay below 1"
+        )
+    z = np.clip(family.span * (x - t) / w + family.median, -700.0, 700.0)
+    return np.asarray(g + (1 - g - lam) * np.exp(family.log_lower(z)))
+
+
+def weibull_parameters(threshold: npt.ArrayLike, width: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Scale and exponent of the Weibull function of contrast, 1 - exp(-(C / alpha)^beta).
+
+    Parameters
+    ----------
+    threshold, width : array_like of float
+        Of function "weibull", log10 contrast and log10 units.
+
+    Returns
+    -------
+    tuple of numpy.ndarray
+        alpha (contrast where F = 1 - 1/e) and beta (dimensionless steepness).
+
+    Examples
+    --------
+    >>> alpha, beta = weibull_parameters(-2.0, 1.0)
+    >>> round(float(alpha * np.log(2) ** (1 / beta)), 6), round(float(beta), 3)
+    (0.01, 1.766)
+    """
+    family = SIGMOIDS["weibull"]
+    scale = np.asarray(width, dtype=np.float64) / family.span
+    mode = np.asarray(threshold, dtype=np.float64) - scale * family.median
+    return np.asarray(10.0**mode), np.asarray(1 / (scale * math.log(10)))
+
+
+def threshold_at(
+    proportion: npt.ArrayLike,
+    threshold: npt.ArrayLike,
+    width: npt.ArrayLike,
+    guess: npt.ArrayLike = 0.0,
+    lapse: npt.ArrayLike = 0.0,
+    *,
+    function: str = "logistic",
+) -> FloatArray:
+    """log10 contrast at which the proportion of yes has a given value: the inverse of `psychometric_function`.
+
+    Parameters
+    ----------
+    proportion : array_like of float
+        Of yes, with guesses and lapses counted in.
+    threshold, width, guess, lapse : array_like of float
+        As for `psychometric_function`; nan gives nan, and a width of 0 the threshold.
+    function : str, optional
+        Family.
+
+    Returns
+    -------
+    ndarray of float64
+        nan where the function never has this value.
+
+    Examples
+    --------
+    >>> print(threshold_at([0.5, 0.75], -2.0, 1.0, guess=0.5))
+    [nan -2.]
+    """
+    family = sigmoid(function)
+    p, t, w, g, lam = np.broadcast_arrays(
+        *(np.asarray(v, dtype=np.float64) for v in (proportion, threshold, width, guess, lapse))
+    )
+    with np.errstate(invalid="ignore"):
+        share = (p - g) / (1 - g - lam)
+        inside = (share > 0) & (share < 1)
+    low, high = np.full(p.shape, -700.0), np.full(p.shape, 700.0)
+    goal = np.log(np.where(inside, share, 0.5))
+    # All families rise, so bisection finds the place to the last digit whatever the family.
+    for _ in range(70):
+        middle = 0.5 * (low + high)
+        below = family.log_lower(middle) < goal
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    z = 0.5 * (low + high)
+    return np.where(inside, t + w * (z - family.median) / family.span, np.nan)

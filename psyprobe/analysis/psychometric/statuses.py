@@ -1,0 +1,257 @@
+"""What may be said of each curve: a status in place of a number that data do not hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric.isotonic import falling_deviance, monotone_p_value, rising_deviance
+from psyprobe.analysis.psychometric.likelihood import Counts, Point
+
+StatusArray = npt.NDArray[np.str_]
+
+#: Every status, with what it says.
+STATUSES: dict[str, str] = {
+    "ok": "the threshold lies within the tested contrasts",
+    "separable": "a step: no below, yes above; the threshold is anywhere between two levels, and the midpoint is given",
+    "quasi_separable": "a step with one mixed level, which is the threshold",
+    "censored_above": "never seen, or no better than guessing: the threshold is above the highest contrast",
+    "censored_below": "always seen: the threshold is below the lowest contrast",
+    "always_yes": "yes to everything, blanks too: a bias and no threshold",
+    "extrapolated": "half is not reached within the tested contrasts: the threshold is the function's continuation",
+    "non_monotone": "neither rises nor falls with contrast: no threshold",
+    "reversed": "falls with contrast: no threshold; the polarity or the reading of the answers may be wrong",
+    "biased": "the guess rate is above one half: only F = 0.5 is a threshold, the raw 50 % point is not",
+    "flat": "answers do not depend on contrast, and too few or too mixed to say more: no threshold",
+    "empty": "no trials",
+}
+#: Those whose threshold is a number.
+WITH_THRESHOLD = ("ok", "separable", "quasi_separable", "extrapolated", "biased")
+
+#: Significance at which data are no longer called rising.
+SIGNIFICANCE = 0.01
+_SAME = 1e-6
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How well the best step does, by curve.
+
+    Attributes
+    ----------
+    between, at : ndarray, shape (G, M)
+        log-likelihood of the best step between two levels, and of the best at a level that may be mixed.
+    low, high : ndarray, shape (G, M)
+        The levels around the first.
+    level : ndarray, shape (G, M)
+        The level of the second, in the coordinates of the counts.
+    share : ndarray, shape (G, M)
+        F at that level.
+    edge : ndarray of int, shape (G, M)
+        -1 where that level is the lowest, 1 the highest, 0 otherwise.
+    """
+
+    between: FloatArray
+    at: FloatArray
+    low: FloatArray
+    high: FloatArray
+    level: FloatArray
+    share: FloatArray
+    edge: npt.NDArray[np.int64]
+
+
+def best_steps(counts: Counts, guess: FloatArray, lapse: FloatArray) -> Steps:
+    """The best steps from guess to 1 - lapse.
+
+    Parameters
+    ----------
+    counts : Counts
+    guess, lapse : ndarray, shape (G,)
+
+    Returns
+    -------
+    Steps
+    """
+    k, n = counts.yes, counts.trials
+    present = n > 0
+    g, top = guess[:, None, None], 1 - lapse[:, None, None]
+    own = np.clip(k / np.where(present, n, 1.0), g, top)
+    below, above, mixed = (_log_likelihood(k, n, np.broadcast_to(p, k.shape)) for p in (g, top, own))
+    zero = np.zeros((*k.shape[:-1], 1))
+    before = np.concatenate([zero, np.cumsum(below, axis=-1)[..., :-1]], axis=-1)
+    after = np.cumsum(above[..., ::-1], axis=-1)[..., ::-1]
+    beyond = np.concatenate([after[..., 1:], zero], axis=-1)
+    last = present.sum(axis=-1) - 1
+    cut = np.where(present & (np.arange(k.shape[-1]) > 0), before + after, -np.inf)
+    level = np.where(present, before + mixed + beyond, -np.inf)
+    best_cut, best_level = cut.argmax(axis=-1), level.argmax(axis=-1)
+    edge = np.where(best_level == 0, -1, 0) + np.where(best_level == last, 1, 0)
+    share = (_pick(own, best_level) - guess[:, None]) / np.maximum(1 - guess - lapse, 1e-12)[:, None]
+    return Steps(
+        _pick(cut, best_cut),
+        _pick(level, best_level),
+        _pick(counts.x, np.maximum(best_cut - 1, 0)),
+        _pick(counts.x, best_cut),
+        _pick(counts.x, best_level),
+        share,
+        edge,
+    )
+
+
+def _log_likelihood(yes: FloatArray, trials: FloatArray, rate: FloatArray) -> FloatArray:
+    no = trials - yes
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(yes > 0, yes * np.log(rate), 0.0) + np.where(no > 0, no * np.log1p(-rate), 0.0)
+
+
+def _pick(values: FloatArray, index: npt.NDArray[np.intp]) -> FloatArray:
+    return np.asarray(np.take_along_axis(values, index[..., None], axis=-1)[..., 0])
+
+
+def separation(yes: npt.ArrayLike, trials: npt.ArrayLike) -> StatusArray:
+    """How answers of rising contrast separate, with no model in mind.
+
+    Parameters
+    ----------
+    yes, trials : array_like of float, shape (..., L)
+        By level, in order of contrast.
+
+    Returns
+    -------
+    ndarray of str, shape (...,)
+        "all-no", "all-yes", "complete" (no up to a level, yes from the next), "quasi" (the same but for one mixed
+        level between them), "none", or "empty" without trials.
+
+    Examples
+    --------
+    >>> print(separation([[0, 0, 4], [0, 2, 4], [1, 2, 4]], 4))
+    ['complete' 'quasi' 'none']
+    """
+    k, n = np.broadcast_arrays(np.asarray(yes, dtype=np.float64), np.asarray(trials, dtype=np.float64))
+    present = n > 0
+    no, all_ = present & (k == 0), present & (k == n)
+    mixed = (present & ~no & ~all_).sum(axis=-1)
+    index = np.arange(k.shape[-1])
+    last_not_yes = np.where(present & ~all_, index, -1).max(axis=-1, initial=-1)
+    first_not_no = np.where(present & ~no, index, k.shape[-1]).min(axis=-1, initial=k.shape[-1])
+    found = np.full(k.shape[:-1], "none", dtype="<U8")
+    ordered = last_not_yes < first_not_no
+    found[ordered & (mixed == 0)] = "complete"
+    found[(last_not_yes == first_not_no) & (mixed == 1)] = "quasi"
+    some = present.any(axis=-1)
+    found[some & (no == present).all(axis=-1)] = "all-no"
+    found[some & (all_ == present).all(axis=-1)] = "all-yes"
+    found[~some] = "empty"
+    return found
+
+
+def data_status(
+    yes: FloatArray, trials: FloatArray, catch_share: FloatArray, seed: int
+) -> tuple[StatusArray, FloatArray]:
+    """Statuses that need no fit, and the p-value of rising.
+
+    Parameters
+    ----------
+    yes, trials : ndarray, shape (..., L)
+    catch_share : ndarray, shape (...,)
+        Proportion of yes to blanks; nan without blanks.
+    seed : int
+
+    Returns
+    -------
+    status : ndarray of str
+        "" where a fit has to say.
+    p_value : ndarray
+        1 where no test was needed.
+    """
+    kind = separation(yes, trials)
+    p_rising = monotone_p_value(yes, trials, seed=seed, test_all=False)
+    status = np.full(kind.shape, "", dtype="<U16")
+    wrong = p_rising < SIGNIFICANCE
+    if wrong.any():
+        k, n = yes[wrong], trials[wrong]
+        better = falling_deviance(k, n) < rising_deviance(k, n)
+        falls = better & (monotone_p_value(n - k, n, seed=seed, test_all=False) >= SIGNIFICANCE)
+        status[wrong] = np.where(falls, "reversed", "non_monotone")
+    with np.errstate(invalid="ignore"):
+        bias = catch_share > 0.5
+    status[kind == "all-no"] = "censored_above"
+    status[(kind == "all-yes") & ~bias] = "censored_below"
+    status[(kind == "all-yes") & bias] = "always_yes"
+    status[kind == "empty"] = "empty"
+    return status, p_rising
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the fit found of each curve; losses are twice the log-likelihood, all of shape (G, M).
+
+    Attributes
+    ----------
+    unseen, seen : ndarray
+        Lost if the sigmoid is 0, or 1, at every level.
+    far_above, far_below : ndarray
+        Lost if the threshold is infinitely high, or low.
+    log_likelihood : ndarray
+        Of the curve at the best point.
+    low, high : ndarray
+        Lowest and highest level, in the coordinates of the counts.
+    """
+
+    unseen: FloatArray
+    seen: FloatArray
+    far_above: FloatArray
+    far_below: FloatArray
+    log_likelihood: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+def fitted_status(
+    evidence: Evidence,
+    steps: Steps,
+    best: Point,
+    biased: npt.NDArray[np.bool_],
+    catch_share: FloatArray,
+    quantile: float,
+) -> StatusArray:
+    """Statuses of curves that `data_status` leaves to the fit, shape (G, M).
+
+    Parameters
+    ----------
+    evidence : Evidence
+    steps : Steps
+    best : Point
+    biased : ndarray of bool, shape (G, M)
+        Whether the guess rate is above one half.
+    catch_share : ndarray, shape (G, M)
+        Proportion of yes to blanks; nan without blanks.
+    quantile : float
+        Of chi-square, above which a loss is significant.
+    """
+    t = best.threshold
+    status = np.where((t < evidence.low) | (t > evidence.high), "extrapolated", "ok").astype("<U16")
+    whole = same_likelihood(steps.between, evidence.log_likelihood)
+    part = ~whole & same_likelihood(steps.at, evidence.log_likelihood)
+    outside = ((steps.edge == -1) & (steps.share > 0.5)) | ((steps.edge == 1) & (steps.share < 0.5))
+    status[whole] = "separable"
+    status[part] = np.where(outside, "extrapolated", "quasi_separable")[part]
+    status[biased] = "biased"
+    above, below = evidence.unseen <= quantile, evidence.seen <= quantile
+    endless = np.minimum(evidence.far_above, evidence.far_below) <= 1e-4
+    above |= endless & (evidence.far_above <= evidence.far_below) & (evidence.far_below > quantile)
+    below |= endless & (evidence.far_below <= evidence.far_above) & (evidence.far_above > quantile)
+    with np.errstate(invalid="ignore"):
+        bias = catch_share > 0.5
+    status[above] = "censored_above"
+    status[below] = np.where(bias, "always_yes", "censored_below")[below]
+    status[(above & below) | (endless & ~above & ~below)] = "flat"
+    return status
+
+
+def same_likelihood(step: FloatArray, smooth: FloatArray) -> npt.NDArray[np.bool_]:
+    """Whether a step does as well as the best function found, within what the climb resolves."""
+    return np.asarray(step >= smooth - _SAME * np.maximum(1.0, np.abs(smooth)))
