@@ -1,20 +1,26 @@
 """In which order contrasts are shown: constant stimuli, the P(yes) ladder, QUEST+ and qCSF."""
 
 from psyprobe.probes.designs.constant_stimuli import ConstantStimuli, constant
+from psyprobe.probes.designs.csf_posterior import CsfGrid
+from psyprobe.probes.designs.log_parabola import log_parabola
 from psyprobe.probes.designs.protocol import Design, DesignEstimate, Level
 from psyprobe.probes.designs.psychometric_grid import Grid, default_grid
 from psyprobe.probes.designs.quest_plus import QuestPlus
+from psyprobe.probes.designs.quick_csf import QuickCSF
 from psyprobe.probes.designs.yes_ladder import YesLadder, ladder
 
 __all__ = [
     "ConstantStimuli",
+    "CsfGrid",
     "Design",
     "DesignEstimate",
     "Grid",
     "Level",
     "QuestPlus",
+    "QuickCSF",
     "YesLadder",
     "constant",
     "default_grid",
     "ladder",
+    "log_parabola",
 ]

@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
 from psyprobe.probes.designs.ledger import Ledger
 from psyprobe.probes.designs.protocol import DesignEstimate, Level
-from psyprobe.probes.designs.threshold_posterior import ThresholdPosterior
+
+
+class Posterior(Protocol):
+    """What a design asks of its posterior; thresholds and widths are in log10 contrast."""
+
+    def tell(self, frequency: int | None, x: float, said: float) -> None:
+        """Take in one answer; a catch trial has no frequency."""
+
+    def mean(self, frequency: int) -> float:
+        """Mean threshold."""
+
+    def interval(self, frequency: int, level: float) -> tuple[float, float]:
+        """Central interval of the threshold."""
+
+    def mean_width(self, frequency: int) -> float:
+        """Mean width."""
+
+    def mean_guess(self) -> float:
+        """Mean guess rate."""
+
+    def mean_lapse(self) -> float:
+        """Mean lapse rate."""
 
 
 def take_in(
-    posterior: ThresholdPosterior, frequencies: tuple[float, ...], level: Level, said: float, delivered: float | None
+    posterior: Posterior, frequencies: tuple[float, ...], level: Level, said: float, delivered: float | None
 ) -> None:
     """Hand one answer that was not excluded to a posterior."""
     contrast = level.contrast if delivered is None else delivered
@@ -20,14 +43,12 @@ def take_in(
         posterior.tell(frequencies.index(level.frequency), float(np.log10(contrast)), said)
 
 
-def report(
-    posterior: ThresholdPosterior, frequencies: tuple[float, ...], books: Ledger, level: float = 0.95
-) -> DesignEstimate:
+def report(posterior: Posterior, frequencies: tuple[float, ...], books: Ledger, level: float = 0.95) -> DesignEstimate:
     """What is known of the observer, from a posterior and the books of the design.
 
     Parameters
     ----------
-    posterior : ThresholdPosterior
+    posterior : Posterior
         Of all answers told.
     frequencies : tuple of float
         In cpd, in the posterior's order.

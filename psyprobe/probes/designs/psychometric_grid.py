@@ -147,7 +147,7 @@ def default_grid(contrasts: Sequence[float], task: Task = "yes_no", function: Fu
 
     Thresholds lie evenly from half a log10 unit below the lowest contrast to half a unit above the highest, so that a
     threshold which cannot be reached shows as one. The common width has a log-normal prior with median 0.7 and a
-    standard deviation of 0.2 log10, from which those of single frequencies deviate by 0.1 log10. Guess and lapse rates
+    standard deviation of 0.25 log10, from which those of single frequencies deviate by 0.1 log10. Guess and lapse rates
     are Beta(1/2, 2) on [0, 0.5] and Beta(1/2, 10) on [0, 0.1]: rates near 0 are likeliest, larger ones not ruled out
     (as in Jeffreys' prior). With two intervals the guess rate is 0.5.
 
@@ -181,10 +181,49 @@ def default_grid(contrasts: Sequence[float], task: Task = "yes_no", function: Fu
         width=width,
         guess=guess,
         lapse=lapse,
-        width_prior=np.exp(-0.5 * (np.log10(width / 0.7) / 0.2) ** 2),
+        width_prior=np.exp(-0.5 * (np.log10(width / 0.7) / 0.25) ** 2),
         guess_prior=guess_prior,
         lapse_prior=lapse_prior,
         width_spread=0.1,
+        function=function,
+    )
+
+
+def csf_width_and_rates(contrasts: Sequence[float], task: Task = "yes_no", function: Function = "logistic") -> Grid:
+    """The default grid with fewer widths and rates, for designs that keep all frequencies in one table.
+
+    Parameters
+    ----------
+    contrasts : sequence of float
+        That can be shown, ascending.
+    task : {"yes_no", "two_interval"}
+        What is asked.
+    function : {"logistic", "normal"}
+        Form of the psychometric function.
+
+    Returns
+    -------
+    Grid
+
+    Examples
+    --------
+    >>> csf_width_and_rates((0.001, 1.0)).shape
+    (81, 3, 5, 2)
+    """
+    low, high = np.log10(contrasts[0]) - 0.5, np.log10(contrasts[-1]) + 0.5
+    width = np.array([0.4, 0.75, 1.4])
+    guess, guess_prior = (
+        _rates((0.0, 0.03, 0.09, 0.18, 0.32, 0.5), 2.0) if task == "yes_no" else (np.array([0.5]), np.ones(1))
+    )
+    lapse, lapse_prior = _rates((0.0, 0.03, 0.1), 10.0)
+    return Grid(
+        threshold=np.linspace(low, high, round((high - low) / 0.05) + 1),
+        width=width,
+        guess=guess,
+        lapse=lapse,
+        width_prior=np.exp(-0.5 * (np.log10(width / 0.7) / 0.25) ** 2),
+        guess_prior=guess_prior,
+        lapse_prior=lapse_prior,
         function=function,
     )
 
