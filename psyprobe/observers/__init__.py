@@ -13,6 +13,7 @@ from psyprobe.observers import (
     simulated,
     timm_models,
     torch_files,
+    transformers_chat,
     transformers_models,
     zoo,
 )
@@ -42,6 +43,7 @@ BUILT_IN = (
     zoo,
     simulated,
     openai_chat,
+    transformers_chat,
 )
 
 __all__ = [

@@ -175,7 +175,7 @@ class NetworkObserver:
 
         network = self._network
         batch = self._hand_over(images)
-        with self._lock, torch.inference_mode(), _exact(self._device), self._watching(len(batch)) as seen:
+        with self._lock, torch.inference_mode(), exact_arithmetic(self._device), self._watching(len(batch)) as seen:
             seen[network.main] = _rows(network.name, network.main, network.embed(batch), len(batch))
         for name in self.card.features:
             if name not in seen:
@@ -311,8 +311,14 @@ def checked_device(name: str, device: str | None) -> Any:
 
 
 @contextmanager
-def _exact(device: Any) -> Iterator[None]:
-    """Float32 multiplied as float32: TensorFloat-32 keeps 10 bits of a contrast that needs 20."""
+def exact_arithmetic(device: Any) -> Iterator[None]:
+    """Float32 multiplied as float32 in here: TensorFloat-32 keeps 10 bits of a contrast that needs 20.
+
+    Parameters
+    ----------
+    device : torch.device
+        Where the network runs.
+    """
     import torch
 
     before = torch.get_float32_matmul_precision()

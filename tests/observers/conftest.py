@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -100,3 +102,16 @@ def encoder_name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture()
 def encoder_options(encoder_name: str) -> dict[str, object]:
     return {} if encoder_name.startswith("torch:") else {"random_weights": True}
+
+
+@pytest.fixture(scope="session")
+def chat_folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Folders of tiny chat models by the names of their builders; each is built when it is first asked for."""
+    pytest.importorskip("transformers", reason="the chat extra is not installed")
+    from tiny_chat_models import BUILDERS
+
+    @functools.cache
+    def folder(family: str) -> Path:
+        return BUILDERS[family](tmp_path_factory.mktemp("chat") / family)
+
+    return folder
