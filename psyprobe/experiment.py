@@ -28,6 +28,7 @@ from psyprobe.experiment_file import Experiment, read_experiment
 from psyprobe.observers.protocol import STIMULUS_PPD
 from psyprobe.probes import Probe, load_probe
 from psyprobe.probes.presentation import presented, show
+from psyprobe.question_file import QuestionExperiment
 from psyprobe.run_plan import Plan, all_plans, default_batch_size, fixed_batches
 from psyprobe.store import Answers, Question, RunRecord, Store, digest
 from psyprobe.variants import expand_variants, variant_label, with_variants
@@ -36,14 +37,16 @@ if TYPE_CHECKING:
     import xarray
 
     from psyprobe.observers import FeatureObserver
+    from psyprobe.observers.protocol import Observer
     from psyprobe.probes.detection import Conditions
+    from psyprobe.question_plan import QuestionPlan
 
 _SOFTWARE = ("psyprobe", "numpy", "scipy", "xarray")
 
 
 def run(
-    experiment: str | Path | Experiment,
-    observer: str | FeatureObserver | None = None,
+    experiment: str | Path | Experiment | QuestionExperiment,
+    observer: str | Observer | None = None,
     *,
     store: str | Path | Store | None = None,
     batch_size: int | None = None,
@@ -58,7 +61,8 @@ def run(
     experiment : str, Path or Experiment
         A catalogue name, the path of an experiment file, or an experiment that was read before.
     observer : str or observer, optional
-        A name as `load_observer` takes it, or an object; without it the default observer.
+        A name as `load_observer` takes it, or an object; without it the default observer. One that answers in words
+        must be named.
     store : str, Path or Store, optional
         The file that keeps responses; what it holds is not asked again. Without it nothing is kept.
     batch_size : int, optional
@@ -76,7 +80,8 @@ def run(
     -------
     xarray.Dataset
         Responses with units, the human curve, the pixel baseline, the noise floor, and where they come from. With
-        variants their mean, and those of each variant as ``response_by_variant`` and the like.
+        variants their mean, and those of each variant as ``response_by_variant`` and the like. Of an experiment that
+        asks in words, one row a question.
 
     Raises
     ------
@@ -87,7 +92,13 @@ def run(
     WeightsError
         The observer's weights are not on this machine.
     """
-    read = _read(experiment, score_only, variants)
+    opened_file = _file_of(experiment)
+    if isinstance(opened_file, QuestionExperiment):
+        from psyprobe.question_run import run_questions
+
+        _refuse_for_words(opened_file, batch_size=batch_size, score_only=score_only, variants=variants)
+        return run_questions(opened_file, observer, store=store, progress=progress)
+    read = _varied(opened_file, score_only, variants)
     if read.variants and not read.variant:
         who = observer_for(read, observer) if observer is None or isinstance(observer, str) else observer
         each = expand_variants(read)
@@ -103,14 +114,14 @@ def run(
 
 
 def plan(
-    experiment: str | Path | Experiment,
-    observer: str | FeatureObserver | None = None,
+    experiment: str | Path | Experiment | QuestionExperiment,
+    observer: str | Observer | None = None,
     *,
     store: str | Path | Store | None = None,
     batch_size: int | None = None,
     score_only: bool = False,
     variants: Mapping[str, Sequence[float]] | None = None,
-) -> Plan:
+) -> Plan | QuestionPlan:
     """What `run` with the same arguments would show and ask; nothing is asked.
 
     Parameters
@@ -128,10 +139,17 @@ def plan(
     InputError, StoreError, WeightsError
         As `run` would.
     """
-    read = _read(experiment, score_only, variants)
+    opened_file = _file_of(experiment)
+    if isinstance(opened_file, QuestionExperiment):
+        from psyprobe.question_plan import plan_questions
+
+        _refuse_for_words(opened_file, batch_size=batch_size, score_only=score_only, variants=variants)
+        return plan_questions(opened_file, observer, store=store)
+    read = _varied(opened_file, score_only, variants)
     if read.variants and not read.variant:
         who = observer_for(read, observer) if observer is None or isinstance(observer, str) else observer
-        return all_plans([plan(one, who, store=store, batch_size=batch_size) for one in expand_variants(read)])
+        plans = [plan(one, who, store=store, batch_size=batch_size) for one in expand_variants(read)]
+        return all_plans([each for each in plans if isinstance(each, Plan)])
     asked = _prepare(read, observer)
     if isinstance(store, str | Path) and not Path(store).exists():
         store = None
@@ -223,7 +241,7 @@ def _read_result(path: Path) -> xarray.Dataset:
         raise InputError(f"there is no result file {str(path)!r}") from None
     except (TypeError, ValueError, KeyError, IndexError) as error:
         raise InputError(f"{path} is no result that psyprobe wrote: {error}") from None
-    if not {"response", "along"} & set(result) or "experiment" not in result.attrs:
+    if not {"response", "along", "said"} & set(result) or "experiment" not in result.attrs:
         raise InputError(f"{path} is no result that psyprobe wrote: it has no responses of an experiment")
     return result
 
@@ -257,15 +275,22 @@ class _Asked:
         return [question.key for question in self.questions(self.observer)]
 
 
-def _read(
-    experiment: str | Path | Experiment, score_only: bool, variants: Mapping[str, Sequence[float]] | None
-) -> Experiment:
-    read = experiment if isinstance(experiment, Experiment) else read_experiment(experiment)
-    read = replace(read, score_only=score_only or read.score_only)
+def _file_of(experiment: str | Path | Experiment | QuestionExperiment) -> Experiment | QuestionExperiment:
+    return read_experiment(experiment) if isinstance(experiment, str | Path) else experiment
+
+
+def _varied(experiment: Experiment, score_only: bool, variants: Mapping[str, Sequence[float]] | None) -> Experiment:
+    read = replace(experiment, score_only=score_only or experiment.score_only)
     return read if variants is None else with_variants(read, variants)
 
 
-def _prepare(read: Experiment, observer: str | FeatureObserver | None) -> _Asked:
+def _refuse_for_words(experiment: QuestionExperiment, **options: Any) -> None:
+    for name, value in options.items():
+        if value:
+            raise InputError(f"{experiment.name} asks in words and takes no {name}; leave it out")
+
+
+def _prepare(read: Experiment, observer: Any) -> _Asked:
     from psyprobe.observers import load_observer
 
     probe = load_probe(read.probe)
@@ -288,7 +313,7 @@ def _prepare(read: Experiment, observer: str | FeatureObserver | None) -> _Asked
     return _Asked(read, who, load_observer("pixels"), probe, probe.conditions(read, who.card))
 
 
-def observer_for(experiment: Experiment, name: str | None = None, **options: Any) -> Any:
+def observer_for(experiment: Experiment | QuestionExperiment, name: str | None = None, **options: Any) -> Any:
     """The observer of a name, fed as an experiment wants it.
 
     Parameters
@@ -482,6 +507,10 @@ def software_versions() -> dict[str, str]:
 
 def _result(store: Store, record: RunRecord) -> xarray.Dataset:
     layout = record.layout
+    if "asking" in layout:
+        from psyprobe.question_result import question_result
+
+        return question_result(store, record)
     probe = load_probe(layout["probe"])
     card, baseline = record.observer_card, store.content(record.baseline_digest)
 

@@ -12,13 +12,16 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from psyprobe import page_reading as reading
 from psyprobe.display import Display
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError
 from psyprobe.stimulus.catalogue import StimulusSet, load_stimulus, read_page
 from psyprobe.store import digest
+
+if TYPE_CHECKING:
+    from psyprobe.question_file import QuestionExperiment
 
 #: Parameters that an experiment can vary beside contrast: unit and label of the axis.
 X_AXES = {
@@ -186,7 +189,7 @@ class Experiment:
         return digest([tomllib.loads(self.toml), stimulus])
 
 
-def read_experiment(name_or_path: str | Path) -> Experiment:
+def read_experiment(name_or_path: str | Path) -> Experiment | QuestionExperiment:
     """Read an experiment of the catalogue, or a file of one's own.
 
     Parameters
@@ -196,8 +199,8 @@ def read_experiment(name_or_path: str | Path) -> Experiment:
 
     Returns
     -------
-    Experiment
-        With every value checked.
+    Experiment or QuestionExperiment
+        With every value checked; the latter where the probe asks in words.
 
     Raises
     ------
@@ -215,7 +218,7 @@ def read_experiment(name_or_path: str | Path) -> Experiment:
         return _experiment(path, values, path.read_text(encoding="utf-8"))
 
 
-def read_suite(name_or_path: str | Path) -> tuple[Experiment, ...]:
+def read_suite(name_or_path: str | Path) -> tuple[Experiment | QuestionExperiment, ...]:
     """Read all experiments of a suite, or the one experiment of any other page.
 
     Parameters
@@ -251,16 +254,18 @@ def read_suite(name_or_path: str | Path) -> tuple[Experiment, ...]:
     return tuple(read_experiment(path.parent / name if name.endswith(".toml") else name) for name in names)
 
 
-def _experiment(path: Path, values: dict[str, Any], text: str) -> Experiment:
-    from psyprobe.probes import probe_names
+def _experiment(path: Path, values: dict[str, Any], text: str) -> Experiment | QuestionExperiment:
+    from psyprobe.probes import load_probe
     from psyprobe.variants import with_variants
 
     if "experiments" in values:
         raise InputError("this is a suite of several experiments; read it with read_suite, or name one of them")
-    reading.check_keys(values, _KEYS, "")
     probe = reading.text(values, "probe", "")
-    if probe not in probe_names():
-        raise unknown_name("probe", probe, probe_names())
+    if "answer" in load_probe(probe).ABILITIES:
+        from psyprobe.question_file import question_experiment
+
+        return question_experiment(path, values, text)
+    reading.check_keys(values, _KEYS, "")
     levels = reading.table(values, "levels")
     x_name = _x_name(levels)
     unit, label = X_AXES[x_name]

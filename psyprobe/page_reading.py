@@ -217,12 +217,34 @@ def whole(values: Mapping[str, Any], key: str, where: str, default: int, low: in
     return value
 
 
+def yes_or_no(values: Mapping[str, Any], key: str, where: str, default: bool) -> bool:
+    """True or false.
+
+    Parameters
+    ----------
+    values : mapping
+        What holds it.
+    key, where : str
+        Its name, and that of what holds it.
+    default : bool
+        Where nothing is given.
+
+    Returns
+    -------
+    bool
+    """
+    value = values.get(key, default)
+    if not isinstance(value, bool):
+        raise InputError(f"{where}.{key} is {value!r}; give true or false")
+    return value
+
+
 def is_number(value: Any) -> bool:
     """Whether a value of a page is a number, which True and False are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def levels(value: Any, where: str, unit: str) -> tuple[float, ...]:
+def levels(value: Any, where: str, unit: str, least: int = 2) -> tuple[float, ...]:
     """Levels, of which there must be some, above 0 and ascending.
 
     Parameters
@@ -231,14 +253,19 @@ def levels(value: Any, where: str, unit: str) -> tuple[float, ...]:
         As `psyprobe.stimulus.catalogue.read_levels` takes it.
     where, unit : str
         For messages.
+    least : int
+        How many there must be.
 
     Returns
     -------
     tuple of float
     """
     found = read_levels(f"{where} ({unit})", value)
-    if len(found) < 2 or not found[0] > 0 or not (np.diff(found) > 0).all():
-        raise InputError(f"{where} are {found.tolist()}; give at least two levels above 0, in ascending order ({unit})")
+    if len(found) < least or not found[0] > 0 or not (np.diff(found) > 0).all():
+        raise InputError(
+            f"{where} are {found.tolist()}; give at least {'two levels' if least == 2 else 'one level'} above 0, in "
+            f"ascending order ({unit})"
+        )
     return tuple(found.tolist())
 
 

@@ -232,6 +232,7 @@ def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
         metavar="NAME=V,V",
         help="average over values of a stimulus parameter: phase=0,90,180,270 orientation=0,45 seed=1,2,3",
     )
+    _add_observer_options(parser)
     parser.add_argument("--layers", nargs="+", metavar="NAME", help="layers whose outputs are measured, or all")
     parser.add_argument("--device", help="torch device, for example cuda:0")
     parser.add_argument(
@@ -239,6 +240,17 @@ def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
     )
     parser.add_argument(
         "--random-weights", action="store_true", help="random numbers for trained weights: tests of the machinery only"
+    )
+
+
+def _add_observer_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--observer-option",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=VALUE",
+        help="what the observer takes besides, for example concurrency=16 base_url=http://localhost:8000/v1",
     )
 
 

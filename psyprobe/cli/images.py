@@ -14,6 +14,7 @@ import numpy as np
 from psyprobe import __version__
 from psyprobe._typing import FloatArray
 from psyprobe.cli.output import json_text, say, say_json, tell, write_whole
+from psyprobe.cli.settings import settings
 from psyprobe.display import Display
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
 from psyprobe.png_file import decode_png, encode_png
@@ -47,7 +48,7 @@ def render_command(arguments: argparse.Namespace) -> int:
     path = Path(arguments.output)
     if path.suffix.lower() not in _HOLDS:
         raise unknown_name("image format", path.suffix or path.name, _HOLDS)
-    spec, display = _specification(arguments.stimulus, arguments.set), display_from(arguments.display)
+    spec, display = specification_from(arguments.stimulus, arguments.set), display_from(arguments.display)
     stimulus = spec.draw()
     outside = display.gamut(stimulus).outside if arguments.clip else 0
     drive = np.asarray(display.encode(stimulus, clip=arguments.clip))
@@ -106,7 +107,7 @@ def check_command(arguments: argparse.Namespace) -> int:
         found, unchanged = _check_file(path)
     else:
         display = display_from(arguments.display)
-        found, unchanged = _specification(arguments.target, arguments.set).draw().measure(display), True
+        found, unchanged = specification_from(arguments.target, arguments.set).draw().measure(display), True
     if arguments.json:
         say_json({**found.to_dict(), "unchanged": unchanged})
     else:
@@ -136,25 +137,11 @@ def display_from(words: Sequence[str]) -> Display:
     """
     if len(words) == 1 and "=" not in words[0]:
         return Display.preset(words[0])
-    return Display.from_dict(_settings(words, "--display"))
+    return Display.from_dict(settings(words, "--display"))
 
 
-def _specification(stimulus: str, words: Sequence[str]) -> Specification:
-    return load_stimulus(stimulus).spec(**_settings(words, "--set"))
-
-
-def _settings(words: Sequence[str], option: str) -> dict[str, Any]:
-    """Values by name: JSON where it is JSON (numbers, lists, true), text otherwise."""
-    settings: dict[str, Any] = {}
-    for word in words:
-        name, sign, value = word.partition("=")
-        if not sign or not name:
-            raise InputError(f"{option} {word!r} has no value; write {option} NAME=VALUE")
-        try:
-            settings[name] = json.loads(value)
-        except (ValueError, RecursionError):
-            settings[name] = value
-    return settings
+def specification_from(stimulus: str, words: Sequence[str]) -> Specification:
+    return load_stimulus(stimulus).spec(**settings(words, "--set"))
 
 
 def _writer(path: Path, drive: FloatArray, stimulus: Stimulus, bits: int) -> Callable[[Path], object]:

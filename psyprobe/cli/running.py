@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe.cli.output import json_text, say, say_json, tell, write_whole
+from psyprobe.cli.settings import settings
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
 
 if TYPE_CHECKING:
     import xarray
 
     from psyprobe.experiment_file import Experiment
+    from psyprobe.question_file import QuestionExperiment
     from psyprobe.run_plan import Plan
 
 
@@ -29,7 +31,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     ----------
     arguments : Namespace
         ``experiment``, ``observer``, ``output``, ``store``, ``plan``, ``input``, ``layers``, ``device``,
-        ``batch_size``, ``random_weights``, ``score_only``, ``variants``, ``json``.
+        ``batch_size``, ``random_weights``, ``score_only``, ``variants``, ``observer_option``, ``json``.
 
     Returns
     -------
@@ -52,17 +54,25 @@ def run_command(arguments: argparse.Namespace) -> int:
     return _run(arguments, experiments, folder, store)
 
 
-def _varied(experiments: list[Experiment], variants: dict[str, list[float]]) -> list[Experiment]:
+def _varied(
+    experiments: list[Experiment | QuestionExperiment], variants: dict[str, list[float]]
+) -> list[Experiment | QuestionExperiment]:
     """Vary in each experiment what its stimulus has; noise has a seed and no phase, a grating the other way round."""
+    from psyprobe.question_file import QuestionExperiment
     from psyprobe.variants import variable_parameters, with_variants
 
-    known = {experiment.name: variable_parameters(experiment) for experiment in experiments}
+    varied: list[Experiment] = []
+    for experiment in experiments:
+        if isinstance(experiment, QuestionExperiment):
+            raise InputError(f"{experiment.name} asks in words and takes no --variants: each repeat has its own noise")
+        varied.append(experiment)
+    known = {experiment.name: variable_parameters(experiment) for experiment in varied}
     for name in variants:
         if not any(name in free for free in known.values()):
             raise unknown_name("parameter to vary", name, sorted(set().union(*known.values())))
     return [
         with_variants(experiment, {name: values for name, values in variants.items() if name in known[experiment.name]})
-        for experiment in experiments
+        for experiment in varied
     ]
 
 
@@ -77,15 +87,21 @@ def _variant(text: str) -> tuple[str, list[float]]:
     return name, [int(number) if number.is_integer() else number for number in numbers]
 
 
-def _plan(arguments: argparse.Namespace, experiments: list[Experiment], store: Path) -> int:
+def _plan(arguments: argparse.Namespace, experiments: list[Experiment | QuestionExperiment], store: Path) -> int:
     from psyprobe.experiment import plan
+    from psyprobe.question_plan import QuestionPlan
 
-    plans: list[tuple[Plan, float]] = []
+    plans: list[tuple[Plan | QuestionPlan, float]] = []
     speeds: dict[Any, float] = {}
+    timed = False
     for experiment, observer in _asked(arguments, experiments):
         planned = plan(
             experiment, observer, store=store, batch_size=arguments.batch_size, score_only=arguments.score_only
         )
+        if isinstance(planned, QuestionPlan):
+            plans.append((planned, planned.chosen.seconds))
+            continue
+        timed = True
         key = (observer.card.digest, planned.size, planned.batch_size)
         if key not in speeds:
             speeds[key] = _seconds_an_image(observer, planned.size, planned.ppd, planned.batch_size)
@@ -97,6 +113,7 @@ def _plan(arguments: argparse.Namespace, experiments: list[Experiment], store: P
         say_json([planned.to_dict() | {"estimated_seconds": time} for planned, time in plans])
     else:
         say("\n".join(str(planned) for planned, _ in plans))
+    if timed and not arguments.json:
         say(
             f"In all {images} distinct images; what is left takes about {max(seconds, 1):.0f} s, an estimate from one "
             "batch that was timed just now, without drawing."
@@ -115,7 +132,9 @@ def _seconds_an_image(observer: Any, size: tuple[int, int], ppd: float, batch_si
     return (perf_counter() - start) / batch_size
 
 
-def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: Path, store: Path) -> int:
+def _run(
+    arguments: argparse.Namespace, experiments: list[Experiment | QuestionExperiment], folder: Path, store: Path
+) -> int:
     from psyprobe.analysis import score_layers, score_table
     from psyprobe.experiment import run
 
@@ -146,7 +165,7 @@ def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: P
 
 
 def write_result(result: xarray.Dataset, scores: list[Any], stem: Path) -> dict[str, Path]:
-    """Write a result as NetCDF, its scores as JSON and its contour plot as PNG.
+    """Write a result as NetCDF, its scores as JSON and its plot as PNG.
 
     Parameters
     ----------
@@ -175,7 +194,7 @@ def write_result(result: xarray.Dataset, scores: list[Any], stem: Path) -> dict[
         "result": stem.with_name(f"{stem.name}.nc"),
         "score": stem.with_name(f"{stem.name}.json"),
     }
-    if "response" in result:
+    if {"response", "said"} & set(result):
         files["plot"] = stem.with_name(f"{stem.name}.png")
     write_whole(files["result"], lambda path: result.to_netcdf(path, engine="scipy"))
     listed = json_text([one.to_dict() for one in scores])
@@ -187,11 +206,13 @@ def write_result(result: xarray.Dataset, scores: list[Any], stem: Path) -> dict[
     return files
 
 
-def _asked(arguments: argparse.Namespace, experiments: list[Experiment]) -> Iterator[tuple[Experiment, Any]]:
+def _asked(
+    arguments: argparse.Namespace, experiments: list[Experiment | QuestionExperiment]
+) -> Iterator[tuple[Experiment | QuestionExperiment, Any]]:
     """Every experiment with every observer; an observer that is fed alike is loaded once."""
     from psyprobe.experiment import observer_for
 
-    options: dict[str, Any] = {}
+    options = settings(arguments.observer_option, "--observer-option")
     if arguments.input is not None:
         options["input"] = arguments.input
     if arguments.layers is not None:
@@ -209,9 +230,10 @@ def _asked(arguments: argparse.Namespace, experiments: list[Experiment]) -> Iter
             yield experiment, loaded[fed]
 
 
-def _stem(arguments: argparse.Namespace, experiment: Experiment, card: Any) -> str:
+def _stem(arguments: argparse.Namespace, experiment: Experiment | QuestionExperiment, card: Any) -> str:
     """Name of the files: safe on every system, and its own for every way of asking."""
     special = arguments.random_weights or arguments.layers is not None or arguments.input is not None
+    special = special or bool(arguments.observer_option)
     parts = [experiment.name, card.name, *([card.digest[:8]] if special else [])]
     parts += ["score"] if arguments.score_only else []
     parts += arguments.variants

@@ -1,7 +1,7 @@
 """How an observer is asked: probes by name.
 
-A probe is a module, or any object, with what `Probe` lists. Packages add their own under the entry point
-``psyprobe.probes``.
+A probe is a module, or any object, with what `Probe` or `AnswerProbe` lists. Packages add their own under the entry
+point ``psyprobe.probes``.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from psyprobe.observers import Card, DifferenceObserver, FeatureObserver
     from psyprobe.probes.detection import Conditions
 
-__all__ = ["Probe", "load_probe", "probe_names"]
+__all__ = ["AnswerProbe", "Probe", "load_probe", "probe_names"]
 
 #: Name to module and to what it asks, in words.
 _PROBES = {
     "detection": ("psyprobe.probes.detection", "how far a stimulus is from its background for an encoder or a metric"),
     "matching": ("psyprobe.probes.matching", "which contrast of one grating draws the response of a reference grating"),
+    "yes_no": ("psyprobe.probes.yes_no", "in words, whether a pattern is seen in an image"),
+    "two_interval": ("psyprobe.probes.two_interval", "in words, which of two images shows a pattern, in both orders"),
 }
 
 
@@ -71,6 +73,30 @@ class Probe(Protocol):
         attributes: Mapping[str, Any],
     ) -> xarray.Dataset:
         """Put the responses where they belong."""
+
+
+class AnswerProbe(Protocol):
+    """What a probe offers that asks in words: its experiments are read by `psyprobe.question_file`.
+
+    Attributes
+    ----------
+    ABILITIES : tuple of str
+        ("answer",).
+    VERSION : str
+        Changes whenever the same question would get another answer.
+    TASK : {"yes_no", "two_interval"}
+        What chance is: a guess rate, or one half.
+    INTERVALS : int
+        Images in a question: 1, or 2 of which one is uniform.
+    ORDERS : tuple of int
+        Places of the pattern among the images; every trial is asked in each.
+    """
+
+    ABILITIES: tuple[str, ...]
+    VERSION: str
+    TASK: str
+    INTERVALS: int
+    ORDERS: tuple[int, ...]
 
 
 def probe_names() -> list[str]:

@@ -128,7 +128,7 @@ def conditions(experiment: Experiment, card: Card) -> Conditions:
     )
     measures, scored = measures_of(experiment, card)
     native = experiment.stimulus.spec(contrast=experiment.contrast.values[0], **_parameter(experiment, x[0]))
-    size, ppd = native_size(experiment, native, card)
+    size, ppd = native_size(experiment.name, native, card)
 
     def specs(x_values: FloatArray, contrasts: Any) -> list[list[Specification]]:
         drawn = replace(native, size=size, ppd=ppd)
@@ -366,13 +366,13 @@ def _scored(experiment: Experiment, x: FloatArray) -> FloatArray:
     return scored
 
 
-def native_size(experiment: Experiment, native: Specification, card: Card) -> tuple[tuple[int, int], float]:
+def native_size(name: str, native: Specification, card: Card) -> tuple[tuple[int, int], float]:
     """Pixels and resolution that give an observer its own input size over the same degrees of visual angle.
 
     Parameters
     ----------
-    experiment : Experiment
-        For messages.
+    name : str
+        Of the experiment, for messages.
     native : Specification
         A stimulus as its file describes it.
     card : Card
@@ -396,7 +396,7 @@ def native_size(experiment: Experiment, native: Specification, card: Card) -> tu
     rows, columns = card.input_size
     if rows * width != columns * height:
         raise InputError(
-            f"{experiment.name}: the stimulus is {height} x {width} px and {card.name} takes {rows} x {columns} px, "
+            f"{name}: the stimulus is {height} x {width} px and {card.name} takes {rows} x {columns} px, "
             "another shape; copy the stimulus file and give it a size of the observer's proportions"
         )
     return (rows, columns), native.ppd * rows / height

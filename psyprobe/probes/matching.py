@@ -69,7 +69,7 @@ def conditions(experiment: Experiment, card: Card) -> Conditions:
         x = human.frequency
     measures, scored = detection.measures_of(experiment, card)
     native = experiment.stimulus.spec(frequency=human.reference_frequency, contrast=float(contrast[0]))
-    size, ppd = native_size(experiment, native, card)
+    size, ppd = native_size(experiment.name, native, card)
     with detection.redrawn(experiment, native, size, ppd, card):
         drawn = replace(native, size=size, ppd=ppd)
         tests = [[replace(drawn, **_levels(f, c)) for c in contrast] for f in x]

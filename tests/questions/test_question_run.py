@@ -1,0 +1,262 @@
+"""A run that asks in words: every question once, every answer kept, and a result that depends on nothing else."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from small_questions import Backwards, Seeing, digests, write_questions
+
+import psyprobe as pp
+from psyprobe.errors import InputError
+from psyprobe.experiment_file import read_experiment
+from psyprobe.question_result import VARIABLES
+from psyprobe.store import Store
+
+LEVELS, CATCHES = 2 * 3 * 2, 2
+TRIALS = 2 * (LEVELS + CATCHES)
+
+
+def test_the_result_has_the_promised_shape(tmp_path: Path) -> None:
+    result = pp.run(write_questions(tmp_path), Seeing())
+    assert result.sizes == {"trial": TRIALS}
+    assert list(result) == list(VARIABLES)
+    for name in VARIABLES:
+        assert result[name].attrs["units"] and result[name].attrs["long_name"]
+        assert result[name].dtype == (object if VARIABLES[name][0] == "text" else np.float64)
+    assert result.attrs["probe"] == "yes_no" and result.attrs["readout"] == "p_yes"
+    assert result.attrs["design"] == "constant" and result.attrs["experiment"] == "words"
+    assert [prompt["id"] for prompt in json.loads(result.attrs["prompts"])] == ["base", "blank"]
+    assert json.loads(result.attrs["delivery"])["dither"] == "rpdf"
+    assert json.loads(result.attrs["observer_card"])["name"] == "seeing"
+    assert json.loads(result.attrs["display"])["peak"] == 185.3
+
+
+def test_answers_stand_where_they_belong(tmp_path: Path) -> None:
+    result = pp.run(write_questions(tmp_path), Seeing())
+    catch, contrast = result["catch"].values == 1, result["contrast"].values
+    assert catch.sum() == 2 * CATCHES and (contrast[catch] == 0).all()
+    # The one prompt asks whether nothing is seen: what counts is the same for both.
+    for polarity in (1, -1):
+        own = result["polarity"].values == polarity
+        assert (result["said"].values[own & (contrast == 0.2)] > 0.8).all()
+        assert (result["said"].values[own & (contrast == 0.03)] < 0.2).all()
+        assert (result["said"].values[own & catch] < 0.2).all()
+    np.testing.assert_allclose(
+        result["said"], np.where(result["polarity"] == 1, result["p_yes"], 1 - result["p_yes"]), atol=1e-12
+    )
+    gain = result["coherent_gain"].values
+    assert np.isnan(gain[catch]).all() and (np.abs(gain[~catch] - 1) < 0.25).all()
+    np.testing.assert_allclose(result["delivered_contrast"].values[~catch], gain[~catch] * contrast[~catch])
+    assert (result["delivered_contrast"].values[catch] == 0).all()
+    assert (result["cost"] == 1e-4).all() and (result["tokens_in"] == 100).all()
+
+
+def test_prompts_share_images_and_levels_share_noise(tmp_path: Path) -> None:
+    observer = Seeing()
+    result = pp.run(write_questions(tmp_path), observer)
+    images = {shown[0] for shown in digests(observer.asked)}
+    assert len(images) == TRIALS / 2
+    # Image first: all prompts ask about one image before the next is shown.
+    order = [shown[0] for shown in digests(observer.asked)]
+    turns = sum(a != b for a, b in pairwise(order))
+    pilot = {shown[0] for shown in digests(observer.asked) if shown[-1].max_tokens > 1}
+    assert turns == len(images) - 1 and len(pilot) == 4
+    for frequency in (2, 4):
+        own = (result["frequency"].values == frequency) & (result["catch"].values == 0)
+        assert len(set(result["image_seed"].values[own])) == 2
+        for seed in set(result["image_seed"].values[own]):
+            assert set(result["contrast"].values[own & (result["image_seed"].values == seed)]) == {0.03, 0.08, 0.2}
+
+
+def test_only_a_pilot_writes_whole_answers_where_probabilities_are_read(tmp_path: Path) -> None:
+    observer = Seeing()
+    result = pp.run(write_questions(tmp_path), observer)
+    assert {each.decoding.max_tokens for each in observer.asked} == {1, 16}
+    assert result["text_asked"].sum() == 2 * 4
+    assert all(each.decoding.logprobs for each in observer.asked)
+
+
+@pytest.mark.parametrize("observer", [Seeing(logprobs=False), Seeing(mass=0.3)])
+def test_words_count_where_probabilities_do_not(tmp_path: Path, observer: Seeing) -> None:
+    result = pp.run(write_questions(tmp_path), observer)
+    assert result.attrs["readout"] == "text"
+    assert set(result["said"].values) == {0.0, 1.0}
+    # Words say less, so that each level is shown more often.
+    shown = (result["contrast"].values == 0.2) & (result["prompt"].values == "base")
+    assert shown.sum() == 2 * 4
+    assert sum(each.decoding.logprobs for each in observer.asked) == 2 * 4
+    assert len(set(digests(observer.asked))) == len(observer.asked) == result.sizes["trial"]
+
+
+def test_each_prompt_has_its_own_readout(tmp_path: Path) -> None:
+    class Wordy(Seeing):
+        def answer(self, images, prompt, **options):  # type: ignore[no-untyped-def]
+            self.mass = 0.2 if prompt == "Is it uniform?" else 0.9
+            return super().answer(images, prompt, **options)
+
+    result = pp.run(write_questions(tmp_path), Wordy())
+    assert result.attrs["readout"] == "mixed"
+    assert set(result["readout"].values[result["prompt"].values == "base"]) == {"p_yes"}
+    assert set(result["readout"].values[result["prompt"].values == "blank"]) == {"text"}
+
+
+def test_what_cannot_be_read_is_excluded_and_counted(tmp_path: Path) -> None:
+    for reply, kind in (("I'm sorry, I cannot view images.", "refusal"), ("Perhaps.", "ambiguous|invalid")):
+        result = pp.run(write_questions(tmp_path), Seeing(logprobs=False, reply=reply, name=reply[:4]))
+        assert set(result["read"].values) <= set(kind.split("|"))
+        assert np.isnan(result["said"]).all()
+        assert set(result["text"].values) == {reply}
+
+
+def test_nothing_is_asked_twice(tmp_path: Path) -> None:
+    path, store = write_questions(tmp_path), tmp_path / "runs.sqlite"
+    first, again = Seeing(), Seeing()
+    one = pp.run(path, first, store=store)
+    two = pp.run(path, again, store=store)
+    assert len(first.asked) == TRIALS and again.asked == []
+    xr.testing.assert_identical(one, two)
+    xr.testing.assert_identical(one, pp.load_results(store)[0])
+    # Another title is another experiment, with the same questions.
+    pp.run(write_questions(tmp_path, ("A small", "The same"), name="same"), again, store=store)
+    assert again.asked == []
+    # Another observer, seed or delivery is another question.
+    for changes, observer in (
+        ([], Seeing(name="other")),
+        ([("seed = 3", "seed = 4")], Seeing()),
+        ([("[display]", '[delivery]\ndither = "none"\n[display]')], Seeing()),
+    ):
+        pp.run(write_questions(tmp_path, *changes, name="new"), observer, store=store)
+        assert len(observer.asked) == TRIALS
+
+
+def test_order_of_answers_changes_nothing(tmp_path: Path) -> None:
+    for design in ("constant", "ladder", "quest_plus"):
+        path = write_questions(tmp_path, ("seed = 3", f'seed = 3\ndesign = "{design}"'))
+        plain, mixed = pp.run(path, Seeing()), pp.run(path, Backwards())
+        xr.testing.assert_identical(plain, mixed)
+
+
+@pytest.mark.parametrize("design", ["constant", "ladder", "quest_plus"])
+@pytest.mark.parametrize("after", [1, 5, 17, 26])
+def test_a_run_that_broke_off_goes_on(tmp_path: Path, design: str, after: int) -> None:
+    class Breaking(Seeing):
+        def answer(self, images, prompt, **options):  # type: ignore[no-untyped-def]
+            if len(self.asked) > after:
+                raise KeyboardInterrupt
+            return super().answer(images, prompt, **options)
+
+    path = write_questions(tmp_path, ("seed = 3", f'seed = 3\ndesign = "{design}"'))
+    store, broken, second = tmp_path / "runs.sqlite", Breaking(), Seeing()
+    with pytest.raises(KeyboardInterrupt):
+        pp.run(path, broken, store=store)
+    with pytest.raises(InputError, match="no finished run"):
+        pp.load_results(store)
+    result = pp.run(path, second, store=store)
+    asked = digests([*broken.asked[:after], *second.asked])
+    assert len(set(asked)) == len(asked) == result.sizes["trial"]
+    xr.testing.assert_identical(result, pp.run(path, Seeing()))
+
+
+def test_images_come_at_the_observers_own_size(tmp_path: Path) -> None:
+    observer = Seeing(input_size=(48, 48))
+    result = pp.run(write_questions(tmp_path), observer)
+    assert {each.images[0].shape for each in observer.asked} == {(48, 48, 3)}
+    assert result.attrs["ppd"] == 24
+    kept = Seeing(input_size=(48, 48))
+    path = write_questions(tmp_path, ("[display]", "[delivery]\nnative = false\n[display]"))
+    pp.run(path, kept)
+    assert {each.images[0].shape for each in kept.asked} == {(32, 32, 3)}
+
+
+def test_levels_beyond_nyquist_are_marked_and_not_asked(tmp_path: Path) -> None:
+    observer = Seeing()
+    result = pp.run(write_questions(tmp_path, ("[2, 4]", "[4, 7.5, 20]")), observer)
+    refused = result["shown"].values == 0
+    assert set(result["frequency"].values[refused]) == {7.5, 20}
+    assert all("cpd is above 0.9 of the 8 cpd" in reason for reason in result["refused"].values[refused])
+    assert np.isnan(result["said"].values[refused]).all()
+    assert len(observer.asked) == (~refused).sum()
+
+
+def test_patterns_that_rounding_destroys_are_refused(tmp_path: Path) -> None:
+    changes = [("[0.03, 0.08, 0.2]", "[0.001, 0.2]"), ("[display]", '[delivery]\ndither = "none"\n[display]')]
+    result = pp.run(write_questions(tmp_path, *changes), Seeing())
+    faint = result["contrast"].values == 0.001
+    assert (result["shown"].values[faint] == 0).all() and (result["shown"].values[~faint] == 1).all()
+    marked = pp.run(
+        write_questions(tmp_path, *changes, ('dither = "none"', 'dither = "none"\nrefuse = false')), Seeing()
+    )
+    assert (marked["shown"] == 1).all()
+    np.testing.assert_array_equal(marked["coherent_gain"].values[faint], result["coherent_gain"].values[faint])
+
+
+def test_two_intervals_are_asked_in_both_orders(tmp_path: Path) -> None:
+    changes = [
+        ('"yes_no"', '"two_interval"'),
+        ('["base", { id = "blank", text = "Is it uniform?", polarity = -1 }]', '"two_image"'),
+    ]
+    observer = Seeing()
+    result = pp.run(write_questions(tmp_path, *changes, ("repeats = { text = 4, p_yes = 2 }", "repeats = 2")), observer)
+    assert result.sizes["trial"] == 3 * 2 * LEVELS and (result["catch"] == 0).all()
+    assert all(len(each.images) == 2 for each in observer.asked)
+    assert (result["said"].values[result["contrast"].values == 0.2] > 0.8).all()
+    first = result["order"].values == 0
+    np.testing.assert_allclose(result["said"].values[first], result["p_yes"].values[first])
+    np.testing.assert_allclose(result["said"].values[~first], 1 - result["p_yes"].values[~first])
+    with pytest.raises(InputError, match="shows 2 images in a question, and seeing takes 1"):
+        alone = Seeing()
+        alone.images_at_once = 1
+        pp.run(write_questions(tmp_path, *changes), alone)
+
+
+def test_the_wrong_observer_is_one_line(tmp_path: Path) -> None:
+    path = write_questions(tmp_path)
+    with pytest.raises(InputError, match="name an observer that answers"):
+        pp.run(path)
+    with pytest.raises(InputError, match="needs an observer with the ability 'answer', and pixels has 'features'"):
+        pp.run(path, "pixels")
+    with pytest.raises(InputError, match="needs an observer with the ability 'features'"):
+        pp.run("gabor_achromatic", Seeing())
+    with pytest.raises(InputError, match="takes no batch_size"):
+        pp.run(path, Seeing(), batch_size=4)
+    with pytest.raises(InputError, match="delivers unrounded images, and seeing takes 8 bits"):
+        pp.run(write_questions(tmp_path, ("[display]", '[delivery]\nbits = "float"\n[display]')), Seeing())
+    with pytest.raises(InputError, match=r"frequency 2 cpd, contrast 0\.2, drawn at 32 x 32 px for seeing: .*display"):
+        pp.run(write_questions(tmp_path, ("peak = 185.3", "peak = 45")), Seeing())
+
+
+def test_results_can_be_written_and_read(tmp_path: Path) -> None:
+    observer = Seeing(logprobs=False, reply="Sí — “no”.\n\x1b[31m")
+    result = pp.run(write_questions(tmp_path), observer)
+    result.to_netcdf(tmp_path / "r.nc", engine="scipy")
+    (read,) = pp.load_results(tmp_path / "r.nc")
+    assert set(read["text"].values) == {observer.reply}
+    np.testing.assert_array_equal(read["said"], result["said"])
+
+
+def test_questions_can_be_read_back_from_the_store(tmp_path: Path) -> None:
+    path = tmp_path / "runs.sqlite"
+    pp.run(write_questions(tmp_path), Seeing(), store=path)
+    with Store(path) as store, store.reading() as connection:
+        rows = connection.execute("SELECT shown, prompt, json FROM answer").fetchall()
+        assert len(rows) == TRIALS
+        for shown, prompt, answer in rows:
+            content = store.content(shown)
+            assert content["stimuli"][0]["kind"] in ("annulus_noise", "uniform")
+            assert content["delivery"]["bits"] == 8 and len(content["dither_seeds"]) == 1
+            assert "?" in store.content(prompt)["prompt"] and store.content(prompt)["words"] == ["yes", "no"]
+            assert json.loads(answer)["text"] in ("Yes", "No")
+
+
+def test_the_catalogue_reads() -> None:
+    plain, published = read_experiment("hernandez2025"), read_experiment("hernandez2025_published")
+    for experiment in (plain, published):
+        assert len(experiment.prompts) == 25 and experiment.title and experiment.source and experiment.differences
+    assert published.assumed and not plain.assumed
+    assert published.fit == {"function": "logistic", "axis": "linear", "guess": 0.0, "lapse": 0.0}
+    assert plain.fit["guess"] == (0.0, 0.5) and plain.asking.repeats.p_yes == 3
