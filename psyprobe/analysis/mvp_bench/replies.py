@@ -242,7 +242,7 @@ def _yes_no_lenient(reply: str) -> str:
 
 
 def _letter_lenient(reply: str, question: str) -> str:
-    letters = set(_LONE_LETTER.findall(reply))
+    letters: set[str] = set(_LONE_LETTER.findall(reply))
     if len(letters) == 1:
         return letters.pop()
     if letters:

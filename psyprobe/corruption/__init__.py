@@ -1,0 +1,7 @@
+"""R-Bench's 33 ways in which an image goes wrong between a scene and who looks at it."""
+
+from __future__ import annotations
+
+from psyprobe.corruption.dimensions import GROUPS, STEPS, STRENGTHS, Dimension, dimensions
+
+__all__ = ["GROUPS", "STEPS", "STRENGTHS", "Dimension", "dimensions"]

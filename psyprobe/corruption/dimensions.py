@@ -1,0 +1,76 @@
+"""What the 33 dimensions are called, and where on the way from scene to viewer they arise."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from dataclasses import dataclass
+from importlib.resources import files
+
+#: Strengths as R-Bench numbers them, from 1.
+STRENGTHS = ("low", "mid", "high")
+
+#: The seven steps on the way of an image, in their order.
+STEPS = {
+    "EI": "Environment interference",
+    "CI": "Camera interference",
+    "AD": "Analog-to-digital conversion",
+    "SE": "Source encoding",
+    "CT": "Channel transmission",
+    "RD": "Receiver decoding",
+    "EP": "Enhancement post-processing",
+}
+
+#: Low-level attributes that a dimension spoils; "Wild" are those that the authors photographed.
+GROUPS = ("Blur", "Luminance", "Chrominance", "Spatial", "Noise", "Compression", "Wild")
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One way in which an image goes wrong.
+
+    Attributes
+    ----------
+    name : str
+        In lower case: "motion_blur".
+    id : int
+        1 to 33, as in R-Bench.
+    title : str
+        As R-Bench prints it.
+    step : str
+        A key of `STEPS`.
+    group : str
+        One of `GROUPS`.
+    stochastic : bool
+        Whether chance has a part in it, so that it takes a seed.
+    kadid : int or None
+        Number of the same type in KADID-10k.
+    captured : bool
+        Whether R-Bench photographed it; here it is simulated, so scores must not be put beside the paper's.
+    """
+
+    name: str
+    id: int
+    title: str
+    step: str
+    group: str
+    stochastic: bool
+    kadid: int | None = None
+    captured: bool = False
+
+
+@functools.cache
+def dimensions() -> dict[str, Dimension]:
+    """The 33 dimensions by name, in the order of their numbers.
+
+    Returns
+    -------
+    dict of str to Dimension
+
+    Examples
+    --------
+    >>> [name for name, dimension in dimensions().items() if dimension.captured][:2]
+    ['bright_illumination', 'dark_illumination']
+    """
+    page = tomllib.loads(files("psyprobe.corruption").joinpath("dimensions.toml").read_text(encoding="utf-8"))
+    return {name: Dimension(name, **row) for name, row in page.items()}

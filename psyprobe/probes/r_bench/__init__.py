@@ -1,0 +1,7 @@
+"""R-Bench: questions about a reference image and its corrupted twin, as multiple choice, short answer and caption."""
+
+from __future__ import annotations
+
+from psyprobe.probes.r_bench.items import TASKS, ItemReport, check_items, read_items
+
+__all__ = ["TASKS", "ItemReport", "check_items", "read_items"]
