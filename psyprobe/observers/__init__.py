@@ -15,6 +15,7 @@ from psyprobe.observers import (
     torch_files,
     transformers_chat,
     transformers_models,
+    transformers_vision,
     zoo,
 )
 from psyprobe.observers.function import CallableObserver
@@ -44,6 +45,7 @@ BUILT_IN = (
     simulated,
     openai_chat,
     transformers_chat,
+    transformers_vision,
 )
 
 __all__ = [

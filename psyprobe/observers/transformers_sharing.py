@@ -96,6 +96,21 @@ def prefix_inputs(
     return prefix, rest
 
 
+def vision_tower(model: Any) -> Any:
+    """The part of a model that looks at images, if it has one that takes (N, 3, H, W); else None.
+
+    Parameters
+    ----------
+    model : transformers.PreTrainedModel
+        The whole.
+
+    Returns
+    -------
+    torch.nn.Module or None
+    """
+    return next((part for name, part in model.named_modules() if name.rpartition(".")[2] in TOWERS), None)
+
+
 @contextmanager
 def encoded_once(model: Any, images: Sequence[str]) -> Iterator[None]:
     """In here the model's vision tower looks once at each image, whichever rows of the batch hold it.
@@ -109,7 +124,7 @@ def encoded_once(model: Any, images: Sequence[str]) -> Iterator[None]:
     """
     import torch
 
-    tower = next((part for name, part in model.named_modules() if name.rpartition(".")[2] in TOWERS), None)
+    tower = vision_tower(model)
     first = [images.index(each) for each in dict.fromkeys(images)]
     if tower is None or len(first) == len(images):
         yield
