@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from psyprobe.errors import StoreError
@@ -41,7 +42,7 @@ class AskedQuestion:
     observer: str
     version: str
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The name of the question in the store."""
         return digest([self.shown, self.prompt, asdict(self.decoding), self.observer, self.version])

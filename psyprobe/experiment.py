@@ -332,6 +332,11 @@ def observer_for(experiment: Experiment | QuestionExperiment, name: str | None =
     """
     from psyprobe.observers import DEFAULT_OBSERVER, load_observer
 
+    if name is None and isinstance(experiment, QuestionExperiment):
+        raise InputError(
+            f"{experiment.name} asks in words; name an observer that answers, such as simulated:watson-malo or "
+            "openai:MODEL"
+        )
     options = {"input": experiment.observer_input, **options}
     if experiment.as_published and (name or "").startswith("zoo:"):
         options.setdefault("published", True)

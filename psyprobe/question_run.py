@@ -130,13 +130,8 @@ def asked_of(experiment: QuestionExperiment, observer: str | Observer | None) ->
     InputError
         The observer does not answer in words, takes too few images at once, or images of another kind.
     """
-    if observer is None:
-        raise InputError(
-            f"{experiment.name} asks in words; name an observer that answers, such as simulated:watson-malo or "
-            "openai:MODEL"
-        )
     probe: Any = load_probe(experiment.probe)
-    who: Any = observer_for(experiment, observer) if isinstance(observer, str) else observer
+    who: Any = observer_for(experiment, observer) if observer is None or isinstance(observer, str) else observer
     if who.card.ability not in probe.ABILITIES:
         raise InputError(
             f"probe {experiment.probe!r} needs an observer with the ability 'answer', and {who.card.name} has "

@@ -25,7 +25,7 @@ PILOT = 4
 #: Contrasts among which an adaptive design chooses lie so far apart, in log10.
 _STEP = 0.05
 #: What the runner gives to every design by itself.
-_GIVEN = ("frequencies", "contrasts", "task", "catch", "seed", "repeats", "grid")
+_GIVEN = ("frequencies", "contrasts", "task", "catch", "seed", "repeats", "grid", "csf")
 _ALL = 2**31
 
 
@@ -79,12 +79,13 @@ def design_of(experiment: QuestionExperiment, task: str, prompt: Prompt, repeats
     from psyprobe.probes import designs
 
     asking = experiment.asking
-    make: Callable[..., Design] = {
+    makers: dict[str, Callable[..., Design]] = {
         "constant": designs.constant,
         "ladder": designs.ladder,
         "quest_plus": designs.QuestPlus,
         "quick_csf": designs.QuickCSF,
-    }[asking.design]
+    }
+    make = makers[asking.design]
     known = [name for name in inspect.signature(make).parameters if name not in _GIVEN or name == _more(asking.design)]
     for name in asking.options:
         if name not in known:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
+from psyprobe.cli.asking import add_ask_options
 from psyprobe.cli.listing import KINDS
 from psyprobe.cli.output import tell
 from psyprobe.cli.serving import add_serving_options
@@ -24,6 +25,7 @@ _COMMANDS = {
     "render": ("images", "render_command"),
     "check": ("images", "check_command"),
     "run": ("running", "run_command"),
+    "ask": ("asking", "ask_command"),
     "score": ("results", "score_command"),
     "plot": ("results", "plot_command"),
     "replay": ("replaying", "replay_command"),
@@ -104,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_render(commands)
     _add_check(commands)
     _add_run(commands)
+    _add_ask(commands)
     _add_score(commands)
     _add_plot(commands)
     _add_replay(commands)
@@ -241,6 +244,18 @@ def _add_run(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser.add_argument(
         "--random-weights", action="store_true", help="random numbers for trained weights: tests of the machinery only"
     )
+
+
+def _add_ask(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _command(
+        commands,
+        "ask",
+        "ask an observer one question about an image, and print its answer",
+        'ask "Do you see a pattern?" --observer simulated:watson-malo --stimulus noise_hernandez2025',
+    )
+    add_ask_options(parser)
+    _add_stimulus_options(parser)
+    _add_observer_options(parser)
 
 
 def _add_observer_options(parser: argparse.ArgumentParser) -> None:
