@@ -2,6 +2,7 @@
 
 from psyprobe.probes.designs.constant_stimuli import ConstantStimuli, constant
 from psyprobe.probes.designs.csf_posterior import CsfGrid
+from psyprobe.probes.designs.expected import AssumedObserver, expected_interval_width, expected_queries
 from psyprobe.probes.designs.log_parabola import log_parabola
 from psyprobe.probes.designs.protocol import Design, DesignEstimate, Level
 from psyprobe.probes.designs.psychometric_grid import Grid, default_grid
@@ -10,6 +11,7 @@ from psyprobe.probes.designs.quick_csf import QuickCSF
 from psyprobe.probes.designs.yes_ladder import YesLadder, ladder
 
 __all__ = [
+    "AssumedObserver",
     "ConstantStimuli",
     "CsfGrid",
     "Design",
@@ -21,6 +23,8 @@ __all__ = [
     "YesLadder",
     "constant",
     "default_grid",
+    "expected_interval_width",
+    "expected_queries",
     "ladder",
     "log_parabola",
 ]

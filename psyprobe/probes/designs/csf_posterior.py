@@ -45,7 +45,7 @@ class CsfGrid:
     peak: FloatArray = field(default_factory=lambda: _between(-0.3, 1.3, 9))
     bandwidth: FloatArray = field(default_factory=lambda: _between(0.0, 1.2, 7))
     truncation: FloatArray = field(default_factory=lambda: _between(0.02, 1.6, 6))
-    deviation: float = 0.1
+    deviation: float = 0.07
 
     def parameters(self) -> FloatArray:
         """Every combination of the parameters, shape (P, 4)."""
@@ -199,8 +199,10 @@ class CsfPosterior:
         highest = log.max()
         if not np.isfinite(highest):
             raise InputError("no guess and lapse rate on the grid could have given these answers; use rates above 0")
-        mass = np.exp(log - highest)
-        self._mass: FloatArray = mass / mass.sum()
+        log -= highest
+        np.exp(log, out=log)
+        log /= log.sum()
+        self._mass: FloatArray = log
         self._expected: dict[int, tuple[FloatArray, FloatArray, FloatArray]] = {}
 
     def _rest(self) -> FloatArray:
@@ -209,9 +211,10 @@ class CsfPosterior:
 
     def _threshold_and_rest(self, frequency: int) -> FloatArray:
         # What all other answers say of the parabola here, the deviation from it, and the answers here.
-        parabola: FloatArray = self._gather[frequency] @ self._mass / self._smooth[frequency]
-        joint: FloatArray = (self._spread @ parabola) * self._likelihood[frequency]
-        return joint / joint.sum()
+        parabola = self._gather[frequency] @ self._mass / self._smooth[frequency]
+        joint = (self._spread @ parabola) * self._likelihood[frequency]
+        normalised: FloatArray = joint / joint.sum()
+        return normalised
 
     def _disperse(self) -> None:
         self._share()

@@ -1,0 +1,263 @@
+"""What a design can be expected to cost and to deliver, before anything is asked.
+
+The variance of the thresholds is that of the maximum of the (quasi-)likelihood: A^-1 M A^-1, with A the Fisher
+information about the thresholds and widths of all frequencies and the guess and lapse rates that they share, plus that
+of the prior, and M the variance of the score, which equals A for drawn answers. Probabilities of yes scatter less, by
+a normal error of their logit; their likelihood is divided by their dispersion relative to drawn answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.probes.designs.psychometric_grid import Task, seen
+
+DesignName: TypeAlias = Literal["constant", "ladder", "quest_plus", "quick_csf"]
+DESIGNS = ("constant", "ladder", "quest_plus", "quick_csf")
+
+#: Prior standard deviations: of log10 width; of the guess and lapse rates.
+_WIDTH_PRIOR, _GUESS_PRIOR, _LAPSE_PRIOR = 0.27, 0.14, 0.025
+#: Parameters of the parabola of qCSF, and by how much frequencies deviate from it (log10).
+_PARABOLA, _DEVIATION = 4, 0.07
+
+
+@dataclass(frozen=True)
+class AssumedObserver:
+    """The observer that a plan is made for.
+
+    Parameters
+    ----------
+    width : float
+        Distance in log10 contrast from 5 % to 95 % of its psychometric function.
+    guess, lapse : float
+        Rates in [0, 1).
+    logit_sd : float, optional
+        Standard deviation, from image to image, of the logit of seeing the pattern, where probabilities of yes are
+        read; None where answers are drawn or read as text.
+
+    Raises
+    ------
+    InputError
+        A value is out of range.
+    """
+
+    width: float = 0.8
+    guess: float = 0.02
+    lapse: float = 0.02
+    logit_sd: float | None = None
+
+    def __post_init__(self) -> None:
+        good = self.width > 0 and self.guess >= 0 and self.lapse >= 0 and self.guess + self.lapse < 1
+        if not good or (self.logit_sd is not None and not self.logit_sd > 0):
+            raise InputError(
+                f"the assumed observer has width {self.width}, guess {self.guess}, lapse {self.lapse} and logit_sd "
+                f"{self.logit_sd}; give a width above 0, rates that stay below 1 together, a logit_sd above 0 or None"
+            )
+
+
+def expected_interval_width(
+    design: DesignName,
+    queries: int,
+    *,
+    frequencies: int = 6,
+    contrasts: tuple[float, float] = (0.001, 1.0),
+    levels: int = 10,
+    task: Task = "yes_no",
+    observer: AssumedObserver = AssumedObserver(),
+    catch: float = 0.1,
+    top: float = 0.05,
+) -> float:
+    """How wide 95 % intervals of log10 threshold will be, about.
+
+    To first order in the number of queries, times the factor by which not knowing the width (to which the error is
+    proportional) widens them.
+
+    Parameters
+    ----------
+    design : {"constant", "ladder", "quest_plus", "quick_csf"}
+        Which design.
+    queries : int
+        In all, over the frequencies, catch trials included.
+    frequencies : int
+        How many.
+    contrasts : (float, float)
+        Lowest and highest contrast.
+    levels : int
+        Contrasts of the constant stimuli.
+    task : {"yes_no", "two_interval"}
+        What is asked.
+    observer : AssumedObserver
+        Whom.
+    catch, top : float
+        Shares of catch trials and, in adaptive designs, of trials at the highest contrast.
+
+    Returns
+    -------
+    float
+        Mean over frequencies, in log10 units.
+
+    Raises
+    ------
+    InputError
+        The design is unknown or a number out of range.
+
+    Examples
+    --------
+    >>> round(expected_interval_width("constant", 667, frequencies=6), 2)
+    0.32
+    >>> round(expected_interval_width("quest_plus", 6 * 50, frequencies=6), 2)
+    0.25
+    """
+    if design not in DESIGNS:
+        raise unknown_name("design", design, DESIGNS)
+    if queries < 1 or frequencies < 1 or not 0 < contrasts[0] < contrasts[1] or levels < 2:
+        raise InputError(
+            f"queries is {queries}, frequencies {frequencies}, contrasts {contrasts}, levels {levels}; give at least "
+            "1, at least 1, two contrasts above 0 in ascending order, and at least 2"
+        )
+    low, high = np.log10(contrasts)
+    catches = queries * catch if task == "yes_no" else 0.0
+    each = (queries - catches) / frequencies
+    thresholds = low + (high - low) * (0.25 + 0.5 * (np.arange(frequencies) + 0.5) / frequencies)
+    guess = 0.5 if task == "two_interval" else observer.guess
+    size = 2 * frequencies + 2
+    prior = np.zeros(size)
+    prior[0:-2:2] = 12 / (high - low + 1) ** 2
+    prior[1:-2:2] = (_WIDTH_PRIOR * np.log(10) * observer.width) ** -2
+    prior[-2] = 1e12 if task == "two_interval" else _GUESS_PRIOR**-2
+    prior[-1] = _LAPSE_PRIOR**-2
+    information, scatter = np.zeros((size, size)), np.zeros((size, size))
+    relative = []
+    for i, t in enumerate(thresholds):
+        x, n = _placed(design, each, float(t), (low, high), levels, observer.width, top)
+        slopes = np.zeros((size, x.size))
+        f = seen(x, t, np.array(observer.width))
+        rise = (1 - guess - observer.lapse) * f * (1 - f) * 2 * np.log(19) / observer.width
+        slopes[2 * i], slopes[2 * i + 1] = -rise, -rise * (x - t) / observer.width
+        slopes[-2], slopes[-1] = 1 - f, -f
+        psi = guess + (1 - guess - observer.lapse) * f
+        weight = n / np.maximum(psi * (1 - psi), 1e-6)
+        variance = _relative_variance(x, float(t), psi, guess, observer)
+        information += (slopes * weight) @ slopes.T
+        scatter += (slopes * weight * variance) @ slopes.T
+        relative.append(n @ variance / n.sum())
+    if catches:
+        drawn = catches / max(guess * (1 - guess), 1e-3)
+        information[-2, -2] += drawn
+        scatter[-2, -2] += drawn * (1.0 if observer.logit_sd is None else 0.0)
+    dispersion = float(np.mean(relative))
+    inverse = np.linalg.inv(information / dispersion + np.diag(prior))
+    covariance = inverse @ (scatter / dispersion**2 + np.diag(prior)) @ inverse
+    log_width_variance = np.diag(covariance)[1:-2:2] / observer.width**2
+    variance = np.diag(covariance)[0:-2:2] * np.exp(2 * log_width_variance)
+    if design == "quick_csf" and frequencies > 1:
+        # What a frequency's own answers say, and what the parabola through the others says of it.
+        through = variance * min(_PARABOLA, frequencies) / frequencies + _DEVIATION**2
+        variance = 1 / (1 / variance + 1 / through)
+    return float(2 * 1.959963984540054 * np.sqrt(variance).mean())
+
+
+def expected_queries(
+    design: DesignName,
+    width: float = 0.3,
+    *,
+    frequencies: int = 6,
+    contrasts: tuple[float, float] = (0.001, 1.0),
+    levels: int = 10,
+    task: Task = "yes_no",
+    observer: AssumedObserver = AssumedObserver(),
+    catch: float = 0.1,
+    top: float = 0.05,
+) -> int:
+    """How many queries in all bring 95 % intervals of log10 threshold to a width; see `expected_interval_width`.
+
+    Parameters
+    ----------
+    design, frequencies, contrasts, levels, task, observer, catch, top
+        As in `expected_interval_width`.
+    width : float
+        In log10 units, above 0.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    InputError
+        The width is not above 0, or more than ten million queries would be needed.
+
+    Examples
+    --------
+    Reading probabilities instead of drawn answers:
+
+    >>> drawn = expected_queries("constant", 0.3)
+    >>> read = expected_queries("constant", 0.3, observer=AssumedObserver(logit_sd=0.5))
+    >>> drawn > 5 * read
+    True
+    """
+    if not width > 0:
+        raise InputError(f"width is {width}; give log10 units above 0")
+
+    def too_wide(n: int) -> bool:
+        return (
+            expected_interval_width(
+                design,
+                n,
+                frequencies=frequencies,
+                contrasts=contrasts,
+                levels=levels,
+                task=task,
+                observer=observer,
+                catch=catch,
+                top=top,
+            )
+            > width
+        )
+
+    few, many = 0, 1
+    while too_wide(many):
+        few, many = many, many * 2
+        if many > 10_000_000:
+            raise InputError(
+                f"no number of queries up to ten million brings intervals to {width:g} log10; allow wider ones"
+            )
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (middle, many) if too_wide(middle) else (few, middle)
+    return many
+
+
+def _placed(
+    design: DesignName, n: float, t: float, ends: tuple[float, float], levels: int, width: float, top: float
+) -> tuple[FloatArray, FloatArray]:
+    # Levels in log10 contrast that a design shows of a threshold t, and how often each.
+    low, high = ends
+    if design == "constant":
+        return np.linspace(low, high, levels), np.full(levels, n / levels)
+    if design == "ladder":
+        x = np.concatenate([np.linspace(low, high, 5), t + np.linspace(-0.3, 0.3, 4) * width])
+        return x, np.full(9, n / 9)
+    # Adaptive: some to find the threshold, as in bisecting the range, the others where F goes from 0.09 to 0.91.
+    search = min(np.log2(1 + (high - low) / width), n / 2)
+    tops = top * n
+    near = t + np.linspace(-0.4, 0.4, 5) * width
+    counts = np.append(np.full(5, max(n - search - tops, 0.0) / 5), tops)
+    return np.append(near, high), counts
+
+
+def _relative_variance(x: FloatArray, t: float, psi: FloatArray, guess: float, observer: AssumedObserver) -> FloatArray:
+    # Variance of what is said at each level, relative to that of a drawn answer.
+    if observer.logit_sd is None:
+        return np.ones(x.size)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(31)
+    weights = weights / weights.sum()
+    logit = 2 * np.log(19) * (x - t) / observer.width
+    said = guess + (1 - guess - observer.lapse) / (1 + np.exp(-(logit[:, None] + observer.logit_sd * nodes)))
+    variance: FloatArray = (said - (said @ weights)[:, None]) ** 2 @ weights
+    return variance / np.maximum(psi * (1 - psi), 1e-6)
