@@ -16,6 +16,7 @@ from psyprobe.observers import (
     transformers_chat,
     transformers_models,
     transformers_vision,
+    vlmevalkit,
     zoo,
 )
 from psyprobe.observers.function import CallableObserver
@@ -46,6 +47,7 @@ BUILT_IN = (
     openai_chat,
     transformers_chat,
     transformers_vision,
+    vlmevalkit,
 )
 
 __all__ = [
