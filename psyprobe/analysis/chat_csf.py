@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.chat_counts import EXCLUDED, ChatCounts, Places, count_answers, experiment_table, is_chat, places
-from psyprobe.analysis.chat_fit import USABLE, Axis, ChatFit, Rates, fit_counts, fit_p_yes
+from psyprobe.analysis.chat_fit import USABLE, Axis, ChatFit, Rates, fit_counts, fit_p_yes, resampled_yes
 from psyprobe.analysis.csf_mean import PromptMean, prompt_mean
 from psyprobe.errors import InputError, unknown_name
 
@@ -161,7 +161,10 @@ def _fit(
             },
         )
         soft = bool((own.yes % 1 != 0).any() or (own.catch_yes % 1 != 0).any())
-        fitted = fit_counts(own, **settings, confidence=confidence, soft=soft, seed=seed)
+        again = (
+            resampled_yes(result, at, counts, by_count, resamples=max(resamples // 4, 2), seed=seed) if soft else None
+        )
+        fitted = fit_counts(own, **settings, confidence=confidence, resampled=again, seed=seed)
         parts.append((by_count, fitted))
     return parts[0][1] if len(parts) == 1 else _joined(parts, counts.trials.shape[:2])
 

@@ -9,7 +9,7 @@ models. arXiv 2508.10367: a logistic function for each frequency; threshold is w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -71,7 +71,7 @@ def fit_counts(
     function: str = "logistic",
     axis: Axis = "log",
     confidence: float = 0.95,
-    soft: bool = False,
+    resampled: tuple[FloatArray, FloatArray] | None = None,
     seed: int = 0,
 ) -> ChatFit:
     """Fit numbers of yes by maximum likelihood, guess and lapse rates common to all frequencies of a wording.
@@ -89,37 +89,92 @@ def fit_counts(
         contrast 0 is "censored_below".
     confidence : float, optional
         Of the intervals.
-    soft : bool, optional
-        Whether some answers are probabilities: their intervals are bootstrapped, since the likelihood's would be
-        those of drawn answers.
+    resampled : (ndarray, ndarray), optional
+        Sums of probabilities of yes, (B, P, F, L) and of catch trials (B, P), over resampled images. Given where
+        answers are probabilities: the likelihood's interval would be that of drawn answers.
     seed : int, optional
-        Of the bootstrap.
+        Of the bootstrap that tests whether a curve rises.
 
     Returns
     -------
     ChatFit
         Catch trials tell the guess rate.
     """
+    from scipy.special import ndtri
+
     from psyprobe.analysis.psychometric import fit_psychometric
 
     contrast, yes, trials = with_catch_trials(counts)
     # The fit is of log10 of what it is given; for a linear axis that is a number whose logarithm is contrast.
     given = contrast if axis == "log" else np.where(contrast > 0, 10.0**contrast, 0.0)
-    found = fit_psychometric(
-        given, yes, trials, function=function, guess=guess, lapse=lapse, shared=(-1,),
-        interval="bootstrap" if soft else "profile", level=confidence, seed=seed,
-    )  # fmt: skip
-    status = np.asarray(found.status).astype("<U16")
-    ends = [np.array(value) for value in (found.threshold, found.threshold_low, found.threshold_high)]
-    width = np.array(found.width)
+    options: dict[str, Any] = {"function": function, "guess": guess, "lapse": lapse, "shared": (-1,), "seed": seed}
+    interval: Literal["profile"] | None = "profile" if resampled is None else None
+    found = fit_psychometric(given, yes, trials, interval=interval, level=confidence, **options)
+    middle = np.array(found.threshold)
+    low, high = np.array(found.threshold_low), np.array(found.threshold_high)
+    if resampled is not None:
+        again = np.zeros((len(resampled[0]), *yes.shape))
+        again[..., 1:], again[..., 0, 0] = resampled
+        drawn = fit_psychometric(given, again, trials, interval=None, **options).threshold
+        known = np.isfinite(drawn)
+        n = np.maximum(known.sum(axis=0), 1)
+        mean = np.where(known, drawn, 0.0).sum(axis=0) / n
+        spread = np.sqrt(np.where(known, (drawn - mean) ** 2, 0.0).sum(axis=0) / np.maximum(n - 1, 1))
+        reach = float(ndtri((1 + confidence) / 2)) * spread
+        low, high = middle - reach, middle + reach
+    status, width = np.asarray(found.status).astype("<U16"), np.array(found.width)
     if axis == "linear":
         with np.errstate(divide="ignore", invalid="ignore"):
-            ends = [np.where(np.isnan(end), np.nan, np.log10(np.maximum(end, 0.0))) for end in ends]
-        status[np.isneginf(ends[0])] = "censored_below"
+            middle, low, high = (np.log10(np.maximum(end, 0.0)) for end in (middle, low, high))
+        status[np.isneginf(middle)] = "censored_below"
         width = np.full(width.shape, np.nan)
     guesses, lapses = (np.broadcast_to(np.array(v, dtype=np.float64), status.shape) for v in (found.guess, found.lapse))
-    threshold = np.where(np.isin(status, _WITH_NUMBER), ends[0], np.nan)
-    return ChatFit(status, threshold, ends[1], ends[2], width, guesses, lapses, np.array(found.p_value))
+    threshold = np.where(np.isin(status, _WITH_NUMBER), middle, np.nan)
+    return ChatFit(status, threshold, low, high, width, guesses, lapses, np.array(found.p_value))
+
+
+def resampled_yes(
+    result: xr.Dataset, at: Places, counts: ChatCounts, which: npt.NDArray[np.int64], *, resamples: int, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    """Sums of what was said over images drawn again, with replacement, at each level.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of a questioning run.
+    at : Places
+        Where its questions belong.
+    counts : ChatCounts
+        Of the same.
+    which : ndarray of int64, shape (G,)
+        Indices of the wordings.
+    resamples : int
+        How many times, B.
+    seed : int
+        Of the draws.
+
+    Returns
+    -------
+    yes : ndarray of float64, shape (B, G, F, L)
+        Deviations from the true sums are enlarged by sqrt(n / (n - 1)), as n images drawn again vary too little.
+    catch_yes : ndarray of float64, shape (B, G)
+        The same for catch trials.
+    """
+    rng = np.random.default_rng(seed)
+    said = result["said"].values.astype(np.float64)
+    sums = []
+    for values in by_image(result, at, counts.trials.shape, said):
+        chosen = values[which]
+        has = np.isfinite(chosen)
+        n = has.sum(axis=-1)
+        mean = np.where(has, chosen, 0.0).sum(axis=-1) / np.maximum(n, 1)
+        off = np.where(has, chosen - mean[..., None], 0.0)
+        images = chosen.shape[-1]
+        # Wordings saw the same images, so these are drawn once for all.
+        drawn = rng.multinomial(images, np.full(images, 1 / images), size=(resamples, *chosen.shape[1:-1]))
+        moved = (off * drawn[:, None]).sum(axis=-1) * np.sqrt(n / np.maximum(n - 1, 1))
+        sums.append((mean * n + moved).clip(0, n))
+    return sums[0], sums[1]
 
 
 def with_catch_trials(counts: ChatCounts) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -186,7 +241,7 @@ def fit_p_yes(
     from scipy.special import stdtrit
 
     x = np.log10(np.where(counts.trials > 0, counts.contrast, 1.0))[which]
-    logit, catch_logit = (values[which] for values in logits_by_image(result, at, counts.trials.shape))
+    logit, catch_logit = (v[which] for v in by_image(result, at, counts.trials.shape, _seen_logit(result)))
     has, blank = np.isfinite(logit), np.isfinite(catch_logit)
     images, catch_images = has.sum(axis=-1).astype(np.float64), blank.sum(axis=-1).astype(np.float64)
     mean = np.where(has, logit, 0.0).sum(axis=-1) / np.maximum(images, 1)
@@ -211,8 +266,10 @@ def fit_p_yes(
     )
 
 
-def logits_by_image(result: xr.Dataset, at: Places, shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
-    """Logits of "pattern seen", image by image.
+def by_image(
+    result: xr.Dataset, at: Places, shape: tuple[int, ...], values: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Values of questions, image by image.
 
     Parameters
     ----------
@@ -222,6 +279,8 @@ def logits_by_image(result: xr.Dataset, at: Places, shape: tuple[int, ...]) -> t
         Where its questions belong.
     shape : tuple of int
         Of the counts, (P, F, L).
+    values : ndarray, shape (trials,)
+        One a question.
 
     Returns
     -------
@@ -230,19 +289,23 @@ def logits_by_image(result: xr.Dataset, at: Places, shape: tuple[int, ...]) -> t
     blanks : ndarray of float64, shape (P, K)
         The same for catch trials.
     """
-    logit, p_yes, said = (result[name].values.astype(np.float64) for name in ("logit", "p_yes", "said"))
-    # Polarity of the question, and of the order of images, is in what was said.
-    logit = np.where(np.abs(said - p_yes) <= np.abs(said - (1 - p_yes)), logit, -logit)
     seeds = result["image_seed"].values
     tests, blanks = at.counted & ~at.catch, at.counted & at.catch
     # Images are numbered at each frequency and contrast, by seed.
     image = _numbered(np.stack([at.frequency[tests], at.level[tests]]), seeds[tests])
     out = np.full((*shape, int(image.max(initial=0)) + 1), np.nan)
-    out[at.prompt[tests], at.frequency[tests], at.level[tests], image] = logit[tests]
+    out[at.prompt[tests], at.frequency[tests], at.level[tests], image] = values[tests]
     catch_image = np.unique(seeds[blanks], return_inverse=True)[1]
     catch = np.full((shape[0], int(catch_image.max(initial=0)) + 1), np.nan)
-    catch[at.prompt[blanks], catch_image] = logit[blanks]
+    catch[at.prompt[blanks], catch_image] = values[blanks]
     return out, catch
+
+
+def _seen_logit(result: xr.Dataset) -> FloatArray:
+    """Logit of "pattern seen": polarity of the question, and of the order of images, is in what was said."""
+    logit, p_yes, said = (result[name].values.astype(np.float64) for name in ("logit", "p_yes", "said"))
+    turned: FloatArray = np.where(np.abs(said - p_yes) <= np.abs(said - (1 - p_yes)), logit, -logit)
+    return turned
 
 
 def _numbered(cell: npt.NDArray[np.int64], seeds: npt.NDArray[np.generic]) -> npt.NDArray[np.int64]:

@@ -1,0 +1,273 @@
+"""From answers to a sensitivity function: known observers come back, biased, lapsing, evasive and blind ones too."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+from chat_results import FREQUENCIES, chat_result, log_thresholds
+
+import psyprobe as pp
+from psyprobe.analysis import score_layers, score_table, scoreboard
+from psyprobe.analysis.answer_agreement import answer_agreement
+from psyprobe.analysis.bridge import bridge
+from psyprobe.analysis.chat_counts import count_answers
+from psyprobe.analysis.chat_csf import chat_csf
+from psyprobe.analysis.prompt_effects import prompt_effects
+from psyprobe.errors import InputError, UnknownNameError
+
+TEN = np.geomspace(1e-3, 0.28, 10)
+
+
+def error_of(csf: xr.Dataset, truth: np.ndarray) -> float:
+    """Root mean square error of log10 sensitivity over what has a threshold."""
+    usable = csf["usable"].values
+    return float(np.sqrt(((csf["threshold"].values - truth)[usable] ** 2).mean()))
+
+
+def p_yes_run(prompts: int = 4, **options) -> tuple[xr.Dataset, np.ndarray]:
+    truth = log_thresholds(prompts, 0.15, seed=prompts)
+    settings = {"readout": "p_yes", "repeats": 3, "catch": 20, "contrast": TEN} | options
+    return chat_result(truth, **settings), truth
+
+
+# -- counting --------------------------------------------------------------------------------------------------------
+
+
+def test_replies_that_say_neither_are_left_out_and_counted() -> None:
+    result = chat_result(repeats=20, invalid=0.2, seed=1)
+    counts = count_answers(result)
+    lost = result["read"].values == "invalid"
+    assert counts.excluded[..., 2].sum() + counts.catch_excluded[:, 2].sum() == lost.sum()
+    assert counts.trials.sum() + counts.catch_trials.sum() == (~lost).sum()
+    np.testing.assert_allclose(counts.excluded_rate, 0.2, atol=0.1)
+    assert counts.contrast.shape == (1, 6, 12)
+
+
+def test_what_was_not_shown_is_no_answer() -> None:
+    result = chat_result(repeats=2)
+    hidden = (result["frequency"].values == 24) & (result["contrast"].values > 0.2) & (result["catch"].values == 0)
+    result["shown"].values[hidden] = 0
+    result["said"].values[hidden] = np.nan
+    counts = count_answers(result)
+    assert counts.not_shown.tolist() == [0, 0, 0, 0, 0, hidden.sum()]
+    assert counts.trials[0, 5].sum() == 2 * 11
+
+
+def test_adaptive_designs_have_other_levels_for_each_wording() -> None:
+    one, other = (chat_result(contrast=levels, repeats=2) for levels in (TEN, TEN[2:7] * 1.1))
+    other["prompt"] = ("trial", np.full(other.sizes["trial"], "p01"))
+    counts = count_answers(xr.concat([one, other], dim="trial", combine_attrs="override"))
+    np.testing.assert_allclose(counts.contrast[0, 0], TEN)
+    np.testing.assert_allclose(counts.contrast[1, 0, :5], TEN[2:7] * 1.1)
+    assert np.isnan(counts.contrast[1, 0, 5:]).all() and (counts.trials[1, 0, 5:] == 0).all()
+
+
+def test_what_is_no_questioning_run_is_refused() -> None:
+    with pytest.raises(InputError, match="no result of a questioning run"):
+        chat_csf(xr.Dataset())
+    silent = chat_result(repeats=1, invalid=1.0)
+    with pytest.raises(InputError, match="no question of this run has an answer"):
+        chat_csf(silent)
+    with pytest.raises(InputError, match="guess is"):
+        chat_csf(chat_result(repeats=1), guess=(0.5, 0.2))
+    with pytest.raises(UnknownNameError, match="axis"):
+        chat_csf(chat_result(repeats=1), axis="cubic")
+
+
+# -- probabilities of yes --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("guess", [0.0, 0.25])
+def test_probabilities_recover_thresholds(guess: float) -> None:
+    result, truth = p_yes_run(8, guess=guess)
+    csf = chat_csf(result, resamples=50)
+    assert (csf["status"] == "ok").all() and (csf["method"] == "logits").all()
+    assert error_of(csf, truth) <= (0.03 if guess == 0 else 0.05)
+    assert abs(float(csf["guess"].mean()) - guess) < 0.03
+
+
+def test_thresholds_are_of_the_contrast_that_arrived() -> None:
+    result, truth = p_yes_run(3, delivered=0.8)
+    assert error_of(chat_csf(result, resamples=20), truth) <= 0.03
+
+
+def test_a_question_the_other_way_round_is_turned_round() -> None:
+    result, _ = p_yes_run(3)
+    turned = result.copy(deep=True)
+    for name, value in (("polarity", -1), ("logit", -result["logit"]), ("p_yes", 1 - result["p_yes"])):
+        turned[name] = ("trial", np.broadcast_to(value, result.sizes["trial"]).copy())
+    same = chat_csf(result, resamples=20)["threshold"].values
+    np.testing.assert_allclose(chat_csf(turned, resamples=20)["threshold"].values, same)
+
+
+def test_the_mean_over_wordings_is_geometric_and_its_interval_is_over_wordings() -> None:
+    result, _ = p_yes_run(8)
+    csf = chat_csf(result, resamples=50)
+    expected = 10 ** -csf["threshold"].values.mean(axis=0)
+    np.testing.assert_allclose(csf["mean_sensitivity"], expected)
+    assert csf.attrs["interval_over"] == "prompts"
+    assert (csf["mean_sensitivity_low"] < expected).all() and (csf["mean_sensitivity_high"] > expected).all()
+    few = chat_csf(p_yes_run(1)[0], resamples=50)
+    assert few.attrs["interval_over"] == "trials"
+
+
+def test_a_curve_without_a_threshold_enters_no_mean() -> None:
+    truth = log_thresholds(5)
+    truth[0, 2], truth[1, 3] = 1.0, -5.0
+    csf = chat_csf(chat_result(truth, readout="p_yes", repeats=3, contrast=TEN), resamples=20)
+    assert csf["status"].values[0, 2] == "censored_above" and csf["status"].values[1, 3] == "censored_below"
+    assert csf["n_usable"].values.tolist() == [5, 5, 4, 4, 5, 5]
+    assert np.isnan(csf["threshold"].values[0, 2]) and np.isfinite(csf["mean_sensitivity"]).all()
+
+
+def test_evasive_answers_flag_a_curve_and_then_take_its_threshold() -> None:
+    some = chat_csf(p_yes_run(2, invalid=0.3, repeats=8)[0], resamples=20)
+    assert some["low_validity"].all() and some["usable"].all()
+    most = chat_csf(p_yes_run(2, invalid=0.75, repeats=8)[0], resamples=20)
+    assert (most["status"] == "unreadable").all() and np.isnan(most["threshold"]).all()
+
+
+def test_dprime_threshold_needs_no_function() -> None:
+    result, truth = p_yes_run(4, guess=0.1)
+    at_one = chat_csf(result, resamples=20)["dprime_threshold"].values
+    assert np.isfinite(at_one).all() and np.abs(at_one - truth).max() < 0.3
+
+
+# -- counts of yes ---------------------------------------------------------------------------------------------------
+
+
+def text_run(**options) -> tuple[xr.Dataset, np.ndarray]:
+    truth = log_thresholds()
+    settings = {"contrast": TEN} | options
+    return chat_result(truth, **settings), truth
+
+
+def test_text_answers_recover_thresholds() -> None:
+    result, truth = text_run()
+    csf = chat_csf(result)
+    assert (csf["method"] == "counts").all() and csf["usable"].all()
+    assert error_of(csf, truth) <= 0.08
+    assert (csf["threshold_low"] < csf["threshold"]).all() and (csf["threshold"] < csf["threshold_high"]).all()
+
+
+def test_a_bias_to_yes_moves_a_plain_fit_and_not_ours() -> None:
+    result, truth = text_run(guess=0.25, repeats=40, width=0.8, catch=80)
+    plain = chat_csf(result, guess=0, lapse=0)["threshold"].values - truth
+    ours = chat_csf(result)["threshold"].values - truth
+    assert plain.mean() < -0.25 and abs(ours.mean()) <= 0.05
+
+
+def test_the_papers_axis_takes_counts_and_probabilities() -> None:
+    for readout in ("text", "p_yes"):
+        result, truth = text_run(readout=readout, repeats=5)
+        csf = chat_csf(result, axis="linear", guess=0, lapse=0)
+        assert (csf["method"] == "counts").all() and error_of(csf, truth) < 0.2
+        assert (csf["threshold_high"] > csf["threshold"]).all()
+        assert np.isnan(csf["width"]).all()
+
+
+def test_settings_of_the_experiment_file_are_the_default() -> None:
+    result, _ = text_run()
+    result.attrs["experiment_toml"] = '[fit]\naxis = "log"\nguess = 0\nlapse = [0, 0.02]\n'
+    csf = chat_csf(result)
+    assert json.loads(csf.attrs["fit"])["lapse"] == [0, 0.02]
+    assert (csf["guess"] == 0).all()
+
+
+# -- scores, tables, effects ------------------------------------------------------------------------------------------
+
+
+def test_score_says_how_near_a_human_observer_is_to_people() -> None:
+    score = pp.score(p_yes_run(5)[0])
+    found = score.scores[score.human]
+    assert found.rmse_log10.value < 0.2 and found.shape_rmse_log10.value < 0.03
+    assert found.pearson_linear.value > 0.99 and found.n_valid == 5
+    assert score.flat["rmse_log10"] > 0.3 and score.blind["rmse_linear"] > 100
+    assert [point.frequency for point in score.curve] == list(FREQUENCIES)
+    assert json.loads(json.dumps(score.to_dict(), allow_nan=False))["human"] == score.human
+    assert [one.human for one in score_layers(p_yes_run(5)[0], measure=None)] == [score.human]
+
+
+def test_tables_say_it_in_every_format() -> None:
+    score = pp.score(p_yes_run(3)[0])
+    text = str(score)
+    assert "flat curve" in text and "blind observer" in text and "3/3" in text and "CSF (cpd)" in text
+    assert score_table(score, "latex").count(r"\begin{tabular}") == 2
+    assert "| ---" in score_table(score, "markdown")
+    header, *rows = score_table(score, "csv").splitlines()
+    assert "shape_rmse_log10_prompt_sd" in header and len(rows) == len(score.scores)
+    assert json.loads(score_table(score, "json"))[0]["observer"] == "simulated:watson-malo"
+
+
+def test_a_blind_observer_gets_a_table_and_no_scores() -> None:
+    result, _ = p_yes_run(3)
+    blind = chat_result(np.full((3, 6), 2.0), readout="p_yes", repeats=3, contrast=TEN)
+    score = pp.score(blind)
+    assert score.scores[score.human].rmse_log10.value is None
+    assert "3 censored_above" in str(score) and "0/3" in str(score)
+    json.dumps(score.to_dict(), allow_nan=False)
+    score_table([score, pp.score(result)], "csv")
+
+
+def test_options_of_features_are_refused() -> None:
+    result, _ = p_yes_run(1)
+    with pytest.raises(InputError, match="have no measure"):
+        pp.score(result, measure="angular")
+    with pytest.raises(InputError, match="was asked in words"):
+        scoreboard([result])
+
+
+def test_effects_of_wording_come_back() -> None:
+    groups = ["noun"] * 10 + ["order"] * 10
+    truth = log_thresholds(20, 0.2, seed=4)
+    truth[10:] += -0.4 + (truth[:10] - truth[10:]).mean()
+    wide = np.geomspace(2e-4, 0.5, 12)
+    csf = chat_csf(chat_result(truth, readout="p_yes", repeats=3, contrast=wide, groups=groups), resamples=20)
+    found = prompt_effects(csf)
+    assert found.converged and found.n == 120 and found.reference_group == "noun"
+    shift = next(effect for effect in found.effects if effect.name == "group order")
+    assert shift.low < 0.4 < shift.high and found.group_p < 0.01
+    within = np.concatenate([truth[:10] - truth[:10].mean(axis=0), truth[10:] - truth[10:].mean(axis=0)])[:, 0]
+    assert found.prompt_sd == pytest.approx(within.std(ddof=2), rel=0.1)
+    assert found.residual_sd < 0.03
+    assert "SD between wordings" in str(found) and "group order" in found.table("latex")
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_effects_need_several_wordings() -> None:
+    with pytest.raises(InputError, match="needs three wordings"):
+        prompt_effects(chat_csf(p_yes_run(2)[0], resamples=20))
+
+
+def test_agreement_of_first_token_and_text() -> None:
+    result, _ = p_yes_run(2)
+    assert answer_agreement(result).agreement == 1
+    asked = result["text_asked"].values == 1
+    turned = np.flatnonzero(asked)[::4]
+    result["read"].values[turned] = np.where(result["read"].values[turned] == "yes", "no", "yes")
+    found = answer_agreement(result)
+    assert found.n == asked.sum() and not found.enough
+    assert found.agreement == pytest.approx(1 - len(turned) / asked.sum())
+    assert found.kappa == pytest.approx(0.5, abs=0.12)
+    assert answer_agreement(chat_result(repeats=1)) is None
+
+
+def test_a_bridge_finds_the_response_that_answers_stand_for() -> None:
+    from detection_results import simulated_result
+
+    result, truth = p_yes_run(3)
+    human = 10 ** -truth.mean(axis=0)
+
+    def response(x: np.ndarray, contrast: np.ndarray) -> np.ndarray:
+        return 0.02 * contrast * 10 ** np.interp(np.log10(x), np.log10(FREQUENCIES), np.log10(human))
+
+    tower = simulated_result(response)
+    tower.attrs["contrast_kind"] = "sinusoid_rms"
+    found = bridge(result, tower)
+    assert found.rmse < 0.03 and found.level == pytest.approx(0.02, rel=0.2)
+    tower.attrs["contrast_kind"] = "michelson"
+    with pytest.raises(InputError, match="same stimuli"):
+        bridge(result, tower)
