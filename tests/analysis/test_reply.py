@@ -1,0 +1,240 @@
+"""From words to yes or no: the oracle, many ways of saying it, other languages, polarity, hostile text, tokens."""
+
+from __future__ import annotations
+
+import csv
+import math
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from psyprobe.analysis.reply import plain_text, read_first_token, read_reply
+from psyprobe.errors import InputError
+from psyprobe.probes.prompts import load_prompts, prompt_sets
+
+READINGS = ("yes", "no", "ambiguous", "refusal", "invalid")
+
+
+def sayings() -> list[tuple[str, str]]:
+    """Pairs of reply and reading, of a page with a heading in brackets for each reading."""
+    pairs, reading = [], ""
+    for line in (Path(__file__).parent / "replies.txt").read_text(encoding="utf-8").splitlines():
+        if line[1:-1] in READINGS and line.startswith("["):
+            reading = line[1:-1]
+        else:
+            pairs.append((line, reading))
+    return pairs
+
+
+def test_oracle(shared_data: Path) -> None:
+    with (shared_data / "chat_csf" / "yesno_parse_oracle.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    wrong = [(row["reply"], row["expected"], read_reply(row["reply"])) for row in rows]
+    assert [each for each in wrong if each[1] != each[2]] == []
+    assert len(rows) >= 40
+
+
+def test_many_ways_of_saying_it() -> None:
+    pairs = sayings()
+    found = [(reply, expected, read_reply(reply)) for reply, expected in pairs]
+    assert [each for each in found if each[1] != each[2]] == []
+    assert {expected for _, expected in pairs} == set(READINGS) and len(pairs) > 500
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("<think>There is no pattern... wait.</think>Yes", "yes"),
+        ("<think>yes</think><think>yes!</think>no.", "no"),
+        ("the template opened it: yes yes</think> No", "no"),
+        ("\u25c1think\u25b7no\u25c1/think\u25b7Yes", "yes"),
+        ("<think>Is there one? Yes, I see", "invalid"),
+        ("**Answer:** Yes\n\nThe image shows faint stripes.", "yes"),
+        ("The image shows a faint texture.\n\nAnswer: Yes", "yes"),
+        ("Question: Is there a pattern?\nAnswer: No", "no"),
+        ("\u201cNo.\u201d", "no"),
+        ("\uff39\uff45\uff53", "yes"),
+        ("Yes\u2014there is a faint grid", "yes"),
+        ("I can\u2019t see any pattern", "no"),
+        ("I don\u2019t see an image", "refusal"),
+        ("\u2705 Yes", "yes"),
+        ("\u274c No", "no"),
+        ("Y\u200bes", "yes"),
+        ("\u662f\u7684", "invalid"),
+        ("\u0434\u0430", "invalid"),
+        ("   \n\t", "invalid"),
+        ("\U0001f600", "invalid"),
+    ],
+)
+def test_markup_and_unicode(reply: str, expected: str) -> None:
+    assert read_reply(reply) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "reply", "expected"),
+    [
+        ("german", "Ja.", "yes"),
+        ("german", "**Nein**, es ist kein Muster zu sehen.", "no"),
+        ("german", "Ich sehe ein Muster, also ja.", "yes"),
+        ("german", "Januar", "invalid"),
+        ("german", "ja oder nein", "ambiguous"),
+        ("german", "Yes", "invalid"),
+        ("spanish", "S\u00ed, hay un patr\u00f3n.", "yes"),
+        ("spanish", "No, no hay.", "no"),
+        ("french", "Oui, il y a un motif.", "yes"),
+        ("french", "NON", "no"),
+        ("chinese", "\u662f\u7684\u3002", "yes"),
+        ("chinese", "\u4e0d\u662f", "no"),
+        ("chinese", "\u6ca1\u6709\u56fe\u6848\u3002", "no"),
+        ("chinese", "\u6709\uff0c\u56fe\u50cf\u4e2d\u6709\u56fe\u6848\u3002", "yes"),
+        ("chinese", "\u56fe\u50cf\u4e2d\u6ca1\u6709\u56fe\u6848", "no"),
+        ("chinese", "\u662f\u5426", "ambiguous"),
+        ("two_image", "The pattern is in the second image.", "no"),
+        ("two_image", "1", "yes"),
+        ("two_image", "**First** image", "yes"),
+        ("two_image", "First or second", "ambiguous"),
+        ("two_image", "Neither the first nor the second", "invalid"),
+        ("two_image", "Yes", "invalid"),
+    ],
+)
+def test_other_words(language: str, reply: str, expected: str) -> None:
+    (prompt, *_) = load_prompts(language)
+    assert read_reply(reply, prompt.yes, prompt.no) == expected
+
+
+@pytest.mark.parametrize("name", prompt_sets())
+def test_the_words_of_every_set_are_read_in_any_dress(name: str) -> None:
+    for prompt in load_prompts(name):
+        for words, expected in ((prompt.yes, "yes"), (prompt.no, "no")):
+            for word in words:
+                for dress in ("{}", "{}.", "**{}**", " {} ", '"{}"', "{}!", "{}\n"):
+                    for case in (word, word.upper(), word.capitalize()):
+                        assert read_reply(dress.format(case), prompt.yes, prompt.no) == expected, (word, dress)
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("Yes", "yes"),
+        ("No.", "no"),
+        ("There is a pattern.", "no"),
+        ("The image is uniform.", "yes"),
+        ("It is not uniform.", "no"),
+        ("No pattern is visible.", "yes"),
+        ("Yes, there is no pattern.", "yes"),
+        ("No, I can see stripes.", "no"),
+        ("No, there is no pattern.", "ambiguous"),
+        ("I cannot view images.", "refusal"),
+    ],
+)
+def test_statements_answer_a_question_of_reversed_polarity_the_other_way(reply: str, expected: str) -> None:
+    assert read_reply(reply, polarity=-1) == expected
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read(text: str) -> None:
+    assert read_reply(text) in READINGS
+
+
+VOCABULARY = """yes no not there is a an the pattern texture i can see cannot image uniform maybe if or and , . ? so
+answer : visible don't but although <think> </think> ** sorry please provide"""
+WORDS = st.sampled_from(VOCABULARY.split())
+
+
+@given(st.lists(WORDS, max_size=12))
+def test_what_decides_nothing_is_not_guessed(words: list[str]) -> None:
+    reading = read_reply(" ".join(words))
+    assert reading in READINGS
+    if not set(words) & {
+        "yes",
+        "no",
+        "pattern",
+        "texture",
+        "uniform",
+        "visible",
+        "not",
+        "is",
+        "can",
+        "cannot",
+        "don't",
+    }:
+        assert reading not in ("yes", "no")
+
+
+@pytest.mark.parametrize(
+    "unit", ["sure ", "the answer ", "probably ", "<think>", "as an ai do not have ", "no ", "(", "a"]
+)
+def test_long_hostile_text_takes_no_time(unit: str) -> None:
+    start = time.perf_counter()
+    read_reply((unit * 100_000)[:100_000])
+    assert time.perf_counter() - start < 2
+
+
+def test_plain_text() -> None:
+    assert plain_text('{"answer": "No"}') == "answer: no"
+    assert plain_text("It\u2019s `flat`") == "it is flat"
+
+
+def test_words_of_both_sides_are_refused() -> None:
+    with pytest.raises(InputError, match="none for both"):
+        read_reply("a", yes=("a",), no=("A",))
+    with pytest.raises(InputError, match="at least one"):
+        read_reply("a", yes=(), no=("no",))
+
+
+# -- first tokens -----------------------------------------------------------------------------------------------------
+
+
+def test_spellings_add_up() -> None:
+    tokens = [
+        ("Yes", math.log(0.5)),
+        (" yes", math.log(0.1)),
+        ("\u2581YES", math.log(0.1)),
+        ("\u0120No", math.log(0.2)),
+    ]
+    found = read_first_token([*tokens, ("The", math.log(0.05))], complete=False)
+    assert found is not None and not found.censored
+    assert found.p_yes == pytest.approx(0.7 / 0.9)
+    assert found.logit == pytest.approx(math.log(0.7 / 0.2))
+    assert found.mass == pytest.approx(0.9)
+
+
+def test_an_unlisted_word_is_bounded_by_the_least_likely_token() -> None:
+    tokens = [("No", -0.02), ("The", -5.0), ("None", -9.5)]
+    found = read_first_token(tokens, complete=False)
+    assert found is not None and found.censored
+    assert found.logit == pytest.approx(-9.5 + 0.02)
+    assert found.mass == pytest.approx(math.exp(-0.02))
+    mirrored = read_first_token([("Yes", -0.02), *tokens[1:]], complete=False)
+    assert mirrored is not None and mirrored.logit == pytest.approx(-found.logit)
+
+
+def test_a_single_token_bounds_the_other_by_what_is_left() -> None:
+    found = read_first_token([("Yes", math.log(0.9))], complete=False)
+    assert found is not None and found.censored
+    assert found.logit == pytest.approx(math.log(0.9 / 0.1))
+
+
+def test_nothing_to_read() -> None:
+    assert read_first_token([], complete=False) is None
+    assert read_first_token([("The", -0.1), ("Noise", -2.0)], complete=False) is None
+    assert read_first_token([("Yes", -math.inf)], complete=True) is None
+    with pytest.raises(InputError, match="natural logarithm"):
+        read_first_token([("Yes", 0.7)], complete=True)
+
+
+def test_words_of_another_language() -> None:
+    found = read_first_token([("Ja", -0.7), ("nein", -0.8)], True, ("ja",), ("nein",))
+    assert found is not None and found.logit == pytest.approx(0.1)
+
+
+@given(st.floats(-30, 0), st.floats(-30, 0))
+def test_logit_and_probability_agree(yes: float, no: float) -> None:
+    found = read_first_token([("yes", yes), ("no", no)], complete=True)
+    assert found is not None
+    assert 0 <= found.p_yes <= 1 and found.mass <= 1
+    assert found.logit == pytest.approx(yes - no, abs=1e-9)
+    assert found.p_yes == pytest.approx(1 / (1 + math.exp(-(yes - no))), rel=1e-9)
