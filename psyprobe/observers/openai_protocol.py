@@ -90,7 +90,14 @@ class ProblemError(PsyprobeError):
         Of HTTP; 0 where there was no response.
     param : str
         The field of the request that the server complains of.
+
+    Attributes
+    ----------
+    dialect : Dialect, optional
+        In which the request was put.
     """
+
+    dialect: Dialect | None = None
 
     def __init__(
         self, reason: str, *, passing: bool = False, wait: float | None = None, status: int = 0, param: str = ""

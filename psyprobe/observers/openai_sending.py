@@ -34,9 +34,10 @@ from psyprobe.observers.openai_protocol import (
 
 T = TypeVar("T")
 
-#: Answers from which it is learnt how long one takes, and how many there must be.
-_LATENCIES, _FEWEST_LATENCIES = 200, 20
-_SHORTEST_PATIENCE = 0.5
+#: Answers from which it is learnt how long one takes: the last ones; enough to trust; enough for a guess.
+_LATENCIES, _ENOUGH, _FEW = 200, 20, 3
+#: Seconds after which an answer is overdue while nothing is known, and between looks at whether it is.
+_LONGEST_PATIENCE, _GLANCE = 60.0, 0.5
 #: Seconds of the first pause before trying again, and of the longest.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 60.0
 #: Attempts on a server from which nothing has ever come back.
@@ -191,8 +192,7 @@ class Sender:
         sent = _Count()
         failures = 0
         while True:
-            dialect = self.dialect
-            outcome = await self._attempt(question, dialect, sent)
+            outcome = await self._attempt(question, sent)
             if isinstance(outcome, Answer):
                 return replace(outcome, attempts=sent.number)
             if outcome.passing:
@@ -201,43 +201,60 @@ class Sender:
                 if failures >= most:
                     raise await self._end(outcome, failures)
                 await asyncio.sleep(_pause(failures, outcome.wait))
-            elif self.dialect is dialect:
+            elif outcome.dialect == self.dialect:
                 # Others may have learnt the dialect meanwhile; then it is enough to ask again.
-                learnt = dialect.after(outcome)
+                learnt = self.dialect.after(outcome)
                 if learnt is None:
                     raise await self._end(outcome, failures)
                 self.dialect = learnt
 
-    async def _attempt(self, question: Question, dialect: Dialect, sent: _Count) -> Answer | ProblemError:
-        """Send it once, and once more at a time while it hangs."""
+    async def _attempt(self, question: Question, sent: _Count) -> Answer | ProblemError:
+        """Send it once, and a second time while the first is overdue."""
         async with self._slots:
-            first = asyncio.ensure_future(self._send(question, dialect, sent))
+            await self._turn()
+            first = asyncio.ensure_future(self._send(question, sent))
             try:
-                patience = self._patience()
-                await asyncio.wait({first}, timeout=patience)
-                while not first.done() and patience is not None:
-                    async with self._spare:
-                        if first.done():
-                            break
-                        second = asyncio.ensure_future(self._send(question, dialect, sent))
-                        try:
-                            await asyncio.wait(
-                                {first, second}, timeout=2 * patience, return_when=asyncio.FIRST_COMPLETED
-                            )
-                            if second.done() and isinstance(second.result(), Answer) and not first.done():
-                                return second.result()
-                        finally:
-                            await _cancelled(second)
-                    patience *= 2
-                    await asyncio.wait({first}, timeout=patience)
+                factor = 1.0
+                while await self._overdue(first, factor):
+                    second = await self._send_beside(first, factor, question, sent)
+                    if second is not None:
+                        return second
+                    factor *= 2
                 return await first
             finally:
                 await _cancelled(first)
 
-    async def _send(self, question: Question, dialect: Dialect, sent: _Count) -> Answer | ProblemError:
+    async def _overdue(self, first: asyncio.Future[Any], factor: float) -> bool:
+        """Wait for a request; whether it takes longer than `factor` times the patience, which is learnt meanwhile."""
+        since = time.monotonic()
+        while not first.done():
+            left = factor * self._patience() - (time.monotonic() - since)
+            if left <= 0:
+                return True
+            await asyncio.wait({first}, timeout=min(left, _GLANCE))
+        return False
+
+    async def _send_beside(
+        self, first: asyncio.Future[Any], factor: float, question: Question, sent: _Count
+    ) -> Answer | None:
+        """The answer to the question sent a second time, if it comes soon and before the first."""
+        async with self._spare:
+            await self._turn()
+            if first.done():
+                return None
+            second = asyncio.ensure_future(self._send(question, sent))
+            try:
+                soon = 2 * factor * self._patience()
+                await asyncio.wait({first, second}, timeout=soon, return_when=asyncio.FIRST_COMPLETED)
+                outcome = second.result() if second.done() and not first.done() else None
+                return outcome if isinstance(outcome, Answer) else None
+            finally:
+                await _cancelled(second)
+
+    async def _send(self, question: Question, sent: _Count) -> Answer | ProblemError:
         """One request; what went wrong is returned."""
-        await self._turn()
         sent.number += 1
+        dialect = self.dialect
         began = time.monotonic()
         outcome = await self._exchange(question, dialect)
         if isinstance(outcome, Answer):
@@ -245,6 +262,7 @@ class Sender:
             self._latencies.append(took)
             self._refused_in_a_row = 0
             return replace(outcome, latency=took)
+        outcome.dialect = dialect
         if outcome.status == 429:
             # A server that refuses one now and then is left alone with that one; one that refuses all, altogether.
             self._refused_in_a_row += 1
@@ -292,11 +310,14 @@ class Sender:
             self._next_turn = turn + 1 / self.endpoint.rate
             await asyncio.sleep(turn - now)
 
-    def _patience(self) -> float | None:
-        """Seconds after which an answer is overdue; None while it is not known how long one takes."""
-        if len(self._latencies) < _FEWEST_LATENCIES:
-            return None
-        return max(_SHORTEST_PATIENCE, 4 * sorted(self._latencies)[len(self._latencies) * 9 // 10])
+    def _patience(self) -> float:
+        """Seconds after which an answer is overdue, by how long the last ones took."""
+        known = sorted(self._latencies)
+        if len(known) < _FEW:
+            return _LONGEST_PATIENCE
+        if len(known) < _ENOUGH:
+            return max(2.0, 10 * known[-1])
+        return max(0.5, 4 * known[len(known) * 9 // 10])
 
     async def _end(self, problem: ProblemError, failures: int) -> PsyprobeError:
         """The one sentence that says why there is no answer, and what can be done."""
