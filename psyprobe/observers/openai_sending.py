@@ -214,10 +214,14 @@ class Sender:
             await self._turn()
             first = asyncio.ensure_future(self._send(question, sent))
             try:
-                factor = 1.0
+                factor, failures = 1.0, 0
                 while await self._overdue(first, factor):
                     second = await self._send_beside(first, factor, question, sent)
-                    if second is not None:
+                    while isinstance(second, ProblemError) and not first.done():
+                        failures += 1
+                        await asyncio.wait({first}, timeout=_pause(failures, second.wait))
+                        second = await self._send_beside(first, factor, question, sent)
+                    if isinstance(second, Answer):
                         return second
                     factor *= 2
                 return await first
@@ -236,8 +240,8 @@ class Sender:
 
     async def _send_beside(
         self, first: asyncio.Future[Any], factor: float, question: Question, sent: _Count
-    ) -> Answer | None:
-        """The answer to the question sent a second time, if it comes soon and before the first."""
+    ) -> Answer | ProblemError | None:
+        """What comes of the question sent a second time, if it comes soon and before the first."""
         async with self._spare:
             await self._turn()
             if first.done():
@@ -246,8 +250,7 @@ class Sender:
             try:
                 soon = 2 * factor * self._patience()
                 await asyncio.wait({first, second}, timeout=soon, return_when=asyncio.FIRST_COMPLETED)
-                outcome = second.result() if second.done() and not first.done() else None
-                return outcome if isinstance(outcome, Answer) else None
+                return second.result() if second.done() and not first.done() else None
             finally:
                 await _cancelled(second)
 
