@@ -162,13 +162,13 @@ def quest_plus_table(observers: int, seeds: Sequence[int]) -> None:
                 show(f"{label}; 1 frequency, {note}", n, found[n], page)
             six = thresholds_of_the_page(FREQUENCIES, width, guess)
             marks = [6 * n, 6 * 25] if guess > 0.1 else [6 * n]
-            for mark, outcome in simulate(quest_plus(FREQUENCIES), six, marks, max(observers // 3, 1), seed).items():
+            for mark, outcome in simulate(quest_plus(FREQUENCIES), six, marks, observers, seed).items():
                 show(f"{label}; 6 frequencies, all counted", mark // 6, outcome, page)
         batch = simulate(
-            quest_plus(FREQUENCIES), thresholds_of_the_page(FREQUENCIES, 0.8, 0.02), (102,), observers // 3, seed, 12
+            quest_plus(FREQUENCIES), thresholds_of_the_page(FREQUENCIES, 0.8, 0.02), (102,), observers, seed, 12
         )
         show("width 0.8, guess 0.02; 6 frequencies, 12 at once", 17, batch[102], "")
-        many = simulate(quest_plus(FREQUENCIES), population(FREQUENCIES), (102, 180), max(observers // 3, 1), seed)
+        many = simulate(quest_plus(FREQUENCIES), population(FREQUENCIES), (102, 180), observers, seed)
         for mark, outcome in many.items():
             show("observers of all sorts; 6 frequencies, all counted", mark // 6, outcome, "")
 

@@ -21,7 +21,7 @@ DesignName: TypeAlias = Literal["constant", "ladder", "quest_plus", "quick_csf"]
 DESIGNS = ("constant", "ladder", "quest_plus", "quick_csf")
 
 #: Prior standard deviations: of log10 width; of the guess and lapse rates.
-_WIDTH_PRIOR, _GUESS_PRIOR, _LAPSE_PRIOR = 0.27, 0.14, 0.025
+_WIDTH_PRIOR, _GUESS_PRIOR, _LAPSE_PRIOR = 0.27, 0.11, 0.025
 #: Parameters of the parabola of qCSF, and by how much frequencies deviate from it (log10).
 _PARABOLA, _DEVIATION = 4, 0.07
 

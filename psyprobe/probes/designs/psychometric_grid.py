@@ -44,8 +44,6 @@ def seen(x: FloatArray, threshold: FloatArray, width: FloatArray, function: Func
     """
     from scipy.special import expit, ndtr
 
-    if function not in _REACH:
-        raise unknown_name("psychometric function of a design", function, _REACH)
     z = _REACH[function] * (np.asarray(x) - threshold) / width
     result: FloatArray = expit(z) if function == "logistic" else ndtr(z)
     return result
@@ -108,6 +106,8 @@ class Grid:
             object.__setattr__(self, name, values)
             if name != "threshold":
                 object.__setattr__(self, f"{name}_prior", _weights(values, getattr(self, f"{name}_prior")))
+        if self.function not in _REACH:
+            raise unknown_name("psychometric function of a design", self.function, _REACH)
         if not (self.width > 0).all() or not self.width_spread >= 0:
             raise InputError(
                 f"widths are {self.width.tolist()} and spread {self.width_spread}; give log10 contrasts above 0 and a "
@@ -148,7 +148,7 @@ def default_grid(contrasts: Sequence[float], task: Task = "yes_no", function: Fu
     Thresholds lie evenly from half a log10 unit below the lowest contrast to half a unit above the highest, so that a
     threshold which cannot be reached shows as one. The common width has a log-normal prior with median 0.7 and a
     standard deviation of 0.25 log10, from which those of single frequencies deviate by 0.1 log10. Guess and lapse rates
-    are Beta(1/2, 2) on [0, 0.5] and Beta(1/2, 10) on [0, 0.1]: rates near 0 are likeliest, larger ones not ruled out
+    are Beta(1/2, 5) on [0, 0.5] and Beta(1/2, 10) on [0, 0.1]: rates near 0 are likeliest, larger ones not ruled out
     (as in Jeffreys' prior). With two intervals the guess rate is 0.5.
 
     Parameters
@@ -174,7 +174,7 @@ def default_grid(contrasts: Sequence[float], task: Task = "yes_no", function: Fu
     """
     low, high = np.log10(contrasts[0]) - 0.5, np.log10(contrasts[-1]) + 0.5
     width = np.geomspace(0.2, 2.0, 9)
-    guess, guess_prior = _rates(_GUESS_EDGES, 2.0) if task == "yes_no" else (np.array([0.5]), np.ones(1))
+    guess, guess_prior = _rates(_GUESS_EDGES, 5.0) if task == "yes_no" else (np.array([0.5]), np.ones(1))
     lapse, lapse_prior = _rates(_LAPSE_EDGES, 10.0)
     return Grid(
         threshold=np.linspace(low, high, int(np.ceil((high - low) / 0.06)) + 1),
@@ -213,7 +213,7 @@ def csf_width_and_rates(contrasts: Sequence[float], task: Task = "yes_no", funct
     low, high = np.log10(contrasts[0]) - 0.5, np.log10(contrasts[-1]) + 0.5
     width = np.array([0.4, 0.75, 1.4])
     guess, guess_prior = (
-        _rates((0.0, 0.03, 0.09, 0.18, 0.32, 0.5), 2.0) if task == "yes_no" else (np.array([0.5]), np.ones(1))
+        _rates((0.0, 0.03, 0.09, 0.18, 0.32, 0.5), 5.0) if task == "yes_no" else (np.array([0.5]), np.ones(1))
     )
     lapse, lapse_prior = _rates((0.0, 0.03, 0.1), 10.0)
     return Grid(

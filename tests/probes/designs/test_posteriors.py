@@ -1,0 +1,163 @@
+"""Posteriors kept in parts against the same posterior multiplied out over every parameter."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from psyprobe.errors import InputError
+from psyprobe.probes.designs import CsfGrid, Grid, log_parabola
+from psyprobe.probes.designs.csf_posterior import CsfPosterior
+from psyprobe.probes.designs.psychometric_grid import default_grid, seen
+from psyprobe.probes.designs.threshold_posterior import GivenAnswer, ThresholdPosterior, dispersion
+
+SMALL = Grid(
+    threshold=np.linspace(-3.0, 0.0, 7),
+    width=np.array([0.5, 1.0]),
+    guess=np.array([0.02, 0.2]),
+    lapse=np.array([0.02, 0.08]),
+    width_prior=np.array([1.0, 3.0]),
+    guess_prior=np.array([2.0, 1.0]),
+    width_spread=0.3,
+)
+ANSWERS = (
+    (0, -1.5, 1.0),
+    (0, -2.0, 0.0),
+    (1, -1.0, 1.0),
+    (1, -1.5, 1.0),
+    (1, -2.5, 0.0),
+    (None, -np.inf, 1.0),
+    (0, 0.0, 0.0),
+)
+
+
+def likelihood(said: float, psi: float) -> float:
+    return psi if said == 1 else 1 - psi
+
+
+def test_shared_rates_and_width_are_those_of_the_whole_product() -> None:
+    posterior = ThresholdPosterior(2, SMALL, refine=False)
+    for answer in ANSWERS:
+        posterior.tell(*answer)
+    t, w, g, l = SMALL.threshold, SMALL.width, SMALL.guess, SMALL.lapse
+    link = SMALL.width_given_centre()
+    first = np.zeros(SMALL.shape)
+    for m, a, b, i, j, k, n in itertools.product(*map(range, (2, 2, 2, t.size, t.size, 2, 2))):
+        mass = SMALL.width_prior[m] * link[m, a] * link[m, b] * SMALL.guess_prior[k] * SMALL.lapse_prior[n]
+        for frequency, x, said in ANSWERS:
+            f = 0.0 if frequency is None else float(seen(np.array(x), t[(i, j)[frequency]], w[(a, b)[frequency]]))
+            mass *= likelihood(said, g[k] + (1 - g[k] - l[n]) * f)
+        first[i, a, k, n] += mass
+    np.testing.assert_allclose(posterior.joint(0), first / first.sum(), atol=1e-13)
+    assert posterior.mean_guess() == pytest.approx((first.sum(axis=(0, 1, 3)) / first.sum()) @ g)
+    mass, guess, rise = posterior.expected(0)
+    np.testing.assert_allclose(mass, posterior.joint(0).sum(axis=(2, 3)))
+    np.testing.assert_allclose(guess, (posterior.joint(0) * g[:, None]).sum(axis=(2, 3)))
+    np.testing.assert_allclose(rise, (posterior.joint(0) * (1 - g[:, None] - l)).sum(axis=(2, 3)))
+
+
+def test_the_csf_is_that_of_the_whole_product() -> None:
+    grid = Grid(np.linspace(-3.0, 0.0, 13), np.array([0.5, 1.0]), np.array([0.02, 0.2]), np.array([0.02]))
+    csf = CsfGrid(np.array([1.0, 2.0]), np.array([0.3, 0.8]), np.array([0.3, 0.9]), np.array([0.2]), deviation=0.25)
+    frequencies = (2.0, 8.0)
+    posterior = CsfPosterior(frequencies, grid, csf)
+    for answer in ANSWERS:
+        posterior.tell(*answer)
+    t = grid.threshold
+    spread = np.exp(-0.5 * ((t[:, None] - t) / 0.25) ** 2)
+    spread /= spread.sum(axis=0)
+    wanted = np.zeros((t.size, t.size))
+    for parameters in csf.parameters():
+        place = -log_parabola(np.array(frequencies), *parameters)
+        cell = np.clip(np.rint((place - t[0]) / 0.25).astype(int), 0, t.size - 1)
+        for w, (g, weight) in itertools.product(grid.width, zip(grid.guess, (1, 1), strict=True)):
+            tables = [spread[:, cell[0]].copy(), spread[:, cell[1]].copy()]
+            shared = float(weight)
+            for frequency, x, said in ANSWERS:
+                if frequency is None:
+                    shared *= likelihood(said, g)
+                else:
+                    psi = g + (1 - g - 0.02) * seen(np.array(x), t, np.array(w))
+                    tables[frequency] *= psi if said == 1 else 1 - psi
+            wanted += shared * np.outer(*tables)
+    wanted /= wanted.sum()
+    np.testing.assert_allclose(posterior.threshold_mass(0), wanted.sum(axis=1), atol=1e-12)
+    np.testing.assert_allclose(posterior.threshold_mass(1), wanted.sum(axis=0), atol=1e-12)
+    draws = posterior.draw(40_000)
+    assert draws.mean(axis=0) == pytest.approx([-posterior.mean(0), -posterior.mean(1)], abs=0.02)
+    together = float(((t[:, None] + posterior.mean(0) * -1) * (t - posterior.mean(1)) * wanted).sum())
+    assert np.cov(draws.T)[0, 1] == pytest.approx(together, abs=0.02)
+
+
+def test_without_deviation_the_csf_is_a_parabola() -> None:
+    grid = default_grid((0.001, 1.0))
+    posterior = CsfPosterior((1.0, 4.0), Grid(grid.threshold, [0.8], [0.02], [0.02]), CsfGrid(deviation=0.0))  # type: ignore[arg-type]
+    for _ in range(8):
+        posterior.tell(0, -1.6, 1.0)
+        posterior.tell(0, -2.0, 0.0)
+    means = posterior.mean_parameters()
+    assert set(means) == {"gain", "peak", "bandwidth", "truncation"}
+    assert means["gain"] == pytest.approx(2.3, abs=0.6)
+
+
+def test_a_finer_grid_gives_what_a_fine_grid_gives_at_once() -> None:
+    rng = np.random.default_rng(0)
+    coarse = default_grid((0.001, 1.0))
+    t = np.linspace(coarse.threshold[0], coarse.threshold[-1], 501)
+    fine = Grid(
+        t, coarse.width, coarse.guess, coarse.lapse, coarse.width_prior, coarse.guess_prior, coarse.lapse_prior, 0.1
+    )
+    refined, reference = ThresholdPosterior(1, coarse), ThresholdPosterior(1, fine, refine=False)
+    for x in rng.choice(np.linspace(-2.6, -1.4, 25), 90):
+        said = float(rng.random() < seen(x, np.array(-2.0), np.array(0.5)))
+        refined.tell(0, x, said)
+        reference.tell(0, x, said)
+    low, high = reference.interval(0)
+    assert high - low < 0.2 and np.diff(refined.thresholds[0])[0] < (high - low) / 8
+    assert refined.mean(0) == pytest.approx(reference.mean(0), abs=0.002)
+    assert refined.interval(0) == pytest.approx((low, high), abs=0.004)
+
+
+def test_a_finer_grid_opens_again_when_later_answers_contradict_it() -> None:
+    posterior = ThresholdPosterior(1, default_grid((0.001, 1.0)))
+    for _ in range(12):
+        posterior.tell(0, -1.95, 1.0)
+        posterior.tell(0, -2.05, 0.0)
+    assert posterior.interval(0)[1] < -1.7
+    for _ in range(60):
+        posterior.tell(0, -1.5, 0.0)
+        posterior.tell(0, -1.2, 1.0)
+    assert posterior.mean(0) > -1.7
+
+
+def test_dispersion_is_one_for_drawn_like_scatter_and_falls_with_less() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2.4, -1.6, 400)
+    p = np.asarray(seen(x, np.array(-2.0), np.array(0.8)))
+
+    def psi(_: int, at: np.ndarray) -> np.ndarray:
+        return np.asarray(seen(at, np.array(-2.0), np.array(0.8)))
+
+    near = [
+        GivenAnswer(a, float(np.clip(b + 0.05 * rng.standard_normal(), 1e-3, 0.999))) for a, b in zip(x, p, strict=True)
+    ]
+    assert dispersion([near], psi) < 0.1
+    noisy = [GivenAnswer(a, 0.999 if rng.random() < b else 0.001) for a, b in zip(x, p, strict=True)]
+    assert dispersion([noisy], psi) == pytest.approx(1.0, abs=0.25)
+    assert dispersion([[GivenAnswer(-2.0, 0.5)]], psi) == 1.0
+
+
+def test_an_answer_that_the_grid_rules_out_is_named() -> None:
+    posterior = ThresholdPosterior(1, Grid(np.linspace(-3, 0, 9), [0.8], [0.0], [0.0]))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="rates above 0"):
+        posterior.tell(None, -np.inf, 1.0)
+
+
+def test_log_parabola_of_the_page_fits_watson_malo(shared_data) -> None:  # type: ignore[no-untyped-def]
+    table = np.genfromtxt(shared_data / "chat_csf" / "human_csf_oracle.csv", delimiter=",", names=True)
+    inside = (table["f_cpd"] >= 0.5) & (table["f_cpd"] <= 30)
+    truth = np.log10(table["watson_malo_tyler_radial"][inside])
+    ours = log_parabola(table["f_cpd"][inside], np.log10(200.3), np.log10(3.205), np.log10(3.702), 0.523)
+    assert np.sqrt(np.square(ours - truth).mean()) == pytest.approx(0.03, abs=0.008)
