@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.likelihood import Counts
+from psyprobe.analysis.psychometric.groups import Counts
 from psyprobe.errors import InputError
 
 
@@ -56,6 +56,9 @@ class Curves:
         scale = np.where(high > low, high - low, 1.0)
         centre = 0.5 * (low + high)
         x = np.where(present, (self.x - centre[..., None]) / scale[..., None], 0.0)
+        gaps = np.diff(x, axis=-1)
+        both = present[..., 1:] & present[..., :-1]
+        spacing = np.where(both, gaps, np.inf).min(axis=-1, initial=np.inf)
         told = 1.0 if blanks else 0.0
         return Counts(
             x,
@@ -65,6 +68,7 @@ class Curves:
             told * self.catch_trials.sum(axis=-1),
             centre,
             scale,
+            np.where(np.isfinite(spacing), spacing, 0.0),
         )
 
 

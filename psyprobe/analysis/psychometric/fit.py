@@ -9,6 +9,7 @@ Venzon & Moolgavkar (1988), Applied Statistics 37 (profile likelihood).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -16,11 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric.bootstrap import Resampled, resample
 from psyprobe.analysis.psychometric.counts import Curves, read_curves
+from psyprobe.analysis.psychometric.groups import Counts, Point
 from psyprobe.analysis.psychometric.isotonic import deviance, isotonic_bracket, spearman_karber
-from psyprobe.analysis.psychometric.likelihood import Counts, Point, curve_log_likelihood, log_rates
+from psyprobe.analysis.psychometric.likelihood import curve_log_likelihood, log_rates
 from psyprobe.analysis.psychometric.maximise import Model
-from psyprobe.analysis.psychometric.priors import LogPriors
+from psyprobe.analysis.psychometric.overdispersion import add_overdispersion
+from psyprobe.analysis.psychometric.priors import LogPrior, LogPriors, stated_priors
 from psyprobe.analysis.psychometric.profile import Parameter, Profile
 from psyprobe.analysis.psychometric.result import PsychometricFit
 from psyprobe.analysis.psychometric.search import search
@@ -34,9 +38,10 @@ from psyprobe.analysis.psychometric.statuses import (
     fitted_status,
     same_likelihood,
 )
-from psyprobe.errors import InputError
+from psyprobe.errors import InputError, unknown_name
 
 Rate: TypeAlias = float | tuple[float, float] | Literal["fit"]
+Lapse: TypeAlias = Rate | Literal["guess"]
 
 #: Bounds of a rate that is asked to be fitted without further words.
 FREE_GUESS, FREE_LAPSE = (0.0, 0.5), (0.0, 0.1)
@@ -51,10 +56,15 @@ def fit_psychometric(
     *,
     function: str = "logistic",
     guess: Rate = 0.0,
-    lapse: Rate = 0.0,
+    lapse: Lapse = 0.0,
     shared: tuple[int, ...] = (),
-    interval: Literal["profile"] | None = "profile",
+    method: Literal["mle", "map"] = "mle",
+    priors: Mapping[str, LogPrior | None] | None = None,
+    overdispersion: bool = False,
+    interval: Literal["profile", "bootstrap"] | None = "profile",
     level: float = 0.95,
+    goodness: bool = False,
+    resamples: int = 999,
     seed: int = 0,
 ) -> PsychometricFit:
     """Fit psi = guess + (1 - guess - lapse) F(log10 contrast) to counted answers of a batch of curves.
@@ -70,17 +80,30 @@ def fit_psychometric(
     function : str, optional
         "logistic", "normal", "weibull" (Gumbel on log contrast), "gumbel_reversed" or "hyperbolic_secant".
     guess, lapse : float, (float, float) or "fit", optional
-        A fixed rate, bounds of a fitted one, or "fit" for the bounds (0, 0.5) of guess and (0, 0.1) of lapse.
+        A fixed rate, bounds of a fitted one, or "fit" for the bounds (0, 0.5) of guess and (0, 0.1) of lapse. The
+        lapse rate may be "guess": equal to the guess rate, whatever that is.
     shared : tuple of int, optional
         Axes of the batch (the shape without levels) along which one guess and one lapse rate hold for all curves:
         (-1,) if frequencies of a prompt are the batch's last axis. Catch trials of such curves are added up, so give
         those that serve all of them once.
-    interval : "profile" or None, optional
-        Intervals by profile likelihood, or none.
+    method : "mle" or "map", optional
+        Largest likelihood, or largest posterior density under `priors`. Statuses come from the likelihood either way.
+    priors : mapping of str to callable, optional
+        With "map": log densities by "threshold", "width", "guess", "lapse", "eta" in place of the weak ones that
+        `stated_priors` tells; None makes one flat.
+    overdispersion : bool, optional
+        Whether answers may vary more than a binomial: a beta-binomial with one eta for each group. Intervals then hold
+        eta at its estimate.
+    interval : "profile", "bootstrap" or None, optional
+        By profile likelihood, by parametric bootstrap (percentiles), or none. Censored thresholds have the first.
     level : float, optional
         Of the intervals, and of the tests behind a status, in (0, 1).
+    goodness : bool, optional
+        Whether to find the p-value of the deviance by parametric bootstrap.
+    resamples : int, optional
+        Of each bootstrap, for each curve.
     seed : int, optional
-        Of the bootstrap that tests whether a curve rises.
+        Of everything drawn, that of the test whether a curve rises included.
 
     Returns
     -------
@@ -90,7 +113,8 @@ def fit_psychometric(
     Raises
     ------
     InputError
-        If counts or contrasts are not usable, a rate is out of [0, 1), rates reach 1 together, or an axis is unknown.
+        If counts or contrasts are not usable, a rate is out of [0, 1), rates reach 1 together, or an axis, a function,
+        a method or a parameter is unknown.
 
     Notes
     -----
@@ -105,21 +129,51 @@ def fit_psychometric(
     >>> print(fit_psychometric(contrast, 0, 10).status)
     censored_above
     """
-    if not 0 < level < 1:
-        raise InputError(f"level {level:g} is not a probability; give a number between 0 and 1, as 0.95")
-    model = Model(sigmoid(function), LogPriors())
-    bounds = _bounds("guess", guess, FREE_GUESS), _bounds("lapse", lapse, FREE_LAPSE)
+    _check_options(method, priors, interval, level, resamples)
+    equal = lapse == "guess"
+    bounds = _bounds("guess", guess, FREE_GUESS), _bounds("lapse", guess if equal else lapse, FREE_LAPSE)
+    if equal:
+        bounds = bounds[0], bounds[0]
     if bounds[0][1] + bounds[1][1] > 1 or bounds[0][0] + bounds[1][0] >= 1:
         raise InputError(f"guess {bounds[0]} and lapse {bounds[1]} may reach 1 together; lower one of the upper bounds")
-    curves = read_curves(contrast, yes, trials, shared)
-    problem = _problem(curves, function, model, bounds, level, seed)
-    best, value, converged = search(model, problem.counts, problem.lower, problem.upper)
+    plain = Model(sigmoid(function), LogPriors(), equal)
+    problem = _problem(read_curves(contrast, yes, trials, shared), function, plain, bounds, level, seed)
+    best, value, converged = search(plain, problem.counts, problem.lower, problem.upper)
     judged = _judge(problem, best, value)
+    if method == "map" or overdispersion:
+        told = replace(plain, priors=stated_priors(priors, equal) if method == "map" else LogPriors())
+        problem = replace(problem, model=told)
+        best, value, converged = search(told, problem.counts, problem.lower, problem.upper, first=best)
+        if overdispersion:
+            best, value = add_overdispersion(told, problem.counts, problem.lower, problem.upper, best, value)
+        judged = _retold(problem, judged, best, steps_stay=method == "mle")
     ends = _intervals(problem, judged, best, value) if interval else None
-    return _collect(problem, judged, best, converged, ends)
+    p_value = None
+    if goodness or interval == "bootstrap":
+        box = problem.lower, problem.upper
+        drawn = resample(problem.model, problem.counts, *box, best, resamples=resamples, seed=seed)
+        if ends is not None and interval == "bootstrap":
+            ends = _percentiles(problem, judged, drawn, ends)
+        p_value = _p_value(problem, judged, best, drawn) if goodness else None
+    return _collect(problem, judged, best, converged, ends, p_value)
 
 
-def _bounds(name: str, rate: Rate, free: tuple[float, float]) -> tuple[float, float]:
+def _check_options(
+    method: str, priors: Mapping[str, LogPrior | None] | None, interval: str | None, level: float, resamples: int
+) -> None:
+    if method not in ("mle", "map"):
+        raise unknown_name("method of fitting", method, ("mle", "map"))
+    if priors is not None and method != "map":
+        raise InputError("priors are given, but method is 'mle', which has none; say method='map'")
+    if interval not in ("profile", "bootstrap", None):
+        raise unknown_name("kind of interval", interval, ("profile", "bootstrap"))
+    if not 0 < level < 1:
+        raise InputError(f"level {level:g} is not a probability; give a number between 0 and 1, as 0.95")
+    if resamples < 1:
+        raise InputError(f"resamples {resamples} is not a number of draws; give at least 1, and 999 or more to report")
+
+
+def _bounds(name: str, rate: Lapse, free: tuple[float, float]) -> tuple[float, float]:
     if isinstance(rate, str):
         if rate != "fit":
             raise InputError(f"{name} {rate!r} is no rate; give a number, a pair of bounds, or 'fit'")
@@ -149,9 +203,9 @@ class _Problem:
 
     @property
     def quantile(self) -> float:
-        from scipy.stats import chi2
+        from scipy.special import chdtri
 
-        return float(chi2.ppf(self.level, 1))
+        return float(chdtri(1, 1 - self.level))
 
 
 @dataclass(frozen=True)
@@ -195,7 +249,13 @@ def _judge(problem: _Problem, best: Point, value: FloatArray) -> _Judged:
     # A free rate that its bound stops at one half or above would rather be higher still.
     stopped = (problem.guess[1] > problem.guess[0]) & (problem.guess[1] >= 0.5) & (guess >= problem.guess[1] - 1e-6)
     found = fitted_status(
-        _evidence(profile), steps, best, (guess > 0.5) | stopped, problem.catch_share, problem.quantile
+        _evidence(profile),
+        steps,
+        best,
+        (guess > 0.5) | stopped,
+        problem.catch_share,
+        problem.quantile,
+        chance_known=problem.guess[0] == problem.guess[1] > 0,
     )
     status = np.where(problem.status == "", found, problem.status)
     threshold, width = best.threshold.copy(), np.exp(-best.slope)
@@ -206,15 +266,55 @@ def _judge(problem: _Problem, best: Point, value: FloatArray) -> _Judged:
     return _Judged(status, threshold, np.where(between | at, 0.0, width))
 
 
+def _retold(problem: _Problem, judged: _Judged, best: Point, *, steps_stay: bool) -> _Judged:
+    """Thresholds and widths of another point; statuses stay, but for inside or outside of the tested range."""
+    step = np.isin(judged.status, ("separable", "quasi_separable")) & steps_stay
+    threshold = np.where(step, judged.threshold, best.threshold)
+    width = np.where(step, judged.width, np.exp(-best.slope))
+    low, high = _tested(problem.counts)
+    inside = (threshold >= low) & (threshold <= high)
+    placed = np.where(inside, "ok", "extrapolated")
+    return _Judged(np.where(np.isin(judged.status, ("ok", "extrapolated")), placed, judged.status), threshold, width)
+
+
+def _percentiles(
+    problem: _Problem, judged: _Judged, drawn: Resampled, ends: tuple[FloatArray, ...]
+) -> tuple[FloatArray, ...]:
+    """Ends from the refits, for curves that have a threshold."""
+    tails = (0.5 * (1 - problem.level), 0.5 * (1 + problem.level))
+    told = np.isin(judged.status, WITH_THRESHOLD)
+    sampled = [
+        # No interpolation: a quantile may be infinite.
+        np.quantile(values, tail, axis=1, method="nearest")
+        for values in (drawn.threshold, drawn.width)
+        for tail in tails
+    ]
+    return tuple(np.where(told, new, old) for new, old in zip(sampled, ends, strict=True))
+
+
+def _p_value(problem: _Problem, judged: _Judged, best: Point, drawn: Resampled) -> FloatArray:
+    log_p, _ = log_rates(problem.model.family, best, problem.counts.x)
+    found = deviance(problem.counts.yes, problem.counts.trials, np.exp(log_p))
+    larger = (drawn.deviance >= found[:, None] - 1e-9).sum(axis=1)
+    p_value = (1 + larger) / (1 + drawn.deviance.shape[1])
+    return np.where(np.isin(judged.status, WITH_THRESHOLD), p_value, np.nan)
+
+
+def _tested(counts: Counts) -> tuple[FloatArray, FloatArray]:
+    """Lowest and highest level of each curve; infinite without any."""
+    present = counts.trials > 0
+    low = np.where(present, counts.x, np.inf).min(axis=-1, initial=np.inf)
+    return low, np.where(present, counts.x, -np.inf).max(axis=-1, initial=-np.inf)
+
+
 def _evidence(profile: Profile) -> Evidence:
     counts = profile.counts
     shape = counts.centre.shape
     every = np.arange(counts.centre.size)
-    far = np.full(every.size, _FARTHEST)
-    lost = [profile.drop(every, side * far, steep=steep).reshape(shape) for steep in (True, False) for side in (1, -1)]
-    present = counts.trials > 0
-    low = np.where(present, counts.x, np.inf).min(axis=-1, initial=np.inf)
-    high = np.where(present, counts.x, -np.inf).max(axis=-1, initial=-np.inf)
+    far = np.repeat([_FARTHEST, -_FARTHEST, _FARTHEST, -_FARTHEST], every.size)
+    steep = np.repeat([True, True, False, False], every.size)
+    lost = profile.drop(np.tile(every, 4), far, steep).reshape(4, *shape)
+    low, high = _tested(counts)
     log_likelihood = curve_log_likelihood(profile.model.family, counts, profile.best)
     return Evidence(lost[0], lost[1], lost[2], lost[3], log_likelihood, low, high)
 
@@ -267,6 +367,7 @@ def _collect(
     best: Point,
     converged: npt.NDArray[np.bool_],
     ends: tuple[FloatArray, ...] | None,
+    p_value: FloatArray | None,
 ) -> PsychometricFit:
     curves, counts, status = problem.curves, problem.counts, judged.status
     shape = status.shape
@@ -279,9 +380,10 @@ def _collect(
     log_p, _ = log_rates(problem.model.family, best, counts.x)
     lost = deviance(counts.yes, counts.trials, np.exp(log_p))
     free = [b[1] > b[0] for b in (problem.guess, problem.lapse)]
+    rates = 1 if problem.model.equal_rates and free[0] else sum(free)
     levels = (curves.trials > 0).sum(axis=-1)
     # Rates that a group has in common cost each of its curves an equal part of a degree of freedom.
-    cost = 2 + sum(free) / np.maximum(fitted.sum(axis=-1, keepdims=True), 1)
+    cost = 2 + rates / np.maximum(fitted.sum(axis=-1, keepdims=True), 1)
     middle = np.full(shape, 0.5 if free[0] else 0.5 * (1 + problem.guess[0]))
     below, above = isotonic_bracket(curves.x, curves.yes, curves.trials, middle)
     asked = levels > 0
@@ -303,7 +405,7 @@ def _collect(
         "log_likelihood": np.where(fitted, curve_log_likelihood(problem.model.family, counts, best), np.nan),
         "deviance": np.where(fitted, lost, np.nan),
         "degrees_of_freedom": np.where(fitted, levels - cost, np.nan),
-        "p_value": nothing,
+        "p_value": nothing if p_value is None else p_value,
         "converged": np.broadcast_to(converged[:, None], shape) & fitted,
         "p_rising": np.where(asked, problem.rising, np.nan),
         "bracket_low": np.where(asked, below, np.nan),

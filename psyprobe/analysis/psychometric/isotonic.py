@@ -41,16 +41,23 @@ def isotonic_fit(yes: npt.ArrayLike, trials: npt.ArrayLike) -> FloatArray:
     [0.1 0.1 0.8 1. ]
     """
     k, n = np.broadcast_arrays(np.asarray(yes, dtype=np.float64), np.asarray(trials, dtype=np.float64))
-    zero = np.zeros((*k.shape[:-1], 1))
-    sum_k, sum_n = (np.concatenate([zero, np.cumsum(v, axis=-1)], axis=-1) for v in (k, n))
-    fit = np.full(k.shape, -np.inf)
-    for a in range(k.shape[-1]):
-        pooled_n = sum_n[..., a + 1 :] - sum_n[..., a : a + 1]
-        pooled_k = sum_k[..., a + 1 :] - sum_k[..., a : a + 1]
-        ratio = np.where(pooled_n > 0, pooled_k / np.where(pooled_n > 0, pooled_n, 1.0), np.inf)
-        smallest = np.minimum.accumulate(ratio[..., ::-1], axis=-1)[..., ::-1]
+    return np.asarray(np.clip(rising_means(k / np.where(n > 0, n, 1.0), n), 0.0, 1.0))
+
+
+def rising_means(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """The never falling sequence nearest to values by weighted squares, along the last axis.
+
+    Values of weight 0 take the fit of the one before, or minus infinity where there is none.
+    """
+    zero = np.zeros((*values.shape[:-1], 1))
+    sums, weight = (np.concatenate([zero, np.cumsum(v, axis=-1)], axis=-1) for v in (values * weights, weights))
+    fit = np.full(values.shape, -np.inf)
+    for a in range(values.shape[-1]):
+        pooled, over = sums[..., a + 1 :] - sums[..., a : a + 1], weight[..., a + 1 :] - weight[..., a : a + 1]
+        mean = np.where(over > 0, pooled / np.where(over > 0, over, 1.0), np.inf)
+        smallest = np.minimum.accumulate(mean[..., ::-1], axis=-1)[..., ::-1]
         fit[..., a:] = np.maximum(fit[..., a:], np.where(np.isfinite(smallest), smallest, -np.inf))
-    return np.asarray(np.clip(fit, 0.0, 1.0))
+    return fit
 
 
 def deviance(yes: FloatArray, trials: FloatArray, rate: FloatArray) -> FloatArray:

@@ -1,8 +1,5 @@
 """The likelihood of counted answers under psychometric functions, with its derivatives, for many groups at once.
 
-A group is G sets of M curves that have one guess and one lapse rate in common (M = 1: nothing shared). Everything here
-works on arrays of groups: curves ``(P, M)``, levels ``(P, M, L)``, rates ``(P,)``.
-
 References
 ----------
 Schütt et al. (2016), Vision Research 122, eq. 5 (beta-binomial with overdispersion eta).
@@ -10,83 +7,19 @@ Schütt et al. (2016), Vision Research 122, eq. 5 (beta-binomial with overdisper
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import TypeAlias
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric.groups import Counts, Point
 from psyprobe.analysis.psychometric.priors import LogPriors
 from psyprobe.analysis.psychometric.sigmoids import Sigmoid
-
-Index: TypeAlias = npt.NDArray[np.intp]
 
 #: Below this overdispersion the beta-binomial is the binomial to more digits than are computed.
 _BINOMIAL = 1e-4
 #: Logarithm of the largest ratio whose square does not overflow.
 _LARGEST = 40.0
-
-
-@dataclass(frozen=True)
-class Counts:
-    """What was answered, by group, curve and level.
-
-    Attributes
-    ----------
-    x : ndarray, shape (P, M, L)
-        log10 contrast, moved and scaled so that each curve's tested range is -0.5 to 0.5.
-    yes, trials : ndarray, shape (P, M, L)
-        How many said yes of how many; trials of 0 mark a level that is not there.
-    catch_yes, catch_trials : ndarray, shape (P,)
-        The same for blanks; no trials where the guess rate is fixed.
-    centre, scale : ndarray, shape (P, M)
-        log10 contrast = centre + scale x.
-    """
-
-    x: FloatArray
-    yes: FloatArray
-    trials: FloatArray
-    catch_yes: FloatArray
-    catch_trials: FloatArray
-    centre: FloatArray
-    scale: FloatArray
-
-    def take(self, index: Index) -> Counts:
-        """Those groups."""
-        return replace(self, **{f.name: getattr(self, f.name)[index] for f in fields(self)})
-
-
-@dataclass(frozen=True)
-class Point:
-    """Parameters of groups, in the coordinates of `Counts`.
-
-    Attributes
-    ----------
-    threshold : ndarray, shape (P, M)
-    slope : ndarray, shape (P, M)
-        Minus the natural logarithm of the width.
-    guess, lapse, eta : ndarray, shape (P,)
-    """
-
-    threshold: FloatArray
-    slope: FloatArray
-    guess: FloatArray
-    lapse: FloatArray
-    eta: FloatArray
-
-    def take(self, index: Index) -> Point:
-        """Those groups."""
-        return Point(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
-
-    def put(self, index: Index, other: Point) -> None:
-        """Overwrite those groups."""
-        for f in fields(self):
-            getattr(self, f.name)[index] = getattr(other, f.name)
-
-    def copy(self) -> Point:
-        """One that can be written to."""
-        return Point(**{f.name: np.array(getattr(self, f.name)) for f in fields(self)})
 
 
 @dataclass(frozen=True)
@@ -108,6 +41,21 @@ class Derivatives:
     blocks: tuple[FloatArray, FloatArray]
     across: tuple[FloatArray, FloatArray]
     corner: tuple[FloatArray, FloatArray]
+
+    def with_equal_rates(self) -> Derivatives:
+        """Those by a single rate that guess and lapse both are; it stands in the place of guess, and lapse rests."""
+        keep = np.array([1.0, 0.0])
+
+        def united(corner: FloatArray) -> FloatArray:
+            return np.asarray(corner.sum(axis=(-1, -2))[:, None, None] * np.diag(keep) + np.diag(1 - keep))
+
+        return Derivatives(
+            self.curve,
+            self.rates.sum(axis=-1, keepdims=True) * keep,
+            self.blocks,
+            (self.across[0].sum(axis=-1, keepdims=True) * keep, self.across[1].sum(axis=-1, keepdims=True) * keep),
+            (united(self.corner[0]), united(self.corner[1])),
+        )
 
 
 def level_log_likelihood(
@@ -195,7 +143,7 @@ def objective(family: Sigmoid, counts: Counts, point: Point, priors: LogPriors) 
     if priors.flat:
         return np.asarray(value)
     threshold, width = physical(counts, point)
-    return np.asarray(value + priors.total(threshold, width, point.guess, point.lapse, point.eta))
+    return np.asarray(value + priors.total(counts, threshold, width, point))
 
 
 def differentiate(family: Sigmoid, counts: Counts, point: Point, priors: LogPriors) -> Derivatives:
@@ -254,12 +202,12 @@ def _add_catch_trials(counts: Counts, point: Point, rates: FloatArray, corner: F
 
 def _add_priors(counts: Counts, point: Point, priors: LogPriors, found: Derivatives) -> None:
     threshold, width = physical(counts, point)
-    by_t, by_tt = priors.derivatives("threshold", threshold)
-    by_w, by_ww = priors.derivatives("width", width)
+    by_t, by_tt = priors.derivatives("threshold", threshold, counts)
+    by_w, by_ww = priors.derivatives("width", width, counts)
     curve = np.stack([by_t * counts.scale, -by_w * width], axis=-1)
     found.curve[...] += curve
     bends = (-by_tt * counts.scale**2, -(by_ww * width**2 + by_w * width))
-    rates = [priors.derivatives(name, getattr(point, name)) for name in ("guess", "lapse")]
+    rates = [priors.derivatives(name, getattr(point, name), counts) for name in ("guess", "lapse")]
     for i, (slope, bend) in enumerate(rates):
         found.rates[:, i] += slope
         for kind in (0, 1):

@@ -12,14 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.likelihood import (
-    Counts,
-    Derivatives,
-    Index,
-    Point,
-    differentiate,
-    objective,
-)
+from psyprobe.analysis.psychometric.groups import Counts, Index, Point
+from psyprobe.analysis.psychometric.likelihood import Derivatives, differentiate, objective
 from psyprobe.analysis.psychometric.priors import LogPriors
 from psyprobe.analysis.psychometric.sigmoids import Sigmoid
 
@@ -33,10 +27,11 @@ _LARGEST_DAMPING = 1e9
 
 @dataclass(frozen=True)
 class Model:
-    """What is fitted: a family of sigmoids and prior densities."""
+    """What is fitted: a family of sigmoids, prior densities, and whether the lapse rate is the guess rate."""
 
     family: Sigmoid
     priors: LogPriors
+    equal_rates: bool = False
 
     def objective(self, counts: Counts, point: Point) -> FloatArray:
         """log-likelihood plus log prior of each group."""
@@ -73,9 +68,13 @@ def maximise(model: Model, counts: Counts, start: Point, lower: Point, upper: Po
         data = counts.take(running)
         here, low, high = (group.take(running) for group in (point, lower, upper))
         slope = differentiate(model.family, data, here, model.priors)
+        if model.equal_rates:
+            slope = slope.with_equal_rates()
         free_curve, free_rates = _free(slope, here, low, high)
         move_curve, move_rates = _step(slope, free_curve, free_rates, damping[running])
         promised = (slope.curve * move_curve).sum((-1, -2)) + (slope.rates * move_rates).sum(-1)
+        if model.equal_rates:
+            move_rates[:, 1] = move_rates[:, 0]
         there = _moved(here, move_curve, move_rates, low, high)
         reached = model.objective(data, there)
         better = reached > value[running]

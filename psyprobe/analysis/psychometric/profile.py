@@ -18,14 +18,17 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.likelihood import Counts, Index, Point
+from psyprobe.analysis.psychometric.groups import Counts, Index, Point
+from psyprobe.analysis.psychometric.likelihood import differentiate
 from psyprobe.analysis.psychometric.maximise import Model
 from psyprobe.analysis.psychometric.search import search
 
 Parameter = Literal["threshold", "slope"]
 
-_FIRST_STEP = {"threshold": 0.08, "slope": 0.35}
-_TOLERANCE = 2e-6
+#: In units of the tested range, or of the logarithm of the width.
+_TOLERANCE = 1e-5
+#: How near to the root of the quantile the root of a loss must come.
+_NEAR = 1e-4
 _ROUNDS = 40
 
 
@@ -61,18 +64,18 @@ class Profile:
         """M, the curves of a group."""
         return int(self.counts.x.shape[1])
 
-    def drop(self, which: Index, held: FloatArray, *, steep: bool = False) -> FloatArray:
+    def drop(self, which: Index, held: FloatArray, steep: npt.NDArray[np.bool_] | None = None) -> FloatArray:
         """Twice the likelihood lost when curves `which` (group * M + member) have the parameter held at `held`.
 
-        `steep` holds the slope of these curves at its upper bound, too.
+        `steep` tells which of these curves have the slope held at its upper bound, too.
         """
         group, member = np.divmod(which, self.curves)
         low, high = self.lower.take(group).copy(), self.upper.take(group).copy()
         place = (np.arange(which.size), member)
         for bound in (low, high):
             getattr(bound, self.parameter)[place] = held
-        if steep:
-            low.slope[place] = high.slope[place]
+        if steep is not None:
+            low.slope[place] = np.where(steep, high.slope[place], low.slope[place])
         first = self.best.take(group)
         _, value, _ = search(self.model, self.counts.take(group), low, high, eta=first.eta, first=first, keep=1)
         return np.asarray(2 * (self.value[group] - value))
@@ -94,37 +97,46 @@ class Profile:
         low, high : ndarray, shape (K,)
             Infinite where the interval is open up to the bound of the parameter.
         """
-        return self._end(quantile, centre, which, -1), self._end(quantile, centre, which, 1)
-
-    def _end(self, quantile: float, centre: FloatArray, which: Index, side: int) -> FloatArray:
-        bound = getattr(self.upper if side > 0 else self.lower, self.parameter).ravel()[which]
+        side = np.repeat([-1.0, 1.0], which.size)
+        centre, which = np.tile(centre, 2), np.tile(which, 2)
+        lowest, highest = (getattr(bound, self.parameter).ravel()[which] for bound in (self.lower, self.upper))
+        bound = np.where(side > 0, highest, lowest)
         lost = self.drop(which, bound)
-        end = np.where(lost <= quantile, side * np.inf, np.nan)
+        end = side * np.inf
         closed = np.flatnonzero(lost > quantile)
-        if closed.size:
-            looking = which[closed]
-            inside, outside = self._bracket(quantile, centre[closed], bound[closed], side, looking)
-            end[closed] = self._refine(quantile, looking, inside, outside)
-        return end
+        inside, outside = self._bracket(quantile, centre[closed], bound[closed], side[closed], which[closed])
+        end[closed] = self._refine(quantile, which[closed], inside, outside)
+        low, high = np.split(end, 2)
+        return low, high
+
+    def _first_step(self, quantile: float) -> FloatArray:
+        """Half of the interval's length if the likelihood were a parabola, shape (G * M,)."""
+        found = differentiate(self.model.family, self.counts, self.best, self.model.priors)
+        block = found.blocks[1]
+        here = 0 if self.parameter == "threshold" else 1
+        other = np.maximum(block[..., 1 - here, 1 - here], 1e-9)
+        curvature = block[..., here, here] - block[..., 0, 1] ** 2 / other
+        step = np.sqrt(quantile / np.maximum(curvature, 1e-9)).ravel()
+        return np.asarray(np.clip(1.1 * step, 0.02, 2.0))
 
     def _bracket(
-        self, quantile: float, centre: FloatArray, bound: FloatArray, side: int, looking: Index
+        self, quantile: float, centre: FloatArray, bound: FloatArray, side: FloatArray, which: Index
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Points (place, lost) inside and outside of the end, shape (curves, 2) each."""
-        inside = np.stack([centre, np.zeros(looking.size)], axis=-1)
-        outside = np.stack([bound, np.full(looking.size, np.inf)], axis=-1)
-        step = np.full(looking.size, _FIRST_STEP[self.parameter])
-        open_: Index = np.arange(looking.size)
+        """Points (place, lost) inside and outside of the ends, shape (ends, 2) each."""
+        inside = np.stack([centre, np.zeros(which.size)], axis=-1)
+        outside = np.stack([bound, np.full(which.size, np.inf)], axis=-1)
+        step = self._first_step(quantile)[which]
+        open_: Index = np.arange(which.size)
         for _ in range(_ROUNDS):
             if open_.size == 0:
                 break
-            place = inside[open_, 0] + side * step[open_]
-            place = np.minimum(place, bound[open_]) if side > 0 else np.maximum(place, bound[open_])
-            lost = self.drop(looking[open_], place)
+            ahead = inside[open_, 0] + side[open_] * step[open_]
+            place = np.where(side[open_] > 0, np.minimum(ahead, bound[open_]), np.maximum(ahead, bound[open_]))
+            lost = self.drop(which[open_], place)
             beyond = (lost > quantile) | (place == bound[open_])
             outside[open_[beyond]] = np.stack([place, lost], axis=-1)[beyond]
             inside[open_[~beyond]] = np.stack([place, lost], axis=-1)[~beyond]
-            step[open_] *= 2
+            step[open_] *= 1.6
             open_ = open_[~beyond]
         return inside, outside
 
@@ -134,20 +146,18 @@ class Profile:
         """Where the loss is the quantile: regula falsi on its square root, which is nearly straight, and bisection."""
         target = np.sqrt(quantile)
         weight, stayed = np.ones((which.size, 2)), np.full(which.size, -1)
-        open_: Index = np.arange(which.size)
         for turn in range(_ROUNDS):
-            gap = np.abs(outside[:, 0] - inside[:, 0])
-            open_ = np.flatnonzero(gap > _TOLERANCE)
+            open_ = np.flatnonzero(np.abs(outside[:, 0] - inside[:, 0]) > _TOLERANCE)
             if open_.size == 0:
                 break
             a, b = inside[open_, 0], outside[open_, 0]
             fa = (np.sqrt(np.maximum(inside[open_, 1], 0.0)) - target) * weight[open_, 0]
             fb = (np.sqrt(np.minimum(outside[open_, 1], 1e6)) - target) * weight[open_, 1]
-            place = a + (b - a) * np.clip(-fa / (fb - fa), 0.02, 0.98)
+            place = a + (b - a) * np.clip(-fa / np.maximum(fb - fa, 1e-12), 0.02, 0.98)
             # A loss with a cliff in it (data that a step separates) is left to bisection.
             place = np.where(turn % 3 == 2, 0.5 * (a + b), place)
             lost = self.drop(which[open_], place)
-            near = np.abs(np.sqrt(np.maximum(lost, 0.0)) - target) < 1e-5
+            near = np.abs(np.sqrt(np.maximum(lost, 0.0)) - target) < _NEAR
             beyond = lost > quantile
             found = np.stack([place, lost], axis=-1)
             outside[open_[beyond | near]] = found[beyond | near]

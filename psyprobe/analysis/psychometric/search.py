@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.likelihood import Counts, Point
+from psyprobe.analysis.psychometric.groups import Counts, Point, join
 from psyprobe.analysis.psychometric.maximise import Model, maximise
 from psyprobe.analysis.psychometric.starts import starts
 
 #: Groups x curves x levels worked on at once.
-_AT_ONCE = 4000
+_AT_ONCE = 6000
 
 
 def search(
@@ -57,12 +57,13 @@ def search(
         tried = starts(model, data, low, high, eta[index], keep) if keep else []
         if first is not None:
             tried.append(_within(first.take(index), low, high, eta[index]))
-        for start in tried:
-            point, reached, settled = maximise(model, data, start, low, high)
-            # Less than a rounding error better is no better: the earlier start keeps its place.
-            won = np.flatnonzero(reached > value[index] + 1e-9)
-            best.put(index[won], point.take(won))
-            value[index[won]], converged[index[won]] = reached[won], settled[won]
+        again = np.tile(np.arange(index.size), len(tried))
+        points, reached, settled = maximise(model, data.take(again), join(tried), low.take(again), high.take(again))
+        # Less than a rounding error better is no better: the earlier start keeps its place.
+        reached = reached.reshape(len(tried), index.size)
+        won = (reached >= reached.max(axis=0) - 1e-9).argmax(axis=0) * index.size + np.arange(index.size)
+        best.put(index, points.take(won))
+        value[index], converged[index] = reached.ravel()[won], settled[won]
     return best, value, converged
 
 

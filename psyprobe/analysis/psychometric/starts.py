@@ -7,12 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.likelihood import (
-    Counts,
-    Point,
-    catch_log_likelihood,
-    level_log_likelihood,
-)
+from psyprobe.analysis.psychometric.groups import Counts, Point
+from psyprobe.analysis.psychometric.likelihood import catch_log_likelihood, level_log_likelihood
 from psyprobe.analysis.psychometric.maximise import Model
 
 #: Thresholds and widths tried, in units of the tested range.
@@ -53,21 +49,26 @@ def _cuts(counts: Counts) -> FloatArray:
 
 
 def _kinds(counts: Counts, lower: Point, upper: Point) -> list[Candidates]:
-    """Candidates of three kinds: steps, narrow functions, wide functions, all within the bounds."""
+    """Candidates of three kinds: steps, narrow functions, wide functions, all within the bounds.
+
+    Where all curves have a parameter held, one value of it is enough.
+    """
     groups, curves = counts.x.shape[:2]
-    kinds = []
-    cuts = _cuts(counts)
-    kinds.append((cuts, np.full(cuts.shape, -np.log(STEP))))
-    for widths in _WIDTHS:
-        t, s = (v.ravel() for v in np.meshgrid(_THRESHOLDS, -np.log(widths)))
-        kinds.append(tuple(np.broadcast_to(v, (groups, curves, v.size)) for v in (t, s)))  # type: ignore[arg-type]
-    found = []
-    for t, s in kinds:
-        # Bounds that meet fix a parameter for all; others keep the grid as it is.
-        t = np.clip(t, lower.threshold[..., None], upper.threshold[..., None])
-        s = np.clip(s, lower.slope[..., None], upper.slope[..., None])
-        found.append(Candidates(t, s))
-    return found
+    held_threshold = bool(np.all(lower.threshold == upper.threshold))
+    held_slope = bool(np.all(lower.slope == upper.slope))
+    thresholds = np.zeros(1) if held_threshold else _THRESHOLDS
+    cuts = np.zeros((groups, curves, 1)) if held_threshold else _cuts(counts)
+    found = [] if held_slope else [(cuts, np.full(cuts.shape, -np.log(STEP)))]
+    for widths in (np.ones(1),) if held_slope else _WIDTHS:
+        t, s = (v.ravel() for v in np.meshgrid(thresholds, -np.log(widths)))
+        found.append((np.broadcast_to(t, (groups, curves, t.size)), np.broadcast_to(s, (groups, curves, s.size))))
+    return [
+        Candidates(
+            np.clip(t, lower.threshold[..., None], upper.threshold[..., None]),
+            np.clip(s, lower.slope[..., None], upper.slope[..., None]),
+        )
+        for t, s in found
+    ]
 
 
 def starts(model: Model, counts: Counts, lower: Point, upper: Point, eta: FloatArray, keep: int) -> list[Point]:
@@ -91,6 +92,8 @@ def starts(model: Model, counts: Counts, lower: Point, upper: Point, eta: FloatA
     """
     guesses, lapses = rate_grid(lower.guess, upper.guess), rate_grid(lower.lapse, upper.lapse)
     pairs = [(g, lam) for g in guesses for lam in lapses]
+    if model.equal_rates:
+        pairs = [(g, g) for g in guesses]
     points: list[Point] = []
     for kind in _kinds(counts, lower, upper):
         scores, choices = [], []
@@ -101,7 +104,7 @@ def starts(model: Model, counts: Counts, lower: Point, upper: Point, eta: FloatA
             total = np.take_along_axis(per_curve, best[..., None], axis=-1)[..., 0].sum(axis=-1)
             total = total + catch_log_likelihood(counts, guess, eta)
             for name, value in (("guess", guess), ("lapse", lapse)):
-                total = total + model.priors.log_density(name, value)
+                total = total + model.priors.log_density(name, value, counts)
             scores.append(total)
             choices.append(best)
         ranked = np.argsort(-np.stack(scores), axis=0, kind="stable")[:keep]
@@ -141,5 +144,5 @@ def _score(
     if not model.priors.flat:
         t = counts.centre[..., None] + counts.scale[..., None] * kind.threshold
         w = counts.scale[..., None] * np.exp(-kind.slope)
-        value = value + model.priors.log_density("threshold", t) + model.priors.log_density("width", w)
+        value = value + model.priors.log_density("threshold", t, counts) + model.priors.log_density("width", w, counts)
     return np.asarray(value)

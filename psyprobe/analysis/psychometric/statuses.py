@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric.groups import Counts, Point
 from psyprobe.analysis.psychometric.isotonic import falling_deviance, monotone_p_value, rising_deviance
-from psyprobe.analysis.psychometric.likelihood import Counts, Point
 
 StatusArray = npt.NDArray[np.str_]
 
@@ -217,6 +217,8 @@ def fitted_status(
     biased: npt.NDArray[np.bool_],
     catch_share: FloatArray,
     quantile: float,
+    *,
+    chance_known: bool,
 ) -> StatusArray:
     """Statuses of curves that `data_status` leaves to the fit, shape (G, M).
 
@@ -231,6 +233,8 @@ def fitted_status(
         Proportion of yes to blanks; nan without blanks.
     quantile : float
         Of chi-square, above which a loss is significant.
+    chance_known : bool
+        Whether the guess rate is fixed above 0, as in forced choice.
     """
     t = best.threshold
     status = np.where((t < evidence.low) | (t > evidence.high), "extrapolated", "ok").astype("<U16")
@@ -248,7 +252,9 @@ def fitted_status(
         bias = catch_share > 0.5
     status[above] = "censored_above"
     status[below] = np.where(bias, "always_yes", "censored_below")[below]
-    status[(above & below) | (endless & ~above & ~below)] = "flat"
+    # A guess rate that is known tells what not seeing looks like, so that answers in accord with it are not seeing.
+    status[above & below] = "censored_above" if chance_known else "flat"
+    status[endless & ~above & ~below] = "flat"
     return status
 
 

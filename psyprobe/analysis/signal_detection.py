@@ -1,0 +1,229 @@
+"""Signal detection: sensitivity and criterion from answers to stimuli and to blanks.
+
+References
+----------
+Green & Swets (1966). Signal detection theory and psychophysics.
+Hautus (1995). Corrections for extreme proportions and their biasing effects on estimated values of d'. Behavior
+Research Methods 27 (log-linear correction).
+Macmillan & Creelman (2005). Detection theory: a user's guide, chapters 1, 2 and 7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError
+
+
+@dataclass(frozen=True)
+class Detection:
+    """Signal detection measures of a batch; all arrays have its shape.
+
+    Attributes
+    ----------
+    hit_rate, false_alarm_rate : ndarray of float64
+        With the log-linear correction, in (0, 1).
+    d_prime : ndarray of float64
+        Distance of the two distributions in standard deviations.
+    criterion : ndarray of float64
+        Distance of the criterion from the midpoint, in standard deviations; above 0 is a bias to say no.
+    log_beta : ndarray of float64
+        Natural logarithm of the likelihood ratio at the criterion.
+    """
+
+    hit_rate: FloatArray
+    false_alarm_rate: FloatArray
+    d_prime: FloatArray
+    criterion: FloatArray
+    log_beta: FloatArray
+
+
+def log_linear_rate(yes: npt.ArrayLike, trials: npt.ArrayLike) -> FloatArray:
+    """Proportion of yes, kept off 0 and 1: (yes + 0.5) / (trials + 1).
+
+    Parameters
+    ----------
+    yes, trials : array_like of float
+        Counts, which broadcast; fractions are taken.
+
+    Returns
+    -------
+    ndarray of float64
+        In (0, 1).
+
+    Raises
+    ------
+    InputError
+        If a count is negative or not finite, there are no trials, or more said yes than were asked.
+
+    References
+    ----------
+    Hautus (1995).
+
+    Examples
+    --------
+    >>> print(log_linear_rate([0, 5, 10], 10).round(4))
+    [0.0455 0.5    0.9545]
+    """
+    k, n = np.asarray(yes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    try:
+        k, n = np.broadcast_arrays(k, n)
+    except ValueError:
+        raise InputError(f"yes of shape {k.shape} and trials of shape {n.shape} do not broadcast") from None
+    if not (np.all(np.isfinite(k)) and np.all(np.isfinite(n))):
+        raise InputError("a count is not a finite number; leave out conditions that were not tested")
+    if k.size and (k.min() < 0 or n.min() <= 0):
+        raise InputError(f"yes from {k.min():g} and trials from {n.min():g}: yes starts at 0, and trials above 0")
+    if np.any(k > n):
+        at = int(np.argmax(k - n))
+        raise InputError(
+            f"{k.flat[at]:g} yes of {n.flat[at]:g} trials: give the number that said yes and the number asked"
+        )
+    return np.asarray((k + 0.5) / (n + 1))
+
+
+def detect(
+    hits: npt.ArrayLike, signal_trials: npt.ArrayLike, false_alarms: npt.ArrayLike, noise_trials: npt.ArrayLike
+) -> Detection:
+    """Sensitivity and criterion of yes/no answers, log-linear correction included.
+
+    Parameters
+    ----------
+    hits, signal_trials : array_like of float
+        Yes to stimuli, and how many there were. All four broadcast, so that one block of catch trials serves all
+        frequencies.
+    false_alarms, noise_trials : array_like of float
+        Yes to blanks, and how many there were.
+
+    Returns
+    -------
+    Detection
+        d' = z(H) - z(F), c = -(z(H) + z(F)) / 2 and ln beta = c d'.
+
+    Raises
+    ------
+    InputError
+        As for `log_linear_rate`.
+
+    Notes
+    -----
+    The correction pulls d' towards 0: with n trials each it can't exceed 2 z((n + 0.5) / (n + 1)).
+
+    Examples
+    --------
+    >>> found = detect(9, 10, 1, 10)
+    >>> round(float(found.d_prime), 4), round(abs(float(found.criterion)), 4)
+    (2.1936, 0.0)
+    """
+    from scipy.special import ndtri
+
+    hit_rate = log_linear_rate(hits, signal_trials)
+    false_alarm_rate = log_linear_rate(false_alarms, noise_trials)
+    try:
+        hit_rate, false_alarm_rate = np.broadcast_arrays(hit_rate, false_alarm_rate)
+    except ValueError:
+        raise InputError(
+            f"stimuli of shape {hit_rate.shape} and blanks of shape {false_alarm_rate.shape} do not broadcast"
+        ) from None
+    z_hit, z_false_alarm = ndtri(hit_rate), ndtri(false_alarm_rate)
+    d_prime, criterion = z_hit - z_false_alarm, -0.5 * (z_hit + z_false_alarm)
+    return Detection(hit_rate, false_alarm_rate, d_prime, criterion, np.asarray(criterion * d_prime))
+
+
+def two_interval_d_prime(proportion_correct: npt.ArrayLike) -> FloatArray:
+    """Sensitivity d' from the proportion correct of a two-alternative forced choice without bias.
+
+    Parameters
+    ----------
+    proportion_correct : array_like of float
+        In (0, 1); correct counts by `log_linear_rate` first.
+
+    Returns
+    -------
+    ndarray of float64
+        sqrt(2) z(proportion): 1 at 0.7602; below 0 where answers are worse than chance.
+
+    Raises
+    ------
+    InputError
+        If a proportion is not in (0, 1).
+
+    Examples
+    --------
+    >>> print(two_interval_d_prime([0.5, 0.75]).round(4))
+    [0.     0.9539]
+    """
+    from scipy.special import ndtri
+
+    p = np.asarray(proportion_correct, dtype=np.float64)
+    if not np.all((p > 0) & (p < 1)):
+        bad = p[~((p > 0) & (p < 1))].flat[0]
+        raise InputError(
+            f"proportion correct {bad:g} has no finite d'; give one in (0, 1), as log_linear_rate makes it"
+        )
+    return np.asarray(np.sqrt(2) * ndtri(p))
+
+
+def d_prime_threshold(contrast: npt.ArrayLike, d_prime: npt.ArrayLike, *, criterion: float = 1.0) -> FloatArray:
+    """Contrast at which d' first reaches a criterion, between two tested contrasts.
+
+    Parameters
+    ----------
+    contrast : array_like of float, shape (L,) or (..., L)
+        Linear contrast, above 0 and rising along the last axis.
+    d_prime : array_like of float, shape (..., L)
+        At each of them.
+    criterion : float, optional
+        d' that counts as threshold.
+
+    Returns
+    -------
+    ndarray of float64, shape (...,)
+        Linear contrast, by straight lines of the best rising d' over log contrast; nan where d' never gets there or is
+        there from the lowest contrast on: the threshold then lies outside of what was tested.
+
+    Raises
+    ------
+    InputError
+        If contrasts are not above 0 and rising, or a value is not finite.
+
+    Notes
+    -----
+    d' is first replaced by its rising fit of least squares, so that one lucky level does not make a threshold.
+
+    Examples
+    --------
+    >>> print(d_prime_threshold([0.001, 0.01, 0.1], [0.0, 0.5, 1.5]).round(4))
+    0.0316
+    """
+    try:
+        c, d = np.broadcast_arrays(np.asarray(contrast, dtype=np.float64), np.asarray(d_prime, dtype=np.float64))
+    except ValueError:
+        raise InputError("contrast and d' do not broadcast; the last axis of each is levels") from None
+    if not (np.all(np.isfinite(c)) and np.all(np.isfinite(d))):
+        raise InputError("a contrast or a d' is not a finite number; leave such levels out")
+    if c.ndim == 0 or not (np.all(c > 0) and np.all(np.diff(c, axis=-1) > 0)):
+        raise InputError(
+            "contrasts are not above 0 and rising along the last axis; sort the levels, and leave blanks out"
+        )
+    from psyprobe.analysis.psychometric.isotonic import rising_means
+
+    x, rising = np.log10(c), rising_means(d, np.ones(d.shape))
+    levels = c.shape[-1]
+    above = rising >= criterion
+    first = np.where(above.any(axis=-1), above.argmax(axis=-1), 0)
+    here = np.clip(first, 1, max(levels - 1, 1))
+    inside = (first > 0) & (levels > 1)
+    if levels < 2:
+        return np.full(c.shape[:-1], np.nan)
+
+    def pick(values: FloatArray, at: npt.NDArray[np.intp]) -> FloatArray:
+        return np.asarray(np.take_along_axis(values, at[..., None], axis=-1)[..., 0])
+
+    x0, x1, d0, d1 = pick(x, here - 1), pick(x, here), pick(rising, here - 1), pick(rising, here)
+    share = np.where(inside, (criterion - d0) / np.where(d1 > d0, d1 - d0, 1.0), 0.0)
+    return np.where(inside, 10.0 ** (x0 + share * (x1 - x0)), np.nan)
