@@ -6,7 +6,9 @@ from psyprobe.human.barten import barten_csf
 from psyprobe.human.castle import CastleMechanisms, castle_csf, castle_mechanisms
 from psyprobe.human.evaluation import CsfEvaluation, evaluate_csf, read_csf_data
 from psyprobe.human.masking import MaskingData, masking_data
+from psyprobe.human.matched import noise_matched_csf
 from psyprobe.human.matching import MatchingData, matching_data
+from psyprobe.human.modelfest import ModelFestGabors, modelfest_csf, modelfest_gabors
 from psyprobe.human.models import CSF_MODELS, ContrastSensitivity, csf
 from psyprobe.human.stela import stela_csf
 from psyprobe.human.watson_ahumada import watson_ahumada_csf
@@ -19,6 +21,7 @@ __all__ = [
     "CsfEvaluation",
     "MaskingData",
     "MatchingData",
+    "ModelFestGabors",
     "barten_csf",
     "castle_csf",
     "castle_mechanisms",
@@ -26,6 +29,9 @@ __all__ = [
     "evaluate_csf",
     "masking_data",
     "matching_data",
+    "modelfest_csf",
+    "modelfest_gabors",
+    "noise_matched_csf",
     "read_csf_data",
     "stela_csf",
     "watson_ahumada_csf",
