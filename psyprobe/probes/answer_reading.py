@@ -64,7 +64,7 @@ def read_answer(answer: Answer, prompt: Prompt) -> Read:
     >>> read_answer(Answer("Yes.", (("Yes", -0.1), ("No", -2.4)), complete=True), Prompt("base", "Is it?")).text
     'yes'
     """
-    text = read_reply(answer.text, yes=prompt.yes, no=prompt.no)
+    text = read_reply(answer.text, yes=prompt.yes, no=prompt.no, polarity=prompt.polarity)
     token = None
     if answer.first_tokens:
         token = read_first_token(answer.first_tokens, answer.complete, prompt.yes, prompt.no)
