@@ -29,18 +29,21 @@ _PUBLIC = {
     "uniform": "stimulus",
     "load_stimulus": "stimulus.catalogue",
     "castle_csf": "human",
+    "corrupt": "corruption",
     "angular_distance": "probes.distance",
     "CallableObserver": "observers",
     "list_observers": "observers",
     "load_observer": "observers",
     "load_results": "experiment",
+    "mvp_metrics": "analysis.mvp_bench",
+    "rbench_metrics": "analysis.r_bench",
     "plan": "experiment",
     "run": "experiment",
     "score": "analysis",
     "plot": "plotting",
     "save_figure": "plotting",
 }
-_ROOMS = ("analysis", "colour", "errors", "human", "observers", "probes", "stimulus", "testing")
+_ROOMS = ("analysis", "colour", "corruption", "errors", "human", "observers", "probes", "stimulus", "testing")
 
 __all__ = ["__version__", *_PUBLIC, *_ROOMS]
 
@@ -60,8 +63,11 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from psyprobe import analysis, colour, errors, human, observers, probes, stimulus, testing
+    from psyprobe import analysis, colour, corruption, errors, human, observers, probes, stimulus, testing
     from psyprobe.analysis import score
+    from psyprobe.analysis.mvp_bench import mvp_metrics
+    from psyprobe.analysis.r_bench import rbench_metrics
+    from psyprobe.corruption import corrupt
     from psyprobe.display import Display, display_presets, pixels_per_degree
     from psyprobe.experiment import load_results, plan, run
     from psyprobe.human import castle_csf

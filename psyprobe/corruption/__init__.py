@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from psyprobe.corruption.apply import corrupt
 from psyprobe.corruption.dimensions import GROUPS, STEPS, STRENGTHS, Dimension, dimensions
 
-__all__ = ["GROUPS", "STEPS", "STRENGTHS", "Dimension", "dimensions"]
+__all__ = ["GROUPS", "STEPS", "STRENGTHS", "Dimension", "corrupt", "dimensions"]

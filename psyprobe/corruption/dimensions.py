@@ -43,6 +43,14 @@ class Dimension:
         One of `GROUPS`.
     stochastic : bool
         Whether chance has a part in it, so that it takes a seed.
+    parameter : str
+        What its parameter is, with its unit.
+    levels : tuple of float
+        The parameter at low, mid and high strength.
+    source : str
+        Where the levels come from; R-Bench publishes none.
+    scales : {"", "length", "count"}
+        What grows with the image where that is asked for: a length with its side, a count with its area.
     kadid : int or None
         Number of the same type in KADID-10k.
     captured : bool
@@ -55,6 +63,10 @@ class Dimension:
     step: str
     group: str
     stochastic: bool
+    parameter: str
+    levels: tuple[float, ...]
+    source: str
+    scales: str = ""
     kadid: int | None = None
     captured: bool = False
 
@@ -73,4 +85,4 @@ def dimensions() -> dict[str, Dimension]:
     ['bright_illumination', 'dark_illumination']
     """
     page = tomllib.loads(files("psyprobe.corruption").joinpath("dimensions.toml").read_text(encoding="utf-8"))
-    return {name: Dimension(name, **row) for name, row in page.items()}
+    return {name: Dimension(name, **{**row, "levels": tuple(row["levels"])}) for name, row in page.items()}

@@ -1,0 +1,196 @@
+"""An image, one of the 33 dimensions, a strength and a seed: the corrupted image.
+
+References
+----------
+Li et al. (2024). R-Bench, arXiv 2410.05474: the dimensions. It publishes no parameters; those here are levels of
+KADID-10k (Lin, Hosu, Saupe 2019, QoMEX) where it has the type, and ours where not, in ``dimensions.toml``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.corruption import blocks, codecs, filters, noise, tones
+from psyprobe.corruption.colour_planes import luma
+from psyprobe.corruption.dimensions import STRENGTHS, Dimension, dimensions
+from psyprobe.errors import InputError, unknown_name
+
+#: Pixels of an image for which KADID's lengths and counts are meant.
+NATIVE = 512 * 384
+
+_FUNCTIONS: Mapping[str, Callable[[FloatArray, float, np.random.Generator], FloatArray]] = {
+    "motion_blur": filters.motion_blur,
+    "bright_illumination": tones.bright_illumination,
+    "dark_illumination": tones.dark_illumination,
+    "blocking_obstacle": blocks.blocking_obstacle,
+    "lens_blur": filters.lens_blur,
+    "resolution_limit": tones.resolution_limit,
+    "lens_obstacle": blocks.lens_obstacle,
+    "lens_shaking": filters.lens_shaking,
+    "white_noise": noise.white_noise,
+    "color_noise": noise.color_noise,
+    "impulse_noise": noise.impulse_noise,
+    "multiplicative_noise": noise.multiplicative_noise,
+    "clock_jittering": noise.clock_jittering,
+    "color_quantization": codecs.color_quantization,
+    "jpeg2000": codecs.jpeg2000,
+    "jpeg": codecs.jpeg,
+    "webp": codecs.webp,
+    "grayscale_quantization": tones.grayscale_quantization,
+    "block_exchange": blocks.block_exchange,
+    "block_repeat": blocks.block_repeat,
+    "block_lost": blocks.block_lost,
+    "block_interpolation": blocks.block_interpolation,
+    "hsv_saturation": tones.hsv_saturation,
+    "lab_saturation": tones.lab_saturation,
+    "maximum_brighten": tones.maximum_brighten,
+    "minimum_darken": tones.minimum_darken,
+    "mean_shift": tones.mean_shift,
+    "gaussian_filter": filters.gaussian_filter,
+    "color_diffusion": filters.color_diffusion,
+    "color_shift": filters.color_shift,
+    "cnn_denoise": noise.cnn_denoise,
+    "sharpness_change": filters.sharpness_change,
+    "contrast_change": tones.contrast_change,
+}
+#: Those that work on colours: a grey image goes through them as RGB, and its luma comes back.
+_IN_COLOUR = frozenset(
+    (
+        "color_noise",
+        "color_quantization",
+        "hsv_saturation",
+        "lab_saturation",
+        "maximum_brighten",
+        "color_diffusion",
+        "color_shift",
+        "sharpness_change",
+    )
+)
+
+
+def corrupt(
+    image: Any,
+    name: str,
+    strength: str | float,
+    seed: int = 0,
+    *,
+    image_id: str = "",
+    scale: bool = False,
+    denoiser: Callable[[FloatArray, float], FloatArray] | None = None,
+) -> Any:
+    """Corrupt an image in one of the 33 ways of R-Bench.
+
+    Parameters
+    ----------
+    image : array_like, shape (H, W), (H, W, 1) or (H, W, 3)
+        sRGB or grey: float from 0 to 1, or uint8. At least 8 px a side.
+    name : str
+        A dimension: "motion_blur"; see `dimensions`.
+    strength : {"low", "mid", "high"} or float
+        One of the three, or a parameter of the dimension in its own unit.
+    seed : int
+        Of chance. What is drawn depends on seed, dimension, strength and `image_id` alone, so order does not matter.
+    image_id : str
+        A name of the image, so that images of one seed are not all corrupted by the same noise.
+    scale : bool
+        Scale lengths by the square root of the number of pixels over 512 x 384, and counts of blocks by that number:
+        the parameters are meant for that size. By default they are taken as they are.
+    denoiser : callable, optional
+        Of `cnn_denoise` only: from one noisy plane (0 to 1) and the standard deviation of its noise to a plane. Without
+        one, non-local means stand in for the network.
+
+    Returns
+    -------
+    ndarray
+        Of the same shape and format, from 0 to 1 (0 to 255 for uint8).
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such dimension or strength.
+    InputError
+        The image is none of the above, or a parameter is not a finite number.
+
+    Notes
+    -----
+    The dimensions with ``captured`` are simulated; R-Bench photographed them.
+
+    Examples
+    --------
+    >>> image = np.full((64, 64, 3), 0.5)
+    >>> float(corrupt(image, "mean_shift", 0.25).mean()) in (0.25, 0.75)
+    True
+    >>> bool((corrupt(image, "white_noise", "mid", seed=1) == corrupt(image, "white_noise", "mid", seed=1)).all())
+    True
+    """
+    known = dimensions()
+    if name not in known:
+        raise unknown_name("corruption", name, known)
+    given, values = _checked(image)
+    dimension = known[name]
+    amount = _amount(dimension, strength, values.shape, scale)
+    rng = _generator(seed, name, strength, image_id)
+    grey = values.shape[-1] == 1
+    if grey and name in _IN_COLOUR:
+        values = np.repeat(values, 3, axis=-1)
+    if denoiser is not None:
+        if name != "cnn_denoise":
+            raise InputError(f"a denoiser is for 'cnn_denoise', not for {name!r}; leave it out")
+        result = noise.cnn_denoise(values, amount, rng, denoiser)
+    else:
+        result = _FUNCTIONS[name](values, amount, rng)
+    result = np.clip(result, 0, 1)
+    if grey and name in _IN_COLOUR:
+        result = luma(result)
+    result = result.reshape(given.shape)
+    if given.dtype == np.uint8:
+        return np.rint(result * 255).astype(np.uint8)
+    return result.astype(given.dtype, copy=False)
+
+
+def _checked(image: Any) -> tuple[Any, FloatArray]:
+    """The image as given, and as float (H, W, C) in the format that is computed in."""
+    given = np.asarray(image)
+    if given.ndim not in (2, 3) or (given.ndim == 3 and given.shape[-1] not in (1, 3)) or min(given.shape[:2]) < 8:
+        raise InputError(
+            f"the image has shape {given.shape}; give (H, W), (H, W, 1) or (H, W, 3) with at least 8 px a side, no "
+            "alpha channel"
+        )
+    if given.dtype == np.uint8:
+        # float32 holds every step of 8 bits 65,536 times over.
+        return given, (given.astype(np.float32) / np.float32(255)).reshape(*given.shape[:2], -1)
+    if given.dtype.kind != "f":
+        raise InputError(f"the image has the format {given.dtype}; give uint8, or float from 0 to 1")
+    if not np.isfinite(given).all() or given.min() < 0 or given.max() > 1:
+        raise InputError(
+            f"the image has values from {np.nanmin(given):g} to {np.nanmax(given):g}; give finite values from 0 to 1"
+        )
+    values: FloatArray = np.ascontiguousarray(given, dtype=np.float64 if given.dtype == np.float64 else np.float32)
+    return given, values.reshape(*given.shape[:2], -1)
+
+
+def _amount(dimension: Dimension, strength: str | float, shape: tuple[int, ...], scale: bool) -> float:
+    if isinstance(strength, str):
+        if strength not in STRENGTHS:
+            raise unknown_name("strength", strength, STRENGTHS)
+        amount = dimension.levels[STRENGTHS.index(strength)]
+    else:
+        amount = float(strength)
+        if not math.isfinite(amount):
+            raise InputError(
+                f"the strength of {dimension.name} is {amount}; give a finite number ({dimension.parameter})"
+            )
+    pixels = shape[0] * shape[1] / NATIVE
+    factor = {"length": math.sqrt(pixels), "count": pixels, "": 1.0}[dimension.scales]
+    return amount * factor if scale else amount
+
+
+def _generator(seed: int, name: str, strength: str | float, image_id: str) -> np.random.Generator:
+    told = hashlib.sha256(f"{seed}\n{name}\n{strength}\n{image_id}".encode()).digest()
+    return np.random.default_rng(np.frombuffer(told, dtype=np.uint32))

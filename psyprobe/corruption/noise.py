@@ -1,0 +1,96 @@
+"""What the conversion to digital values adds: noise of several laws, and jitter of the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.corruption.colour_planes import rgb_to_ycbcr, ycbcr_to_rgb
+
+
+def white_noise(image: FloatArray, variance: float, rng: np.random.Generator) -> FloatArray:
+    """Gaussian noise, independent in each pixel and channel."""
+    return image + _normal(image, rng) * image.dtype.type(np.sqrt(variance))
+
+
+def color_noise(image: FloatArray, variance: float, rng: np.random.Generator) -> FloatArray:
+    """Gaussian noise in each plane of studio-range YCbCr."""
+    planes = rgb_to_ycbcr(image)
+    return ycbcr_to_rgb(np.clip(planes + _normal(image, rng) * image.dtype.type(np.sqrt(variance)), 0, 1))
+
+
+def impulse_noise(image: FloatArray, density: float, rng: np.random.Generator) -> FloatArray:
+    """Each sample becomes 0 or 1, each with half the density. By sample as in MATLAB, not by pixel as in one port."""
+    chance = rng.random(image.shape, dtype=np.float32)
+    result = np.where(chance < density / 2, 0, np.where(chance < density, 1, image))
+    return result.astype(image.dtype, copy=False)
+
+
+def multiplicative_noise(image: FloatArray, variance: float, rng: np.random.Generator) -> FloatArray:
+    """Noise in proportion to the value, uniform as MATLAB's speckle (ports take Gaussian noise)."""
+    reach = np.sqrt(3 * variance)
+    return image * (1 + _uniform(image, rng) * image.dtype.type(2 * reach) - image.dtype.type(reach))
+
+
+def clock_jittering(image: FloatArray, displacement: float, rng: np.random.Generator) -> FloatArray:
+    """Five rounds in which each pixel is read at a place off by independent Gaussian displacements, bilinear."""
+    import cv2
+
+    rows, columns = np.mgrid[: image.shape[0], : image.shape[1]].astype(np.float32)
+    for _ in range(5):
+        dx, dy = rng.standard_normal((2, *image.shape[:2]), dtype=np.float32) * np.float32(displacement)
+        moved = cv2.remap(image, columns - dx, rows - dy, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+        image = np.asarray(moved).reshape(image.shape)
+    return image
+
+
+def cnn_denoise(
+    image: FloatArray,
+    variance: float,
+    rng: np.random.Generator,
+    denoiser: Callable[[FloatArray, float], FloatArray] | None = None,
+) -> FloatArray:
+    """White noise, and what a denoiser leaves of the image.
+
+    Parameters
+    ----------
+    image : ndarray, shape (H, W, C)
+        0 to 1.
+    variance : float
+        Of the noise.
+    rng : numpy.random.Generator
+        Draws it.
+    denoiser : callable, optional
+        From one noisy plane and its noise's standard deviation to a plane: a learned network such as DnCNN, which
+        R-Bench used. Without one, non-local means stand in: no network, and its remains look different.
+
+    Returns
+    -------
+    ndarray
+        Of the same shape.
+    """
+    sigma = float(np.sqrt(variance))
+    noisy = np.clip(white_noise(image, variance, rng), 0, 1)
+    clean = denoiser or non_local_means
+    planes = [np.asarray(clean(np.ascontiguousarray(noisy[..., i]), sigma)) for i in range(image.shape[-1])]
+    return np.stack(planes, axis=-1).astype(image.dtype, copy=False)
+
+
+def non_local_means(plane: FloatArray, sigma: float) -> FloatArray:
+    """One plane denoised by non-local means (Buades et al. 2005), as scikit-image computes it."""
+    from skimage.restoration import denoise_nl_means
+
+    result: FloatArray = denoise_nl_means(
+        plane, h=0.8 * sigma, sigma=sigma, patch_size=5, patch_distance=6, fast_mode=True
+    )
+    return result
+
+
+def _normal(image: FloatArray, rng: np.random.Generator) -> FloatArray:
+    return rng.standard_normal(image.shape, dtype=image.dtype.type)
+
+
+def _uniform(image: FloatArray, rng: np.random.Generator) -> FloatArray:
+    return rng.random(image.shape, dtype=image.dtype.type)
