@@ -98,6 +98,16 @@ def test_bars_of_ones_own_carry_intervals() -> None:
         score_bars(board, "gabor_achro")
 
 
+def test_few_models_have_colours_of_their_own_and_names_in_the_legend() -> None:
+    board = scoreboard([simulated_result(rising, observer=name) for name in ("a:one", "a:two", "cvvdp")])
+    figure = bar_panels(board, Figure(layout="constrained"))
+    (ax,) = figure.axes
+    assert len({bar.get_facecolor() for bar in ax.patches}) == len(ax.patches) == 2
+    assert not ax.get_xticklabels()
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert set(labels) == {"a:one", "a:two", "pixels (no encoder)", "ColorVideoVDP (human-like)"}
+
+
 def test_one_panel_for_each_test_with_one_legend() -> None:
     figure = bar_panels(scoreboard(published=True), Figure(figsize=(12, 12), layout="constrained"))
     assert [ax.get_title() for ax in figure.axes][:2] == ["Gabor ach", "noise ach"]
@@ -193,5 +203,9 @@ def test_plot_draws_whatever_it_is_given() -> None:
     assert isinstance(plot(matching), Figure)
     both = plot([detection, matching])
     titles = [ax.get_title() for ax in both.axes if ax.get_title()]
-    assert titles == ["simulated", "contrast_matching\nsimulated\nlayer0", "contrast_matching\nsimulated\nlayer1"]
+    assert titles == ["gabor_achromatic", "contrast_matching\nlayer0", "contrast_matching\nlayer1"]
+    assert both.get_suptitle() == "simulated"
+    other = plot([detection, simulated_matching(fading, observer="other")])
+    assert other.get_suptitle() == ""
+    assert [ax.get_title() for ax in other.axes if ax.get_title()] == ["simulated", "contrast_matching\nother"]
     both.canvas.draw()

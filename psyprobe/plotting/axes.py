@@ -101,13 +101,15 @@ def x_label(attributes: Any) -> str:
     return f"{attributes['x_label']} ({attributes['x_unit']})"
 
 
-def title_of(result: xr.Dataset) -> str:
+def title_of(result: xr.Dataset, width: int = _TITLE_WIDTH) -> str:
     """The observer's name, over as many lines as it needs above a panel.
 
     Parameters
     ----------
     result : xarray.Dataset
         Of a detection run.
+    width : int, optional
+        Characters that fit above it.
 
     Returns
     -------
@@ -117,7 +119,7 @@ def title_of(result: xr.Dataset) -> str:
     lines = [""]
     # Names of models have no spaces; they may break behind the marks that part them.
     for part in re.findall(r"[^-./:_]*[-./:_]?", str(result.attrs.get("observer", ""))):
-        if lines[-1] and len(lines[-1]) + len(part) > _TITLE_WIDTH:
+        if lines[-1] and len(lines[-1]) + len(part) > width:
             lines.append("")
         lines[-1] += part
     if result.attrs.get("random_weights", 0):

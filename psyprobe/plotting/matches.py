@@ -107,7 +107,8 @@ def matched_contrast(
         keys.append(hollow)
     if (at.ambiguous & (at.saturated == 0)).any():
         keys.append(Line2D([], [], color="0.3", linestyle="none", marker="X", label="Ambiguous"))
-    ax.legend(handles=keys, fontsize="small", framealpha=0.9, loc="lower right")
+    # Few matches are as low as the lowest contrast, so a flat legend there hides least.
+    ax.legend(handles=keys, fontsize="small", framealpha=0.9, loc="lower center", ncols=2)
     _label_references(ax, found.reference_contrast[order], float(result.attrs["reference_frequency"]), colours)
     ax.spines[["top", "right"]].set_visible(False)
     return ax

@@ -92,13 +92,17 @@ def plot(
     heights = [height for height in rows if height]
     wide = max(4.8 * across, 3.4 * min(contoured, 4) + 1.2)
     figure: Figure = plt.figure(figsize=(wide, sum(heights) + 0.2), layout="constrained")
+    names = {title_of(one, width=80) for one in results}
+    together = names.pop() if len(names) == 1 and len(results) > 1 and not asked else None
+    figure.suptitle(together or "", fontsize="large")
     parts = list(figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0])
     if detection:
-        titles = _titles(detection, layer)
+        titles = _titles(detection, layer, together is None)
         contours(detection, figure=parts.pop(0), measure=measure, layer=layer, levels=levels, titles=titles)
     if shown:
         for panel, (one, name) in zip(_panels(parts.pop(0), len(shown), across), shown, strict=True):
-            matched_contrast(one, panel, measure=measure, layer=name, title=_title(one, name, bool(detection)))
+            title = _title(one, name, bool(detection), together is None)
+            matched_contrast(one, panel, measure=measure, layer=name, title=title)
     if asked:
         for panel, name in zip(_panels(parts.pop(0), len(experiments), across), experiments, strict=True):
             plot_csf([one for one in asked if one.attrs.get("experiment") == name], panel, title=printable(name))
@@ -113,14 +117,15 @@ def _panels(figure: SubFigure, count: int, across: int) -> list[Axes]:
     return axes[:count]
 
 
-def _titles(results: list[xr.Dataset], layer: str | None) -> list[str] | None:
+def _titles(results: list[xr.Dataset], layer: str | None, observer: bool = True) -> list[str] | None:
     """Titles of all panels where the observer alone would not tell them apart."""
-    several = len({one.attrs.get("experiment") for one in results}) > 1
+    several = len({one.attrs.get("experiment") for one in results}) > 1 or not observer
     if not several:
         return None
-    return [_title(one, name, several) for one in results for name in (layers_of(one) if layer is None else [layer])]
+    shown = [(one, name) for one in results for name in (layers_of(one) if layer is None else [layer])]
+    return [_title(one, name, several, observer) for one, name in shown]
 
 
-def _title(result: xr.Dataset, layer: str, several: bool) -> str:
-    lines = [printable(str(result.attrs.get("experiment", "")))] * several + [title_of(result)]
+def _title(result: xr.Dataset, layer: str, several: bool, observer: bool = True) -> str:
+    lines = [printable(str(result.attrs.get("experiment", "")))] * several + [title_of(result)] * observer
     return "\n".join([*lines, *[printable(layer)] * (len(result["layer"]) > 1)])

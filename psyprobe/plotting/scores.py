@@ -8,7 +8,7 @@ the human visual system? CVPR. Figure 6.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -120,8 +120,9 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        One bar a model, coloured by family, with its interval and, slanted, its name; a dotted line at the score of
-        the pixels, and a dashed one at that of ColorVideoVDP, where the board has them.
+        One bar a model with its interval: coloured by family, its name slanted below, or, where they are ten at most,
+        each in the colour that the legend gives it. A dotted line is at the score of the pixels, and a dashed one at
+        that of ColorVideoVDP, where the board has them.
 
     Raises
     ------
@@ -134,7 +135,7 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
     if test not in columns:
         raise unknown_name("test", test, columns)
     column = columns[test]
-    colours = _family_colours(board.rows)
+    colours = _colours(board.rows)
     shown = [row for row in ordered.rows if _has(row, column) and not _is_reference(row)]
     alone = ax is None
     if ax is None:
@@ -145,14 +146,17 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
     for place, row in enumerate(shown):
         entry = row.entries[column]
         value = _value(entry)
-        ax.bar(place, value, width=0.8, color=colours.get(row.family, "0.6"), edgecolor="black", linewidth=0.4)
+        ax.bar(place, value, width=0.8, color=colours[_group(row, colours)], edgecolor="black", linewidth=0.4)
         if entry.low is not None and entry.high is not None:
             ax.plot([place, place], [entry.low, entry.high], color="black", linewidth=0.9)
     for label, style, value in _references(ordered.rows, column):
         ax.axhline(value, color="black", linestyle=style, linewidth=1.1, label=label, zorder=3)
     ax.axhline(0, color="black", linewidth=0.6)
-    names = [_short(row) for row in shown]
-    ax.set_xticks(range(len(shown)), names, rotation=60, ha="right", rotation_mode="anchor", fontsize=6)
+    if all(row.name in colours for row in shown):
+        ax.set_xticks([])
+    else:
+        names = [_short(row) for row in shown]
+        ax.set_xticks(range(len(shown)), names, rotation=60, ha="right", rotation_mode="anchor", fontsize=6)
     ax.set_xlim(-0.7, len(shown) - 0.3)
     ax.set_ylabel(_LABELS[column.metric])
     ax.set_title(short_name(column), fontsize="medium")
@@ -175,7 +179,7 @@ def bar_panels(board: Scoreboard, figure: Figure | None = None) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Panels two abreast, in the order of the board's tests.
+        Panels in the order of the board's tests: two abreast, or five where models are ten at most.
 
     Raises
     ------
@@ -184,13 +188,14 @@ def bar_panels(board: Scoreboard, figure: Figure | None = None) -> Figure:
     """
     if not (board.tests and board.rows):
         raise InputError("the scoreboard is empty; there is nothing to draw")
-    across = min(2, len(board.tests))
+    few = len({row.name for row in board.rows if not _is_reference(row)}) <= len(_COLOURS)
+    across = min(5 if few else 2, len(board.tests))
     down = -(-len(board.tests) // across)
     if figure is None:
         import matplotlib.pyplot as plt
 
         bars = max(sum(_has(row, test) for row in board.rows) for test in board.tests)
-        size = (across * (1.2 + 0.16 * max(bars, 14)), 3.3 * down + 0.5)
+        size = (across * 2.4, 2.3 * down + 0.8) if few else (across * (1.2 + 0.16 * bars), 3.3 * down + 0.5)
         figure = plt.figure(figsize=size, layout="constrained")
     panels = list(figure.subplots(down, across, squeeze=False).flat)
     for ax in panels[len(board.tests) :]:
@@ -287,7 +292,11 @@ def _has(row: Row, test: Test) -> bool:
 
 
 def _is_reference(row: Row) -> bool:
-    return row.kind == "baseline" or row.family in (_NO_ENCODER, _HUMAN_LIKE)
+    return row.kind == "baseline" or row.family == _NO_ENCODER or _is_human_like(row)
+
+
+def _is_human_like(row: Row) -> bool:
+    return row.family == _HUMAN_LIKE or row.name in ("cvvdp", "zoo:cvvdp_hdr")
 
 
 def _references(rows: Sequence[Row], test: Test) -> list[tuple[str, str, float]]:
@@ -298,24 +307,33 @@ def _references(rows: Sequence[Row], test: Test) -> list[tuple[str, str, float]]
             continue
         if row.name == PIXELS or row.family == _NO_ENCODER:
             found.setdefault("pixels", ("pixels (no encoder)", ":", _value(row.entries[test])))
-        elif row.family == _HUMAN_LIKE:
+        elif _is_human_like(row):
             found.setdefault("human", ("ColorVideoVDP (human-like)", "--", _value(row.entries[test])))
     return list(found.values())
 
 
-def _family_colours(rows: Sequence[Row]) -> dict[str, str]:
-    families = list(dict.fromkeys(row.family for row in rows if not _is_reference(row)))
+def _colours(rows: Sequence[Row]) -> dict[str, str]:
+    """Colours of models by name where there are enough for all, else of families."""
+    models = [row for row in rows if not _is_reference(row)]
+    names = list(dict.fromkeys(row.name for row in models))
+    if len(names) <= len(_COLOURS):
+        return dict(zip(names, _COLOURS, strict=False))
+    families = list(dict.fromkeys(row.family for row in models))
     families.sort(key=lambda name: _FAMILIES.index(name) if name in _FAMILIES else len(_FAMILIES))
     return {family: _COLOURS[i % len(_COLOURS)] for i, family in enumerate(families)}
 
 
+def _group(row: Row, colours: Mapping[str, str]) -> str:
+    return row.name if row.name in colours else row.family
+
+
 def _legend(figure: Figure, board: Scoreboard) -> None:
-    """Families and reference lines, above all panels of a figure."""
+    """Models or families and reference lines, above all panels of a figure."""
     from matplotlib.patches import Patch
 
     handles = [
-        Patch(facecolor=colour, edgecolor="black", linewidth=0.4, label=family)
-        for family, colour in _family_colours(board.rows).items()
+        Patch(facecolor=colour, edgecolor="black", linewidth=0.4, label=printable(group))
+        for group, colour in _colours(board.rows).items()
     ]
     lines = {str(line.get_label()): line for ax in figure.axes for line in ax.lines}
     lines = {label: line for label, line in lines.items() if not label.startswith("_")}
