@@ -42,7 +42,7 @@ WHITES = {"D65": (0.3127, 0.3290), "D50": (0.3457, 0.3585), "E": (1 / 3, 1 / 3)}
 _XYZ_TO_ATD = np.array([[0.0, 1.0, 0.0], [1.0, -1.0, 0.0], [0.0, 0.4, -0.4]])
 
 #: Amplitude of a sine of unit peak contrast, in each kind of contrast.
-SINE_CONTRAST = {"michelson": 1.0, "weber": 1.0, "cone": 1.0, "rms": math.sqrt(0.5)}
+SINE_CONTRAST = {"michelson": 1.0, "weber": 1.0, "cone": 1.0, "rms": math.sqrt(0.5), "sinusoid_rms": 1.0}
 
 
 @dataclass(frozen=True)
@@ -474,7 +474,7 @@ def convert_contrast(value: Array, kind: str, to: str) -> FloatArray:
     ----------
     value : array_like
         Contrast of kind `kind`.
-    kind, to : {"michelson", "weber", "cone", "rms"}
+    kind, to : {"michelson", "weber", "cone", "rms", "sinusoid_rms"}
         Kinds of contrast; Weber is that of the peak, cone the RMS over the three cones of the peak.
 
     Returns

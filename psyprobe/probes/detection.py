@@ -314,6 +314,7 @@ def _model_sensitivity(experiment: Experiment, x: FloatArray, spec: Specificatio
 
 
 _CONTRAST_LABELS = {
+    "sinusoid_rms": "sinusoid-equivalent RMS contrast",
     "michelson": "Michelson contrast",
     "weber": "Weber contrast",
     "rms": "RMS contrast",
