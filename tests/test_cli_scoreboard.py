@@ -59,6 +59,21 @@ def test_both_kinds_are_plotted_into_one_figure(capsys: Output, results: list[Pa
     assert figure.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("kind", ["heat-map", "bars"])
+def test_the_scoreboard_is_drawn(capsys: Output, results: list[Path], tmp_path: Path, kind: str) -> None:
+    alone, beside = tmp_path / "alone.png", tmp_path / "beside.png"
+    succeed(capsys, "plot", *results, "--scoreboard", kind, "-o", alone)
+    succeed(capsys, "plot", *results, "--scoreboard", kind, "--published", "--sort", "gabor_achromatic", "-o", beside)
+    assert beside.stat().st_size > alone.stat().st_size > 1000
+
+
+def test_options_of_the_drawn_scoreboard_need_it(capsys: Output, results: list[Path], tmp_path: Path) -> None:
+    figure = tmp_path / "none.png"
+    assert "add --scoreboard heat-map or bars" in fail(capsys, "plot", *results, "--published", "-o", figure)
+    assert "--layer" in fail(capsys, "plot", *results, "--scoreboard", "bars", "--layer", "a", "-o", figure)
+    assert not figure.exists()
+
+
 def test_replayed_responses_are_written_scored_and_put_on_the_board(
     capsys: Output, shared_data: Path, tmp_path: Path
 ) -> None:

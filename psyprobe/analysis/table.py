@@ -26,7 +26,8 @@ _KEY = (
     "r_s: Spearman of response with multiples of the human threshold, and its interval ({confidence} %). monotone: "
     "mean r_s within a slice. level, shape, shift, RMSE: log10 contrast units (0.3 is a factor of two); level: "
     "unevenness along the human curve; shape and shift: of the iso-response curve most like the human one, with the "
-    "range of shifts where several fit alike; RMSE: of the one nearest to it; reached: x at which it exists. "
+    "range of shifts where several fit alike; RMSE: of the one nearest to it; reached: x at which it exists "
+    "(without a level grid, as of --score-only, there is no such curve). "
     "f32 floor, noise: share of score points that the paper's float32 arithmetic puts at its floor, and that are not "
     "above the noise floor."
 )
@@ -154,7 +155,9 @@ def _rows(group: Sequence[DetectionScore]) -> tuple[list[list[str]], list[str]]:
     rows = [[name, *_cells(responder), *shares] for name, responder, shares in named]
     for attainable in sorted({_number(one.score.alignment.attainable, 3) for one in group}):
         rows.append(["attainable", attainable, *[""] * (len(_HEADINGS) - 2)])
-    notes = [f"{name}: {note}." for name, responder, _ in named for note in _notes(responder)]
+    # Contrast alone has curves wherever a grid was shown, and the key says what a run without one lacks.
+    gridded = any(one.contrast.shape is not None for one in group)
+    notes = [f"{name}: {note}." for name, responder, _ in named for note in _notes(responder, gridded)]
     return rows, [*_variant_notes(group, "r_s"), *notes]
 
 
@@ -183,7 +186,7 @@ def _shift(shape: IsoResponse) -> str:
     return f"{_number(low, 1, sign=True)} to {_number(high, 1, sign=True)}"
 
 
-def _notes(responder: ResponderScore) -> list[str]:
+def _notes(responder: ResponderScore, gridded: bool) -> list[str]:
     slices, shape = responder.slices, responder.shape
     notes = [responder.alignment.note] if responder.alignment.note else []
     if slices.constant:
@@ -193,7 +196,7 @@ def _notes(responder: ResponderScore) -> list[str]:
     if slices.slope is not None and slices.levelness is None:
         notes.append("responses do not rise with contrast, so no change of contrast could level them")
     if shape is None:
-        notes.append("no response level is crossed at two x or more, or the run was without a level grid")
+        notes += ["no response level is crossed at two x or more"] * gridded
     elif shape.recrossed:
         notes.append(f"{shape.recrossed} of {shape.reached} x fall under the level again at higher contrast")
     return notes
@@ -262,7 +265,7 @@ def _flat(one: DetectionScore) -> list[dict[str, Any]]:
                 "noise_floor": one.noise_floor if name == "score" else None,
                 "below_noise": one.below_noise if name == "score" else None,
                 **matching_table.variant_columns(one.variants if name == "score" else None),
-                "note": "; ".join(_notes(responder)),
+                "note": "; ".join(_notes(responder, one.contrast.shape is not None)),
             }
         )
     return rows

@@ -303,11 +303,20 @@ def _add_plot(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser = _command(
         commands,
         "plot",
-        "draw contours of responses with the human curve, and contrast matches",
-        "plot result.nc -o contours.pdf --levels log",
+        "draw contours of responses with the human curve and contrast matches, or the scoreboard",
+        "plot result.nc -o contours.pdf --levels log\n  psyprobe plot runs.sqlite --scoreboard bars -o bars.pdf",
     )
     parser.add_argument("results", nargs="+", metavar="STORE|RESULT.nc", help="stores or results that run wrote")
     parser.add_argument("-o", "--output", default="contours.png", metavar="FILE", help=".png, .svg or .pdf")
     parser.add_argument("--measure", help="angular, angular_float32, cosine, l1 or l2 (default: the experiment's)")
     parser.add_argument("--layer", help="one of the observer's layers, where there are several")
     parser.add_argument("--levels", choices=("linear", "log"), default="linear", help="spacing of the contours")
+    parser.add_argument(
+        "--scoreboard", choices=("heat-map", "bars"), help="draw the scores of all, as cells or as bars"
+    )
+    parser.add_argument(
+        "--published", action="store_true", help="add the published scores of 45 models to the scoreboard"
+    )
+    parser.add_argument(
+        "--sort", metavar="TEST", help="sort the scoreboard by an experiment, from best to worst, or by name"
+    )

@@ -11,6 +11,8 @@ from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
     import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def score_command(arguments: argparse.Namespace) -> int:
@@ -55,12 +57,17 @@ def plot_command(arguments: argparse.Namespace) -> int:
     Parameters
     ----------
     arguments : Namespace
-        ``results``, ``output``, ``measure``, ``layer``, ``levels``, ``json``.
+        ``results``, ``output``, ``measure``, ``layer``, ``levels``, ``scoreboard``, ``published``, ``sort``, ``json``.
 
     Returns
     -------
     int
         Exit code 0.
+
+    Raises
+    ------
+    InputError
+        A result cannot be drawn, or an option does not go with what is drawn.
     """
     import matplotlib as mpl
 
@@ -68,7 +75,12 @@ def plot_command(arguments: argparse.Namespace) -> int:
 
     mpl.use("agg")
     results = _load(arguments.results)
-    drawn = plot(results, measure=arguments.measure, layer=arguments.layer, levels=arguments.levels)
+    if arguments.scoreboard is not None:
+        drawn = _draw_scoreboard(arguments, results)
+    elif arguments.published or arguments.sort is not None:
+        raise InputError("--published and --sort are for the scoreboard; add --scoreboard heat-map or bars")
+    else:
+        drawn = plot(results, measure=arguments.measure, layer=arguments.layer, levels=arguments.levels)
     path = Path(arguments.output)
     write_whole(path, lambda partial: save_figure(drawn, partial))
     if arguments.json:
@@ -76,6 +88,16 @@ def plot_command(arguments: argparse.Namespace) -> int:
     else:
         say(f"{path}: {len(results)} result{'s' * (len(results) != 1)}")
     return 0
+
+
+def _draw_scoreboard(arguments: argparse.Namespace, results: list[xarray.Dataset]) -> Axes | Figure:
+    from psyprobe.analysis import scoreboard
+    from psyprobe.plotting import bar_panels, heat_map
+
+    if arguments.layer is not None:
+        raise InputError("--layer is for contours and matches; the scoreboard shows every layer as a model of its own")
+    board = scoreboard(results, published=arguments.published, sort=arguments.sort, measure=arguments.measure)
+    return heat_map(board) if arguments.scoreboard == "heat-map" else bar_panels(board)
 
 
 def _load(paths: list[str]) -> list[xarray.Dataset]:
