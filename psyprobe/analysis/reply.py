@@ -62,7 +62,7 @@ _LABEL = re.compile(r"(?:[\w'-]+ ){0,4}[\w'-]+\s*[:=]+>?\s*")
 _CUES = (
     r"(?:so|therefore|thus|hence|then|but|answer|answers|response|reply|verdict|conclusion|decision|result|say|said|"
     r"is|be|"
-    r"are|vote|with|probably|likely|definitely|certainly|absolutely|clearly|an?|definite|clear|simple|resounding|"
+    r"are|vote|with|towards?|probably|likely|definitely|certainly|absolutely|clearly|an?|definite|clear|simple|resounding|"
     r"firm|choose|pick|conclude)[\s,:;=\-]*"
 )
 _CONCESSION = re.compile(
@@ -159,7 +159,7 @@ def read_reply(text: str, yes: Sequence[str] = ("yes",), no: Sequence[str] = ("n
         last
         or words.alone(plain)
         or (_stated(sentences, polarity) if words.english else None)
-        or ("ambiguous" if both else "invalid")
+        or ("ambiguous" if both or words.on_both_sides(plain) else "invalid")
     )
 
 
@@ -248,6 +248,7 @@ def plain_text(text: str) -> str:
         text = pattern.sub(expanded, text)
     text = re.sub(r"(?<!\w)'|'(?!\w)", " ", text)
     text = re.sub("[\u2012-\u2015]", " - ", re.sub(r"\by ?/ ?n\b", "yes/no", text))
+    text = re.sub("[\u2192\u21d2]|[-=]>", ": ", text)
     text = "".join(" " if unicodedata.category(c) in ("So", "Sk", "Cn", "Co") else c for c in text)
     text = re.sub(r'[*_`#~"\u201c\u201d\u00ab\u00bb\u300c\u300d\[\]{}()$<>|\\]', " ", text)
     text = re.sub(r"[^\S\n]+", " ", re.sub(r"\s*\n\s*", "\n", text))
@@ -309,11 +310,14 @@ class _Words:
             found = put[-1] if put else re.search(rf"(?P<yes>{self.yes})(?P<no>(?!))?$", sentence)
             if found and not _TAKEN_BACK.search(sentence[: found.end()]):
                 return "yes" if found["yes"] else "no"
-            if sentence is sentences[-1] and len(sentences) > 1:
-                decided, _ = self.leading([sentence])
-                if decided:
-                    return decided
+            decided, rest = self.leading([sentence])
+            if decided and len(sentences) > 1 and (sentence is sentences[-1] or not rest):
+                return decided
         return None
+
+    def on_both_sides(self, text: str) -> bool:
+        """Whether both answers are mentioned."""
+        return all(re.search(side, text) for side in (self.yes, self.no))
 
     def alone(self, text: str) -> Reading | None:
         """The answer whose words are the only ones to occur; short words double as others and are left out."""
@@ -372,7 +376,7 @@ def _contradicted(lead: Reading, rest: str, sentences: list[str], polarity: int)
 
 def _stated(sentences: list[str], polarity: int) -> Reading | None:
     said = statement(sentences)
-    direct = {elliptic(sentence) for sentence in sentences if said.sign == 0 or not _FILLER.fullmatch(sentence)} - {0}
+    direct = {elliptic(each) for each in sentences if len(sentences) == 1 or not _FILLER.fullmatch(each)} - {0}
     signs = direct | ({said.sign * polarity} if said.sign else set())
     if len(signs) == 1:
         return "yes" if 1 in signs else "no"

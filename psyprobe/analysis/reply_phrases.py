@@ -22,39 +22,50 @@ _WHICH = (
 )
 _GIVE = r"(?:provide|upload|share|attach|send|resend|re-upload|reupload|supply|submit|include|show me)"
 
+
+def _any_of(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns))
+
+
+_NOT_PATTERNS = r"(?! (?:patterns?|textures?|structures?|details?))"
+_STOP = r"(?=[.,;!?\n]|$)"
+_ARRIVED = (
+    r"(?:provided|attached|uploaded|given|included|supplied|shared|found|detected|loaded|loading|received|displayed|"
+    r"available|"
+    r"accessible|accessed|viewed|opened|processed|there|sent|visible to me)"
+)
+
 #: The image did not arrive, or the model says that it does not look at images.
-_NO_IMAGE = re.compile(
-    rf"\b{_UNABLE} (?:\w+ly )?{_LOOK} {_WHICH}{_IMAGE}\b(?! (?:patterns?|textures?|structures?|details?))"
-    rf"|\bno {_IMAGE}(?= (?:is|was|were|has|have|had|provided|attached|uploaded|given|included|supplied|found|"
-    rf"available|to)\b|[.,;!?\n]|$)"
-    rf"|\bthere (?:is|was) (?:no|not an?|not any) {_IMAGE}(?= (?:provided|attached|uploaded|here|to|in (?:the|this|"
-    rf"your))\b|[.,;!?\n]|$)"
-    rf"|\bthere (?:is|does|do) not (?:appear|seem)(?:s|ing)? to be {_WHICH}{_IMAGE}\b(?! (?:patterns?|textures?))"
-    rf"|^{_IMAGE} (?:not (?:found|provided|attached|uploaded|available|loaded|received|included)|missing|unavailable)\b"
-    rf"|\b(?:do|did|have) not (?:\w+ )?(?:see|have|find|receive|received|get|provided?|attach(?:ed)?|upload(?:ed)?|"
-    rf"shared?|"
-    rf"sent|send|included?)(?: me| access to| received)? {_WHICH}{_IMAGE}\b(?! (?:patterns?|textures?|structures?))"
-    rf"|\b{_IMAGE} (?:is|was|seems|appears)(?: to be)? (?:missing|unavailable|corrupt\w*|"
-    r"not (?:provided|attached|uploaded|loaded|loading|available|accessible|there|included))"
-    rf"|\b{_IMAGE} (?:has not been|did not|does not|failed to|could not be|can not be) "
-    r"(?:provided|attached|uploaded|shared|load(?:ed)?|upload|come through|attach|viewed|opened|processed|accessed)"
-    r"|\btext-?(?: )?(?:based|only) (?:ai|model|assistant|language|chatbot)"
-    r"|\b(?:do not have|have no|lack) (?:eyes|vision|sight|visual \w+|a visual \w+|access to (?:\w+ )?" + _IMAGE + r")"
-    r"|\b(?:as|am|being|just|only) an? (?:\w+ )?(?:ai|artificial intelligence|language model|llm|chatbot|"
-    r"assistant)\b[^.\n]{0,80}?"
-    r"\b(?:can not|unable|not able|do not have|not capable|lack)\b[^.\n]{0,80}?"
-    r"\b(?:see|view|images?|visual\w*|eyes|perceive|look|vision|assist|help)\b"
+_NO_IMAGE = _any_of(
+    rf"\b{_UNABLE} (?:\w+ly )?{_LOOK} {_WHICH}{_IMAGE}\b{_NOT_PATTERNS}",
+    rf"\bno {_IMAGE}(?: (?:is|was|were|has|have|had|to)\b| {_ARRIVED}\b|{_STOP})",
+    rf"\bthere (?:is|was) (?:no|not an?|not any) {_IMAGE}(?: {_ARRIVED}\b| (?:here|to|in (?:the|this|your))\b|{_STOP})",
+    rf"\bthere (?:is|does|do) not (?:appear|seem)(?:s|ing)? to be {_WHICH}{_IMAGE}\b{_NOT_PATTERNS}",
+    rf"^{_IMAGE} (?:not {_ARRIVED}|missing|unavailable)\b",
+    rf"\b(?:do|did|have) not (?:\w+ )?(?:see|have|find|receive|get|provide|attach|upload|share|send|include|{_ARRIVED})"
+    rf"(?: me| access to| received)? {_WHICH}{_IMAGE}\b{_NOT_PATTERNS}",
+    rf"\bforgot to (?:provide|attach|upload|share|send|include) {_WHICH}{_IMAGE}\b",
+    rf"\b{_IMAGE} (?:is|was|seems|appears)(?: to be)? (?:missing|unavailable|corrupt\w*|not {_ARRIVED})\b",
+    rf"\b{_IMAGE} (?:has not been|could not be|can not be) (?:{_ARRIVED}|seen by me)\b",
+    rf"\b{_IMAGE} (?:did not|does not|failed to) (?:load|upload|come through|attach|arrive|open|display)\b",
+    r"\btext-?(?: )?(?:based|only) (?:ai|model|assistant|language|chatbot)",
+    rf"\b(?:do not have|have no|lack) (?:eyes|vision|sight|visual \w+|a visual \w+|access to (?:\w+ )?{_IMAGE})",
+    r"\b(?:as|am|being|just|only) an? (?:\w+ )?(?:ai|artificial intelligence|language model|llm|chatbot|assistant)\b"
+    r"[^.\n]{0,80}?\b(?:can not|unable|not able|do not have|not capable|lack)\b[^.\n]{0,80}?"
+    r"\b(?:see|view|images?|visual\w*|eyes|perceive|look|vision|assist|help)\b",
 )
 #: Requests and excuses; a reply that decides first is not taken for one.
-_EXCUSE = re.compile(
-    rf"\b{_GIVE} (?:me |us )?(?:with )?(?:the|an|a|your|another|that)? ?(?:\w+ )?{_IMAGE}\b"
-    rf"|\bplease (?:try )?{_GIVE}\b"
-    r"|\b(?:can not|unable to|not able to|will not|would not be able to|must decline to|decline to) "
-    r"(?:\w+ly )?(?:assist|help|answer|comply|respond|fulfil|do (?:that|this|so)|engage|complete|continue|discuss|"
-    r"process (?:this|that|your) request|provide (?:an|a|that|this|any))"
-    rf"|\b(?:need|require)(?: to (?:see|view|look at))? (?:the|an|your|that) {_IMAGE}\b"
-    r"|\b(?:must|have to) decline\b|\bnot comfortable\b|\bagainst (?:my|the|our) (?:policy|policies|guidelines)\b"
-    r"|\b(?:sorry|apologi[sz]e)\b[^.]*\b(?:can not|unable)(?: to)?$"
+_EXCUSE = _any_of(
+    rf"\b{_GIVE} (?:me |us )?(?:with )?(?:the|an|a|your|another|that)? ?(?:\w+ )?{_IMAGE}\b",
+    rf"\bplease (?:try )?{_GIVE}\b",
+    r"\b(?:can not|unable to|not able to|will not|would not be able to|decline to) (?:\w+ly )?"
+    r"(?:assist|help|answer|comply|respond|fulfil|do (?:that|this|so)|engage|complete|continue|discuss|"
+    r"process (?:this|that|your) request|provide (?:an|a|that|this|any))",
+    rf"\b(?:need|require)(?: to (?:see|view|look at))? (?:the|an|your|that) {_IMAGE}\b",
+    r"\b(?:i|must|have to) (?:respectfully )?decline\b|\brefuse to\b|\bwould rather not\b|\bblind\b",
+    rf"\b(?:can not|unable to|able to|ability to) see{_STOP}",
+    r"\bnot comfortable\b|\bagainst (?:my|the|our) (?:policy|policies|guidelines)\b",
+    r"\b(?:sorry|apologi[sz]e)\b[^.\n]{0,80}\b(?:can not|unable)(?: to)?$",
 )
 
 _NOUN = (
@@ -64,7 +75,7 @@ _NOUN = (
 )
 #: Stands for the noun of the question at the end of a clause.
 _PRONOUN = (
-    r"(?:one|any|anything|something|some|none)(?: (?:here|there|at all|in (?:the|this|it) ?(?:image|picture)?))?$"
+    r"(?:one|any|anything|something|some|none|it)(?: (?:here|there|at all|in (?:the|this|it) ?(?:image|picture)?))?$"
 )
 _SEEN = (
     r"(?:visible|present|noticeable|detectable|discernible|evident|apparent|observable|perceptible|perceivable|"
@@ -87,7 +98,8 @@ _DENIED = re.compile(
 _EVIDENCE = re.compile(
     r"\b(?:there (?:is|are|was|were|does|do|seems?|appears?|exists?|must|definitely|clearly|certainly|probably|likely)|"
     r"contain(?:s|ing)?|show(?:s|ing|n)?|has|have|having|displays?|exhibits?|depicts?|features?|includes?|reveals?|"
-    r"(?:is|appears|looks|seems)(?: \w+)? (?:patterned|textured)|consists? of|with|exists?|composed of|"
+    r"(?:is|appears|looks|seems)(?: \w+)? (?:patterned|textured)|consists? of|with|exists?|emerges?|appears? (?:in|"
+    r"on|across)|composed of|"
     r"made (?:up )?of|filled|covered|"
     rf"here (?:is|are)|(?:it|this|that|image|picture|what i see) (?:is|does) (?:indeed )?an?|(?:(?<!to )|"
     rf"(?<=able to )){_SEE}|{_SEEN})\b"
@@ -111,7 +123,8 @@ _NOT_FLAT = re.compile(
     rf"{_FLAT}\b|\bnon-?{_FLAT}\b"
 )
 _NOTHING_ELSE = re.compile(
-    r"\bno (?:\w+ ){0,2}(?:variations?|features?|details?|content|elements?|objects?|contrast|differences?|changes?)\b"
+    r"\bno such thing\b|\bno (?:\w+ ){0,2}(?:variations?|features?|details?|content|elements?|objects?|contrast|"
+    r"differences?|changes?)\b"
     r"|\bnothing(?: (?:visible|there|here|at all|to see(?: here)?|discernible|noticeable|in (?:the|this|it)(?: image|"
     r" picture)?))?$"
 )
@@ -124,7 +137,8 @@ _HEDGE = re.compile(
     r"(?:can not|could not|unable to|not able to) (?:\w+ly )?(?:tell|say|determine|decide|confirm|"
     r"be (?:\w+ )?(?:sure|certain|"
     r"determined)|judge|conclude|give a (?:\w+ )?answer)|do not know|not know|no idea|no clue|depends?|depending|"
-    r"ambiguous|inconclusive|borderline|hardly|scarcely|not necessarily|debatable|subjective|who knows|unknown|"
+    r"ambiguous|inconclusive|borderline|hardly|scarcely|not necessarily|debatable|subjective|who knows|undecided|"
+    r"on the fence|50/50|fifty-fifty|unknown|"
     r"rule out)\b"
 )
 _CLAUSES = re.compile(

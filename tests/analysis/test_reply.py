@@ -96,7 +96,7 @@ def test_markup_and_unicode(reply: str, expected: str) -> None:
         ("two_image", "1", "yes"),
         ("two_image", "**First** image", "yes"),
         ("two_image", "First or second", "ambiguous"),
-        ("two_image", "Neither the first nor the second", "invalid"),
+        ("two_image", "Neither the first nor the second", "ambiguous"),
         ("two_image", "Yes", "invalid"),
     ],
 )
