@@ -1,0 +1,117 @@
+"""A judge: asked in fixed words, read strictly, kept raw, and never replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
+from psyprobe.judging import Case, Judge, JudgePrompt, Verdicts, judge_cases, judge_prompts
+from psyprobe.observers.answering import Answer
+from psyprobe.observers.protocol import Card
+
+
+class Says:
+    """A judge that says what a function of prompt and seed says, and counts."""
+
+    bits, images_at_once = None, None
+
+    def __init__(self, reply: Any) -> None:
+        self.card, self.reply, self.asked = Card("says", "answer"), reply, 0
+
+    def delivered(self, image: Any) -> Any:
+        return image
+
+    def answer(self, images: Sequence[Any], prompt: str, *, decoding: Any, **_: Any) -> Answer:
+        self.asked += 1
+        return Answer(self.reply(prompt, decoding.seed))
+
+
+CASE = Case("item", "rbench_short", "What is it?", "a dog", "a hound")
+
+
+def test_the_prompt_holds_all_three_texts_and_the_reply_is_read() -> None:
+    seen: list[str] = []
+    judge = Judge(Says(lambda prompt, seed: seen.append(prompt) or "2"))
+    found = judge_cases([CASE], judge, progress=False)
+    assert found["item"] == Verdicts((1.0,), ())
+    assert all(text in seen[0] for text in ("What is it?", "a dog", "a hound"))
+
+
+@given(st.text(max_size=60))
+def test_braces_in_an_answer_fill_in_nothing(answer: str) -> None:
+    prompt = JudgePrompt("p", "1", "", "{answer}|{key}", {})
+    case = Case("item", "p", "Q", "K", f"{answer}{{key}}{{question}}")
+    assert prompt.filled(case) == f"{answer}{{key}}{{question}}|K"
+
+
+@pytest.mark.parametrize(
+    ("name", "reply", "verdict"),
+    [
+        ("rbench_short", "2", 1.0),
+        ("rbench_short", " 1. ", 0.5),
+        ("rbench_short", "Score: 0", 0.0),
+        ("rbench_short", "12", None),
+        ("rbench_short", "0, or 1", None),
+        ("rbench_choice", "2", None),
+        ("yes_no", "Yes.", "yes"),
+        ("yes_no", "UNKNOWN", ""),
+        ("yes_no", "yes and no", None),
+        ("choice_letter", "(B)", "B"),
+        ("choice_letter", "X", ""),
+        ("choice_letter", "", None),
+    ],
+)
+def test_a_reply_is_one_verdict_or_none(name: str, reply: str, verdict: object) -> None:
+    assert judge_prompts()[name].read(reply) == verdict
+
+
+def test_repeats_are_averaged_and_what_is_no_verdict_is_counted() -> None:
+    replies = ["2", "0", "I cannot say", "2", "2"]
+    judge = Judge(Says(lambda prompt, seed: replies[seed]), repeats=5, temperature=1.0)
+    found = judge_cases([CASE], judge, progress=False)["item"]
+    assert found.read == (1.0, 0.0, 1.0, 1.0)
+    assert found.unread == ("I cannot say",)
+    assert found.mean == 0.75
+    assert found.majority == 1.0
+    assert Verdicts((1.0, 0.0), ()).majority is None
+
+
+def test_nothing_is_judged_twice(tmp_path: Path) -> None:
+    store, observer = tmp_path / "runs.sqlite", Says(lambda prompt, seed: "1")
+    for _ in range(2):
+        judge_cases([CASE, CASE.__class__("other", "rbench_short", "?", "k", "a")], Judge(observer), store=store)
+    assert observer.asked == 2
+
+
+def test_a_judge_without_a_verdict_is_never_a_number() -> None:
+    found = judge_cases([CASE], Judge(Says(lambda prompt, seed: "no idea")), progress=False)["item"]
+    assert found.failed
+    assert found.majority is None
+    with pytest.raises(InputError, match="gave no verdict but 'no idea'"):
+        _ = found.mean
+
+
+def test_a_judge_that_cannot_be_reached_ends_the_judging() -> None:
+    def fail(prompt: str, seed: int) -> str:
+        raise PsyprobeError("the server does not answer")
+
+    with pytest.raises(PsyprobeError, match="does not answer"):
+        judge_cases([CASE], Judge(Says(fail)), progress=False)
+
+
+def test_the_configuration_tells_all_that_matters() -> None:
+    told = Judge(Says(str), repeats=3, temperature=0.5).to_dict()
+    assert told["observer"]["name"] == "says"
+    assert told["prompts"]["rbench_choice"].startswith("1 (")
+    with pytest.raises(InputError, match="one and the same answer"):
+        Judge(Says(str), repeats=3)
+    with pytest.raises(InputError, match="give at least 1"):
+        Judge(Says(str), repeats=0)
+    with pytest.raises(UnknownNameError, match="did you mean 'yes_no'"):
+        judge_cases([Case("a", "yes_noo", "", "", "")], Judge(Says(str)))
