@@ -1,8 +1,8 @@
 """A judge: a chat model that reads what rules cannot. Who judges, in which words and how often, is part of a result.
 
 Rules come first, and a judge is asked only about what they leave open; that is for whoever calls to decide. What a
-judge said is kept raw like any answer, so that nothing is judged twice and every verdict can be read again. A reply that
-is none of the verdicts is counted, and never taken for one.
+judge said is kept raw like any answer, so that nothing is judged twice and every verdict can be read again. A reply
+that is none of the verdicts is counted, and never taken for one.
 """
 
 from __future__ import annotations
