@@ -245,8 +245,7 @@ class TransformersChat:
         import torch
 
         began = time.perf_counter()
-        each = [self._encode([inquiry]) for inquiry in group]
-        parts = prefix_inputs(each, self._image_token, self._tokenizer.pad_token_id)
+        parts = prefix_inputs(self._encode(group), self._image_token, self._tokenizer.pad_token_id)
         if parts is None:
             return None
         prefix, rest = parts
@@ -290,12 +289,15 @@ class TransformersChat:
 
     def _encode(self, group: list[Inquiry]) -> dict[str, Any]:
         texts = [self._text(each) for each in group]
+        shown = {id(image): image for each in group for image in each.images}
+        handed = dict(zip(shown, self._pixels.hand_over(list(shown.values())), strict=True))
         begin = self._tokenizer.bos_token
         keep = {"add_special_tokens": False} if begin and all(text.startswith(begin) for text in texts) else {}
         encoded = self._processor(
-            images=[self._pixels.hand_over(each.images) for each in group],
+            images=[[handed[id(image)] for image in each.images] for each in group],
             text=texts,
             padding=True,
+            padding_side="left",
             return_tensors="pt",
             images_kwargs=dict(self._pixels.options),
             **keep,

@@ -31,7 +31,7 @@ class ChatModel:
     model : transformers.PreTrainedModel
         The network, in evaluation mode on its device, with greedy decoding and no settings of its repository's.
     processor : transformers.ProcessorMixin
-        What turns images and text into its input; pads on the left.
+        What turns images and text into its input.
     device : torch.device
         Where it runs.
     dtype : str
@@ -163,7 +163,6 @@ def _decode_plainly(model: Any, tokenizer: Any) -> None:
 
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
-    tokenizer.padding_side = "left"
     for part in model.modules():
         own = getattr(part, "generation_config", None)
         if own is not None:

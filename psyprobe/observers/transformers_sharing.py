@@ -47,14 +47,14 @@ class Noise:
 
 
 def prefix_inputs(
-    each: Sequence[Mapping[str, Any]], image_token: int | None, padding: int
+    inputs: Mapping[str, Any], image_token: int | None, padding: int
 ) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """What inquiries begin with alike, images included, and the whole of them with room for that state.
+    """What inquiries about the same images begin with alike, those images included, and the texts to go on with.
 
     Parameters
     ----------
-    each : sequence of mapping
-        The model's inputs, one inquiry of one row each, unpadded.
+    inputs : mapping of str to torch.Tensor
+        The model's inputs for N inquiries, padded on the left; each holds the same images.
     image_token : int, optional
         The token that stands for a part of an image.
     padding : int
@@ -68,31 +68,26 @@ def prefix_inputs(
     """
     import torch
 
-    rows = [inputs["input_ids"][0] for inputs in each]
-    shortest = min(map(len, rows))
+    tokens, mask = inputs["input_ids"], inputs["attention_mask"].bool()
+    rows = [row[kept] for row, kept in zip(tokens, mask, strict=True)]
+    lengths = [len(row) for row in rows]
+    shortest, longest = min(lengths), max(lengths)
     same = torch.stack([row[:shortest] == rows[0][:shortest] for row in rows]).all(0)
     # one token at least is left to each, or there would be nothing to go on with
     shared = min(int(same.long().cumprod(0).sum()), shortest - 1)
     if any(bool((row[shared:] == image_token).any()) for row in rows):
         return None
-    along = [name for name, value in each[0].items() if tuple(value.shape) == (1, len(rows[0]))]
-    prefix = {name: value[:, :shared] if name in along else value for name, value in each[0].items()}
-    longest = max(map(len, rows))
-    rest = {
-        name: torch.stack(
-            [
-                torch.cat(
-                    [
-                        inputs[name][0, :shared],
-                        inputs[name].new_full((longest - len(row),), padding if name == "input_ids" else 0),
-                        inputs[name][0, shared:],
-                    ]
-                )
-                for inputs, row in zip(each, rows, strict=True)
-            ]
+    prefix, rest = {}, {}
+    for name, value in inputs.items():
+        if value.shape != tokens.shape:
+            prefix[name] = value[: len(value) // len(rows)]
+            continue
+        full = [row[kept] for row, kept in zip(value, mask, strict=True)]
+        fill = padding if name == "input_ids" else 0
+        prefix[name] = full[0][None, :shared]
+        rest[name] = torch.stack(
+            [torch.cat([row[:shared], row.new_full((longest - len(row),), fill), row[shared:]]) for row in full]
         )
-        for name in along
-    }
     return prefix, rest
 
 

@@ -54,7 +54,7 @@ QFORMER = {
 }
 
 
-def tokenizer(*special: str) -> Any:
+def tokenizer(*special: str, padding_side: str = "left") -> Any:
     """A byte-level BPE learnt on a few sentences."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -76,7 +76,7 @@ def tokenizer(*special: str) -> Any:
         bos_token="<s>",
         eos_token="</s>",
         extra_special_tokens=list(special),
-        padding_side="left",
+        padding_side=padding_side,
     )
 
 
@@ -218,7 +218,7 @@ def blip2(folder: Path) -> Path:
     from transformers import Blip2Config, Blip2ForConditionalGeneration, Blip2Processor
     from transformers.models.blip.image_processing_blip import BlipImageProcessor
 
-    words = tokenizer("<image>")
+    words = tokenizer("<image>", padding_side="right")  # as published
     config = Blip2Config(
         vision_config=BLIP_VISION,
         qformer_config={**QFORMER, "vocab_size": len(words)},
