@@ -72,7 +72,7 @@ class Sum(Specification):
         return self.parts[1] if len(self.parts) == 2 else Sum(parts=self.parts[1:])
 
     def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
-        grey = all(part.direction == "achromatic" for part in self.parts)
+        grey = not any(part.in_colour for part in self.parts)
         total: Array = None
         for part in self.parts:
             change = part.modulation(dtype, device)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psyprobe.errors import InputError
-from psyprobe.stimulus import AnnulusNoise, Uniform
+from psyprobe.stimulus import AnnulusNoise, Gabor, Sum, Uniform
 from psyprobe.stimulus.catalogue import load_stimulus
 from psyprobe.testing import assert_batch_equals_loop, assert_calibrated, assert_reproducible
 
@@ -127,3 +127,13 @@ def test_refusals(parameters: dict[str, float], message: str) -> None:
 def test_negative_light_is_refused() -> None:
     with pytest.raises(InputError, match="negative light"):
         AnnulusNoise(frequency=8.0, contrast=0.6).draw()
+
+
+def test_a_target_on_annulus_noise() -> None:
+    shared: dict[str, Any] = {"luminance": 40.0, "ppd": 64, "size": 128, "white": "E"}
+    target = Gabor(frequency=4, contrast=0.1, radius=0.4, **shared)
+    for chromatic, space in ((False, "luminance"), (True, "lms")):
+        mask = AnnulusNoise(frequency=8, contrast=0.1, chromatic=chromatic, **shared)
+        drawn = Sum(parts=(target, mask)).draw()
+        assert drawn.space == space
+        assert_calibrated(drawn)
