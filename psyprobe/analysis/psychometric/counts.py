@@ -105,6 +105,8 @@ def read_curves(
     if c.ndim == 0:
         raise InputError("contrast, yes and trials are single numbers; give arrays whose last axis is levels")
     _check(c, k, n)
+    if c.shape[-1] == 0:
+        c, k, n = (np.full((*c.shape[:-1], 1), fill) for fill in (1.0, 0.0, 0.0))
     batch = c.shape[:-1]
     order, together = _axes(batch, shared)
     size = int(np.prod([batch[a] for a in together], dtype=int))

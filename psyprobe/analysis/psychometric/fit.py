@@ -10,7 +10,7 @@ Venzon & Moolgavkar (1988), Applied Statistics 37 (profile likelihood).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -18,9 +18,10 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric.bootstrap import Resampled, resample
-from psyprobe.analysis.psychometric.counts import Curves, read_curves
-from psyprobe.analysis.psychometric.groups import Counts, Point
+from psyprobe.analysis.psychometric.counts import read_curves
+from psyprobe.analysis.psychometric.groups import Point
 from psyprobe.analysis.psychometric.isotonic import deviance, isotonic_bracket, spearman_karber
+from psyprobe.analysis.psychometric.judgement import Judged, Problem, judge, retold, state_problem
 from psyprobe.analysis.psychometric.likelihood import curve_log_likelihood, log_rates
 from psyprobe.analysis.psychometric.maximise import Model
 from psyprobe.analysis.psychometric.overdispersion import add_overdispersion
@@ -29,15 +30,7 @@ from psyprobe.analysis.psychometric.profile import Parameter, Profile
 from psyprobe.analysis.psychometric.result import PsychometricFit
 from psyprobe.analysis.psychometric.search import search
 from psyprobe.analysis.psychometric.sigmoids import sigmoid
-from psyprobe.analysis.psychometric.statuses import (
-    WITH_THRESHOLD,
-    Evidence,
-    StatusArray,
-    best_steps,
-    data_status,
-    fitted_status,
-    same_likelihood,
-)
+from psyprobe.analysis.psychometric.statuses import WITH_THRESHOLD, StatusArray
 from psyprobe.errors import InputError, unknown_name
 
 Rate: TypeAlias = float | tuple[float, float] | Literal["fit"]
@@ -45,8 +38,6 @@ Lapse: TypeAlias = Rate | Literal["guess"]
 
 #: Bounds of a rate that is asked to be fitted without further words.
 FREE_GUESS, FREE_LAPSE = (0.0, 0.5), (0.0, 0.1)
-#: Bounds of threshold and width in units of the tested range.
-_FARTHEST, _NARROWEST, _WIDEST = 20.0, 1e-5, 1e4
 
 
 def fit_psychometric(
@@ -137,17 +128,17 @@ def fit_psychometric(
     if bounds[0][1] + bounds[1][1] > 1 or bounds[0][0] + bounds[1][0] >= 1:
         raise InputError(f"guess {bounds[0]} and lapse {bounds[1]} may reach 1 together; lower one of the upper bounds")
     plain = Model(sigmoid(function), LogPriors(), equal)
-    problem = _problem(read_curves(contrast, yes, trials, shared), function, plain, bounds, level, seed)
+    problem = state_problem(read_curves(contrast, yes, trials, shared), function, plain, bounds, level, seed)
     best, value, converged = search(plain, problem.counts, problem.lower, problem.upper)
-    judged = _judge(problem, best, value)
+    judged = judge(problem, best, value)
     if method == "map" or overdispersion:
         told = replace(plain, priors=stated_priors(priors, equal) if method == "map" else LogPriors())
         problem = replace(problem, model=told)
         best, value, converged = search(told, problem.counts, problem.lower, problem.upper, first=best)
         if overdispersion:
             best, value = add_overdispersion(told, problem.counts, problem.lower, problem.upper, best, value)
-        judged = _retold(problem, judged, best, steps_stay=method == "mle")
-    ends = _intervals(problem, judged, best, value) if interval else None
+        judged = retold(problem, judged, best, steps_stay=method == "mle")
+    ends = _intervals(problem, judged, best, value, profile=interval == "profile") if interval else None
     p_value = None
     if goodness or interval == "bootstrap":
         box = problem.lower, problem.upper
@@ -184,101 +175,8 @@ def _bounds(name: str, rate: Lapse, free: tuple[float, float]) -> tuple[float, f
     return low, high
 
 
-@dataclass(frozen=True)
-class _Problem:
-    """What is to be fitted; arrays of G groups of M curves."""
-
-    curves: Curves
-    counts: Counts
-    function: str
-    model: Model
-    guess: tuple[float, float]
-    lapse: tuple[float, float]
-    lower: Point
-    upper: Point
-    level: float
-    status: StatusArray
-    rising: FloatArray
-    catch_share: FloatArray
-
-    @property
-    def quantile(self) -> float:
-        from scipy.special import chdtri
-
-        return float(chdtri(1, 1 - self.level))
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """Statuses, and thresholds and widths as they are to be told, in the coordinates of the counts."""
-
-    status: StatusArray
-    threshold: FloatArray
-    width: FloatArray
-
-
-def _problem(
-    curves: Curves,
-    function: str,
-    model: Model,
-    bounds: tuple[tuple[float, float], tuple[float, float]],
-    level: float,
-    seed: int,
-) -> _Problem:
-    guess, lapse = bounds
-    groups, size = curves.yes.shape[:2]
-    with np.errstate(invalid="ignore"):
-        share = curves.catch_yes.sum(axis=-1) / curves.catch_trials.sum(axis=-1)
-    share = np.broadcast_to(share[:, None], (groups, size))
-    status, rising = data_status(curves.yes, curves.trials, share, seed)
-    counts = curves.scaled(blanks=guess[1] > guess[0])
-    if size > 1:
-        fitted = np.where(np.isin(status, ("reversed", "non_monotone")), 0.0, 1.0)[..., None]
-        counts = replace(counts, yes=counts.yes * fitted, trials=counts.trials * fitted)
-    full, ones, eta = np.ones((groups, size)), np.ones(groups), np.zeros(groups)
-    lower = Point(-_FARTHEST * full, -np.log(_WIDEST) * full, guess[0] * ones, lapse[0] * ones, eta)
-    upper = Point(_FARTHEST * full, -np.log(_NARROWEST) * full, guess[1] * ones, lapse[1] * ones, eta)
-    return _Problem(curves, counts, function, model, guess, lapse, lower, upper, level, status, rising, share)
-
-
-def _judge(problem: _Problem, best: Point, value: FloatArray) -> _Judged:
-    counts = problem.counts
-    steps = best_steps(counts, best.guess, best.lapse)
-    profile = Profile(problem.model, counts, best, value, problem.lower, problem.upper, "threshold")
-    guess = np.broadcast_to(best.guess[:, None], counts.centre.shape)
-    # A free rate that its bound stops at one half or above would rather be higher still.
-    stopped = (problem.guess[1] > problem.guess[0]) & (problem.guess[1] >= 0.5) & (guess >= problem.guess[1] - 1e-6)
-    found = fitted_status(
-        _evidence(profile),
-        steps,
-        best,
-        (guess > 0.5) | stopped,
-        problem.catch_share,
-        problem.quantile,
-        chance_known=problem.guess[0] == problem.guess[1] > 0,
-    )
-    status = np.where(problem.status == "", found, problem.status)
-    threshold, width = best.threshold.copy(), np.exp(-best.slope)
-    log_likelihood = curve_log_likelihood(problem.model.family, counts, best)
-    between = same_likelihood(steps.between, log_likelihood)
-    at = ~between & same_likelihood(steps.at, log_likelihood)
-    threshold = np.where(between, 0.5 * (steps.low + steps.high), np.where(at, steps.level, threshold))
-    return _Judged(status, threshold, np.where(between | at, 0.0, width))
-
-
-def _retold(problem: _Problem, judged: _Judged, best: Point, *, steps_stay: bool) -> _Judged:
-    """Thresholds and widths of another point; statuses stay, but for inside or outside of the tested range."""
-    step = np.isin(judged.status, ("separable", "quasi_separable")) & steps_stay
-    threshold = np.where(step, judged.threshold, best.threshold)
-    width = np.where(step, judged.width, np.exp(-best.slope))
-    low, high = _tested(problem.counts)
-    inside = (threshold >= low) & (threshold <= high)
-    placed = np.where(inside, "ok", "extrapolated")
-    return _Judged(np.where(np.isin(judged.status, ("ok", "extrapolated")), placed, judged.status), threshold, width)
-
-
 def _percentiles(
-    problem: _Problem, judged: _Judged, drawn: Resampled, ends: tuple[FloatArray, ...]
+    problem: Problem, judged: Judged, drawn: Resampled, ends: tuple[FloatArray, ...]
 ) -> tuple[FloatArray, ...]:
     """Ends from the refits, for curves that have a threshold."""
     tails = (0.5 * (1 - problem.level), 0.5 * (1 + problem.level))
@@ -292,7 +190,7 @@ def _percentiles(
     return tuple(np.where(told, new, old) for new, old in zip(sampled, ends, strict=True))
 
 
-def _p_value(problem: _Problem, judged: _Judged, best: Point, drawn: Resampled) -> FloatArray:
+def _p_value(problem: Problem, judged: Judged, best: Point, drawn: Resampled) -> FloatArray:
     log_p, _ = log_rates(problem.model.family, best, problem.counts.x)
     found = deviance(problem.counts.yes, problem.counts.trials, np.exp(log_p))
     larger = (drawn.deviance >= found[:, None] - 1e-9).sum(axis=1)
@@ -300,29 +198,13 @@ def _p_value(problem: _Problem, judged: _Judged, best: Point, drawn: Resampled) 
     return np.where(np.isin(judged.status, WITH_THRESHOLD), p_value, np.nan)
 
 
-def _tested(counts: Counts) -> tuple[FloatArray, FloatArray]:
-    """Lowest and highest level of each curve; infinite without any."""
-    present = counts.trials > 0
-    low = np.where(present, counts.x, np.inf).min(axis=-1, initial=np.inf)
-    return low, np.where(present, counts.x, -np.inf).max(axis=-1, initial=-np.inf)
-
-
-def _evidence(profile: Profile) -> Evidence:
-    counts = profile.counts
-    shape = counts.centre.shape
-    every = np.arange(counts.centre.size)
-    far = np.repeat([_FARTHEST, -_FARTHEST, _FARTHEST, -_FARTHEST], every.size)
-    steep = np.repeat([True, True, False, False], every.size)
-    lost = profile.drop(np.tile(every, 4), far, steep).reshape(4, *shape)
-    low, high = _tested(counts)
-    log_likelihood = curve_log_likelihood(profile.model.family, counts, profile.best)
-    return Evidence(lost[0], lost[1], lost[2], lost[3], log_likelihood, low, high)
-
-
-def _intervals(problem: _Problem, judged: _Judged, best: Point, value: FloatArray) -> tuple[FloatArray, ...]:
-    """Low and high end of threshold and width, in the coordinates of the counts."""
+def _intervals(
+    problem: Problem, judged: Judged, best: Point, value: FloatArray, *, profile: bool
+) -> tuple[FloatArray, ...]:
+    """Low and high end of threshold and width, in the coordinates of the counts; `profile` False: of censored ones."""
     shape = judged.threshold.shape
     told = np.isin(judged.status, WITH_THRESHOLD)
+    told &= profile
     bounded = told | (np.isin(judged.status, ("censored_above", "censored_below")) & (problem.status == ""))
     ends = [np.full(judged.threshold.size, np.nan) for _ in range(4)]
     sought: tuple[tuple[Parameter, npt.NDArray[np.bool_], int], ...] = (("threshold", bounded, 0), ("slope", told, 2))
@@ -330,9 +212,9 @@ def _intervals(problem: _Problem, judged: _Judged, best: Point, value: FloatArra
         index = np.flatnonzero(which)
         if index.size == 0:
             continue
-        profile = Profile(problem.model, problem.counts, best, value, problem.lower, problem.upper, parameter)
+        along = Profile(problem.model, problem.counts, best, value, problem.lower, problem.upper, parameter)
         centre = judged.threshold.ravel() if parameter == "threshold" else best.slope.ravel()
-        low, high = profile.interval(problem.quantile, centre[index], index)
+        low, high = along.interval(problem.quantile, centre[index], index)
         if parameter == "slope":
             low, high = np.exp(-high), np.exp(-low)
         ends[column][index], ends[column + 1][index] = low, high
@@ -342,7 +224,7 @@ def _intervals(problem: _Problem, judged: _Judged, best: Point, value: FloatArra
 
 
 def _censored_ends(
-    problem: _Problem, status: StatusArray, low: FloatArray, high: FloatArray
+    problem: Problem, status: StatusArray, low: FloatArray, high: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Where nobody ever said yes, or always, the ends are exact: as many trials as refute a rate of one half."""
     counts = problem.counts
@@ -362,8 +244,8 @@ def _censored_ends(
 
 
 def _collect(
-    problem: _Problem,
-    judged: _Judged,
+    problem: Problem,
+    judged: Judged,
     best: Point,
     converged: npt.NDArray[np.bool_],
     ends: tuple[FloatArray, ...] | None,

@@ -34,6 +34,8 @@ WITH_THRESHOLD = ("ok", "separable", "quasi_separable", "extrapolated", "biased"
 #: Significance at which data are no longer called rising.
 SIGNIFICANCE = 0.01
 _SAME = 1e-6
+#: In units of the tested range; a function this wide is a constant.
+_ENDLESS_WIDTH = 1e3
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,8 @@ class Evidence:
         Lost if the sigmoid is 0, or 1, at every level.
     far_above, far_below : ndarray
         Lost if the threshold is infinitely high, or low.
+    no_guess, no_lapse : ndarray
+        Lost if the rate is as low as its bounds allow; 0 if it is fixed.
     log_likelihood : ndarray
         Of the curve at the best point.
     low, high : ndarray
@@ -205,6 +209,8 @@ class Evidence:
     seen: FloatArray
     far_above: FloatArray
     far_below: FloatArray
+    no_guess: FloatArray
+    no_lapse: FloatArray
     log_likelihood: FloatArray
     low: FloatArray
     high: FloatArray
@@ -214,10 +220,11 @@ def fitted_status(
     evidence: Evidence,
     steps: Steps,
     best: Point,
+    *,
     biased: npt.NDArray[np.bool_],
+    unanchored: npt.NDArray[np.bool_],
     catch_share: FloatArray,
     quantile: float,
-    *,
     chance_known: bool,
 ) -> StatusArray:
     """Statuses of curves that `data_status` leaves to the fit, shape (G, M).
@@ -229,6 +236,9 @@ def fitted_status(
     best : Point
     biased : ndarray of bool, shape (G, M)
         Whether the guess rate is above one half.
+    unanchored : ndarray of bool, shape (G, M)
+        Whether answers never cross one half, and only a guess or lapse rate that they do not establish puts the
+        threshold within the tested contrasts.
     catch_share : ndarray, shape (G, M)
         Proportion of yes to blanks; nan without blanks.
     quantile : float
@@ -237,15 +247,17 @@ def fitted_status(
         Whether the guess rate is fixed above 0, as in forced choice.
     """
     t = best.threshold
-    status = np.where((t < evidence.low) | (t > evidence.high), "extrapolated", "ok").astype("<U16")
+    status = np.where((t < evidence.low) | (t > evidence.high) | unanchored, "extrapolated", "ok").astype("<U16")
     whole = same_likelihood(steps.between, evidence.log_likelihood)
     part = ~whole & same_likelihood(steps.at, evidence.log_likelihood)
     outside = ((steps.edge == -1) & (steps.share > 0.5)) | ((steps.edge == 1) & (steps.share < 0.5))
-    status[whole] = "separable"
-    status[part] = np.where(outside, "extrapolated", "quasi_separable")[part]
+    status[whole & ~unanchored] = "separable"
+    status[part & ~unanchored] = np.where(outside, "extrapolated", "quasi_separable")[part & ~unanchored]
     status[biased] = "biased"
     above, below = evidence.unseen <= quantile, evidence.seen <= quantile
-    endless = np.minimum(evidence.far_above, evidence.far_below) <= 1e-4
+    # No maximum but a limit: an infinitely far threshold or an infinitely wide function does as well as any.
+    endless = (np.minimum(evidence.far_above, evidence.far_below) <= 1e-4) | (np.exp(-best.slope) > _ENDLESS_WIDTH)
+    endless |= evidence.low == evidence.high
     above |= endless & (evidence.far_above <= evidence.far_below) & (evidence.far_below > quantile)
     below |= endless & (evidence.far_below <= evidence.far_above) & (evidence.far_above > quantile)
     with np.errstate(invalid="ignore"):
