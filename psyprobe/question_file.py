@@ -9,12 +9,13 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from psyprobe import page_reading as reading
 from psyprobe.display import Display
 from psyprobe.errors import InputError
 from psyprobe.experiment_file import HumanReference
+from psyprobe.probes import AnswerProbe, load_probe
 from psyprobe.probes.delivery import Delivery
 from psyprobe.probes.prompts import Prompt, load_prompts
 from psyprobe.stimulus.catalogue import StimulusSet, load_stimulus
@@ -214,6 +215,8 @@ def question_experiment(path: Path, values: Mapping[str, Any], text: str) -> Que
     InputError
         One sentence with the key, its value and what is allowed.
     """
+    from psyprobe.sitting import design_of
+
     reading.check_keys(values, _KEYS, "")
     levels = reading.table(values, "levels")
     reading.check_keys(levels, ("frequency", "contrast"), "levels")
@@ -225,7 +228,7 @@ def question_experiment(path: Path, values: Mapping[str, Any], text: str) -> Que
     delivery = reading.table(values, "delivery", {})
     reading.check_keys(delivery, ("bits", "dither", "native", "refuse"), "delivery")
     name = reading.text(values, "stimulus", "")
-    return QuestionExperiment(
+    experiment = QuestionExperiment(
         name=path.stem,
         title=reading.text(values, "title", ""),
         source=reading.text(values, "source", "", ""),
@@ -245,6 +248,9 @@ def question_experiment(path: Path, values: Mapping[str, Any], text: str) -> Que
         assumed=reading.texts(values.get("assumed", []), "assumed"),
         toml=text,
     )
+    # Made once to see whether it takes its options.
+    design_of(experiment, cast(AnswerProbe, load_probe(experiment.probe)).TASK, experiment.prompts[0], repeats=1)
+    return experiment
 
 
 def _prompts(asking: Mapping[str, Any], folder: Path) -> tuple[Prompt, ...]:

@@ -6,25 +6,32 @@ each is expected to leave.
 
 from __future__ import annotations
 
+import inspect
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from psyprobe.answer_store import AnswerStore
 from psyprobe.experiment import open_store
-from psyprobe.question_file import DESIGNS, QuestionExperiment
+from psyprobe.probes import designs
+from psyprobe.probes.designs.expected import DesignName
+from psyprobe.question_file import QuestionExperiment
 from psyprobe.question_run import AskedInWords, asked_of, record_of
 from psyprobe.store import Store
 
 if TYPE_CHECKING:
     from psyprobe.observers.protocol import Observer
 
+_DESIGNS: tuple[DesignName, ...] = get_args(DesignName)
 #: Unless tokens were counted: a patch of so many pixels square is one, and so many letters.
 _PATCH = 14
 _LETTERS = 4
 #: Seconds to an answer, unless they were measured.
 _LATENCY = 1.0
+#: Standard deviation from image to image of the log odds of an assumed observer.
+_LOGIT_SD = 0.5
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,7 @@ class DesignCost:
         About so long.
     cost : float or None
         About so much, in USD; None where no price is known.
-    interval_width : float or None
+    interval_width : float
         Expected width of the 95 % interval of a log10 threshold, of one prompt and one frequency.
     """
 
@@ -57,7 +64,7 @@ class DesignCost:
     tokens_out: int
     seconds: float
     cost: float | None
-    interval_width: float | None
+    interval_width: float
 
 
 @dataclass(frozen=True)
@@ -127,12 +134,15 @@ class QuestionPlan:
             "",
             *_table([self.chosen, *self.others]),
             "",
-            "* chosen. 95 % interval: expected width, log10 contrast, for the threshold of one wording and frequency. "
+            "* chosen; where a model gives no probabilities, the design is asked as text. 95 % interval: expected",
+            "width, log10 contrast, for the threshold of one wording and frequency, if the psychometric function is",
+            f"0.8 wide, guess and lapse rates are 0.02 and log odds scatter by {_LOGIT_SD:g} from image to image.",
+            "Numbers of adaptive designs are expected ones. "
             + (
                 "Tokens and seconds are those of answers in the store."
                 if self.measured
-                else f"Tokens and seconds are guesses: one token a patch of {_PATCH} x {_PATCH} px and {_LETTERS} "
-                f"letters, {_LATENCY:g} s an answer."
+                else f"Tokens and seconds are guesses: {_PATCH} x {_PATCH} px or {_LETTERS} letters a token, "
+                f"{_LATENCY:g} s an answer."
             ),
         ]
         return "\n".join(lines)
@@ -167,11 +177,11 @@ def plan_questions(
     readout = "text" if experiment.asking.readout == "text" else "p_yes"
     costs = {
         (design, reading): _cost(asked, design, reading, len(refused), pace)
-        for design in DESIGNS
+        for design in _DESIGNS
         for reading in ("p_yes", "text")
         if not (design == "ladder" and reading == "text")
     }
-    name = experiment.asking.design
+    name = cast(DesignName, experiment.asking.design)
     chosen = costs.pop((name, readout), None) or _cost(asked, name, readout, len(refused), pace)
     return QuestionPlan(
         experiment=experiment.name,
@@ -231,49 +241,88 @@ def _so_far(store: Store, run: str) -> tuple[int, _Pace | None]:
     )
 
 
-def _cost(asked: AskedInWords, design: str, readout: str, refused: int, pace: _Pace | None) -> DesignCost:
-    experiment, orders = asked.experiment, len(asked.orders)
-    trials, images, width = _trials(asked, design, readout, refused)
-    questions = trials * len(experiment.prompts) * orders
+def _cost(asked: AskedInWords, design: DesignName, readout: str, refused: int, pace: _Pace | None) -> DesignCost:
+    experiment, orders, prompts = asked.experiment, len(asked.orders), len(asked.experiment.prompts)
+    asking = experiment.asking
+    trials, shared = _trials(asked, design, readout, refused)
+    questions = trials * prompts * orders
     if pace is None:
         height, columns = asked.scene.size
-        letters = sum(len(prompt.full) for prompt in experiment.prompts) / len(experiment.prompts)
+        letters = sum(len(prompt.full) for prompt in experiment.prompts) / prompts
         patches = orders * math.ceil(height / _PATCH) * math.ceil(columns / _PATCH)
-        out = experiment.asking.max_tokens if readout == "text" else 1
-        pace = _Pace(patches + (letters + len(experiment.asking.system)) / _LETTERS, out, _LATENCY)
+        checked = 1.0 if readout == "text" else asking.check
+        tokens_out = 1 + checked * (asking.max_tokens - 1)
+        pace = _Pace(patches + (letters + len(asking.system)) / _LETTERS, tokens_out, _LATENCY)
     who: Any = asked.observer
-    price_in, price_out = getattr(who, "price_in", None), getattr(who, "price_out", None)
-    priced = price_in is not None or price_out is not None
+    price_in, price_out = getattr(who, "prices", (None, None))
     seconds = questions * pace.seconds / (getattr(who, "concurrency", None) or 1)
     rate = getattr(who, "rate", None)
-    tokens_in, tokens_out = round(questions * pace.tokens_in), round(questions * pace.tokens_out)
+    tokens_in, tokens_out = questions * pace.tokens_in, questions * pace.tokens_out
+    priced = price_in is not None or price_out is not None
     return DesignCost(
         design=design,
         readout=readout,
         questions=questions,
-        images=images,
-        tokens_in=tokens_in,
-        tokens_out=tokens_out,
+        images=orders * (shared + (trials - shared) * prompts),
+        tokens_in=round(tokens_in),
+        tokens_out=round(tokens_out),
         seconds=max(seconds, questions / rate) if rate else seconds,
         cost=(tokens_in * (price_in or 0) + tokens_out * (price_out or 0)) / 1e6 if priced else None,
-        interval_width=width,
+        interval_width=designs.expected_interval_width(
+            design, trials, observer=_assumed(readout), **_conditions(asked)
+        ),
     )
 
 
-def _trials(asked: AskedInWords, design: str, readout: str, refused: int) -> tuple[int, int, float | None]:
-    """Trials a prompt, distinct images of all prompts, and the expected width of an interval."""
+def _trials(asked: AskedInWords, design: DesignName, readout: str, refused: int) -> tuple[int, int]:
+    """Trials with one prompt, and how many of them show images that all prompts share."""
     experiment = asked.experiment
     asking = experiment.asking
     share = asking.catch if asked.task == "yes_no" else 0.0
     frequencies = len(experiment.frequency)
+    options = asking.options if design == asking.design else {}
     if design == "constant":
         parts = [asking.repeats.text if readout == "text" else asking.repeats.p_yes]
         if readout == "text" and asking.readout == "auto":
             parts = [asking.repeats.p_yes, asking.repeats.text - asking.repeats.p_yes]
         levels = frequencies * len(experiment.contrast)
         trials = sum(repeats * (levels - refused) + _catches(repeats * levels, share) for repeats in parts)
-        return trials, trials * len(asked.orders), None
-    return 0, 0, None
+        return trials, trials
+    if design == "ladder":
+        repeats = frequencies * options.get("repeats", 1)
+        coarse, fine = (options.get(name, count) * repeats for name, count in (("coarse", 5), ("fine", 4)))
+        first = coarse + _catches(coarse, share)
+        return first + fine + _catches(fine, share), first + _catches(fine, share)
+    per_frequency = design == "quest_plus"
+    limits = inspect.signature(designs.QuestPlus if per_frequency else designs.QuickCSF).parameters
+    stop, most = (options.get(name, limits[name].default) for name in ("stop", "n_max"))
+    if per_frequency:
+        most = math.ceil(most * frequencies / (1 - share))
+    wanted = _expected_queries(design, stop, most, _assumed(readout), _conditions(asked))
+    return wanted, 0
+
+
+def _expected_queries(
+    design: DesignName, stop: float, most: int, observer: designs.AssumedObserver, conditions: Mapping[str, Any]
+) -> int:
+    if designs.expected_interval_width(design, most, observer=observer, **conditions) >= stop:
+        return most
+    return designs.expected_queries(design, stop, observer=observer, **conditions)
+
+
+def _conditions(asked: AskedInWords) -> dict[str, Any]:
+    experiment = asked.experiment
+    return {
+        "frequencies": len(experiment.frequency),
+        "contrasts": (experiment.contrast[0], experiment.contrast[-1]),
+        "levels": len(experiment.contrast),
+        "task": asked.task,
+        "catch": experiment.asking.catch if asked.task == "yes_no" else 0.0,
+    }
+
+
+def _assumed(readout: str) -> designs.AssumedObserver:
+    return designs.AssumedObserver(logit_sd=None if readout == "text" else _LOGIT_SD)
 
 
 def _catches(trials: int, share: float) -> int:
@@ -294,7 +343,7 @@ def _table(costs: list[DesignCost]) -> list[str]:
                 f"{cost.tokens_out:,}",
                 duration(cost.seconds),
                 "-" if cost.cost is None else f"{cost.cost:.2f} USD",
-                "-" if cost.interval_width is None else f"{cost.interval_width:.2f}",
+                f"{cost.interval_width:.2f}",
             )
         )
     widths = [max(len(row[i]) for row in rows) for i in range(len(head))]

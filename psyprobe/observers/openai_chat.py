@@ -163,6 +163,21 @@ class OpenAIObserver:
         return {**self.__dict__, "_sender": None}
 
     @property
+    def concurrency(self) -> int:
+        """Questions under way at once."""
+        return self._endpoint.concurrency
+
+    @property
+    def rate(self) -> float | None:
+        """Requests a second at most; None for no limit."""
+        return self._endpoint.rate
+
+    @property
+    def prices(self) -> tuple[float | None, float | None]:
+        """USD per million tokens of questions and of answers, as they were given."""
+        return self._prices
+
+    @property
     def images_at_once(self) -> int | None:
         """1 where the server was found to refuse two images; None where it takes several, or was not asked yet."""
         known = self._capabilities

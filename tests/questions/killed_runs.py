@@ -1,0 +1,119 @@
+"""A run over HTTP that is killed again and again: what was stored, what was asked, and of whom."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from psyprobe._typing import FloatArray
+from psyprobe.observers import load_observer
+from psyprobe.observers.answering import Answer, image_digest
+
+KEY = "sk-very-secret-0123456789"
+MODEL = "simulated:watson-malo"
+
+#: What a question consists of, as the server sees it.
+Seen = tuple[str, str]
+
+
+class Witness:
+    """A simulated observer that notes every question it answers."""
+
+    def __init__(self, **options: Any) -> None:
+        self._inner = load_observer(MODEL, **options)
+        self.card, self.bits, self.images_at_once = self._inner.card, self._inner.bits, self._inner.images_at_once
+        self.seen: list[Seen] = []
+        self._lock = threading.Lock()
+
+    def delivered(self, image: FloatArray) -> FloatArray:
+        return image
+
+    def answer(self, images: Sequence[FloatArray], prompt: str, **options: Any) -> Answer:
+        with self._lock:
+            self.seen.append(("".join(map(image_digest, images)), prompt))
+        answer: Answer = self._inner.answer(images, prompt, **options)
+        return answer
+
+
+@dataclass
+class Course:
+    """What happened to a run that was killed.
+
+    Parameters
+    ----------
+    stored : list of dict
+        After each kill: number of each answered trial to the time at which its answer was written.
+    asked : list of int
+        Questions that the server had answered before each session.
+    output : list of str
+        Of each session, standard output and error together.
+    """
+
+    stored: list[dict[int, str]] = field(default_factory=list)
+    asked: list[int] = field(default_factory=list)
+    output: list[str] = field(default_factory=list)
+
+
+def answered(store: Path) -> dict[int, str]:
+    """Number of each answered trial of the one run of a store, and when its answer was written."""
+    if not store.exists():
+        return {}
+    with sqlite3.connect(store, timeout=60) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        if "trial" not in tables:
+            return {}
+        return dict(
+            connection.execute("SELECT t.number, a.answered FROM trial t JOIN answer a ON a.key = t.key").fetchall()
+        )
+
+
+def run_and_kill(
+    experiment: Path, folder: Path, base_url: str, witness: Witness, moments: Sequence[int], *options: str
+) -> Course:
+    """Run an experiment from the command line, killing it each time when so many answers are stored.
+
+    Parameters
+    ----------
+    experiment, folder : Path
+        Experiment file, and where results go.
+    base_url : str
+        Of the server.
+    witness : Witness
+        Who answers behind it.
+    moments : sequence of int
+        Stored answers at which the run is killed, ascending; then it may end.
+    *options : str
+        Of the observer.
+    """
+    course, store = Course(), folder / "runs.sqlite"
+    command = [sys.executable, "-m", "psyprobe", "run", str(experiment), "--observer", f"openai:{MODEL}"]
+    command += ["--output", str(folder), "--observer-option", *options]
+    environment = {**os.environ, "OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": KEY}
+    for moment in [*moments, None]:
+        course.asked.append(len(witness.seen))
+        process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        while moment is not None and process.poll() is None and len(answered(store)) < moment:
+            time.sleep(0.02)
+        if moment is not None:
+            process.kill()
+        out, _ = process.communicate(timeout=600)
+        course.output.append(out)
+        if moment is None and process.returncode:
+            raise AssertionError(out)
+        # What was under way when the process died may still reach the server.
+        settled = -1
+        while settled != len(witness.seen):
+            settled = len(witness.seen)
+            time.sleep(0.3)
+        course.stored.append(answered(store))
+    return course

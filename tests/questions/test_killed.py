@@ -1,0 +1,77 @@
+"""Issue 4, point 6, in small: faults, three kills, nothing stored lost or asked again, and the key nowhere."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("openai", reason="the chat extra is not installed")
+
+from killed_runs import KEY, MODEL, Witness, run_and_kill
+from small_questions import write_questions
+
+import psyprobe as pp
+from psyprobe.simulated_server import Faults, serve
+
+FAULTS = Faults(overload=0.1, error=0.05, hang=0.02, truncated=0.01, reset=0.02, retry_after=0.05, seed=5)
+#: 20 levels x 12 repeats and catch trials in 2 wordings: some 530 questions.
+LARGER = (
+    ("[2, 4]", "[1, 2, 3, 4, 6]"),
+    ("[0.03, 0.08, 0.2]", "[0.01, 0.03, 0.08, 0.2]"),
+    ("repeats = { text = 4, p_yes = 2 }", 'repeats = 12\nreadout = "p_yes"'),
+)
+
+
+@pytest.mark.slow
+def test_killed_three_times_nothing_is_lost_or_asked_again(tmp_path: Path) -> None:
+    path, folder = write_questions(tmp_path, *LARGER), tmp_path / "results"
+    local = Witness(deg=2)
+    expected = pp.run(path, local)
+    total = expected.sizes["trial"]
+    moments = np.sort(np.random.default_rng(7).integers(20, total - 40, 3))
+    witness = Witness(deg=2)
+    with serve(witness, faults=FAULTS, latency=0.01) as server:
+        course = run_and_kill(path, folder, server.base_url, witness, moments.tolist(), "concurrency=8", "timeout=1")
+    # What was stored when it was killed is there at the end as it was.
+    for before, after in pairwise(course.stored):
+        assert before.items() <= after.items()
+    assert [len(stored) for stored in course.stored][-1] == total
+    assert all(len(stored) >= moment for stored, moment in zip(course.stored, moments, strict=False))
+    # Trials have the same numbers in both runs, so that the server's notes can be told from one another.
+    (result,) = pp.load_results(folder / "runs.sqlite")
+    np.testing.assert_array_equal(result["prompt_text"], expected["prompt_text"])
+    np.testing.assert_array_equal(result["image_seed"], expected["image_seed"])
+    question = dict(enumerate(local.seen))
+    assert sorted(set(witness.seen)) == sorted(set(local.seen))
+    for stored, start in zip(course.stored, course.asked[1:], strict=False):
+        later = set(witness.seen[start:])
+        assert not {question[number] for number in stored} & later
+    # Over HTTP the twenty likeliest tokens are listed, so that odds end at those of the last.
+    np.testing.assert_allclose(result["said"], expected["said"], atol=1e-3)
+    written = [file.read_bytes() for file in folder.iterdir()]
+    assert all(KEY.encode() not in content for content in written)
+    assert all(KEY not in out for out in course.output)
+
+
+@pytest.mark.parametrize("trouble", ["wrong key", "no server"])
+def test_the_key_is_in_no_error(tmp_path: Path, trouble: str) -> None:
+    from psyprobe.simulated_server import Behaviour
+
+    path, witness = write_questions(tmp_path), Witness(deg=2)
+    with serve(witness, behaviour=Behaviour(key="another")) as server:
+        url = server.base_url if trouble == "wrong key" else "http://127.0.0.1:9/v1"
+        found = subprocess.run(
+            [sys.executable, "-W", "error", "-m", "psyprobe", "run", str(path), "--observer",
+             f"openai:{MODEL}", "--output", str(tmp_path / "r"), "--observer-option", "retries=1"],
+            env={"OPENAI_BASE_URL": url, "OPENAI_API_KEY": KEY, "PATH": str(Path(shutil.which("env") or "/").parent)},
+            capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+    assert found.returncode == 2 and found.stdout == "" and found.stderr.count("\n") == 1, found.stderr
+    assert KEY not in found.stderr
+    assert all(KEY.encode() not in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())

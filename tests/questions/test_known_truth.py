@@ -1,0 +1,83 @@
+"""Issue 4, point 1: a run recovers the contrast sensitivity of an observer whose truth is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import psyprobe as pp
+from psyprobe.analysis.chat_csf import chat_csf
+from psyprobe.experiment_file import read_experiment
+from psyprobe.stimulus.catalogue import catalogue_folder
+
+WORDINGS = '["base", "Is a pattern visible here?", "Can you see a pattern?", "Does it show a pattern?"]'
+TEN_LEVELS = ("n = 12", "n = 10")
+WORDS = [('readout     = "auto"', 'readout     = "text"'), ("temperature = 0", "temperature = 1")]
+#: The paper's design, as far as it is known: no catch trials, and a logistic function from 0 to 1.
+PAPER = [
+    ("catch       = 0.1", "catch       = 0"),
+    ("guess    = [0, 0.5]", "guess    = 0"),
+    ("lapse    = [0, 0.1]", "lapse    = 0"),
+]
+
+
+#: A quarter of the pixels for frequencies that need no more, and half of the wordings.
+SMALL = (
+    ("values = [1, 2, 4, 8, 16, 24]", "values = [1, 2, 4, 8]"),
+    ('stimulus = "noise_hernandez2025"', 'stimulus = "small.toml"'),
+    (', "Can you see a pattern?", "Does it show a pattern?"', ""),
+)
+
+
+def deviations(folder: Path, *changes: tuple[str, str], observer: object = None, **mind: object) -> np.ndarray:
+    """Log10 sensitivity that was found over what is true, one row a wording."""
+    small = (catalogue_folder("stimuli") / "noise_hernandez2025.toml").read_text(encoding="utf-8")
+    small = small.replace("ppd       = 64", "ppd       = 32").replace("size      = 256", "size      = 128")
+    (folder / "small.toml").write_text(small.split("[levels]")[0], encoding="utf-8")
+    text = (catalogue_folder("experiments") / "hernandez2025.toml").read_text(encoding="utf-8")
+    for old, new in (('"hernandez2025"  ', f"{WORDINGS}  "), TEN_LEVELS, *changes):
+        assert old in text, old
+        text = text.replace(old, new)
+    path = folder / "known.toml"
+    path.write_text(text, encoding="utf-8")
+    experiment, simulated = read_experiment(path), pp.load_observer("simulated:watson-malo", **mind)
+    true = [
+        float(simulated.true_sensitivity(experiment.stimulus.spec(frequency=frequency, contrast=0.1)))
+        for frequency in experiment.frequency
+    ]
+    found = chat_csf(pp.run(path, observer or simulated), resamples=20)
+    assert found["usable"].all()
+    return -found["threshold"].values - np.log10(true)
+
+
+def rms(values: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(values**2)))
+
+
+def test_probabilities_of_ten_levels_three_times(tmp_path: Path) -> None:
+    assert rms(deviations(tmp_path, logit_sd=0.5)) < 0.03
+
+
+@pytest.mark.slow
+def test_words_at_ten_levels_ten_times(tmp_path: Path) -> None:
+    assert rms(deviations(tmp_path, *SMALL[:2], *WORDS)) < 0.08
+
+
+@pytest.mark.slow
+def test_a_bias_to_say_yes_is_told_by_catch_trials(tmp_path: Path) -> None:
+    assert abs(deviations(tmp_path, *SMALL, *WORDS, yes_bias=0.25).mean()) < 0.05
+    assert abs(deviations(tmp_path, *SMALL, yes_bias=0.25, logit_sd=0.5).mean()) < 0.05
+    # The paper's fit takes it for sensitivity.
+    assert deviations(tmp_path, *SMALL, *WORDS, *PAPER, yes_bias=0.25).mean() > 0.3
+
+
+@pytest.mark.slow
+def test_the_same_over_http(tmp_path: Path) -> None:
+    pytest.importorskip("openai", reason="the chat extra is not installed")
+    from psyprobe.simulated_server import serve
+
+    with serve(pp.load_observer("simulated:watson-malo", logit_sd=0.5)) as server:
+        observer = pp.load_observer("openai:simulated:watson-malo", base_url=server.base_url)
+        assert rms(deviations(tmp_path, *SMALL, observer=observer, logit_sd=0.5)) < 0.03

@@ -1,0 +1,82 @@
+"""What a plan says is what is asked, and it says so before anything is sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from small_questions import Seeing, digests, write_questions
+
+import psyprobe as pp
+
+TWO_IMAGES = (
+    ('"yes_no"', '"two_interval"'),
+    ('["base", { id = "blank", text = "Is it uniform?", polarity = -1 }]', '"two_image"'),
+)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        (),
+        (("repeats = { text = 4, p_yes = 2 }", "repeats = 3"),),
+        (("seed = 3", 'seed = 3\nreadout = "text"'),),
+        (("seed = 3", 'seed = 3\ndesign = "ladder"'),),
+        (("seed = 3", 'seed = 3\ndesign = "ladder"\noptions = { coarse = 3, fine = 2, repeats = 2 }'),),
+        (("[2, 4]", "[4, 7.5]"),),
+        TWO_IMAGES,
+    ],
+)
+def test_counts_are_those_of_the_run(tmp_path: Path, changes: tuple[tuple[str, str], ...]) -> None:
+    path, observer = write_questions(tmp_path, *changes), Seeing()
+    planned = pp.plan(path, observer)
+    assert observer.asked == []
+    result = pp.run(path, observer)
+    assert planned.questions == len(observer.asked) == int(result["shown"].sum())
+    images = {shown[0] for shown in digests(observer.asked)}
+    if "ladder" not in str(changes):
+        assert planned.images == len({shown[:-3] for shown in digests(observer.asked)})
+    else:
+        # Two wordings may come to the same threshold and share images after all.
+        assert len(images) <= planned.images
+    assert len(planned.refused) == len(
+        {*zip(*(result[n].values[result["shown"].values == 0] for n in ("frequency", "contrast")), strict=True)}
+    )
+
+
+def test_words_are_planned_as_they_are_asked(tmp_path: Path) -> None:
+    path, silent = write_questions(tmp_path), Seeing(logprobs=False)
+    planned = pp.plan(path, silent)
+    pp.run(path, silent)
+    (words,) = [cost for cost in planned.others if (cost.design, cost.readout) == ("constant", "text")]
+    assert words.questions == len(silent.asked)
+
+
+def test_time_and_price(tmp_path: Path) -> None:
+    class Priced(Seeing):
+        prices = (2.0, 8.0)
+        concurrency = 4
+        rate = 100.0
+
+    path, observer = write_questions(tmp_path), Priced()
+    planned = pp.plan(path, observer)
+    chosen = planned.chosen
+    assert chosen.cost == pytest.approx((2 * chosen.tokens_in + 8 * chosen.tokens_out) / 1e6, rel=0.01)
+    assert chosen.seconds == pytest.approx(planned.questions / 4)
+    assert "USD" in str(planned) and "guesses" in str(planned)
+    pp.run(path, observer, store=tmp_path / "s.sqlite")
+    after = pp.plan(path, observer, store=tmp_path / "s.sqlite")
+    assert after.answered == after.questions == planned.questions
+    assert after.chosen.tokens_in == 100 * planned.questions and "in the store" in str(after)
+    # 0.01 s an answer, four at once; but no more than 100 a second.
+    assert after.chosen.seconds == pytest.approx(planned.questions / 100)
+
+
+def test_better_designs_leave_narrower_intervals_or_ask_less(tmp_path: Path) -> None:
+    planned = pp.plan("hernandez2025", "simulated:watson-malo")
+    costs = {(cost.design, cost.readout): cost for cost in (planned.chosen, *planned.others)}
+    assert planned.chosen is costs["constant", "p_yes"] and planned.questions == 6000
+    assert costs["constant", "text"].questions == 20_000
+    assert costs["constant", "p_yes"].interval_width < costs["constant", "text"].interval_width
+    assert costs["quest_plus", "text"].questions < costs["constant", "text"].questions
+    assert not (tmp_path / "runs.sqlite").exists()
