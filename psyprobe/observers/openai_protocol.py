@@ -234,6 +234,8 @@ def problem_of_status(status: int, body: Any, headers: Mapping[str, str]) -> Pro
     -------
     ProblemError
     """
+    if isinstance(body, list) and body:  # as Gemini's gateway wraps it
+        body = body[0]
     error = body.get("error", body) if isinstance(body, dict) else body
     fields = error if isinstance(error, dict) else {}
     message = str(fields.get("message") or fields.get("detail") or (error if isinstance(error, str) else "") or "")

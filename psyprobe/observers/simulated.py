@@ -6,14 +6,10 @@ measurement finds can be held against what is true. For tests, for planning how 
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from functools import cache
+from dataclasses import asdict
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +23,8 @@ from psyprobe.observers.answering import Answer, Decoding
 from psyprobe.observers.protocol import Card
 from psyprobe.observers.registry import ObserverRow, register_observer
 from psyprobe.observers.simulated_mind import CERTAIN, Mind, logit, psychometric, sigmoid, uniform
-from psyprobe.transfer_function import Eotf, checked_eotf, light_of_drive
+from psyprobe.observers.simulated_sight import Look, Sight
+from psyprobe.transfer_function import checked_eotf
 
 if TYPE_CHECKING:
     from psyprobe.stimulus.specification import Specification
@@ -42,22 +39,8 @@ SENSITIVITIES = {
     "flat": "sensitivity 100 at every frequency",
 }
 
-#: Luminance of a pixel from linear light of the sRGB primaries.
-_LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
-#: Radius in units of the Nyquist frequency beyond which no stimulus has energy: what is there is dither noise.
-_CORNER = 1.25
-#: Images whose visible contrast is remembered: 25 prompts share one image.
-_REMEMBERED = 256
 _GREEDY = Decoding()
 _IDEAL = Mind()
-
-
-@dataclass(frozen=True)
-class _Look:
-    """What it saw in an image: the codes' digest, and contrast in units of threshold."""
-
-    digest: bytes
-    visible: float
 
 
 class SimulatedObserver:
@@ -120,10 +103,7 @@ class SimulatedObserver:
         self.mind = mind
         self.deg = float(deg)
         self.luminance = float(luminance)
-        self._eotf: Eotf = checked_eotf(eotf)
-        self._looks: OrderedDict[bytes, _Look] = OrderedDict()
-        self._gains: dict[tuple[int, int], FloatArray] = {}
-        self._lock = threading.Lock()
+        self._sight = Sight(f"simulated:{name}", self.sensitivity, self.deg, checked_eotf(eotf))
         # Fails here, and not at the first question, where the CSF does not reach.
         self.sensitivity([1.0])
         self.card = Card(
@@ -190,7 +170,7 @@ class SimulatedObserver:
         >>> float(SimulatedObserver("watson-malo").true_sensitivity(grating).round(1))
         188.8
         """
-        ring = self._ring(spec)
+        ring = self._sight.over_ring(spec)
         if ring is not None:
             return ring
         contrast = np.asarray(getattr(spec, "contrast", 0.0), dtype=np.float64)
@@ -198,7 +178,7 @@ class SimulatedObserver:
             raise InputError("a stimulus of contrast 0 has no threshold; give the contrast that is meant")
         light = np.asarray(spec.draw().luminance, dtype=np.float64)
         batch = light.shape[:-2]
-        seen = np.array([self._filtered(each)[0] for each in light.reshape(-1, *light.shape[-2:])])
+        seen = np.array([self._sight.filtered(each)[0] for each in light.reshape(-1, *light.shape[-2:])])
         sensitivity: FloatArray = np.sqrt(seen).reshape(batch) / np.abs(np.broadcast_to(contrast, batch))
         return sensitivity
 
@@ -230,7 +210,7 @@ class SimulatedObserver:
         -------
         float
         """
-        return self._look(image).visible
+        return self._sight.look(image).visible
 
     def probability(self, images: Sequence[FloatArray], prompt: str) -> float:
         """How likely it is to say yes ("first", where two images are shown) to a question that it answers.
@@ -246,7 +226,7 @@ class SimulatedObserver:
         -------
         float
         """
-        return self._probability([self._look(image) for image in images], prompt)
+        return self._probability([self._sight.look(image) for image in images], prompt)
 
     def delivered(self, image: FloatArray) -> FloatArray:
         """The image itself: it looks at it as it is.
@@ -296,7 +276,7 @@ class SimulatedObserver:
             There is no image, or more than two.
         """
         mind = self.mind
-        looks = [self._look(image) for image in images]
+        looks = [self._sight.look(image) for image in images]
         p = self._probability(looks, prompt)
         question = (mind.seed, *(look.digest for look in looks), prompt, decoding.seed)
         mood, choice, wording = uniform(3, "answer", *question)
@@ -318,7 +298,7 @@ class SimulatedObserver:
             server=f"simulated-{self.card.digest[:12]}",
         )
 
-    def _probability(self, looks: Sequence[_Look], prompt: str) -> float:
+    def _probability(self, looks: Sequence[Look], prompt: str) -> float:
         if len(looks) not in (1, 2):
             raise InputError(
                 f"{self.card.name} was given {len(looks)} images; it looks at one, or at two to choose from"
@@ -332,7 +312,7 @@ class SimulatedObserver:
             p = 1 - seen[0] if self._reversed(prompt) else seen[0]
         return (1 - abs(mind.yes_bias)) * p + max(mind.yes_bias, 0.0)
 
-    def _seen(self, look: _Look, prompt: str) -> float:
+    def _seen(self, look: Look, prompt: str) -> float:
         mind = self.mind
         log_odds = -CERTAIN
         if look.visible > 0:
@@ -345,84 +325,6 @@ class SimulatedObserver:
 
     def _reversed(self, prompt: str) -> bool:
         return bool(set(re.findall(r"\w+", prompt.casefold())) & set(self.mind.reversed_words))
-
-    def _look(self, image: FloatArray) -> _Look:
-        drive = np.asarray(image)
-        if drive.ndim != 3 or drive.shape[-1] not in (1, 3) or drive.dtype.kind != "f" or 0 in drive.shape:
-            raise InputError(
-                f"{self.card.name} looks at display drive, floating point, of shape (H, W, 3), and got {drive.dtype} "
-                f"of shape {drive.shape}"
-            )
-        drive = np.ascontiguousarray(drive[..., :1] if drive.strides[-1] == 0 else drive, dtype=np.float32)
-        raw = hashlib.sha256(drive.data).digest()
-        with self._lock:
-            known = self._looks.get(raw)
-            if known is not None:
-                self._looks.move_to_end(raw)
-                return known
-        shown = _known_by(drive)
-        digest = hashlib.sha256(repr(shown.shape).encode() + shown.tobytes()).digest()
-        look = _Look(digest, self._visible(self._light(shown)))
-        with self._lock:
-            self._looks[raw] = look
-            if len(self._looks) > _REMEMBERED:
-                self._looks.popitem(last=False)
-        return look
-
-    def _light(self, shown: npt.NDArray[Any]) -> FloatArray:
-        weights = _LUMINANCE if shown.shape[-1] == 3 else np.ones(1)
-        if shown.dtype == np.uint8:
-            table = _light_of_codes(self._eotf)
-            mixed: FloatArray = np.sum([w * table[shown[..., i]] for i, w in enumerate(weights)], axis=0)
-            return mixed
-        if not np.isfinite(shown).all():
-            raise InputError(f"{self.card.name} was given an image with NaN or infinity in it")
-        light: FloatArray = light_of_drive(shown, self._eotf) @ weights
-        return light
-
-    def _visible(self, light: FloatArray) -> float:
-        power, noise = self._filtered(light)
-        return math.sqrt(max(power - noise, 0.0))
-
-    def _filtered(self, light: FloatArray) -> tuple[float, float]:
-        """Twice the variance of the filtered contrast image, and how much of that is white noise."""
-        mean = float(light.mean())
-        if not mean > 0:
-            return 0.0, 0.0
-        height, width = light.shape
-        gain = self._gain(height, width)
-        spectrum = np.fft.rfft2(light / mean - 1)
-        power = spectrum.real**2 + spectrum.imag**2
-        pixels = height * width
-        corner = power[_corner(height, width)]
-        # The median, over ln 2, is the mean of exponentially distributed power, and few outliers do not move it.
-        floor = float(np.median(corner)) / math.log(2) if corner.size else 0.0
-        return 2 * float((gain * power).sum()) / pixels**2, 2 * floor * float(gain.sum()) / pixels**2
-
-    def _gain(self, height: int, width: int) -> FloatArray:
-        """Squared sensitivity at each coefficient of `rfft2`, those counted double that stand for two."""
-        known = self._gains.get((height, width))
-        if known is None:
-            radius, double = _radius(height, width)
-            f = radius * (width / self.deg)
-            flat = np.zeros(f.shape)
-            flat[f > 0] = self.sensitivity(f[f > 0])
-            known = self._gains[(height, width)] = flat**2 * double
-        return known
-
-    def _ring(self, spec: Specification) -> FloatArray | None:
-        """Root mean square sensitivity over a ring of equal amplitudes; None if the stimulus is something else."""
-        if getattr(spec, "kind", "") != "annulus_noise" or np.any(np.asarray(getattr(spec, "window", 0.0))):
-            return None
-        height, width = spec.shape
-        radius, double = _radius(height, width)
-        gain = self._gain(height, width)
-        frequency, low, high = (np.asarray(getattr(spec, name)) for name in ("frequency", "low", "high"))
-        low, high = np.broadcast_arrays(low * frequency, high * frequency)
-        f = radius * float(spec.ppd)
-        rings = [(f > a) & (f < b) for a, b in zip(low.ravel(), high.ravel(), strict=True)]
-        power = np.array([gain[ring].sum() / double[ring].sum() for ring in rings])
-        return np.broadcast_to(np.sqrt(power).reshape(low.shape), spec.batch)
 
 
 def _rows() -> list[ObserverRow]:
@@ -465,21 +367,6 @@ def load_simulated(
     return SimulatedObserver(name, mind, deg=deg, luminance=luminance, eotf=eotf)
 
 
-def _known_by(drive: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
-    """The codes where the image is one of 8 bits, else the drive; a single channel where all are equal.
-
-    By its codes an image is the same in process, out of a PNG, and however its drive was rounded.
-    """
-    values = drive * np.float32(255)
-    codes = np.rint(values)
-    eight_bit = np.abs(values - codes).max() < 1e-3 and codes.min() >= 0 and codes.max() <= 255
-    shown: npt.NDArray[Any] = codes.astype(np.uint8) if eight_bit else drive
-    first = shown[..., 0]
-    if all(np.array_equal(first, shown[..., i]) for i in range(1, shown.shape[-1])):
-        shown = np.ascontiguousarray(shown[..., :1])
-    return shown
-
-
 def _csf(name: str, luminance: float, deg: float) -> tuple[Any, dict[str, float]]:
     from psyprobe import human  # loads on use: it brings tables and scipy
 
@@ -493,25 +380,3 @@ def _patches(image: FloatArray) -> int:
     """Tokens that an image of this size takes with patches of 28 px, as in Qwen2.5-VL."""
     height, width = (int(side) for side in image.shape[:2])
     return math.ceil(height / 28) * math.ceil(width / 28)
-
-
-@cache
-def _light_of_codes(eotf: Eotf) -> FloatArray:
-    table: FloatArray = light_of_drive(np.arange(256) / 255, eotf)
-    return table
-
-
-@cache
-def _radius(height: int, width: int) -> tuple[FloatArray, FloatArray]:
-    """Of each coefficient of `rfft2`: radial frequency in cycles per pixel, and for how many coefficients it stands."""
-    radius = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None])
-    double = np.full(radius.shape, 2.0)
-    double[:, 0] = 1
-    if width % 2 == 0:
-        double[:, -1] = 1
-    return radius, double
-
-
-@cache
-def _corner(height: int, width: int) -> npt.NDArray[np.bool_]:
-    return _radius(height, width)[0] > 0.5 * _CORNER

@@ -87,7 +87,7 @@ class Completions:
     Attributes
     ----------
     asked : Counter
-        How often each question was answered, by its digest: model, messages and decoding.
+        How often each question was answered, by the digest of its body.
     """
 
     def __init__(self, observer: AnswerObserver, behaviour: Behaviour, model: str) -> None:
@@ -137,7 +137,7 @@ class Completions:
             answer = self.observer.answer(images, prompt, system=system, decoding=decoding)
         except InputError as error:
             raise RefusalError(400, str(error), param="messages") from None
-        digest = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
+        digest = hashlib.sha256(body).hexdigest()
         with self._lock:
             self.asked[digest] += 1
         return self._completion(answer, digest, request)

@@ -83,7 +83,7 @@ class SimulatedServer:
 
     @property
     def asked(self) -> Counter[str]:
-        """How often each question was answered, by digest of model, messages and decoding."""
+        """How often each question was answered, by the digest of its body."""
         return self._completions.asked
 
     def close(self) -> None:

@@ -61,8 +61,9 @@ def test_settings_follow_the_dialect() -> None:
     ],
 )  # fmt: skip
 def test_learns_what_a_server_does_not_take(status: int, message: str, param: str | None, learnt: Any) -> None:
-    problem = problem_of_status(status, {"error": {"message": message, "param": param}}, {})
-    assert Dialect().after(problem) == learnt
+    body = {"error": {"message": message, "param": param}}
+    problem = problem_of_status(status, body, {})
+    assert Dialect().after(problem) == Dialect().after(problem_of_status(status, [body], {})) == learnt
     if learnt is not None:
         assert learnt.after(problem) != learnt
 

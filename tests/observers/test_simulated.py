@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.reply import read_first_token, read_reply
 from psyprobe.display import Display
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.human import watson_malo_csf
@@ -75,7 +76,7 @@ def test_true_sensitivity_is_that_of_the_drawn_image() -> None:
     for frequency in (1.0, 4.0, 16.0):
         spec = noise(frequency, 0.1)
         light = spec.draw().luminance
-        power, _ = seen_by._filtered(light)
+        power, _ = seen_by._sight.filtered(light)
         assert float(seen_by.true_sensitivity(spec)) == pytest.approx(math.sqrt(power) / 0.1, rel=1e-9)
     # A ring's root mean square lies close to the curve itself where that is smooth.
     batch = AnnulusNoise(frequency=[2.0, 4.0, 8.0], contrast=0.0)
@@ -273,6 +274,19 @@ def test_answers_every_prompt_in_its_words_and_polarity(name: str, blank: FloatA
             word = seen_by.answer(images, prompt.full).text.rstrip(".").split(",")[0].casefold()
             expected = prompt.yes if seen == (prompt.polarity > 0) else prompt.no
             assert word in expected, prompt
+
+
+@pytest.mark.parametrize("asked", [PROMPT, REVERSED])
+def test_its_words_are_read_as_they_are_meant(asked: str, blank: FloatArray) -> None:
+    seen_by = observer(refusal=0.1, unparsed=0.1)
+    polarity = 1 if asked == PROMPT else -1
+    found = set()
+    for i in range(200):
+        answer = seen_by.answer([blank], f"{asked} {i}", decoding=SAMPLED)
+        found.add(read_reply(answer.text, polarity=polarity))
+        token = read_first_token(answer.first_tokens, answer.complete)
+        assert token is not None and not token.censored
+    assert found == {"no" if polarity > 0 else "yes", "refusal", "invalid"}
 
 
 def test_long_answers_are_cut(blank: FloatArray) -> None:
