@@ -268,7 +268,14 @@ class TransformersChat:
         return answers if self.shares_prefix else None
 
     def _can_share_prefix(self) -> bool:
-        return self._templated and not self._model.config.is_encoder_decoder and self._image_token is not None
+        return self._templated and self._padding_side == "left" and self._image_token is not None
+
+    @cached_property
+    def _padding_side(self) -> str:
+        """Left of what a decoder goes on with; right of what an encoder reads, where T5 counts distances over gaps."""
+        config = self._model.config
+        encoder = config.is_encoder_decoder or getattr(config.get_text_config(), "is_encoder_decoder", False)
+        return "right" if encoder else "left"
 
     @cached_property
     def _image_token(self) -> int | None:
@@ -297,7 +304,7 @@ class TransformersChat:
             images=[[handed[id(image)] for image in each.images] for each in group],
             text=texts,
             padding=True,
-            padding_side="left",
+            padding_side=self._padding_side,
             return_tensors="pt",
             images_kwargs=dict(self._pixels.options),
             **keep,

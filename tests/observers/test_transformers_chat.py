@@ -19,7 +19,7 @@ from psyprobe.observers.transformers_sharing import Noise
 torch = pytest.importorskip("torch", reason="the chat extra is not installed")
 transformers = pytest.importorskip("transformers", reason="the chat extra is not installed")
 
-FAMILIES = ("llava", "qwen", "smolvlm", "blip2", "instructblip")
+FAMILIES = ("llava", "qwen", "smolvlm", "blip2", "blip2_t5", "instructblip")
 PROMPTS = (
     "Is there a pattern visible in the image? Answer with yes or no.",
     "Is the image uniform?",
@@ -109,6 +109,8 @@ def test_first_tokens_are_those_of_a_plain_pass(family: str, observer: Transform
     whole = {"do_image_splitting": False, "do_resize": False} if family == "smolvlm" else {}
     drive = torch.tensor(image, dtype=torch.float32).permute(2, 0, 1)
     inputs = processor(images=[drive], text=text, return_tensors="pt", do_rescale=False, **whole)
+    if family == "blip2_t5":
+        inputs["decoder_input_ids"] = torch.zeros((1, 1), dtype=torch.long)
     with torch.no_grad():
         wanted = torch.log_softmax(model(**inputs).logits[0, -1].double(), -1).numpy()
     answer = observer.answer([image], PROMPTS[0], decoding=ONE_STEP)
@@ -147,7 +149,7 @@ def test_decoders_go_on_from_the_image(observer: TransformersChat, monkeypatch: 
     in_order(observer, inquiries)
 
 
-@pytest.mark.parametrize("family", ["blip2", "instructblip"])
+@pytest.mark.parametrize("family", ["blip2", "blip2_t5", "instructblip"])
 def test_others_encode_the_image_once(observer: TransformersChat, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     tower = observer._model.vision_model

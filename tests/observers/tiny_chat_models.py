@@ -80,7 +80,7 @@ def tokenizer(*special: str, padding_side: str = "left") -> Any:
     )
 
 
-def _save(folder: Path, model_class: Any, config: Any, processor: Any) -> Path:
+def _save(folder: Path, model_class: Any, config: Any, processor: Any, *, spread: float = 8.0) -> Path:
     import torch
 
     config.random_weights = True  # so that whoever loads the folder can say so
@@ -91,7 +91,7 @@ def _save(folder: Path, model_class: Any, config: Any, processor: Any) -> Path:
         with torch.no_grad():
             for weight in model.parameters():
                 if weight.ndim > 1:
-                    weight.mul_(8)
+                    weight.mul_(spread)
     model.save_pretrained(folder)
     processor.save_pretrained(folder)
     return folder
@@ -230,6 +230,26 @@ def blip2(folder: Path) -> Path:
     return _save(folder, Blip2ForConditionalGeneration, config, processor)
 
 
+def blip2_t5(folder: Path) -> Path:
+    """BLIP-2 before a T5, which is an encoder and a decoder."""
+    from transformers import Blip2Config, Blip2ForConditionalGeneration, Blip2Processor
+    from transformers.models.blip.image_processing_blip import BlipImageProcessor
+
+    words = tokenizer("<image>")
+    text = {"model_type": "t5", "vocab_size": len(words), "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2}
+    ids = {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 2}
+    config = Blip2Config(
+        vision_config=BLIP_VISION,
+        qformer_config={**QFORMER, "vocab_size": len(words)},
+        text_config={**text, **ids, "num_heads": 4},
+        num_query_tokens=4,
+        image_token_index=words.convert_tokens_to_ids("<image>"),
+        use_decoder_only_language_model=False,
+    )
+    processor = Blip2Processor(BlipImageProcessor(size={"height": 56, "width": 56}), words, num_query_tokens=4)
+    return _save(folder, Blip2ForConditionalGeneration, config, processor, spread=1.5)
+
+
 def instructblip(folder: Path) -> Path:
     """InstructBLIP before a LLaMA: what its Q-Former takes from the image depends on the words."""
     from transformers import InstructBlipConfig, InstructBlipForConditionalGeneration, InstructBlipProcessor
@@ -277,5 +297,6 @@ BUILDERS: dict[str, Callable[[Path], Path]] = {
     "qwen": qwen,
     "smolvlm": smolvlm,
     "blip2": blip2,
+    "blip2_t5": blip2_t5,
     "instructblip": instructblip,
 }
