@@ -37,8 +37,6 @@ def test_pixels_of_the_right_size_are_compared_as_they_are(folder: Path) -> None
         changed = corrupt(original, "white_noise", strength, 3, image_id="1.png")
         here = {"measure": "angular", "photograph": "1.png", "dimension": "white_noise", "strength": strength}
         found = profile["response"].sel(here)
-            measure="angular", photograph="1.png", dimension="white_noise", strength=strength
-        )
         expected = angular_distance(changed.ravel() / np.float32(255), original.ravel() / np.float32(255))
         assert float(found.squeeze()) == pytest.approx(float(expected), rel=1e-6)
 
