@@ -249,6 +249,9 @@ class TransformersChat:
         if parts is None:
             return None
         prefix, rest = parts
+        window = getattr(self._model.config.get_text_config(), "sliding_window", None)
+        if window is not None and rest["input_ids"].shape[1] > window:
+            return None  # what fills up between the image and the words would push the image out of view
         try:
             with self._lock:
                 with torch.inference_mode(), exact_arithmetic(self._chat.device):
