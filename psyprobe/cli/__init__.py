@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from psyprobe.cli.asking import add_ask_options
+from psyprobe.cli.corrupting import add_corrupt_options
 from psyprobe.cli.listing import KINDS
 from psyprobe.cli.output import tell
 from psyprobe.cli.serving import add_serving_options
@@ -24,6 +25,9 @@ _COMMANDS = {
     "list": ("listing", "list_command"),
     "render": ("images", "render_command"),
     "check": ("images", "check_command"),
+    "mvp-bench": ("mvp_bench", "mvp_bench_command"),
+    "r-bench": ("r_bench", "r_bench_command"),
+    "corrupt": ("corrupting", "corrupt_command"),
     "run": ("running", "run_command"),
     "ask": ("asking", "ask_command"),
     "score": ("results", "score_command"),
@@ -110,6 +114,16 @@ def _parser() -> argparse.ArgumentParser:
     _add_score(commands)
     _add_plot(commands)
     _add_replay(commands)
+    add_corrupt_options(
+        _command(
+            commands,
+            "corrupt",
+            "corrupt images in the 33 ways of R-Bench; without images, list them",
+            "corrupt photographs --name motion_blur jpeg --strength low high --output corrupted",
+        )
+    )
+    _add_mvp_bench(commands)
+    _add_r_bench(commands)
     add_serving_options(
         _command(
             commands,
@@ -119,6 +133,56 @@ def _parser() -> argparse.ArgumentParser:
         )
     )
     return parser
+
+
+def _add_mvp_bench(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _command(
+        commands,
+        "mvp-bench",
+        "check MVP-Bench questions, or score replies to them beside the paper's",
+        "mvp-bench all_questions.json mcq_questions.json --model GPT-4o GPT4o_evaluated.jsonl mcq_GPT4o.jsonl",
+    )
+    parser.add_argument("questions", nargs="+", metavar="QUESTIONS", help="question files, as released")
+    parser.add_argument("--images", metavar="DIR", help="the folder of images: say which are missing")
+    parser.add_argument(
+        "--model",
+        nargs="+",
+        action="append",
+        default=[],
+        metavar="NAME FILE",
+        help="a model's name and its prediction files; without any model the questions are checked",
+    )
+    parser.add_argument(
+        "--parser", default="rule+judge", help="rule, rule+judge, lenient or lenient+judge (default %(default)s)"
+    )
+    parser.add_argument("--format", default="text", help="text, markdown, latex, csv or json (default %(default)s)")
+
+
+def _add_r_bench(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _command(
+        commands,
+        "r-bench",
+        "check an R-Bench item table, or score answers and judgements beside the paper's",
+        "r-bench Ref_Release.csv --model LLaVA1.5 dis=llava15_dis.csv ref=llava15_ref.csv "
+        "judged_dis=Result_dis_llava15.csv judged_ref=Result_ref_llava15.csv judged_com=Result_com_llava15.csv",
+    )
+    parser.add_argument("items", metavar="ITEMS", help="the item table, as released (GBK) or in UTF-8")
+    parser.add_argument(
+        "--model",
+        nargs="+",
+        action="append",
+        default=[],
+        metavar="NAME KIND=FILE",
+        help="a model's name and its files: dis, ref (answers), judged_dis, judged_ref, judged_com; without any model "
+        "the items are checked",
+    )
+    parser.add_argument(
+        "--mcq-rule",
+        default="letter_then_judge",
+        help="letter_then_judge, published, judge or letter (default %(default)s)",
+    )
+    parser.add_argument("--confidence", type=float, default=0.9, help="of intervals (default %(default)s)")
+    parser.add_argument("--format", default="text", help="text, markdown, latex, csv or json (default %(default)s)")
 
 
 class _Version(argparse.Action):

@@ -1,0 +1,165 @@
+"""Corrupt folders of images, on all cores; what is written depends on names and seed alone, not on order or cores."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from psyprobe.corruption.apply import corrupt
+from psyprobe.corruption.dimensions import STRENGTHS, dimensions
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.image_file import read_image
+
+#: What the manifest says of each image.
+MANIFEST = ("file", "original", "dimension", "name", "step", "group", "strength", "parameter", "seed", "simulated")
+
+
+@dataclass(frozen=True)
+class Corrupted:
+    """What came out.
+
+    Attributes
+    ----------
+    files : tuple of Path
+        Written, in the order of the manifest.
+    manifest : Path
+        A CSV with one line a file.
+    skipped : tuple of str
+        Why each image that was left out was; empty unless that was asked for.
+    """
+
+    files: tuple[Path, ...]
+    manifest: Path
+    skipped: tuple[str, ...]
+
+
+def corrupt_files(
+    paths: Sequence[Path],
+    output: str | Path,
+    *,
+    names: Sequence[str] | None = None,
+    strengths: Sequence[str] = STRENGTHS,
+    seed: int = 0,
+    scale: bool = False,
+    skip: bool = False,
+    executor: Executor | None = None,
+    progress: bool | None = None,
+) -> Corrupted:
+    """Corrupt image files in several ways, and say in a manifest which is which.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Image files; their names without ending must differ.
+    output : str or Path
+        The folder to write to, made where it is not there. Files are PNG: "cat-motion_blur-mid.png".
+    names, strengths : sequence of str
+        Which dimensions and strengths; by default all.
+    seed, scale
+        As for `corrupt`; the name of a file is its image_id.
+    skip : bool
+        Leave out what cannot be read and count it, instead of ending with the first.
+    executor : concurrent.futures.Executor, optional
+        Who works; by default one process a core.
+    progress : bool, optional
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    Corrupted
+
+    Raises
+    ------
+    InputError
+        An image cannot be read, two have one name, or the folder cannot be made.
+    """
+    from psyprobe.experiment import progress_bar
+
+    known = dimensions()
+    chosen = list(known) if names is None else list(dict.fromkeys(names))
+    for name in chosen:
+        if name not in known:
+            raise unknown_name("corruption", name, known)
+    for strength in strengths:
+        if strength not in STRENGTHS:
+            raise unknown_name("strength", strength, STRENGTHS)
+    stems = [path.stem for path in paths]
+    if len(set(stems)) < len(stems):
+        twice = next(stem for stem in stems if stems.count(stem) > 1)
+        raise InputError(f"two images are called {twice!r}; give each a name of its own")
+    folder = Path(output)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"folder {folder} cannot be made: {error.strerror}; give another") from error
+    jobs = [_Job(str(path), str(folder), tuple(chosen), tuple(strengths), seed, scale) for path in paths]
+    skipped, files, rows = [], [], []
+    workers = executor or ProcessPoolExecutor(max_workers=os.cpu_count())
+    try:
+        with progress_bar(len(jobs), progress) as bar:
+            for job, problem in zip(jobs, workers.map(_work, jobs), strict=True):
+                bar.update()
+                if problem and not skip:
+                    raise InputError(problem)
+                if problem:
+                    skipped.append(problem)
+                    continue
+                for name, strength, file in job.outputs:
+                    dimension = known[name]
+                    level = dimension.levels[STRENGTHS.index(strength)]
+                    files.append(file)
+                    kind = (dimension.id, name, dimension.step, dimension.group, strength)
+                    rows.append((file.name, Path(job.path).name, *kind, level, seed, int(dimension.captured)))
+    finally:
+        if executor is None:
+            workers.shutdown(cancel_futures=True)
+    manifest = folder / "manifest.csv"
+    with manifest.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(MANIFEST)
+        writer.writerows(rows)
+    return Corrupted(tuple(files), manifest, tuple(skipped))
+
+
+@dataclass(frozen=True)
+class _Job:
+    """All corruptions of one image: it is read once, and its process writes the files."""
+
+    path: str
+    folder: str
+    names: tuple[str, ...]
+    strengths: tuple[str, ...]
+    seed: int
+    scale: bool
+
+    @property
+    def outputs(self) -> list[tuple[str, str, Path]]:
+        stem = Path(self.path).stem
+        return [
+            (name, strength, Path(self.folder) / f"{stem}-{name}-{strength}.png")
+            for name in self.names
+            for strength in self.strengths
+        ]
+
+
+def _work(job: _Job) -> str:
+    """Corrupt one image; what is wrong with it, or nothing."""
+    import cv2
+    from PIL import Image
+
+    # One process a core is enough; OpenCV would start threads of its own on top.
+    cv2.setNumThreads(1)
+    try:
+        image = read_image(job.path)
+        for name, strength, file in job.outputs:
+            changed = corrupt(image, name, strength, job.seed, image_id=Path(job.path).stem, scale=job.scale)
+            part = file.with_suffix(".part")
+            Image.fromarray(changed).save(part, "PNG", compress_level=1)
+            part.replace(file)
+    except InputError as error:
+        return str(error)
+    return ""
