@@ -294,7 +294,15 @@ class TransformersChat:
         said = [{"role": "system", "content": [{"type": "text", "text": inquiry.system}]}] if inquiry.system else []
         shown = [{"type": "image"} for _ in inquiry.images]
         said.append({"role": "user", "content": [*shown, {"type": "text", "text": inquiry.prompt}]})
-        text: str = self._processor.apply_chat_template(said, add_generation_prompt=True, tokenize=False)
+        try:
+            text: str = self._processor.apply_chat_template(said, add_generation_prompt=True, tokenize=False)
+        except Exception as problem:  # a template may refuse in any way it likes
+            if not inquiry.system:
+                raise
+            first = str(problem).partition("\n")[0]
+            raise InputError(
+                f"{self.card.name} takes no system instruction: its chat template says {first!r}"
+            ) from None
         return text
 
     def _encode(self, group: list[Inquiry]) -> dict[str, Any]:

@@ -260,6 +260,14 @@ def test_system_instructions(observer: TransformersChat) -> None:
     assert plain.tokens_in is not None and told.tokens_in is not None and told.tokens_in > plain.tokens_in
 
 
+def test_a_template_may_refuse_a_system_instruction(chat_folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
+    observer = load_observer(f"transformers:{chat_folders('llava')}", device="cpu")
+    refuses = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}<image>"
+    monkeypatch.setattr(observer._processor, "chat_template", refuses)
+    with pytest.raises(InputError, match="takes no system instruction: its chat template says 'no system role'"):
+        observer.answer(images_for(observer), PROMPTS[0], system="Answer truly.")
+
+
 def test_other_words(observer: TransformersChat) -> None:
     answer = observer.answer(images_for(observer), PROMPTS[0], words=("a", "B"), decoding=ONE_STEP)
     assert answer.first_tokens is not None
@@ -337,6 +345,15 @@ def test_one_clear_line(
 ) -> None:
     with pytest.raises(error, match=says) as caught:
         load_observer(name.format(empty=tmp_path, llava=chat_folders("llava")), **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_that_are_nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(WeightsError, match=r"no weights in the cache .* switched off") as caught:
+        load_observer("transformers:nobody/nothing")
     assert "\n" not in str(caught.value)
 
 
