@@ -107,7 +107,9 @@ def fit_counts(
     contrast, yes, trials = with_catch_trials(counts)
     # The fit is of log10 of what it is given; for a linear axis that is a number whose logarithm is contrast.
     given = contrast if axis == "log" else np.where(contrast > 0, 10.0**contrast, 0.0)
-    options: dict[str, Any] = {"function": function, "guess": guess, "lapse": lapse, "shared": (-1,), "seed": seed}
+    # Curves have nothing in common where both rates are fixed, and are fitted faster alone.
+    shared = (-1,) if isinstance(guess, tuple) or isinstance(lapse, tuple) else ()
+    options: dict[str, Any] = {"function": function, "guess": guess, "lapse": lapse, "shared": shared, "seed": seed}
     interval: Literal["profile"] | None = "profile" if resampled is None else None
     found = fit_psychometric(given, yes, trials, interval=interval, level=confidence, **options)
     middle = np.array(found.threshold)

@@ -141,7 +141,7 @@ def score_chat(
     name, curve = human_curve(csf, first)
     scores = {
         each: compare_with_human(csf, each, resamples=resamples, seed=seed)
-        for each in dict.fromkeys([name, *human_names(csf)])
+        for each in dict.fromkeys([name, *human_names()])
     }
     flat, blind = _trivial(curve[np.isfinite(curve)])
     trials = float(csf["trials"].sum() + csf["catch_trials"].sum())

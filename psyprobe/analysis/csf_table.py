@@ -177,7 +177,7 @@ def _spread(statistic: Statistic, name: str) -> str:
 
 
 def _digits(name: str) -> int:
-    return 1 if name == "rmse_linear" else 2
+    return {"rmse_linear": 1, "rmse_log10": 2, "shape_rmse_log10": 2}.get(name, 3)
 
 
 def _number(value: float | None, digits: int) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -146,7 +147,7 @@ def prompt_effects(csf: xr.Dataset) -> PromptEffects:
         If fewer than three wordings have usable thresholds at two frequencies, or statsmodels is not installed.
     """
     try:
-        from statsmodels.regression.mixed_linear_model import MixedLM
+        model: Any = import_module("statsmodels.regression.mixed_linear_model").MixedLM
     except ImportError:
         raise InputError(
             'the mixed-effects model needs statsmodels; install it with pip install "psyprobe[chat]"'
@@ -172,11 +173,11 @@ def prompt_effects(csf: xr.Dataset) -> PromptEffects:
     with warnings.catch_warnings():
         # A standard deviation between wordings of 0 lies at the end of its range, and is said to be singular.
         warnings.simplefilter("ignore")
-        fitted = MixedLM(log_s, design, groups=prompt).fit(reml=True)
+        fitted = model(log_s, design, groups=prompt).fit(reml=True)
         p_value = None
         if others:
-            with_groups = MixedLM(log_s, design, groups=prompt).fit(reml=False)
-            without = MixedLM(log_s, by_frequency, groups=prompt).fit(reml=False)
+            with_groups = model(log_s, design, groups=prompt).fit(reml=False)
+            without = model(log_s, by_frequency, groups=prompt).fit(reml=False)
             p_value = float(chdtrc(len(others), max(0.0, 2 * (with_groups.llf - without.llf))))
     fixed = np.asarray(fitted.fe_params, dtype=np.float64)
     reach = float(ndtri((1 + confidence) / 2)) * np.asarray(fitted.bse_fe, dtype=np.float64)

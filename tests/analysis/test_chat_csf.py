@@ -15,6 +15,7 @@ from psyprobe.analysis.answer_agreement import answer_agreement
 from psyprobe.analysis.bridge import bridge
 from psyprobe.analysis.chat_counts import count_answers
 from psyprobe.analysis.chat_csf import chat_csf
+from psyprobe.analysis.csf_human import human_curve, human_names
 from psyprobe.analysis.prompt_effects import prompt_effects
 from psyprobe.errors import InputError, UnknownNameError
 
@@ -189,6 +190,22 @@ def test_score_says_how_near_a_human_observer_is_to_people() -> None:
     assert [point.frequency for point in score.curve] == list(FREQUENCIES)
     assert json.loads(json.dumps(score.to_dict(), allow_nan=False))["human"] == score.human
     assert [one.human for one in score_layers(p_yes_run(5)[0], measure=None)] == [score.human]
+
+
+def test_human_curves_are_those_of_the_stimulus() -> None:
+    csf = chat_csf(p_yes_run(1)[0], resamples=5)
+    curves = {name: human_curve(csf, name)[1] for name in human_names()}
+    assert all(np.isfinite(curve).all() for name, curve in curves.items() if name != "modelfest")
+    # Four cycles per degree, of the reference's tables.
+    assert curves["watson_malo"][2] == pytest.approx(188.84, abs=0.01)
+    assert curves["watson_malo_noise"][2] == pytest.approx(147.386, abs=0.01)
+    assert curves["watson_ahumada_noise"][2] == pytest.approx(206.699, abs=0.01)
+    assert curves["modelfest"][2] == pytest.approx(127.8, abs=0.1) and np.isnan(curves["modelfest"][0])
+    assert human_curve(csf, {"mine": np.ones(6)})[0] == "mine"
+    with pytest.raises(UnknownNameError, match="human curve"):
+        human_curve(csf, "watson_mallo")
+    with pytest.raises(InputError, match="do not fit 6 frequencies"):
+        human_curve(csf, [1.0, 2.0])
 
 
 def test_tables_say_it_in_every_format() -> None:
