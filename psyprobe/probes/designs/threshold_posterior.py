@@ -6,8 +6,9 @@ guess x lapse a frequency, and one table of common width x guess x lapse that ti
 A probability of yes is taken in as a fractional answer: p log psi + (1 - p) log(1 - psi), the quasi-likelihood of the
 quasi-binomial model (McCullagh & Nelder 1989, Generalized Linear Models, ch. 9). Its maximum is where that of drawn
 answers is on average; since p scatters less than a drawn yes or no does, it is divided by the dispersion that the
-answers show, (1 + sum r^2) / (1 + n - parameters) with Pearson residuals r: one pseudo-residual of 1, the value for
-drawn answers, keeps intervals wide while there are few answers.
+answers show, (1 + n r^2) / (1 + n - parameters): r^2 is the mean squared Pearson residual, weighted by the information
+on the threshold, which makes the curvature of the likelihood that of its robust ("sandwich") variance; n the number of
+answers; and one pseudo-residual of 1, the value for drawn answers, keeps intervals wide while there are few.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ STEPS_PER_INTERVAL = 8
 _LEFT_OUT = 1e-5
 #: Variance of a Bernoulli answer is not taken to be below this when residuals are scaled.
 _LEAST_VARIANCE = 0.01
+#: Half the distance over which slopes are taken, in log10 contrast.
+_STEP = 0.01
 
 
 def binary_entropy(p: FloatArray) -> FloatArray:
@@ -79,6 +82,9 @@ class GivenAnswer:
 def dispersion(answers: Sequence[Sequence[GivenAnswer]], psi: Callable[[int, FloatArray], FloatArray]) -> float:
     """How far probabilities of yes scatter about the function, relative to drawn answers.
 
+    Squared residuals are weighted by what their level tells of the threshold: probabilities near 0 and 1 scatter less
+    than those in between, on which the threshold rests.
+
     Parameters
     ----------
     answers : sequence of sequence of GivenAnswer
@@ -91,16 +97,22 @@ def dispersion(answers: Sequence[Sequence[GivenAnswer]], psi: Callable[[int, Flo
     float
         1 for answers that scatter as drawn ones do.
     """
-    square, n, parameters = 0.0, 0, 2
+    squares, weights, parameters = [np.zeros(0)], [np.zeros(0)], 2
     for each, given in enumerate(answers):
         soft = [answer for answer in given if answer.soft]
         if soft:
-            p = psi(each, np.array([answer.x for answer in soft]))
-            off = np.array([answer.said for answer in soft]) - p
-            square += float((off**2 / np.maximum(p * (1 - p), _LEAST_VARIANCE)).sum())
-            n += len(soft)
+            x = np.array([answer.x for answer in soft])
+            p = psi(each, x)
+            variance = np.maximum(p * (1 - p), _LEAST_VARIANCE)
+            squares.append((np.array([answer.said for answer in soft]) - p) ** 2 / variance)
+            weights.append((psi(each, x + _STEP) - psi(each, x - _STEP)) ** 2 / variance + 1e-9)
             parameters += 2
-    return max((1 + square) / (1 + max(n - parameters, 0)), 1e-3)
+    weight = np.concatenate(weights)
+    if weight.size == 0:
+        return 1.0
+    n = weight.size
+    mean_square = weight @ np.concatenate(squares) / weight.sum()
+    return max(float((1 + n * mean_square) / (1 + max(n - parameters, 0))), 1e-3)
 
 
 class ThresholdPosterior:
