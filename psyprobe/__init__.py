@@ -22,6 +22,7 @@ _PUBLIC = {
     "display_presets": "display",
     "pixels_per_degree": "display",
     "Stimulus": "stimulus",
+    "annulus_noise": "stimulus",
     "disc": "stimulus",
     "gabor": "stimulus",
     "grating": "stimulus",
@@ -29,6 +30,11 @@ _PUBLIC = {
     "uniform": "stimulus",
     "load_stimulus": "stimulus.catalogue",
     "castle_csf": "human",
+    "noise_matched_csf": "human",
+    "fit_psychometric": "analysis.psychometric",
+    "read_reply": "analysis.reply",
+    "load_prompts": "probes.prompts",
+    "robustness_profile": "corruption.profile",
     "corrupt": "corruption",
     "angular_distance": "probes.distance",
     "CallableObserver": "observers",
@@ -66,13 +72,17 @@ if TYPE_CHECKING:
     from psyprobe import analysis, colour, corruption, errors, human, observers, probes, stimulus, testing
     from psyprobe.analysis import score
     from psyprobe.analysis.mvp_bench import mvp_metrics
+    from psyprobe.analysis.psychometric import fit_psychometric
     from psyprobe.analysis.r_bench import rbench_metrics
+    from psyprobe.analysis.reply import read_reply
     from psyprobe.corruption import corrupt
+    from psyprobe.corruption.profile import robustness_profile
     from psyprobe.display import Display, display_presets, pixels_per_degree
     from psyprobe.experiment import load_results, plan, run
-    from psyprobe.human import castle_csf
+    from psyprobe.human import castle_csf, noise_matched_csf
     from psyprobe.observers import CallableObserver, list_observers, load_observer
     from psyprobe.plotting import plot, save_figure
     from psyprobe.probes.distance import angular_distance
-    from psyprobe.stimulus import Stimulus, disc, gabor, grating, noise, uniform
+    from psyprobe.probes.prompts import load_prompts
+    from psyprobe.stimulus import Stimulus, annulus_noise, disc, gabor, grating, noise, uniform
     from psyprobe.stimulus.catalogue import load_stimulus

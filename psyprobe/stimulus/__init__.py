@@ -33,6 +33,7 @@ __all__ = [
     "Stimulus",
     "Sum",
     "Uniform",
+    "annulus_noise",
     "disc",
     "gabor",
     "grating",
@@ -88,6 +89,17 @@ def disc(*, dtype: str = "float64", device: str | None = None, **parameters: Any
     (224, 224)
     """
     return Disc.from_dict(parameters).draw(dtype=dtype, device=device)
+
+
+def annulus_noise(*, dtype: str = "float64", device: str | None = None, **parameters: Any) -> Stimulus:
+    """Draw noise that fills a ring of spatial frequencies evenly; parameters as in `AnnulusNoise`.
+
+    Examples
+    --------
+    >>> annulus_noise(frequency=4.0, contrast=0.1, luminance=40.0).pixels.shape
+    (256, 256)
+    """
+    return AnnulusNoise.from_dict(parameters).draw(dtype=dtype, device=device)
 
 
 def uniform(*, dtype: str = "float64", device: str | None = None, **parameters: Any) -> Stimulus:
