@@ -101,6 +101,17 @@ def test_psychometric_functions_go_through_their_answers(csf: xr.Dataset) -> Non
         plot_psychometric(csf, bare_axes(), prompt="p1")
 
 
+def test_counts_have_wilson_intervals_and_a_step_is_drawn_as_one() -> None:
+    result = chat_result(log_thresholds()[:, :1], frequencies=[1.0], contrast=TEN, width=0.01, repeats=4)
+    ax = drawn(plot_psychometric(result, bare_axes()))
+    assert ax.get_ylabel() == "Share of yes"
+    bars = next(c for c in ax.containers if str(c.get_label()) == "1 cpd").lines[2][0].get_segments()
+    # Wilson's interval of 0 of 4 ends at z² / (4 + z²).
+    assert bars[0][1][1] == pytest.approx(1.96**2 / (4 + 1.96**2), abs=1e-3)
+    curve = max(ax.lines, key=lambda line: len(line.get_xdata()))
+    assert set(np.round(np.asarray(curve.get_ydata()), 2)) <= {0.0, 1.0}
+
+
 def test_the_strip_has_a_row_for_each_wording(csf: xr.Dataset) -> None:
     ax = drawn(plot_prompts(csf, bare_axes()))
     labels = [label.get_text() for label in ax.get_yticklabels()]

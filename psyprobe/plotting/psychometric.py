@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
+#: Width at which a step, of width 0, is drawn.
+_STEP = 1e-3
+
 
 def plot_psychometric(
     result: xr.Dataset,
@@ -120,7 +123,7 @@ def _draw(
     if np.isfinite(t) and np.isfinite(w) and fit["axis"] == "log":
         x = np.geomspace(*span, 201)
         function = fit["function"] if counted else "logistic"
-        share = psychometric_function(np.log10(x), t, w, guess, lapse, function=function)
+        share = psychometric_function(np.log10(x), t, max(w, _STEP), guess, lapse, function=function)
         ax.plot(x, share, color=colour, linewidth=1.4)
         ends = np.array([float(one[f"threshold_{end}"].values[i]) for end in ("low", "high")])
         ends = np.where(np.isnan(ends), t, ends).clip(np.log10(span[0]), np.log10(span[1]))
