@@ -13,6 +13,7 @@ import ipaddress
 import math
 import os
 import queue
+import threading
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,6 +38,8 @@ _REMEMBERED = 8
 #: Questions taken from whoever asks, for each that is under way: those that wait to be tried again take no place.
 _AHEAD = 4
 _GREEDY = Decoding()
+#: Held while a connection is opened, so that threads share one.
+_OPENING = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -198,10 +201,11 @@ class OpenAIObserver:
         if self._capabilities is None:
             grey = np.full((64, 64, 3), 128 / 255, np.float32)
             prompt = "Is there a pattern visible in the image? Answer with yes or no."
-            one = self.answer([grey], prompt, decoding=Decoding(seed=0))
+            # A temperature of 1 is the one that every model takes.
+            one = self.answer([grey], prompt, decoding=Decoding(temperature=1.0, seed=0))
             dialect = self._sending().dialect
             try:
-                self.answer([grey, grey], prompt, decoding=Decoding(logprobs=False))
+                self.answer([grey, grey], prompt, decoding=Decoding(temperature=1.0, logprobs=False))
                 several = True
             except PsyprobeError:
                 several = False
@@ -322,11 +326,12 @@ class OpenAIObserver:
             self._sender = None
 
     def _sending(self) -> Sender:
-        # After a fork, the thread that sends is not there.
-        if self._sender is None or self._sender.pid != os.getpid():
-            self._sender = Sender(self._endpoint)
-            self._finalizer = weakref.finalize(self, self._sender.close)
-        return self._sender
+        with _OPENING:
+            # After a fork, the thread that sends is not there.
+            if self._sender is None or self._sender.pid != os.getpid():
+                self._sender = Sender(self._endpoint)
+                self._finalizer = weakref.finalize(self, self._sender.close)
+            return self._sender
 
     def _question(self, inquiry: Inquiry) -> Question:
         urls = tuple(self._url(image) for image in inquiry.images)
@@ -336,7 +341,7 @@ class OpenAIObserver:
         """The image as a data URL; encoded once, as long as it is among the last that were asked about."""
         shown = np.asarray(image)
         # Compared as a whole: as fast as a digest, and an array that was changed meanwhile is another image.
-        known = next((each for each in self._encoded if np.array_equal(each[0], shown)), None)
+        known = next((each for each in tuple(self._encoded) if np.array_equal(each[0], shown)), None)
         if known is None:
             png = encode_png(eight_bit(shown), noise=True)
             known = (shown.copy(), f"data:image/png;base64,{base64.b64encode(png).decode()}")
