@@ -17,6 +17,7 @@ from typing import NoReturn
 from psyprobe.cli.asking import add_ask_options
 from psyprobe.cli.corrupting import add_corrupt_options
 from psyprobe.cli.listing import KINDS
+from psyprobe.cli.mvp_bench import add_mvp_options
 from psyprobe.cli.output import tell
 from psyprobe.cli.serving import add_serving_options
 
@@ -122,7 +123,14 @@ def _parser() -> argparse.ArgumentParser:
             "corrupt photographs --name motion_blur jpeg --strength low high --output corrupted",
         )
     )
-    _add_mvp_bench(commands)
+    add_mvp_options(
+        _command(
+            commands,
+            "mvp-bench",
+            "check MVP-Bench questions, score replies to them beside the paper's, or ask a model",
+            "mvp-bench all_questions.json mcq_questions.json --model GPT-4o GPT4o_evaluated.jsonl mcq_GPT4o.jsonl",
+        )
+    )
     _add_r_bench(commands)
     add_serving_options(
         _command(
@@ -133,29 +141,6 @@ def _parser() -> argparse.ArgumentParser:
         )
     )
     return parser
-
-
-def _add_mvp_bench(commands: argparse._SubParsersAction[_Parser]) -> None:
-    parser = _command(
-        commands,
-        "mvp-bench",
-        "check MVP-Bench questions, or score replies to them beside the paper's",
-        "mvp-bench all_questions.json mcq_questions.json --model GPT-4o GPT4o_evaluated.jsonl mcq_GPT4o.jsonl",
-    )
-    parser.add_argument("questions", nargs="+", metavar="QUESTIONS", help="question files, as released")
-    parser.add_argument("--images", metavar="DIR", help="the folder of images: say which are missing")
-    parser.add_argument(
-        "--model",
-        nargs="+",
-        action="append",
-        default=[],
-        metavar="NAME FILE",
-        help="a model's name and its prediction files; without any model the questions are checked",
-    )
-    parser.add_argument(
-        "--parser", default="rule+judge", help="rule, rule+judge, lenient or lenient+judge (default %(default)s)"
-    )
-    parser.add_argument("--format", default="text", help="text, markdown, latex, csv or json (default %(default)s)")
 
 
 def _add_r_bench(commands: argparse._SubParsersAction[_Parser]) -> None:

@@ -9,5 +9,19 @@ from psyprobe.probes.mvp_bench.questions import (
     rotated,
     split_choices,
 )
+from psyprobe.probes.mvp_bench.running import SYSTEMS, ask_questions, judge_replies, with_rotations
+from psyprobe.probes.mvp_bench.vlmevalkit import vlmevalkit_index, write_vlmevalkit
 
-__all__ = ["QuestionReport", "check_questions", "read_questions", "rotated", "split_choices"]
+__all__ = [
+    "SYSTEMS",
+    "QuestionReport",
+    "ask_questions",
+    "check_questions",
+    "judge_replies",
+    "read_questions",
+    "rotated",
+    "split_choices",
+    "vlmevalkit_index",
+    "with_rotations",
+    "write_vlmevalkit",
+]

@@ -1,0 +1,209 @@
+"""MVP-Bench asked of observers whose answers are known: a small set of our own, from question file to page."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from psyprobe.analysis.mvp_bench import mvp_metrics, read_predictions, said
+from psyprobe.cli import main
+from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.judging import Judge
+from psyprobe.observers.answering import Answer
+from psyprobe.observers.protocol import Card
+from psyprobe.probes.mvp_bench import (
+    ask_questions,
+    check_questions,
+    judge_replies,
+    read_questions,
+    vlmevalkit_index,
+    with_rotations,
+    write_vlmevalkit,
+)
+from psyprobe.report.mvp_pairs import failed_pairs_page
+from psyprobe.simulated_server import serve
+
+#: Pairs of our own: what is on the natural image, and on the manipulated one.
+PAIRS = {1: ("red", "green"), 2: ("blue", "red"), 3: ("green", "blue")}
+LIGHT = {"red": (200, 40, 40), "green": (40, 200, 40), "blue": (40, 40, 200)}
+
+
+class Sighted:
+    """Sees the mean colour of the first image (or of its two halves) and answers truly; the words are a function's."""
+
+    bits, images_at_once = 8, 2
+
+    def __init__(self, say: Any = str) -> None:
+        self.card, self.say, self.asked = Card("sighted", "answer"), say, 0
+
+    def delivered(self, image: Any) -> Any:
+        return image
+
+    def answer(self, images: Any, prompt: str, **_: Any) -> Answer:
+        self.asked += 1
+        colours = list(LIGHT)
+        halves = images if len(images) == 2 else np.array_split(images[0], 2, axis=1)
+        seen = [colours[int(np.argmax(half.mean(axis=(0, 1))))] for half in halves]
+        lines = prompt.split("\n")
+        if len(lines) == 2:
+            return Answer(self.say("Yes" if seen[0] in lines[0] else "No"))
+        wanted = seen[-1]
+        letter = next(line[0] for line in lines[1:-1] if wanted in line)
+        return Answer(self.say(letter))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Path:
+    """A folder with questions.json and images, by the release's naming."""
+    rows: list[dict[str, Any]] = []
+    for folder in ("Single_Images", "Cross_Images"):
+        (tmp_path / folder).mkdir()
+    for pair, colours in PAIRS.items():
+        planes = [np.full((16, 16, 3), LIGHT[colour], dtype=np.uint8) for colour in colours]
+        for plane in planes:
+            plane[0, 0] = pair  # no two files are alike
+        for kind, plane in zip("se", planes, strict=True):
+            Image.fromarray(plane).save(tmp_path / "Single_Images" / f"{pair}_{kind}.png")
+        Image.fromarray(np.hstack(planes)).save(tmp_path / "Cross_Images" / f"{pair}_concat.png")
+        for level, asked in zip(("low", "high"), colours, strict=True):
+            for kind, seen in zip("se", colours, strict=True):
+                rows.append(
+                    {
+                        "image": f"Single_Images/{pair}_{kind}.png",
+                        "question": f"Is it {asked}?\nPlease answer yes or no.",
+                        "answer": "yes" if seen == asked else "no",
+                        "type": f"y/n-{kind}",
+                        "level": level,
+                        "id": pair,
+                    }
+                )
+        options = "\n".join(f"{letter}. {colour}" for letter, colour in zip("ABC", LIGHT, strict=True))
+        key = "ABC"[list(LIGHT).index(colours[1])]
+        for kind, image in (("mcq-e", f"Single_Images/{pair}_e.png"), ("mcq-cross", f"Cross_Images/{pair}_concat.png")):
+            question = f"What is it now?\n{options}\nAnswer with the letter."
+            rows.append(
+                {"image": image, "question": question, "answer": key, "type": kind, "level": "high", "id": pair}
+            )
+    path = tmp_path / "questions.json"
+    path.write_text(
+        "".join(json.dumps({"question_id": i, **row}) + "\n" for i, row in enumerate(rows)), encoding="utf-8"
+    )
+    return tmp_path
+
+
+def test_a_sighted_observer_is_right_in_everything(bench: Path) -> None:
+    questions = with_rotations(read_questions(bench / "questions.json"))
+    report = check_questions(questions, bench)
+    assert report.rotations_checked == 6
+    assert report.missing_images == ()
+    for cross in ("file", "two_images"):
+        predictions = ask_questions(questions, bench, Sighted(), cross=cross, progress=False)
+        metrics = mvp_metrics(said(questions, predictions, "rule"), resamples=100)
+        assert (metrics["value"] == 100).all()
+        assert {"CircularEval", "VanillaEval", "mAcc", "iAcc_N+M"} <= set(metrics["metric"])
+
+
+def test_nothing_is_asked_twice_and_another_system_text_asks_anew(bench: Path) -> None:
+    questions, store, observer = read_questions(bench / "questions.json"), bench / "runs.sqlite", Sighted()
+    for _ in range(2):
+        ask_questions(questions, bench, observer, store=store, progress=False)
+    assert observer.asked == len(questions) == 18
+    ask_questions(questions, bench, observer, store=store, system="commonsense", progress=False)
+    assert observer.asked == 36
+
+
+def test_a_judge_reads_only_what_the_rule_leaves_open(bench: Path) -> None:
+    questions = read_questions(bench / "questions.json")
+    chatty = Sighted(lambda word: {"Yes": "I would say it is.", "No": "No"}.get(word, word))
+    predictions = ask_questions(questions, bench, chatty, progress=False)
+    metrics = mvp_metrics(said(questions, predictions, "rule"), resamples=100).set_index(["level", "metric"])
+    assert metrics.loc[("multi", "aAcc"), "numerator"] == 6
+
+    class Reader:
+        bits, images_at_once, asked = None, None, 0
+        card = Card("reader", "answer")
+
+        def delivered(self, image: Any) -> Any:
+            return image
+
+        def answer(self, images: Any, prompt: str, **_: Any) -> Answer:
+            type(self).asked += 1
+            return Answer("Yes" if "it is." in prompt else "Unknown")
+
+    judged, failed = judge_replies(questions, predictions, Judge(Reader()), progress=False)
+    assert (Reader.asked, failed) == (3, 0)  # six replies, of which each two are alike
+    assert mvp_metrics(said(questions, judged, "rule+judge"), resamples=100)["value"].min() == 100
+
+
+def test_the_page_of_failed_pairs_escapes_what_models_say(bench: Path) -> None:
+    questions = read_questions(bench / "questions.json")
+    hostile = Sighted(lambda word: f"<script>alert('{word}')</script>\x1b[31m")
+    table = said(questions, ask_questions(questions, bench, hostile, progress=False), "rule")
+    text = failed_pairs_page(table, bench, "<b>model</b>", most=2)
+    assert "<script" not in text
+    assert "&lt;script&gt;alert(&#x27;Yes&#x27;)" in text
+    assert "\x1b" not in text
+    assert "3 of 3 image pairs have a wrong answer; 2 of them are shown" in text
+    assert text.count('src="data:image/') == 6
+
+
+def test_from_questions_to_tables_through_a_server(
+    bench: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
+    with serve(Sighted()) as server:
+        command = ["mvp-bench", str(bench / "questions.json"), "--images", str(bench), "--rotations"]
+        command += ["--observer", "openai:sighted", "--observer-option", f"base_url={server.base_url}"]
+        command += ["--output", str(bench / "out")]
+        assert main([*command, "--plan"]) == 0
+        assert "36 questions (24 of them multiple choice) about 9 images" in capsys.readouterr().out
+        assert main(command) == 0
+    out = capsys.readouterr().out
+    assert "openai:sighted" in out
+    assert "100.00" in out
+    predictions = read_predictions(bench / "out" / "mvp-bench-openai-sighted.jsonl")
+    assert len(predictions) == 36
+    assert (bench / "out" / "mvp-bench-openai-sighted-failed.html").stat().st_size > 500
+    for path in (bench / "out").iterdir():
+        assert b"sk-of-nobody" not in path.read_bytes()
+
+
+def test_there_and_back_through_vlmevalkit(bench: Path) -> None:
+    questions = with_rotations(read_questions(bench / "questions.json"))
+    (bench / "tsv").mkdir()
+    written = write_vlmevalkit(questions, bench, bench / "tsv")
+    tables = {name: pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False) for name, path in written.items()}
+    assert len(tables["yes_no"]) == 12
+    assert len(tables["mcq"]) == 18
+    assert tables["mcq"]["index"].is_unique
+    assert tables["yes_no"]["index"].is_unique
+    assert sorted(set(tables["mcq"]["g_index"])) == list("012345")
+    first = tables["mcq"].iloc[0]
+    np.testing.assert_array_equal(
+        np.asarray(Image.open(io.BytesIO(base64.b64decode(first["image"])))),
+        np.asarray(Image.open(bench / "Single_Images" / "1_e.png")),
+    )
+    index = vlmevalkit_index(questions)
+    assert index["4__0__2"] == "2000000"
+    back = {str(value): name for name, value in index.items()}
+    assert {back[value] for value in tables["mcq"]["index"]} <= set(questions["question_id"])
+
+
+def test_bad_requests_are_one_sentence(bench: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    questions = read_questions(bench / "questions.json")
+    with pytest.raises(InputError, match="9 images are missing, the first"):
+        ask_questions(questions, bench / "elsewhere", Sighted())
+    with pytest.raises(UnknownNameError, match="did you mean 'two_images'"):
+        ask_questions(questions, bench, Sighted(), cross="two_image")
+    with pytest.raises(InputError, match="hold rotations already"):
+        with_rotations(with_rotations(questions))
+    assert main(["mvp-bench", str(bench / "questions.json"), "--observer", "simulated:watson-malo"]) == 2
+    assert "name their folder with --images" in capsys.readouterr().err
