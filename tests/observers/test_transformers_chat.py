@@ -11,10 +11,10 @@ import pytest
 
 from psyprobe import load_observer
 from psyprobe._typing import FloatArray
-from psyprobe.errors import InputError, WeightsError
+from psyprobe.errors import InputError, PsyprobeError, WeightsError
 from psyprobe.observers.answering import Answer, AnswerObserver, Decoding, Inquiry
 from psyprobe.observers.transformers_chat import TransformersChat
-from psyprobe.observers.transformers_sharing import Noise
+from psyprobe.observers.transformers_sharing import Noise, prefix_inputs
 
 torch = pytest.importorskip("torch", reason="the chat extra is not installed")
 transformers = pytest.importorskip("transformers", reason="the chat extra is not installed")
@@ -364,3 +364,41 @@ def test_what_is_asked_must_be_answerable(observer: TransformersChat) -> None:
         observer.answer([np.zeros((56, 56, 3), np.uint8)], PROMPTS[0], decoding=ONE_STEP)
     with pytest.raises(InputError, match="three channels"):
         observer.answer([np.zeros((56, 56, 1))], PROMPTS[0], decoding=ONE_STEP)
+
+
+def test_pixels_that_cannot_be_read_back_are_not_guessed() -> None:
+    from transformers.models.llava.image_processing_llava import LlavaImageProcessor
+
+    from psyprobe.observers.transformers_pixels import PixelPath
+
+    class Flattening(LlavaImageProcessor):
+        def __call__(self, *arguments: Any, **options: Any) -> Any:
+            batch = super().__call__(*arguments, **options)
+            batch["pixel_values"] = batch["pixel_values"].flatten(1)
+            return batch
+
+    path = PixelPath("flat", Flattening(size={"shortest_edge": 56}), torch.float32)
+    assert path.bits == 8 and path.input_size is None
+    with pytest.raises(PsyprobeError, match="what reaches the network cannot be told: its pixels come in the shape"):
+        path.delivered(np.full((56, 56, 3), 128 / 255))
+
+
+def test_what_texts_share_ends_where_they_part() -> None:
+    image, pad = 9, 0
+    inputs = {
+        "input_ids": torch.tensor([[1, 9, 9, 2, 3, 4], [0, 0, 1, 9, 9, 5]]),
+        "attention_mask": torch.tensor([[1, 1, 1, 1, 1, 1], [0, 0, 1, 1, 1, 1]]),
+        "pixel_values": torch.zeros(2, 3, 4, 4),
+    }
+    parts = prefix_inputs(inputs, image, pad)
+    assert parts is not None
+    prefix, rest = parts
+    assert prefix["input_ids"].tolist() == [[1, 9, 9]] and len(prefix["pixel_values"]) == 1
+    assert rest["input_ids"].tolist() == [[1, 9, 9, 2, 3, 4], [1, 9, 9, 0, 0, 5]]
+    assert rest["attention_mask"].tolist() == [[1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 1]]
+    assert "pixel_values" not in rest
+    words_first = {
+        "input_ids": torch.tensor([[1, 2, 9], [1, 3, 9]]),
+        "attention_mask": torch.ones((2, 3), dtype=torch.long),
+    }
+    assert prefix_inputs(words_first, image, pad) is None
