@@ -82,6 +82,7 @@ def killed(path: Path, folder: Path) -> None:
         f"  {len(course.stored[-1])} answered at the end, {again} of the stored ones asked again, key leaked: {leaked}"
     )
     print(f"  the server answered {len(witness.seen)} times")
+    assert len(set(local.seen)) == total, "two questions are the same for a server"
     assert again == 0 and not leaked
 
 

