@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from psyprobe.analysis.mvp_bench import (
     PARSERS,
     beside_published,
+    compare_models,
     constant_replies,
     mvp_metrics,
     mvp_tables,
@@ -24,6 +25,7 @@ from psyprobe.analysis.mvp_bench import (
 )
 from psyprobe.cli import main
 from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.plotting.mvp_bench import plot_mvp
 from psyprobe.probes.mvp_bench import read_questions
 
 FILES = {"GPT-4o": "GPT4o", "DeepSeek (1.3B)": "deepseek_vl_1.3b", "LLaVA-1.5 (7B)": "llava_v1.5_7b"}
@@ -298,3 +300,31 @@ def test_bad_input_is_one_sentence(answered: pd.DataFrame, tmp_path: Path) -> No
     path.write_text('{"question_id": "x", "output": "Yes"}\n', encoding="utf-8")
     with pytest.raises(InputError, match="none of the questions has a reply"):
         said(answered.drop(columns="said"), read_predictions(path))
+
+
+def test_a_model_does_not_differ_from_itself_and_a_worse_one_does(answered: pd.DataFrame) -> None:
+    same = compare_models(answered, answered, resamples=200)
+    assert (same["difference"] == 0).all()
+    assert (same["p"] == 1).all()
+    worse = compare_models(answered.assign(said=answered["answer"]), answered, resamples=200)
+    one = worse[(worse["metric"] == "aAcc") & (worse["level"] == "multi")].iloc[0]
+    metrics = mvp_metrics(answered, resamples=100).set_index(["level", "metric"])
+    assert one["difference"] == pytest.approx(100 - metrics.loc[("multi", "aAcc"), "value"])
+    assert 0 < one["low"] <= one["difference"] <= one["high"]
+    assert one["p"] < 0.05
+    with pytest.raises(InputError, match="answered by one of the two models alone"):
+        compare_models(answered, answered.iloc[1:])
+
+
+def test_the_figure_has_a_row_for_each_model(answered: pd.DataFrame) -> None:
+    mpl = pytest.importorskip("matplotlib")
+    mpl.use("agg")
+    metrics = {name: mvp_metrics(answered, resamples=100) for name in ("one", "two")}
+    ax = plot_mvp(metrics, "image")
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["one", "two"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["natural", "manipulated"]
+    mpl.pyplot.close(ax.figure)
+    with pytest.raises(InputError, match="no model has the metrics of 'cross'"):
+        plot_mvp(metrics, "cross")
+    with pytest.raises(UnknownNameError, match="did you mean 'level'"):
+        plot_mvp(metrics, "levels")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from psyprobe.analysis.mvp_bench.metrics import constant_replies, mvp_metrics
+from psyprobe.analysis.mvp_bench.paired import compare_models
 from psyprobe.analysis.mvp_bench.replies import PARSERS, parse_reply, read_predictions, said
 from psyprobe.analysis.mvp_bench.tables import beside_published, mvp_tables, with_categories
 
 __all__ = [
     "PARSERS",
     "beside_published",
+    "compare_models",
     "constant_replies",
     "mvp_metrics",
     "mvp_tables",

@@ -64,12 +64,12 @@ def mvp_metrics(table: pd.DataFrame, *, confidence: float = 0.95, resamples: int
         raise InputError(f"confidence {confidence:g} must lie between 0 and 1; usual is 0.95")
     if resamples < 100:
         raise InputError(f"{resamples} resamples give no usable interval; take at least 100, usual is 2000")
-    answers = _checked(table)
+    answers = checked_answers(table)
     pairs = np.unique(answers["pair"])
     draws = np.random.default_rng(seed).multinomial(len(pairs), np.full(len(pairs), 1 / len(pairs)), size=resamples)
     tails = 100 * (1 - confidence) / 2
     rows: list[tuple[object, ...]] = []
-    for task, level, metric, groups in _ratios(answers):
+    for task, level, metric, groups in ratios(answers):
         sums = groups.groupby("pair")[["right", "asked", "unread"]].sum().reindex(pairs, fill_value=0)
         low, high = _interval(draws @ sums["right"].to_numpy(), draws @ sums["asked"].to_numpy(), tails)
         right, asked, unread = (int(total) for total in sums.sum())
@@ -90,7 +90,23 @@ def mvp_metrics(table: pd.DataFrame, *, confidence: float = 0.95, resamples: int
     return pd.DataFrame(rows, columns=names).astype({"numerator": "Int64"})
 
 
-def _checked(table: pd.DataFrame) -> pd.DataFrame:
+def checked_answers(table: pd.DataFrame) -> pd.DataFrame:
+    """Answers each once, with columns right, asked and unread.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        As for `mvp_metrics`.
+
+    Returns
+    -------
+    pandas.DataFrame
+
+    Raises
+    ------
+    InputError
+        As for `mvp_metrics`.
+    """
     missing = [name for name in _NEEDED if name not in table]
     if missing:
         raise InputError(f"the table has no column {missing[0]!r}; it needs {', '.join(_NEEDED)}")
@@ -110,8 +126,19 @@ def _checked(table: pd.DataFrame) -> pd.DataFrame:
     return answers
 
 
-def _ratios(answers: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
-    """Each metric with a table whose rows are what it counts: pair, right (0 or 1), asked (1)."""
+def ratios(answers: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
+    """Each metric that is a ratio, with what it counts.
+
+    Parameters
+    ----------
+    answers : pandas.DataFrame
+        As `checked_answers` gives them.
+
+    Yields
+    ------
+    (str, str, str, pandas.DataFrame)
+        Task, level, metric, and a table with one row a thing counted: pair, right (0 or 1), asked (1), unread.
+    """
     yes_no = answers[answers["task"] == "yes_no"]
     if len(yes_no):
         both = _all_right(yes_no, ["pair", "question", "level"], at_least=2)
