@@ -23,7 +23,7 @@ from psyprobe.observers.transformers_loading import ChatModel, load_model
 from psyprobe.observers.transformers_pixels import PixelPath
 from psyprobe.observers.transformers_sharing import Noise, encoded_once, prefix_inputs
 
-INSTALL = "pip install 'psyprobe[chat]'"
+INSTALL = "pip install 'psyprobe[chat-local]'"
 _GREEDY = Decoding()
 #: Of the first token, at least this many of the likeliest are told.
 LIKELIEST = 20
