@@ -108,7 +108,7 @@ def csf_statistics(sensitivity: npt.ArrayLike, human: npt.ArrayLike) -> dict[str
     Returns
     -------
     dict of str to ndarray, shape (...)
-        By `STATISTICS`, and "gain" (log10). A correlation with a flat curve is NaN.
+        By `STATISTICS`, and "gain" (log10). A correlation of two frequencies, or with a flat curve, is NaN.
 
     Raises
     ------
@@ -283,7 +283,8 @@ def _pearson(first: FloatArray, second: FloatArray) -> FloatArray:
     b = second - second.mean(axis=-1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         r = (a * b).sum(axis=-1) / np.sqrt((a * a).sum(axis=-1) * (b * b).sum(axis=-1))
-    flat = np.ptp(first, axis=-1) <= 1e-9 * np.abs(first).max(axis=-1)
+    # Any two points lie on a line.
+    flat = (np.ptp(first, axis=-1) <= 1e-9 * np.abs(first).max(axis=-1)) | (first.shape[-1] < 3)
     out: FloatArray = np.where(flat, np.nan, np.clip(r, -1, 1))
     return out
 

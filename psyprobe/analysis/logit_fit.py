@@ -6,10 +6,9 @@ tells as much about its threshold in one look as in some twenty answers of yes o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 
@@ -37,10 +36,6 @@ class LogitFit:
         Logits of the fit.
     fitted_catch : ndarray of float64, shape (G,)
         The logit of the guess rate.
-    leverage : ndarray of float64, shape (G, F, L)
-        How much of a cell's mean logit the fit follows, 0 to 1.
-    catch_leverage : ndarray of float64, shape (G,)
-        The same of the catch trials.
     cost : ndarray of float64, shape (G,)
         Weighted sum of squared residuals.
     """
@@ -51,8 +46,6 @@ class LogitFit:
     lapse: FloatArray
     fitted: FloatArray
     fitted_catch: FloatArray
-    leverage: FloatArray
-    catch_leverage: FloatArray
     cost: FloatArray
 
 
@@ -65,7 +58,6 @@ def fit_logits(
     *,
     guess: tuple[float, float] = (0.0, 1.0),
     lapse: tuple[float, float] = (0.0, 0.1),
-    start: LogitFit | None = None,
 ) -> LogitFit:
     """Fit logistic psychometric functions with common guess and lapse rates to mean logits of yes.
 
@@ -81,35 +73,29 @@ def fit_logits(
         The same for images without a pattern.
     guess, lapse : (float, float), optional
         Bounds, in [0, 1].
-    start : LogitFit, optional
-        Of the same shape, or one that broadcasts: where to begin, in place of several trials.
 
     Returns
     -------
     LogitFit
         The best of what was tried. Levenberg-Marquardt on all groups at once.
     """
-    use = images > 0
-    # Cells that are left out get harmless values.
-    x, logit = np.where(use, x, 0.0), np.where(use, logit, 0.0)
-    blank = catch_images > 0
-    catch_logit = np.where(blank, catch_logit, 0.0)
-    weight = np.where(use, images / (1 + (logit / _NEAR) ** 2), 0.0)
-    catch_weight = np.where(blank, catch_images / (1 + (catch_logit / _NEAR) ** 2), 0.0)
-    problem = _Problem(x, logit, weight, catch_logit, catch_weight, _bounds(guess), _bounds(lapse))
-    if start is not None:
-        parameters = np.concatenate(
-            [start.threshold, np.log(start.width), _logit(start.guess)[:, None], _logit(start.lapse)[:, None]], axis=1
-        )
-        return problem.fit(
-            np.broadcast_to(parameters, (len(x), parameters.shape[1])).copy(), problem.span(use), _STEPS_AGAIN
-        )
-    best: LogitFit | None = None
-    for width in (0.3, 0.8, 2.0):
-        found = problem.fit(problem.first(use, width), problem.span(use), _STEPS)
-        best = found if best is None else _better(best, found)
-    assert best is not None
-    return best
+    problem = _problem(x, logit, images, catch_logit, catch_images, guess, lapse)
+    parameters, cost = problem.fit(problem.first(0.3), _STEPS)
+    for width in (0.8, 2.0):
+        others, costs = problem.fit(problem.first(width), _STEPS)
+        parameters = np.where((costs < cost)[:, None], others, parameters)
+        cost = np.minimum(costs, cost)
+    curves = x.shape[1]
+    rates = [_both(parameters[:, column])[0] for column in (-2, -1)]
+    return LogitFit(
+        threshold=parameters[:, :curves],
+        width=np.exp(parameters[:, curves : 2 * curves]),
+        guess=rates[0],
+        lapse=rates[1],
+        fitted=problem.logits(parameters),
+        fitted_catch=parameters[:, -2],
+        cost=cost,
+    )
 
 
 def wild_replicates(
@@ -161,17 +147,41 @@ def wild_replicates(
     images, catch_images = has.sum(axis=-1).astype(np.float64), blank.sum(axis=-1).astype(np.float64)
     off = np.where(has, logit - fit.fitted[..., None], 0.0)
     catch_off = np.where(blank, catch_logit - fit.fitted_catch[:, None], 0.0)
+    parameters = np.concatenate(
+        [fit.threshold, np.log(fit.width), _logit(fit.guess)[:, None], _logit(fit.lapse)[:, None]], axis=1
+    )
+    mean = np.where(has, logit, 0.0).sum(axis=-1) / np.maximum(images, 1)
+    catch_mean = np.where(blank, catch_logit, 0.0).sum(axis=-1) / np.maximum(catch_images, 1)
+    leverage, catch_leverage = _problem(x, mean, images, catch_mean, catch_images, guess, lapse).leverage(parameters)
     # Residuals are smaller than errors by what the fit followed (the jackknife's correction, HC3).
-    off /= (1 - fit.leverage / np.maximum(images, 1)).clip(0.1)[..., None]
-    catch_off /= (1 - fit.catch_leverage / np.maximum(catch_images, 1)).clip(0.1)[:, None]
+    off /= (1 - leverage / np.maximum(images, 1)).clip(0.1)[..., None]
+    catch_off /= (1 - catch_leverage / np.maximum(catch_images, 1)).clip(0.1)[:, None]
     out = np.empty((resamples, *fit.threshold.shape))
     for b in range(resamples):
         sign = rng.choice((-1.0, 1.0), size=logit.shape[1:])
         catch_sign = rng.choice((-1.0, 1.0), size=catch_logit.shape[1:])
         moved = fit.fitted + (off * sign).sum(axis=-1) / np.maximum(images, 1)
         catch_moved = fit.fitted_catch + (catch_off * catch_sign).sum(axis=-1) / np.maximum(catch_images, 1)
-        out[b] = fit_logits(x, moved, images, catch_moved, catch_images, guess=guess, lapse=lapse, start=fit).threshold
+        problem = _problem(x, moved, images, catch_moved, catch_images, guess, lapse)
+        out[b] = problem.fit(parameters, _STEPS_AGAIN)[0][:, : x.shape[1]]
     return out
+
+
+def _problem(
+    x: FloatArray,
+    logit: FloatArray,
+    images: FloatArray,
+    catch_logit: FloatArray,
+    catch_images: FloatArray,
+    guess: tuple[float, float],
+    lapse: tuple[float, float],
+) -> _Problem:
+    """Weighted least squares; cells that are left out get harmless values."""
+    use, blank = images > 0, catch_images > 0
+    x, logit, catch_logit = np.where(use, x, 0.0), np.where(use, logit, 0.0), np.where(blank, catch_logit, 0.0)
+    weight = np.where(use, images / (1 + (logit / _NEAR) ** 2), 0.0)
+    catch_weight = np.where(blank, catch_images / (1 + (catch_logit / _NEAR) ** 2), 0.0)
+    return _Problem(x, logit, weight, catch_logit, catch_weight, _bounds(guess), _bounds(lapse))
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,15 +194,20 @@ class _Problem:
     guess: tuple[float, float]
     lapse: tuple[float, float]
 
-    def span(self, use: npt.NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
-        """How far thresholds may lie outside the levels, (G, F)."""
-        low = np.where(use, self.x, np.inf).min(axis=-1)
-        high = np.where(use, self.x, -np.inf).max(axis=-1)
+    def limits(self) -> tuple[FloatArray, FloatArray]:
+        """Bounds of all parameters: thresholds, log widths, and logits of guess and lapse rate."""
+        use = self.weight > 0
         known = use.any(axis=-1)
-        return np.where(known, low - 2, -9.0), np.where(known, high + 2, 9.0)
+        # A threshold may lie two log units outside the levels.
+        low = np.where(known, np.where(use, self.x, np.inf).min(axis=-1) - 2, -9.0)
+        high = np.where(known, np.where(use, self.x, -np.inf).max(axis=-1) + 2, 9.0)
+        rates = np.broadcast_to([[self.guess, self.lapse]], (len(self.x), 2, 2))
+        narrow, wide = (np.full(low.shape, width) for width in _WIDTHS)
+        return np.concatenate([low, narrow, rates[..., 0]], 1), np.concatenate([high, wide, rates[..., 1]], 1)
 
-    def first(self, use: npt.NDArray[np.bool_], width: float) -> FloatArray:
+    def first(self, width: float) -> FloatArray:
         """Where to begin: thresholds halfway between the lowest and the highest logit."""
+        use = self.weight > 0
         low = np.where(use, self.logit, np.inf).min(axis=-1)
         high = np.where(use, self.logit, -np.inf).max(axis=-1)
         known = use.any(axis=-1)
@@ -206,14 +221,10 @@ class _Problem:
         ends = [floor.clip(*self.guess)[:, None], np.full((groups, 1), np.clip(-7.0, *self.lapse))]
         return np.concatenate([nearest, np.full(nearest.shape, np.log(width)), *ends], axis=1)
 
-    def fit(self, parameters: FloatArray, span: tuple[FloatArray, FloatArray], steps: int) -> LogitFit:
-        groups, curves, _ = self.x.shape
-        low = np.concatenate(
-            [span[0], np.full((groups, curves), _WIDTHS[0]), np.full((groups, 2), [self.guess[0], self.lapse[0]])], 1
-        )
-        high = np.concatenate(
-            [span[1], np.full((groups, curves), _WIDTHS[1]), np.full((groups, 2), [self.guess[1], self.lapse[1]])], 1
-        )
+    def fit(self, parameters: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
+        """Best parameters (G, 2 F + 2) and their cost (G,)."""
+        groups = len(self.x)
+        low, high = self.limits()
         parameters = parameters.clip(low, high)
         damping = np.full(groups, 1e-2)
         residual, jacobian = self.linear(parameters)
@@ -242,7 +253,7 @@ class _Problem:
             damping = np.where(good, damping / 5, damping * 6).clip(1e-9, 1e9)
             if done and good.all():
                 break
-        return self.result(parameters, cost)
+        return parameters, cost
 
     def linear(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Weighted residuals (G, F L + 1) and their derivatives (G, F L + 1, 2 F + 2)."""
@@ -270,39 +281,18 @@ class _Problem:
         off_catch = root_catch * (parameters[:, -2] - self.catch_logit)
         return np.concatenate([off.reshape(groups, -1), off_catch[:, None]], axis=1), out
 
-    def result(self, parameters: FloatArray, cost: FloatArray) -> LogitFit:
-        groups, curves, _ = self.x.shape
-        bare = _Problem(
-            self.x, np.zeros_like(self.logit), np.ones_like(self.weight), np.zeros(groups), np.ones(groups),
-            self.guess, self.lapse,
-        )  # fmt: skip
-        fitted, _ = bare.linear(parameters)
+    def logits(self, parameters: FloatArray) -> FloatArray:
+        """Logits of the model, (G, F, L)."""
+        bare = replace(self, logit=np.zeros_like(self.logit), weight=np.ones_like(self.weight))
+        values, _ = bare.linear(parameters)
+        return values[:, :-1].reshape(self.x.shape)
+
+    def leverage(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """How much of each mean logit, (G, F, L) and (G,) of catch trials, the fit follows, 0 to 1."""
         _, jacobian = self.linear(parameters)
         inverse = np.linalg.pinv(np.einsum("gnp,gnq->gpq", jacobian, jacobian), hermitian=True)
-        leverage = np.einsum("gnp,gpq,gnq->gn", jacobian, inverse, jacobian, optimize=True)
-        guess, _ = _both(parameters[:, -2])
-        lapse, _ = _both(parameters[:, -1])
-        return LogitFit(
-            threshold=parameters[:, :curves],
-            width=np.exp(parameters[:, curves : 2 * curves]),
-            guess=guess,
-            lapse=lapse,
-            fitted=fitted[:, :-1].reshape(self.x.shape),
-            fitted_catch=parameters[:, -2],
-            leverage=leverage[:, :-1].reshape(self.x.shape),
-            catch_leverage=leverage[:, -1],
-            cost=cost,
-        )
-
-
-def _better(first: LogitFit, second: LogitFit) -> LogitFit:
-    new = second.cost < first.cost
-
-    def pick(a: FloatArray, b: FloatArray) -> FloatArray:
-        chosen: FloatArray = np.where(new.reshape((-1,) + (1,) * (a.ndim - 1)), b, a)
-        return chosen
-
-    return LogitFit(*(pick(getattr(first, name), getattr(second, name)) for name in vars(first)))
+        found = np.einsum("gnp,gpq,gnq->gn", jacobian, inverse, jacobian, optimize=True)
+        return found[:, :-1].reshape(self.x.shape), found[:, -1]
 
 
 def _both(logit: FloatArray) -> tuple[FloatArray, FloatArray]:
