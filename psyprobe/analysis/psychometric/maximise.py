@@ -20,7 +20,7 @@ from psyprobe.analysis.psychometric.sigmoids import Sigmoid
 _Mask = npt.NDArray[np.bool_]
 _ROUNDS = 80
 #: A step that promises less than this in log-likelihood is not worth taking.
-_ENOUGH = 1e-10
+_ENOUGH = 1e-8
 _FIRST_DAMPING = 1e-3
 _LARGEST_DAMPING = 1e9
 

@@ -30,6 +30,8 @@ _TOLERANCE = 1e-5
 #: How near to the root of the quantile the root of a loss must come.
 _NEAR = 1e-4
 _ROUNDS = 40
+#: Widths from which a curve of a group starts where its threshold is held, in units of the tested range.
+_WIDTHS = (1e-3, 0.2, 1.0)
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,17 @@ class Profile:
             getattr(bound, self.parameter)[place] = held
         if steep is not None:
             low.slope[place] = np.where(steep, high.slope[place], low.slope[place])
-        first = self.best.take(group)
-        _, value, _ = search(self.model, self.counts.take(group), low, high, eta=first.eta, first=first, keep=1)
+        first = [self.best.take(group)]
+        alone = self.curves == 1
+        if not alone and self.parameter == "threshold":
+            # The other curves hold the common rates in place, so that only this curve's width is in doubt.
+            for width in _WIDTHS:
+                other = first[0].copy()
+                other.slope[place] = -np.log(width)
+                first.append(other)
+        _, value, _ = search(
+            self.model, self.counts.take(group), low, high, eta=first[0].eta, first=first, keep=1 if alone else 0
+        )
         return np.asarray(2 * (self.value[group] - value))
 
     def interval(self, quantile: float, centre: FloatArray, which: Index) -> tuple[FloatArray, FloatArray]:

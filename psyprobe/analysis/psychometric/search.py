@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,7 +23,7 @@ def search(
     upper: Point,
     *,
     eta: FloatArray | None = None,
-    first: Point | None = None,
+    first: Point | Sequence[Point] = (),
     keep: int = 2,
 ) -> tuple[Point, FloatArray, npt.NDArray[np.bool_]]:
     """The largest objective found from several starts.
@@ -35,8 +37,8 @@ def search(
         Bounds.
     eta : ndarray, shape (P,), optional
         Overdispersion; 0 where not given.
-    first : Point, optional
-        A further start, as a solution nearby.
+    first : Point or sequence of Point, optional
+        Further starts, as a solution nearby.
     keep : int, optional
         How many pairs of rates are kept of each kind of start; 0: only `first`.
 
@@ -47,6 +49,7 @@ def search(
     converged : ndarray of bool, shape (P,)
     """
     size = counts.catch_yes.size
+    near = [first] if isinstance(first, Point) else list(first)
     eta = np.zeros(size) if eta is None else eta
     best = Point(*(np.array(v) for v in (lower.threshold, lower.slope, lower.guess, lower.lapse, eta)))
     value, converged = np.full(size, -np.inf), np.zeros(size, dtype=bool)
@@ -55,8 +58,7 @@ def search(
         index = np.arange(begin, min(begin + step, size))
         data, low, high = counts.take(index), lower.take(index), upper.take(index)
         tried = starts(model, data, low, high, eta[index], keep) if keep else []
-        if first is not None:
-            tried.append(_within(first.take(index), low, high, eta[index]))
+        tried += [_within(point.take(index), low, high, eta[index]) for point in near]
         again = np.tile(np.arange(index.size), len(tried))
         points, reached, settled = maximise(model, data.take(again), join(tried), low.take(again), high.take(again))
         # Less than a rounding error better is no better: the earlier start keeps its place.
