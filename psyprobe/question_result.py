@@ -14,7 +14,7 @@ from psyprobe.errors import StoreError
 from psyprobe.observers.answering import Answer, Decoding
 from psyprobe.probes.answer_reading import Read, Readout, polarity, read_answer, readout_of, said
 from psyprobe.probes.prompts import Prompt
-from psyprobe.store import RunRecord, Store
+from psyprobe.store import RunRecord, Store, digest
 
 if TYPE_CHECKING:
     import xarray
@@ -131,10 +131,26 @@ def question_result(store: Store, record: RunRecord) -> xarray.Dataset:
             "asking": json.dumps(record.layout["asking"], sort_keys=True),
             "readout": used.pop() if len(used) == 1 else "mixed",
             "design": record.layout["asking"]["design"],
+            "design_estimates": json.dumps(store.content(estimates_name(record)), sort_keys=True),
             "size": json.dumps(record.layout["size"]),
             "ppd": record.layout["ppd"],
         },
     )
+
+
+def estimates_name(record: RunRecord) -> str:
+    """The digest under which a store keeps what a run's designs have found.
+
+    Parameters
+    ----------
+    record : RunRecord
+        Of the run.
+
+    Returns
+    -------
+    str
+    """
+    return digest(["estimates", record.key])
 
 
 def _row(

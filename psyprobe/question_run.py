@@ -24,7 +24,7 @@ from psyprobe.probes.answer_reading import Read, polarity, read_answer
 from psyprobe.probes.prompts import Prompt
 from psyprobe.probes.scene import Scene, Shown, derived_seed
 from psyprobe.question_file import QuestionExperiment
-from psyprobe.question_result import question_result
+from psyprobe.question_result import estimates_name, question_result
 from psyprobe.sitting import Sitting, Trial, decodings, place
 from psyprobe.store import RunRecord, Store, digest
 
@@ -78,6 +78,7 @@ def run_questions(
             bar.set_description(f"{experiment.name}: {asked.observer.card.name}")
             length = questioning.run(bar)
         AnswerStore(opened).close_log(record.key, length)
+        AnswerStore(opened).add(contents=[(estimates_name(record), "estimates", questioning.estimates())])
         opened.finish(record.key)
         return question_result(opened, record)
 
@@ -293,6 +294,11 @@ class Questioning:
                     self._decide(entries)
             self._tell(trials, heard)
         return self._length
+
+    def estimates(self) -> dict[str, Any]:
+        """What the designs themselves have found, by prompt."""
+        found = {sitting.prompt.id: sitting.estimate() for sitting in self._sittings}
+        return {name: estimate for name, estimate in found.items() if estimate is not None}
 
     # -- planning ----------------------------------------------------------------------------------------------------
 

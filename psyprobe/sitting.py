@@ -6,12 +6,13 @@ import inspect
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.page_reading import plain
 from psyprobe.probes.answer_reading import Read, Readout, readout_of, said
 from psyprobe.probes.prompts import Prompt
 from psyprobe.probes.scene import derived_seed
@@ -198,6 +199,13 @@ class Sitting:
         values = [said(each, readout, polarity) for each, polarity in zip(answers, polarities, strict=True)]
         mean = float(np.mean(values)) if values else math.nan
         self._design.tell(trial.level, None if math.isnan(mean) else mean, delivered if delivered > 0 else None)
+
+    def estimate(self) -> dict[str, Any] | None:
+        """What the design itself has found, as JSON can hold it; None of constant stimuli, which are not told."""
+        if self._experiment.asking.design == "constant":
+            return None
+        found: dict[str, Any] = plain(asdict(self._design.estimate()))
+        return found
 
     def _repeat(self, level: Level) -> int:
         place: Any = "catch" if level.catch else level.frequency

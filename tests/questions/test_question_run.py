@@ -141,6 +141,19 @@ def test_order_of_answers_changes_nothing(tmp_path: Path) -> None:
         xr.testing.assert_identical(plain, mixed)
 
 
+@pytest.mark.parametrize("design", ["ladder", "quest_plus", "quick_csf"])
+def test_designs_tell_what_they_found(tmp_path: Path, design: str) -> None:
+    path = write_questions(tmp_path, ("seed = 3", f'seed = 3\ndesign = "{design}"'))
+    result = pp.run(path, Seeing(), store=tmp_path / "runs.sqlite")
+    estimates = json.loads(result.attrs["design_estimates"])
+    assert set(estimates) == {"base", "blank"}
+    for found in estimates.values():
+        assert found["frequencies"] == [2.0, 4.0]
+        # It sees contrasts above 0.1, dither included.
+        np.testing.assert_allclose(found["log10_sensitivity"], [1.0, 1.0], atol=0.25)
+    xr.testing.assert_identical(result, pp.load_results(tmp_path / "runs.sqlite")[0])
+
+
 @pytest.mark.parametrize("design", ["constant", "ladder", "quest_plus"])
 @pytest.mark.parametrize("after", [1, 5, 17, 26])
 def test_a_run_that_broke_off_goes_on(tmp_path: Path, design: str, after: int) -> None:
