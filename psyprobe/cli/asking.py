@@ -94,19 +94,10 @@ def _images(arguments: argparse.Namespace, observer: AnswerObserver) -> tuple[Fl
 
 def _file(name: str) -> FloatArray:
     import numpy as np
-    from PIL import Image, ImageOps
 
-    try:
-        with Image.open(name) as image:
-            if image.mode.startswith(("I", "F")):
-                raise InputError(f"{name} has more than 8 bits a channel; give an image of 8 bits")
-            # Upright, as every viewer shows a photograph.
-            codes = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
-    except (OSError, SyntaxError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is no image of a kind that is known here"
-        raise InputError(f"{name} cannot be read: {reason}") from None
-    drive: FloatArray = (codes / 255).astype(np.float32)
-    return drive
+    from psyprobe.image_file import read_image
+
+    return read_image(name) / np.float64(255)
 
 
 def _read(answer: Answer) -> dict[str, Any]:
