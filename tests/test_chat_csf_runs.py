@@ -81,6 +81,18 @@ def test_a_bias_to_yes_does_not_move_it(tmp_path: Path) -> None:
     assert np.nanmean(off_by(result, observer, guess=0, lapse=0)) > 0.25
 
 
+def test_choosing_one_of_two_images_needs_no_catch_trials(tmp_path: Path) -> None:
+    text = page(tmp_path, "p_yes", [4], catch=0).read_text().replace('"yes_no"', '"two_interval"')
+    lines = [line for line in text.splitlines() if not line.startswith(("prompts", "suffix"))]
+    path = tmp_path / "two.toml"
+    path.write_text("\n".join([*lines, 'prompts = "two_image"']))
+    observer = SimulatedObserver("watson-malo", Mind(logit_sd=0.3))
+    result = pp.run(path, observer, progress=False)
+    csf = chat_csf(result)
+    assert (csf["guess"] == 0.5).all() and (csf["status"] == "ok").all()
+    assert np.abs(off_by(result, observer)).max() < 0.1
+
+
 def test_the_same_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("openai")
     from psyprobe.simulated_server import serve

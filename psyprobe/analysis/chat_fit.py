@@ -287,7 +287,8 @@ def by_image(
     Returns
     -------
     tests : ndarray of float64, shape (P, F, L, R)
-        NaN where a wording has no answer to an image. The image of one place is the same for all wordings.
+        NaN where a wording has no answer to an image. The image of one place is the same for all wordings. Of two
+        images asked about in both orders, the mean, which a preference for one position does not move.
     blanks : ndarray of float64, shape (P, K)
         The same for catch trials.
     """
@@ -295,12 +296,21 @@ def by_image(
     tests, blanks = at.counted & ~at.catch, at.counted & at.catch
     # Images are numbered at each frequency and contrast, by seed.
     image = _numbered(np.stack([at.frequency[tests], at.level[tests]]), seeds[tests])
-    out = np.full((*shape, int(image.max(initial=0)) + 1), np.nan)
-    out[at.prompt[tests], at.frequency[tests], at.level[tests], image] = values[tests]
     catch_image = np.unique(seeds[blanks], return_inverse=True)[1]
-    catch = np.full((shape[0], int(catch_image.max(initial=0)) + 1), np.nan)
-    catch[at.prompt[blanks], catch_image] = values[blanks]
-    return out, catch
+    return (
+        _means((at.prompt[tests], at.frequency[tests], at.level[tests], image), shape, values[tests]),
+        _means((at.prompt[blanks], catch_image), shape[:1], values[blanks]),
+    )
+
+
+def _means(place: tuple[npt.NDArray[np.int64], ...], shape: tuple[int, ...], values: FloatArray) -> FloatArray:
+    """Mean of the values at each place: an image may be asked about twice, as in either order of two."""
+    whole = (*shape, int(place[-1].max(initial=0)) + 1)
+    total, count = np.zeros(whole), np.zeros(whole)
+    np.add.at(total, place, values)
+    np.add.at(count, place, 1.0)
+    out: FloatArray = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return out
 
 
 def _seen_logit(result: xr.Dataset) -> FloatArray:
