@@ -17,6 +17,8 @@ from psyprobe.observers.answering import Answer, Decoding
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
+#: Characters from which on a key is one; no service issues shorter ones.
+_SHORTEST_SECRET = 8
 #: The most log-probabilities that the protocol lists.
 _MOST_LISTED = 20
 _FEW_LISTED = 5
@@ -255,7 +257,8 @@ def _harmless(message: str) -> str:
     """A server's message, short, in one line, without keys and addresses and without what steers a terminal."""
     for variable in (KEY_VARIABLE, URL_VARIABLE):
         secret = os.environ.get(variable, "")
-        if secret:
+        # A made-up key such as "x" or "none", for a server that wants none, is a part of many words.
+        if len(secret) >= _SHORTEST_SECRET:
             message = message.replace(secret, f"[{variable}]")
     message = re.sub(r"(?i)bearer\s+\S+|\bsk-\S+|https?://\S+", "[...]", message)
     line = "".join(c if c.isprintable() else " " for c in message)
