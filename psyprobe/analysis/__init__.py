@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from psyprobe.analysis.alignment import Alignment, align, alignment_score, attainable_alignment
+from psyprobe.analysis.answer_agreement import Agreement, answer_agreement
+from psyprobe.analysis.bridge import bridge
+from psyprobe.analysis.chat_counts import ChatCounts, count_answers
+from psyprobe.analysis.chat_csf import chat_csf
+from psyprobe.analysis.chat_score import ChatScore, score_chat
+from psyprobe.analysis.csf_human import human_names
+from psyprobe.analysis.csf_scores import CsfScores, compare_with_human, csf_statistics
 from psyprobe.analysis.detection import DetectionScore, ResponderScore
 from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response, iso_contrast
 from psyprobe.analysis.matching import Matches, MatchingError, match_contrast, matching_error, normalise_responses
@@ -13,6 +20,7 @@ from psyprobe.analysis.matching_score import (
     match_result,
     score_matching,
 )
+from psyprobe.analysis.prompt_effects import PromptEffects, prompt_effects
 from psyprobe.analysis.published import PublishedScore, published_scores
 from psyprobe.analysis.replay import replay
 from psyprobe.analysis.scoreboard import Scoreboard, scoreboard
@@ -21,7 +29,11 @@ from psyprobe.analysis.slices import Slices, score_slices
 from psyprobe.analysis.table import score_table
 
 __all__ = [
+    "Agreement",
     "Alignment",
+    "ChatCounts",
+    "ChatScore",
+    "CsfScores",
     "DetectionScore",
     "IsoResponse",
     "MatchedCurves",
@@ -29,22 +41,32 @@ __all__ = [
     "MatchingError",
     "MatchingResponder",
     "MatchingScore",
+    "PromptEffects",
     "PublishedScore",
     "ResponderScore",
     "Scoreboard",
     "Slices",
     "align",
     "alignment_score",
+    "answer_agreement",
     "attainable_alignment",
+    "bridge",
+    "chat_csf",
+    "compare_with_human",
+    "count_answers",
+    "csf_statistics",
     "fit_iso_response",
+    "human_names",
     "iso_contrast",
     "match_contrast",
     "match_result",
     "matching_error",
     "normalise_responses",
+    "prompt_effects",
     "published_scores",
     "replay",
     "score",
+    "score_chat",
     "score_layers",
     "score_matching",
     "score_slices",
