@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic
-from typing import TYPE_CHECKING, Any
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Any, Self
 
 from psyprobe._typing import FloatArray
 from psyprobe.answer_store import AnswerStore, AskedQuestion, LoggedTrial
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from psyprobe.observers.protocol import Observer
 
-#: Answers are written when so many have come, or so many seconds after the last ones were.
+#: Answers are written when so many have come, and every so many seconds.
 _WRITTEN_TOGETHER = 64
 _WRITTEN_EVERY = 0.5
 
@@ -220,29 +220,59 @@ class _Entry:
     question: AskedQuestion
 
 
-class _Unwritten:
-    """What came and is not written yet. An observer may draw images in a thread of its own, so queues hold it."""
+class _Writer:
+    """Writes what came, soon after it came: a question that hangs must not hold back the answers to others.
 
-    def __init__(self) -> None:
+    An observer may draw images in a thread of its own, so queues hold what is not written yet.
+    """
+
+    def __init__(self, store: AnswerStore) -> None:
+        self._store = store
         self._answers: deque[tuple[AskedQuestion, Answer]] = deque()
         self._contents: deque[tuple[str, str, Any]] = deque()
-        self._since = monotonic()
+        self._one_at_a_time, self._end = Lock(), Event()
+        self._failure: Exception | None = None
+        self._thread = Thread(target=self._write_now_and_then, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+        self._write()
 
     def keep(self, question: AskedQuestion, answer: Answer) -> None:
         self._answers.append((question, answer))
+        if self._failure is not None:
+            raise self._failure
+        if len(self._answers) >= _WRITTEN_TOGETHER:
+            self._write()
 
     def show(self, name: str, measured: Mapping[str, Any]) -> None:
         self._contents.append((name, "shown", measured))
 
-    @property
-    def due(self) -> bool:
-        return len(self._answers) >= _WRITTEN_TOGETHER or monotonic() - self._since >= _WRITTEN_EVERY
+    def _write_now_and_then(self) -> None:
+        while not self._end.wait(_WRITTEN_EVERY):
+            try:
+                self._write()
+            except Exception as failure:
+                self._failure = failure
+                return
 
-    def write(self, store: AnswerStore) -> None:
-        answers = [self._answers.popleft() for _ in range(len(self._answers))]
-        # What was shown is queued before it is asked about, so no answer is written without it.
-        store.add(answers, [self._contents.popleft() for _ in range(len(self._contents))])
-        self._since = monotonic()
+    def _write(self) -> None:
+        with self._one_at_a_time:
+            # By place and not by iteration: another thread may append meanwhile.
+            answers = [self._answers[i] for i in range(len(self._answers))]
+            # What was shown is queued before it is asked about, so no answer is written without it.
+            contents = [self._contents[i] for i in range(len(self._contents))]
+            if answers or contents:
+                self._store.add(answers, contents)
+            # Only what is written is forgotten: after a failure all of it is tried again.
+            for queue, written in ((self._answers, answers), (self._contents, contents)):
+                for _ in written:
+                    queue.popleft()
 
 
 class Questioning:
@@ -353,24 +383,19 @@ class Questioning:
         questions = {entry.question.key: entry.question for entry in entries}
         missing = self._answers.missing(questions)
         known = self._answers.contents({entry.shown for entry in entries})
-        unwritten = _Unwritten()
         answered = len(entries) - sum(entry.question.key in missing for entry in entries)
         bar.total = (bar.total or 0) + len(entries)
         bar.update(answered)
-        try:
-            for inquiry, answer in ask_all(self._asked.observer, self._inquiries(entries, missing, known, unwritten)):
-                unwritten.keep(questions[inquiry.key], answer)
+        with _Writer(self._answers) as writer:
+            for inquiry, answer in ask_all(self._asked.observer, self._inquiries(entries, missing, known, writer)):
+                writer.keep(questions[inquiry.key], answer)
                 answered += 1
                 bar.update()
-                if unwritten.due:
-                    unwritten.write(self._answers)
-        finally:
-            unwritten.write(self._answers)
         # The rest was refused, or is asked by another prompt of the same wording.
         bar.update(len(entries) - answered)
 
     def _inquiries(
-        self, entries: Sequence[_Entry], missing: set[str], known: Mapping[str, Any], unwritten: _Unwritten
+        self, entries: Sequence[_Entry], missing: set[str], known: Mapping[str, Any], writer: _Writer
     ) -> Iterator[Inquiry]:
         """Questions, whose images are drawn only when their turn comes; never more than one trial's are kept."""
         # An observer may draw upon this from a thread of its own, so nothing here touches the store.
@@ -388,7 +413,7 @@ class Questioning:
                     self._shown(entry.trial, entry.order), self._asked.observer.delivered
                 )
                 refused = bool(measured["refused"])
-                unwritten.show(drawn, measured)
+                writer.show(drawn, measured)
             if refused or entry.question.key not in left:
                 continue
             left.discard(entry.question.key)

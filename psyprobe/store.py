@@ -393,7 +393,7 @@ class Store:
 
     def _connect(self, create: bool) -> sqlite3.Connection:
         if self.path is None:
-            return sqlite3.connect(":memory:", isolation_level=None)
+            return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         if self.path.is_dir():
             raise StoreError(f"{self._name} is a folder; give the name of a file in it")
         if not self.path.parent.is_dir():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,7 +14,8 @@ import xarray as xr
 from small_questions import Backwards, Seeing, digests, write_questions
 
 import psyprobe as pp
-from psyprobe.errors import InputError
+from psyprobe.answer_store import AnswerStore
+from psyprobe.errors import InputError, StoreError
 from psyprobe.experiment_file import read_experiment
 from psyprobe.question_result import VARIABLES
 from psyprobe.store import Store
@@ -225,6 +228,40 @@ def test_two_intervals_are_asked_in_both_orders(tmp_path: Path) -> None:
         alone = Seeing()
         alone.images_at_once = 1
         pp.run(write_questions(tmp_path, *changes), alone)
+
+
+def test_answers_are_written_while_another_hangs(tmp_path: Path) -> None:
+    path, seen = tmp_path / "runs.sqlite", []
+
+    class Hanging(Seeing):
+        def answer(self, images, prompt, **options):  # type: ignore[no-untyped-def]
+            if len(self.asked) == 4:
+                end = time.monotonic() + 20
+                while len(seen) < 3 and time.monotonic() < end:
+                    time.sleep(0.05)
+                    with sqlite3.connect(path) as connection:
+                        seen[:] = connection.execute("SELECT key FROM answer").fetchall()
+            return super().answer(images, prompt, **options)
+
+    pp.run(write_questions(tmp_path), Hanging(), store=path)
+    assert len(seen) == 3
+
+
+def test_a_store_that_fails_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise StoreError("the disk is full")
+
+    class Slow(Seeing):
+        def answer(self, images, prompt, **options):  # type: ignore[no-untyped-def]
+            if len(self.asked) == 2:
+                monkeypatch.setattr(AnswerStore, "add", full)
+            time.sleep(0.05)
+            return super().answer(images, prompt, **options)
+
+    observer = Slow()
+    with pytest.raises(StoreError, match="disk is full"):
+        pp.run(write_questions(tmp_path), observer, store=tmp_path / "runs.sqlite")
+    assert len(observer.asked) < TRIALS
 
 
 def test_the_wrong_observer_is_one_line(tmp_path: Path) -> None:
