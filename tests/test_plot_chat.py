@@ -136,6 +136,17 @@ def test_the_map_has_contrast_upwards_and_catch_trials_below(csf: xr.Dataset) ->
     assert not [line for line in one.lines if line.get_linestyle() == "--"]
 
 
+def test_figures_of_an_evasive_observer_are_drawn() -> None:
+    """Unreadable at most frequencies, and not asked at one."""
+    silent = chat_result(readout="p_yes", repeats=2, contrast=TEN, invalid=0.97, seed=2)
+    silent["shown"].values[silent["frequency"].values == 24] = 0
+    csf = chat_csf(silent, resamples=5)
+    for figure in (plot_csf, plot_psychometric, plot_yes_map):
+        drawn(figure(csf, bare_axes()))
+    with pytest.raises(InputError, match="no wording has a threshold"):
+        plot_prompts(csf)
+
+
 def test_a_bridge_shows_both_ways_of_asking(csf: xr.Dataset) -> None:
     tower = simulated_result(lambda x, c: 0.3 * np.minimum(1, 60 * c / x**0.7))
     tower.attrs["contrast_kind"] = "sinusoid_rms"

@@ -217,7 +217,10 @@ def _without_unreadable(found: ChatFit, counts: ChatCounts) -> ChatFit:
         name: np.where(unreadable, np.nan, getattr(found, name))
         for name in ("threshold", "threshold_low", "threshold_high", "width", "p_value")
     }
-    return replace(found, status=status, **blank)
+    # Rates of a wording to which nothing was answered are nobody's.
+    silent = np.all(np.isin(status, (UNREADABLE, "empty")), axis=1, keepdims=True)
+    rates = {name: np.where(silent, np.nan, getattr(found, name)) for name in ("guess", "lapse")}
+    return replace(found, status=status, **blank, **rates)
 
 
 def _dataset(

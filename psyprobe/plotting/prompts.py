@@ -121,6 +121,8 @@ def plot_yes_map(
     ------
     UnknownNameError
         If there is no such wording.
+    InputError
+        If none of its replies says yes or no.
     """
     import matplotlib as mpl
     from matplotlib.colors import Normalize
@@ -137,7 +139,9 @@ def plot_yes_map(
     style: dict[str, Any] = {"cmap": colours, "norm": Normalize(0, 1), "rasterized": True}
     contrast, yes, trials = (csf[name].values[rows] for name in ("contrast", "yes", "trials"))
     bottom, top = np.inf, 0.0
-    for f in range(len(cpd)):
+    if not trials.any():
+        raise InputError("no reply to this wording says yes or no; see the variable 'excluded'")
+    for f in np.flatnonzero(trials.any(axis=(0, 2))):
         levels, share = _column(contrast[:, f], yes[:, f], trials[:, f])
         sides = 10 ** _edges(np.log10(levels))
         drawn = ax.pcolormesh(10 ** edges[f : f + 2], sides, share[:, None], **style)

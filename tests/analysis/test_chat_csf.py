@@ -129,6 +129,7 @@ def test_evasive_answers_flag_a_curve_and_then_take_its_threshold() -> None:
     assert some["low_validity"].all() and some["usable"].all()
     most = chat_csf(p_yes_run(2, invalid=0.75, repeats=8)[0], resamples=20)
     assert (most["status"] == "unreadable").all() and np.isnan(most["threshold"]).all()
+    assert np.isnan(most["guess"]).all()
 
 
 def test_dprime_threshold_needs_no_function() -> None:
