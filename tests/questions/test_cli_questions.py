@@ -53,7 +53,7 @@ def test_ask_one_question(capsys: Output, tmp_path: Path) -> None:
         (["ask", "?", "--observer", "pixels"], "does not answer in words"),
         (["ask", "?", "--observer", SIMULATED, "--set", "contrast=1"], "add --stimulus"),
         (["ask", "?", "--observer", SIMULATED, "--image", "no.png"], "no.png cannot be read: No such file"),
-        (["ask", "?", "--observer", SIMULATED, "--image", "text.png"], "it is no image"),
+        (["ask", "?", "--observer", SIMULATED, "--image", "text.png"], "text.png is no image"),
         (["ask", "?", "--observer", SIMULATED, "--temperature", "3"], "temperature is 3"),
         (["ask", "?", "--observer", SIMULATED, "--observer-option", "gess=0.1"], "gess"),
         (["ask", "?", "--observer", SIMULATED, "--observer-option", "guess"], "NAME=VALUE"),
