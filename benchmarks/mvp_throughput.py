@@ -1,0 +1,112 @@
+"""All of MVP-Bench's questions against a local server: what psyprobe costs beyond a bare client, and what faults cost.
+
+    python benchmarks/mvp_throughput.py [QUESTIONS]      # default 6231: 1,872 of the main run and 4,359 rotations
+
+The questions and images are made here, as many as the benchmark has and shared by as many questions: crops of
+photographs that ship with scikit-image. Servers, latencies and faults are those of chat_throughput.py. psyprobe's time
+holds everything: digests of the files, reading and encoding them, the store on disk. Both are measured in turn.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from chat_throughput import CONCURRENCY, FAULTS, MODEL, bare, requests, server
+from PIL import Image
+from skimage import data
+
+from psyprobe.image_file import read_image
+from psyprobe.observers import load_observer
+from psyprobe.observers.answering import Decoding, Inquiry
+from psyprobe.probes.mvp_bench import ask_questions
+
+#: Of the benchmark: each is asked about seven times.
+IMAGES = 884
+SIDE = 320
+ROUND = 700
+
+
+def make(folder: Path, count: int) -> pd.DataFrame:
+    """A question table of the benchmark's size, with its images in a folder."""
+    photographs = [data.astronaut(), data.coffee(), data.chelsea(), data.rocket()]
+    rng = np.random.default_rng(0)
+    images = max(1, IMAGES * count // 6231)
+    for i in range(images):
+        photograph = photographs[i % len(photographs)]
+        top, left = (int(rng.integers(0, side - 256)) for side in photograph.shape[:2])
+        crop = Image.fromarray(photograph[top : top + 256, left : left + 256]).resize((SIDE, SIDE))
+        crop.save(folder / f"{i}.jpg", quality=90)
+    rows = [
+        {
+            "question_id": str(i),
+            "pair": i % images,
+            "image": f"{i % images}.jpg",
+            "kind": "M",
+            "task": "yes_no",
+            "level": "low",
+            "question": f"Is there a pattern visible in the image (wording {i // images})?\nPlease answer yes or no.",
+            "answer": "yes",
+            "run": "main",
+            "mcq": -1,
+            "rotation": 0,
+            "rotations": 0,
+        }
+        for i in range(count)
+    ]
+    # Image by image, as the benchmark's files are.
+    return pd.DataFrame(rows).sort_values("pair", kind="stable", ignore_index=True)
+
+
+def ours(observer: Any, table: pd.DataFrame, folder: Path, store: Path) -> tuple[float, pd.DataFrame]:
+    start = time.perf_counter()
+    replies = ask_questions(table, folder, observer, store=store, progress=False)
+    took = time.perf_counter() - start
+    assert replies["question_id"].tolist() == table["question_id"].tolist()
+    assert (replies["reply"] != "").all()
+    return took, replies
+
+
+def main() -> None:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 6231
+    decoding = Decoding(max_tokens=64, logprobs=False)
+    times: dict[str, float] = dict.fromkeys(("bare", "psyprobe", "psyprobe, faults"), 0.0)
+    with tempfile.TemporaryDirectory() as place, server() as sound, server(*FAULTS) as faulty:
+        folder = Path(place)
+        table = make(folder, count)
+        to_sound = load_observer(f"openai:{MODEL}", base_url=sound, concurrency=CONCURRENCY)
+        to_faulty = load_observer(f"openai:{MODEL}", base_url=faulty, concurrency=CONCURRENCY)
+        ours(to_sound, table[:50], folder, folder / "warm.sqlite")
+        ours(to_faulty, table[:50], folder, folder / "warm_too.sqlite")
+        answered = []
+        for first in range(0, count, ROUND):
+            part = table[first : first + ROUND]
+            images = {name: (read_image(folder / name) / 255).astype(np.float64) for name in set(part["image"])}
+            ready = requests(
+                [
+                    Inquiry(q, (images[n],), decoding=decoding)
+                    for q, n in zip(part["question"], part["image"], strict=True)
+                ]
+            )
+            times["bare"] += bare(sound, ready)
+            took, replies = ours(to_sound, part, folder, folder / "sound.sqlite")
+            times["psyprobe"] += took
+            answered.append(replies)
+        for half in (table[: count // 2], table[count // 2 :]):
+            times["psyprobe, faults"] += ours(to_faulty, half, folder, folder / "faulty.sqlite")[0]
+        to_sound.close()
+        to_faulty.close()
+    assert sum(map(len, answered)) == count
+    for name, seconds in times.items():
+        print(f"{name:17} {seconds:6.1f} s, {count / seconds:6.1f} questions/s")
+    print(f"throughput of the bare client's: {times['bare'] / times['psyprobe']:.1%} (at least 90 %)")
+    print(f"time with faults: {times['psyprobe, faults'] / times['psyprobe']:.2f} times (at most 1.6)")
+
+
+if __name__ == "__main__":
+    main()
