@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 
 import matplotlib
@@ -158,6 +159,14 @@ def test_matches_are_drawn_beside_people_and_hollow_where_there_are_none() -> No
     assert labels == ["Human", "Observer", "Saturated: no match"]
     assert ax.get_xlabel() == "Spatial frequency (cpd)"
     ax.figure.canvas.draw()
+
+
+def test_panels_of_matches_fill_their_figure() -> None:
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    for ax in figure.subplots(1, 2):
+        matched_contrast(simulated_matching(fading), ax)
+    figure.savefig(BytesIO(), format="png")
+    assert all(ax.get_position().width > 0.3 and ax.get_position().height > 0.7 for ax in figure.axes)
 
 
 def test_each_reference_contrast_has_its_colour_for_people_and_observer() -> None:

@@ -80,6 +80,9 @@ def matched_contrast(
             ((at.saturated[k] == 0) & at.ambiguous[k], "X", colour),
             (at.saturated[k] != 0, "o", "white"),
         ):
+            if not marked.any():
+                # Unclipped markers of no points would claim the corner of the figure for the layout.
+                continue
             ax.plot(
                 found.x_measured[marked],
                 at.contrast[k][marked],
