@@ -81,7 +81,7 @@ def plot_csf(
     _axes(ax, csfs, human)
     alone = len(csfs) == 1 and labels is None
     ax.set_title((title_of(csfs[0]) if alone else "") if title is None else title, fontsize="medium")
-    ax.legend(fontsize="small", framealpha=0.9, loc="lower left")
+    ax.legend(fontsize="small", framealpha=0.9, loc="best")
     return ax
 
 
@@ -140,7 +140,7 @@ def plot_bridge(
     _axes(ax, [csf], human, extra=np.array(nearest.sensitivity))
     ax.plot([], [], color="0.72", linewidth=0.8, label="tower, responses a factor of 2 apart")
     ax.set_title(title_of(csf) if title is None else title, fontsize="medium")
-    ax.legend(fontsize="small", framealpha=0.9, loc="lower left")
+    ax.legend(fontsize="small", framealpha=0.9, loc="best")
     return ax
 
 
@@ -178,7 +178,9 @@ def beyond_levels(csf: xr.Dataset) -> FloatArray:
 
 
 def _bound(csf: xr.Dataset, i: int, side: int) -> tuple[float, int]:
-    contrast = csf["contrast"].values[:, i]
+    # Of the wordings that say so, the contrasts at which they gave an answer that counts.
+    says = csf["status"].values[:, i].astype(str) == ("censored_above" if side < 0 else "censored_below")
+    contrast = np.where(csf["trials"].values[says, i] > 0, csf["contrast"].values[says, i], np.nan)
     return (1 / float(np.nanmax(contrast)), -1) if side < 0 else (1 / float(np.nanmin(contrast)), 1)
 
 
@@ -193,7 +195,12 @@ def _axes(ax: Axes, csfs: Sequence[xr.Dataset], human: str | None, extra: FloatA
     low = min(float(csf["frequency"].values[0]) for csf in csfs) / 1.25
     high = max(float(csf["frequency"].values[-1]) for csf in csfs) * 1.25
     shown = [csf["mean_sensitivity"].values for csf in csfs] + ([] if extra is None else [extra])
-    shown += [1 / csf["contrast"].values[:, beyond_levels(csf) != 0].ravel() for csf in csfs]
+    shown += [
+        np.array([_bound(csf, int(i), int(side))[0]])
+        for csf in csfs
+        for i, side in enumerate(beyond_levels(csf))
+        if side and not np.isfinite(csf["mean_sensitivity"].values[i])
+    ]
     if human != "":
         name = default_human(csfs[0]) if human is None else human
         x = np.geomspace(low, high, 121)
