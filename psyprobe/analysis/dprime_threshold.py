@@ -6,7 +6,6 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.chat_counts import ChatCounts
-from psyprobe.analysis.logit_status import isotonic
 
 
 def dprime_thresholds(counts: ChatCounts, criterion: float = 1.0) -> FloatArray:
@@ -30,18 +29,17 @@ def dprime_thresholds(counts: ChatCounts, criterion: float = 1.0) -> FloatArray:
     Hautus (1995). Corrections for extreme proportions and their biasing effects on estimated values of d'. Behavior
     Research Methods 27(1), 46-51.
     """
-    from scipy.special import ndtri
+    from psyprobe.analysis.signal_detection import d_prime_threshold, detect
 
-    hits = (counts.yes + 0.5) / (counts.trials + 1)
-    alarms = (counts.catch_yes + 0.5) / (counts.catch_trials + 1)
     out = np.full(counts.trials.shape[:2], np.nan)
     for p, f in np.ndindex(*out.shape):
-        use = counts.trials[p, f] > 0
-        if use.sum() < 2 or counts.catch_trials[p] == 0:
+        if counts.catch_trials[p] == 0:
             continue
-        x = np.log10(counts.contrast[p, f, use])
-        d = isotonic(ndtri(hits[p, f, use]) - ndtri(alarms[p]), counts.trials[p, f, use])
-        k = int(np.searchsorted(d, criterion))
-        if 0 < k < len(d):
-            out[p, f] = x[k - 1] + (criterion - d[k - 1]) / (d[k] - d[k - 1]) * (x[k] - x[k - 1])
+        use = counts.trials[p, f] > 0
+        # Without dither, two levels may be delivered as one contrast.
+        contrast, first = np.unique(counts.contrast[p, f, use], return_index=True)
+        yes, trials = counts.yes[p, f, use][first], counts.trials[p, f, use][first]
+        if len(contrast) > 1:
+            found = detect(yes, trials, counts.catch_yes[p], counts.catch_trials[p])
+            out[p, f] = np.log10(d_prime_threshold(contrast, found.d_prime, criterion=criterion))
     return out

@@ -24,7 +24,7 @@ def logit_status(fit: LogitFit, x: FloatArray, logit: FloatArray) -> npt.NDArray
     fit : LogitFit
         Of G groups of F curves.
     x : ndarray, shape (G, F, L)
-        Log10 contrast, rising.
+        Log10 contrast.
     logit : ndarray, shape (G, F, L, R)
         Logit of yes for each image; NaN where there is none.
 
@@ -53,7 +53,10 @@ def logit_status(fit: LogitFit, x: FloatArray, logit: FloatArray) -> npt.NDArray
     status[at_top < _UNDERWAY] = "censored_above"
     status[at_bottom > 1 - _UNDERWAY] = "censored_below"
     status[yes & (at_top < _UNDERWAY)] = "always_yes"
-    falls, reverse = _falls(mean, images, _spread(logit, mean))
+    # What is delivered need not rise with what was asked.
+    order = np.where(use, x, np.inf).argsort(axis=-1)
+    in_order = [np.take_along_axis(values, order, axis=-1) for values in (mean, images)]
+    falls, reverse = _falls(in_order[0], in_order[1], _spread(logit, mean))
     status[falls] = np.where(reverse, "reversed", "non_monotone")[falls]
     status[use.sum(axis=-1) < 3] = "empty"
     return status

@@ -122,6 +122,12 @@ def test_what_has_no_threshold_is_called_by_its_name(logit: np.ndarray, blank: f
     assert status_of(logit, blank) == status
 
 
+def test_levels_may_stand_in_any_order() -> None:
+    x, z, blank = logits(np.array([[-2.2, -1.6]]), sd=0.3)
+    mixed = np.random.default_rng(0).permutation(len(X))
+    assert (logit_status(fitted(x, z, blank), x[..., mixed], z[..., mixed, :]) == "ok").all()
+
+
 def test_isotonic_regression_is_scipys() -> None:
     rng = np.random.default_rng(0)
     values, weight = rng.normal(size=(50, 9)), rng.uniform(0.1, 2, (50, 9))
