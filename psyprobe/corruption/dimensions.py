@@ -47,8 +47,12 @@ class Dimension:
         What its parameter is, with its unit.
     levels : tuple of float
         The parameter at low, mid and high strength.
+    span : tuple of float
+        From no effect, or nearly none, to beyond the high strength: where a parameter is searched.
     source : str
         Where the levels come from; R-Bench publishes none.
+    whole : bool
+        Whether the parameter is a whole number.
     scales : {"", "length", "count"}
         What grows with the image where that is asked for: a length with its side, a count with its area.
     kadid : int or None
@@ -65,7 +69,9 @@ class Dimension:
     stochastic: bool
     parameter: str
     levels: tuple[float, ...]
+    span: tuple[float, ...]
     source: str
+    whole: bool = False
     scales: str = ""
     kadid: int | None = None
     captured: bool = False
@@ -85,4 +91,7 @@ def dimensions() -> dict[str, Dimension]:
     ['bright_illumination', 'dark_illumination']
     """
     page = tomllib.loads(files("psyprobe.corruption").joinpath("dimensions.toml").read_text(encoding="utf-8"))
-    return {name: Dimension(name, **{**row, "levels": tuple(row["levels"])}) for name, row in page.items()}
+    return {
+        name: Dimension(name, **{**row, "levels": tuple(row["levels"]), "span": tuple(row["span"])})
+        for name, row in page.items()
+    }

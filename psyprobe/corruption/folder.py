@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,7 +64,7 @@ def corrupt_files(
     skip : bool
         Leave out what cannot be read and count it, instead of ending with the first.
     executor : concurrent.futures.Executor, optional
-        Who works; by default one process a core.
+        Who works; by default one thread a core.
     progress : bool, optional
         Whether to show a progress bar.
 
@@ -98,7 +98,8 @@ def corrupt_files(
         raise InputError(f"folder {folder} cannot be made: {error.strerror}; give another") from error
     jobs = [_Job(str(path), str(folder), tuple(chosen), tuple(strengths), seed, scale) for path in paths]
     skipped, files, rows = [], [], []
-    workers = executor or ProcessPoolExecutor(max_workers=os.cpu_count())
+    # Codecs, OpenCV and numpy's generators work outside Python's lock; forked processes hang once OpenCV has threads.
+    workers = executor or ThreadPoolExecutor(max_workers=os.cpu_count())
     try:
         with progress_bar(len(jobs), progress) as bar:
             for job, problem in zip(jobs, workers.map(_work, jobs), strict=True):
@@ -127,7 +128,7 @@ def corrupt_files(
 
 @dataclass(frozen=True)
 class _Job:
-    """All corruptions of one image: it is read once, and its process writes the files."""
+    """All corruptions of one image: it is read once, and its worker writes the files."""
 
     path: str
     folder: str
@@ -148,11 +149,8 @@ class _Job:
 
 def _work(job: _Job) -> str:
     """Corrupt one image; what is wrong with it, or nothing."""
-    import cv2
     from PIL import Image
 
-    # One process a core is enough; OpenCV would start threads of its own on top.
-    cv2.setNumThreads(1)
     try:
         image = read_image(job.path)
         for name, strength, file in job.outputs:
