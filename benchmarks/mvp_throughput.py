@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,7 @@ def main() -> None:
         ours(to_faulty, table[:50], folder, folder / "warm_too.sqlite")
         answered = []
         edges = np.linspace(0, count, -(-count // ROUND) + 1).astype(int)
-        for first, last in zip(edges[:-1], edges[1:], strict=True):
+        for first, last in pairwise(edges):
             part = table[first:last]
             images = {name: (read_image(folder / name) / 255).astype(np.float64) for name in set(part["image"])}
             ready = requests(
