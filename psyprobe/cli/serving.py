@@ -8,9 +8,9 @@ import os
 import signal
 import sys
 import threading
-from typing import Any
 
 from psyprobe.cli.output import say, tell
+from psyprobe.cli.settings import settings
 from psyprobe.errors import InputError
 
 
@@ -80,7 +80,7 @@ def serve_simulated_command(parsed: argparse.Namespace) -> int:
         key = os.environ.get(parsed.key_variable)
         if not key:
             raise InputError(f"the environment variable {parsed.key_variable} is empty; put the key into it")
-    observer = load_observer(f"simulated:{parsed.name.removeprefix('simulated:')}", **_values(parsed.set))
+    observer = load_observer(f"simulated:{parsed.name.removeprefix('simulated:')}", **settings(parsed.set, "--set"))
     behaviour = Behaviour(logprobs=parsed.logprobs, images_at_once=parsed.images, key=key)
     latency = (parsed.latency[0], parsed.latency[-1])
     stop = threading.Event()
@@ -102,16 +102,3 @@ def serve_simulated_command(parsed: argparse.Namespace) -> int:
     became = ", ".join(f"{count} {what}" for what, count in sorted(server.counts.items()))
     tell(f"psyprobe serve-simulated: ended; requests: {became or 'none'}")
     return 0
-
-
-def _values(items: list[str]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for item in items:
-        name, equals, text = item.partition("=")
-        if not equals:
-            raise InputError(f"{item!r} is not NAME=VALUE")
-        try:
-            values[name] = json.loads(text)
-        except ValueError:
-            values[name] = text
-    return values

@@ -54,6 +54,8 @@ class SimulatedServer:
         low, high = latency if isinstance(latency, tuple) else (latency, latency)
         if not 0 <= low <= high < float("inf"):
             raise InputError(f"latency is {latency} s; give seconds >= 0, or a pair (least, most) of them")
+        if not 0 <= port <= 65535:
+            raise InputError(f"port is {port}; give a whole number from 0 (any that is free) to 65535")
         self.model = observer.card.name if model is None else model
         self.counts: Counter[str] = Counter()
         self._completions = Completions(observer, behaviour, self.model)

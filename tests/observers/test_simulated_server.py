@@ -232,9 +232,10 @@ def test_the_command_serves_until_it_is_told_to_end(ending: signal.Signals) -> N
     ("options", "says"),
     [
         (["watson"], "did you mean 'watson-malo'"),
-        (["flat", "--set", "guess"], "'guess' is not NAME=VALUE"),
+        (["flat", "--set", "guess"], "write --set NAME=VALUE"),
         (["flat", "--set", "guess=much"], "guess is 'much'; give a number"),
         (["flat", "--latency", "1", "2", "3"], "one or two numbers"),
+        (["flat", "--port", "99999"], "port is 99999; give a whole number from 0"),
         (["flat", "--key-variable", "NO_SUCH_VARIABLE"], "NO_SUCH_VARIABLE is empty"),
     ],
 )
