@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,3 +22,6 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
     names: dict[str, object] = {"__name__": "page"}
     for block in blocks:
         exec(compile(block, page.name, "exec"), names)
+    if "matplotlib.pyplot" in sys.modules:
+        # A notebook shows and closes its figures; here they would pile up from page to page.
+        sys.modules["matplotlib.pyplot"].close("all")
