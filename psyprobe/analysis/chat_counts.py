@@ -28,6 +28,9 @@ PROBES = ("yes_no", "two_interval")
 #: Readings of a reply that say neither yes nor no.
 EXCLUDED = ("ambiguous", "refusal", "invalid")
 
+#: Of a pattern of which less than this share arrives, nothing does: on a log axis it has no place.
+_LEAST_GAIN = 0.01
+
 _NEEDED = ("frequency", "contrast", "prompt", "said")
 
 
@@ -84,7 +87,8 @@ class ChatCounts:
     excluded : ndarray of int64, shape (P, F, L, 3)
         Replies that say neither, by `EXCLUDED`.
     not_shown : ndarray of int64, shape (F,)
-        Questions that were not asked, because the display could not deliver the contrast.
+        Questions that do not count because the display could not deliver the contrast: not asked, or asked with
+        nothing of the pattern in the image.
     catch_yes, catch_trials : ndarray of float64, shape (P,)
         The same for images without a pattern, which are alike for all frequencies.
     catch_excluded : ndarray of int64, shape (P, 3)
@@ -151,8 +155,9 @@ def places(result: xr.Dataset) -> Places:
     Returns
     -------
     Places
-        Levels are numbered by nominal contrast, for each wording and frequency by itself: adaptive designs choose
-        other contrasts for each.
+        Levels are numbered in the order of what arrives of them, for each wording and frequency by itself: adaptive
+        designs choose other contrasts for each. A pattern of which less than a hundredth arrives, as one that rounding
+        wiped out, counts as not shown.
 
     Raises
     ------
@@ -170,7 +175,9 @@ def places(result: xr.Dataset) -> Places:
     prompt = np.array([number[name] for name in names.tolist()], dtype=np.int64)
     nominal = result["contrast"].values.astype(np.float64)
     catch = nominal == 0
+    delivered = _delivered(result)
     shown = result["shown"].values.astype(bool) if "shown" in result else np.ones(nominal.shape, dtype=bool)
+    shown &= catch | ~(delivered < _LEAST_GAIN * nominal)
     counted = shown & np.isfinite(result["said"].values.astype(np.float64))
     if not (counted & ~catch).any():
         raise InputError(
@@ -186,7 +193,10 @@ def places(result: xr.Dataset) -> Places:
             here = (prompt == p) & (frequency == f) & shown
             if not here.any():
                 continue
-            own, level[here] = np.unique(nominal[here], return_inverse=True)
+            own, index = np.unique(nominal[here], return_inverse=True)
+            # Without dither, rounding can make a weaker pattern the stronger one.
+            arrived = np.bincount(index, delivered[here]) / np.bincount(index)
+            level[here] = np.argsort(np.argsort(arrived, kind="stable"))[index]
             most = max(most, len(own))
     return Places(prompt, frequency, level, prompts, frequencies, most, catch, counted, shown)
 
@@ -212,7 +222,7 @@ def count_answers(result: xr.Dataset) -> ChatCounts:
     at = places(result)
     shape = (len(at.prompts), len(at.frequencies), at.levels)
     said = result["said"].values.astype(np.float64)
-    delivered = result["delivered_contrast" if "delivered_contrast" in result else "contrast"].values.astype(np.float64)
+    delivered = _delivered(result)
     tests, blanks = at.counted & ~at.catch, at.counted & at.catch
     # A level that only got replies that do not count has a contrast all the same.
     asked = at.shown & ~at.catch
@@ -266,6 +276,12 @@ def summed(
     total = np.zeros(shape)
     np.add.at(total, (at.prompt[which], at.frequency[which], at.level[which]), 1.0 if values is None else values[which])
     return total
+
+
+def _delivered(result: xr.Dataset) -> FloatArray:
+    name = "delivered_contrast" if "delivered_contrast" in result else "contrast"
+    contrast: FloatArray = result[name].values.astype(np.float64)
+    return contrast
 
 
 def _groups(result: xr.Dataset) -> dict[str, str]:

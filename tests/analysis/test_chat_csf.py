@@ -57,6 +57,27 @@ def test_what_was_not_shown_is_no_answer() -> None:
     assert counts.trials[0, 5].sum() == 2 * 11
 
 
+@pytest.mark.parametrize("readout", ["p_yes", "text"])
+def test_patterns_that_rounding_wiped_out_have_no_place_on_a_log_axis(readout: str) -> None:
+    result = chat_result(log_thresholds(), readout=readout, contrast=TEN)
+    faint = result["contrast"].values == TEN[0]
+    tiny = np.random.default_rng(0).normal(0, 1e-30, faint.sum())
+    result["delivered_contrast"].values[faint] = tiny
+    counts = count_answers(result)
+    assert (counts.not_shown == 10).all() and np.nanmin(counts.contrast) == pytest.approx(TEN[1])
+    csf = chat_csf(result, resamples=20)
+    assert (csf["status"] == "ok").all() and error_of(csf, log_thresholds()) < 0.1
+
+
+def test_levels_stand_in_the_order_in_which_they_arrive() -> None:
+    result = chat_result(log_thresholds(), contrast=TEN)
+    contrast = result["contrast"].values
+    # One-bit images, as rounding makes them without dither: the faintest stands out most.
+    result["delivered_contrast"].values[contrast == TEN[0]] = 1.5 * TEN[1]
+    counts = count_answers(result)
+    assert (np.diff(counts.contrast, axis=-1) > 0).all() and counts.contrast[0, 0, 1] == pytest.approx(1.5 * TEN[1])
+
+
 def test_adaptive_designs_have_other_levels_for_each_wording() -> None:
     one, other = (chat_result(contrast=levels, repeats=2) for levels in (TEN, TEN[2:7] * 1.1))
     other["prompt"] = ("trial", np.full(other.sizes["trial"], "p01"))
