@@ -19,6 +19,7 @@ from psyprobe.cli.corrupting import add_corrupt_options
 from psyprobe.cli.listing import KINDS
 from psyprobe.cli.mvp_bench import add_mvp_options
 from psyprobe.cli.output import tell
+from psyprobe.cli.r_bench import add_r_bench_options
 from psyprobe.cli.serving import add_serving_options
 
 #: Command to the module and function that does it: loaded only when it is asked for.
@@ -131,7 +132,15 @@ def _parser() -> argparse.ArgumentParser:
             "mvp-bench all_questions.json mcq_questions.json --model GPT-4o GPT4o_evaluated.jsonl mcq_GPT4o.jsonl",
         )
     )
-    _add_r_bench(commands)
+    add_r_bench_options(
+        _command(
+            commands,
+            "r-bench",
+            "R-Bench: check an item table, score answers, run models on a set, build a set",
+            "r-bench score Ref_Release.csv --model LLaVA1.5 dis=llava15_dis.csv ref=llava15_ref.csv "
+            "judged_dis=Result_dis_llava15.csv judged_ref=Result_ref_llava15.csv judged_com=Result_com_llava15.csv",
+        )
+    )
     add_serving_options(
         _command(
             commands,
@@ -141,33 +150,6 @@ def _parser() -> argparse.ArgumentParser:
         )
     )
     return parser
-
-
-def _add_r_bench(commands: argparse._SubParsersAction[_Parser]) -> None:
-    parser = _command(
-        commands,
-        "r-bench",
-        "check an R-Bench item table, or score answers and judgements beside the paper's",
-        "r-bench Ref_Release.csv --model LLaVA1.5 dis=llava15_dis.csv ref=llava15_ref.csv "
-        "judged_dis=Result_dis_llava15.csv judged_ref=Result_ref_llava15.csv judged_com=Result_com_llava15.csv",
-    )
-    parser.add_argument("items", metavar="ITEMS", help="the item table, as released (GBK) or in UTF-8")
-    parser.add_argument(
-        "--model",
-        nargs="+",
-        action="append",
-        default=[],
-        metavar="NAME KIND=FILE",
-        help="a model's name and its files: dis, ref (answers), judged_dis, judged_ref, judged_com; without any model "
-        "the items are checked",
-    )
-    parser.add_argument(
-        "--mcq-rule",
-        default="letter_then_judge",
-        help="letter_then_judge, published, judge or letter (default %(default)s)",
-    )
-    parser.add_argument("--confidence", type=float, default=0.9, help="of intervals (default %(default)s)")
-    parser.add_argument("--format", default="text", help="text, markdown, latex, csv or json (default %(default)s)")
 
 
 class _Version(argparse.Action):

@@ -1,8 +1,10 @@
-"""``psyprobe r-bench``: what is in an item table, and how robust models are by their answers."""
+"""``psyprobe r-bench``: check, score, run, build and show; each a word after the command."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from psyprobe.cli.output import say, say_json, tell
@@ -12,15 +14,153 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FILES = ("dis", "ref", "judged_dis", "judged_ref", "judged_com")
+_FORMATS = "text, markdown, latex, csv or json (default %(default)s)"
+_RULES = "letter_then_judge, published, judge or letter (default %(default)s)"
+#: Action to the module and function that does it.
+_ACTIONS = {
+    "check": ("r_bench", "check_action"),
+    "score": ("r_bench", "score_action"),
+    "run": ("r_bench_running", "run_action"),
+    "build": ("r_bench_sets", "build_action"),
+    "export": ("r_bench_sets", "export_action"),
+    "import": ("r_bench_sets", "import_action"),
+    "example": ("r_bench_sets", "example_action"),
+    "gallery": ("r_bench_sets", "gallery_action"),
+}
+
+
+def add_r_bench_options(parser: argparse.ArgumentParser) -> None:
+    """Actions of the command, and the options of each.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+        Gets them.
+    """
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=type(parser))
+
+    def action(name: str, summary: str) -> argparse.ArgumentParser:
+        added = actions.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+        # Given before the action it stays given.
+        added.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+        return added
+
+    check = action("check", "say what is in an item table, and what in it is odd")
+    check.add_argument("items", metavar="ITEMS", help="the item table, as released (GBK) or in UTF-8")
+    _add_score(action("score", "score answers and judgements made elsewhere, beside the paper's"))
+    _add_run(action("run", "ask models about a set, judge, score and report; goes on from what the store holds"))
+    _add_sets(action)
+
+
+def _add_sets(action: Callable[[str, str], argparse.ArgumentParser]) -> None:
+    build = action("build", "build a set: corrupt photographs, balanced over dimensions, strengths and tasks")
+    build.add_argument("photographs", metavar="PHOTOS", help="folder of reference images")
+    build.add_argument("questions", metavar="QUESTIONS", help="CSV: image, type, question, choice, answer")
+    build.add_argument("--output", required=True, metavar="SET", help="folder of the set, new or empty")
+    build.add_argument("--items", type=int, default=3, metavar="N", help="of each dimension and task (default 3)")
+    build.add_argument("--seed", type=int, default=0, help="of what is drawn (default %(default)s)")
+    build.add_argument("--scale", action="store_true", help="scale lengths and counts, meant for 512 x 384")
+    build.add_argument("--skip-bad", action="store_true", help="leave out photographs that are unfit, and count them")
+    export = action("export", "write the multiple choice of a set as R-Bench-Dis.tsv and -Ref.tsv for VLMEvalKit")
+    export.add_argument("set", metavar="SET", help="the folder of a set")
+    export.add_argument("--output", required=True, metavar="DIR", help="folder")
+    read = action("import", "make a set of VLMEvalKit's two tables")
+    read.add_argument("corrupted", metavar="DIS.tsv", help="with columns distortion and strength")
+    read.add_argument("reference", metavar="REF.tsv", help="the same items about reference images")
+    read.add_argument("--output", required=True, metavar="SET", help="folder of the set, new or empty")
+    example = action("example", "write photographs and questions to try things with")
+    example.add_argument("--output", required=True, metavar="DIR", help="folder")
+    gallery = action("gallery", "write a page with an image in all 33 ways at three strengths")
+    gallery.add_argument("image", metavar="IMAGE", help="image file")
+    gallery.add_argument("--seed", type=int, default=0, help="of what is drawn (default %(default)s)")
+    gallery.add_argument("--scale", action="store_true", help="scale lengths and counts, meant for 512 x 384")
+    gallery.add_argument("--output", default="gallery.html", metavar="FILE", help="(default %(default)s)")
+
+
+def _add_score(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("items", metavar="ITEMS", help="the item table, as released (GBK) or in UTF-8")
+    parser.add_argument(
+        "--model",
+        nargs="+",
+        action="append",
+        required=True,
+        metavar="NAME KIND=FILE",
+        help="a model's name and its files: dis, ref (answers: .csv, .tsv, .xlsx, .json, .jsonl), judged_dis, "
+        "judged_ref, judged_com (.csv)",
+    )
+    parser.add_argument("--task", nargs="+", metavar="TASK", help="MCQ, VQA, CAP (all); VLMEvalKit has MCQ alone")
+    parser.add_argument("--mcq-rule", default="letter_then_judge", help=_RULES)
+    parser.add_argument("--confidence", type=float, default=0.9, help="of intervals (default %(default)s)")
+    parser.add_argument("--format", default="text", help=_FORMATS)
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("set", metavar="SET", help="the folder of a set: items.csv, ref, dis (see build and import)")
+    parser.add_argument("--observer", nargs="+", required=True, metavar="NAME", help="see psyprobe list observers")
+    parser.add_argument(
+        "--observer-option", nargs="+", default=[], metavar="NAME=VALUE", help="what the observers take besides"
+    )
+    parser.add_argument("--judge", metavar="NAME", help="a chat model that reads what rules leave open")
+    parser.add_argument(
+        "--judge-option", nargs="+", default=[], metavar="NAME=VALUE", help="what the judge takes besides"
+    )
+    parser.add_argument("--judge-repeats", type=int, default=1, metavar="N", help="5 in the paper (default 1)")
+    parser.add_argument("--judge-temperature", type=float, default=0.0, metavar="T", help="(default %(default)s)")
+    parser.add_argument("--mcq-rule", default="letter_then_judge", help=_RULES)
+    parser.add_argument("--skip-bad", action="store_true", help="leave out items with bad images, and count them")
+    parser.add_argument("--confidence", type=float, default=0.9, help="of intervals (default %(default)s)")
+    parser.add_argument("--store", metavar="FILE", help="SQLite file of answers (default DIR/runs.sqlite)")
+    parser.add_argument("--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)")
 
 
 def r_bench_command(arguments: argparse.Namespace) -> int:
-    """Check an item table; or score answers and judgements and print the paper's table.
+    """Do one of the actions.
 
     Parameters
     ----------
     arguments : Namespace
-        ``items``, ``model``, ``mcq_rule``, ``confidence``, ``format``, ``json``.
+        ``action``, ``json`` and the options of the action.
+
+    Returns
+    -------
+    int
+        Exit code 0.
+    """
+    module, function = _ACTIONS[arguments.action]
+    act: Callable[[argparse.Namespace], int] = getattr(import_module(f"psyprobe.cli.{module}"), function)
+    return act(arguments)
+
+
+def check_action(arguments: argparse.Namespace) -> int:
+    """Say what is in an item table.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        ``items``, ``json``.
+
+    Returns
+    -------
+    int
+        Exit code 0.
+    """
+    from psyprobe.probes.r_bench import check_items, read_items
+
+    report = check_items(read_items(arguments.items))
+    if arguments.json:
+        say_json(report.to_dict())
+    else:
+        say(str(report))
+    return 0
+
+
+def score_action(arguments: argparse.Namespace) -> int:
+    """Score answers and judgements, and print the paper's table.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        ``items``, ``model``, ``task``, ``mcq_rule``, ``confidence``, ``format``, ``json``.
 
     Returns
     -------
@@ -28,17 +168,15 @@ def r_bench_command(arguments: argparse.Namespace) -> int:
         Exit code 0.
     """
     from psyprobe.analysis.r_bench import rbench_metrics, rbench_table, score_items
-    from psyprobe.probes.r_bench import check_items, read_items
+    from psyprobe.probes.r_bench import TASKS, check_items, read_items
 
     items = read_items(arguments.items)
-    report = check_items(items)
-    if not arguments.model:
-        if arguments.json:
-            say_json(report.to_dict())
-        else:
-            say(str(report))
-        return 0
-    tell(f"{arguments.items}: {len(items)} items, read as {report.encoding}")
+    tell(f"{arguments.items}: {len(items)} items, read as {check_items(items).encoding}")
+    for task in arguments.task or ():
+        if task not in TASKS:
+            raise unknown_name("task", task, TASKS)
+    if arguments.task:
+        items = items[items["task"].isin(arguments.task)].reset_index(drop=True)
     metrics = {}
     for name, *named in arguments.model:
         answers, judged = _read(name, named)

@@ -82,7 +82,16 @@ def test_from_raw_files_to_the_table_in_one_command(data: Path, capsys: pytest.C
     folder = data / "released"
     files = [f"{which}={folder}/llava15_{which}.csv" for which in ("dis", "ref")]
     files += [f"judged_{which}={folder}/Result_{which}_llava15.csv" for which in KINDS]
-    command = ["r-bench", str(folder / "Ref_Release.csv"), "--model", "LLaVA1.5", *files, "--mcq-rule", "published"]
+    command = [
+        "r-bench",
+        "score",
+        str(folder / "Ref_Release.csv"),
+        "--model",
+        "LLaVA1.5",
+        *files,
+        "--mcq-rule",
+        "published",
+    ]
     assert main(command) == 0
     out, err = capsys.readouterr()
     assert "0.4701 [0.4" in out

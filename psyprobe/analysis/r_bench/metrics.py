@@ -35,7 +35,9 @@ def rbench_metrics(
     pandas.DataFrame
         Columns measure, breakdown ("overall", "task", "strength", "cell", "step", "group", "dimension"), name, value,
         n, half_width (normal: quantile times s / sqrt(n)), low and high (bootstrap over items, percentiles), odd_keys
-        (items that nothing can answer right). A part without items is left out.
+        (items that nothing can answer right), unscored (items without a score, which no mean contains) and simulated
+        (items whose corruption stands in for one that R-Bench photographed: do not put that part beside the paper's).
+        A part without scored items is left out.
 
     Raises
     ------
@@ -68,14 +70,20 @@ def rbench_metrics(
         scores = ordered[measure].to_numpy(dtype=np.float64)
         if np.isnan(scores).all():
             continue
+        known = np.isfinite(scores)
         for breakdown, name, inside in _parts(ordered):
-            part = scores[inside]
+            part = scores[inside & known]
+            if not len(part):
+                continue
             draws = np.random.default_rng([seed, len(part)]).integers(len(part), size=(resamples, len(part)))
             low, high = np.percentile(part[draws].mean(axis=1), [tails, 100 - tails])
             half = quantile * part.std(ddof=1) / np.sqrt(len(part)) if len(part) > 1 else None
             odd = int(ordered["odd_key"].to_numpy()[inside].sum()) if "odd_key" in ordered else 0
-            rows.append((measure, breakdown, name, part.mean(), len(part), half, low, high, odd))
-    names = ["measure", "breakdown", "name", "value", "n", "half_width", "low", "high", "odd_keys"]
+            unscored = int((inside & ~known).sum())
+            simulated = int(ordered["simulated"].to_numpy()[inside].sum()) if "simulated" in ordered else 0
+            rows.append((measure, breakdown, name, part.mean(), len(part), half, low, high, odd, unscored, simulated))
+    names = ["measure", "breakdown", "name", "value", "n", "half_width", "low", "high"]
+    names += ["odd_keys", "unscored", "simulated"]
     return pd.DataFrame(rows, columns=names)
 
 

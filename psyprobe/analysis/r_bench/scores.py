@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.r_bench.prediction_files import once
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.probes.r_bench.items import read_table
 
@@ -21,31 +22,6 @@ from psyprobe.probes.r_bench.items import read_table
 #: alone, for the agreement too; no judge is needed. "letter_then_judge": the letter where the answer is one, the judge
 #: where it is not.
 MCQ_RULES = ("published", "judge", "letter", "letter_then_judge")
-
-
-def read_answers(path: str | Path) -> pd.Series:
-    """Answers of a model about one image each.
-
-    Parameters
-    ----------
-    path : str or Path
-        A CSV with the columns name and answer, or prediction instead, as VLMEvalKit writes.
-
-    Returns
-    -------
-    pandas.Series
-        Text by name.
-
-    Raises
-    ------
-    InputError
-        It is no such table, or a name has two different answers.
-    """
-    table, _ = read_table(path, ("name",))
-    column = next((name for name in ("prediction", "answer", "reply") if name in table), None)
-    if column is None:
-        raise InputError(f"{path} has columns {', '.join(table)}; an answer stands in prediction, answer or reply")
-    return _once(path, table, column)
 
 
 def read_judgements(path: str | Path) -> pd.Series:
@@ -67,19 +43,11 @@ def read_judgements(path: str | Path) -> pd.Series:
         It is no such table, a name has two different judgements, or one is not from 0 to 1.
     """
     table, _ = read_table(path, ("name", "result"))
-    values = pd.to_numeric(_once(path, table, "result"), errors="coerce")
+    values = pd.to_numeric(once(path, table, "result"), errors="coerce")
     bad = values.index[~values.between(0, 1)]
     if len(bad):
         raise InputError(f"{path}: the result of {bad[0]} is not a number from 0 to 1; judge it again")
     return values.astype("float64")
-
-
-def _once(path: str | Path, table: pd.DataFrame, column: str) -> pd.Series:
-    kept = table[["name", column]].drop_duplicates()
-    twice = kept["name"][kept["name"].duplicated()]
-    if len(twice):
-        raise InputError(f"{path}: {twice.iloc[0]} is there twice with different contents; keep one of them")
-    return kept.set_index("name")[column]
 
 
 def score_items(
@@ -127,7 +95,10 @@ def score_items(
 
     absolute, reference = against_key("dis"), against_key("ref")
     agreement = _agreement(choice, aligned, mcq_rule)
-    relative = None if reference is None or agreement is None else reference * agreement
+    relative = None
+    if reference is not None and agreement is not None:
+        # Wrong about the reference is 0, even where the judge failed on the agreement.
+        relative = np.where(reference == 0, 0.0, reference * agreement)
     if absolute is None and relative is None:
         raise InputError(
             "nothing can be scored: give answers and judgements of corrupted images, or of all three kinds"
@@ -163,10 +134,11 @@ def _scores(
     judged = np.zeros(len(choice)) if judge is None else judge.to_numpy(dtype=np.float64)
     if rule == "judge" or answer is None:
         return judged
-    letter, first = _letters(answer)
+    letter, first = read_letters(answer)
     right = (first == key).astype(np.float64)
     by_rule = {
-        "published": np.maximum(right, judged),
+        # Right by its first character is right, whatever the judge could not say.
+        "published": np.where(right == 1, 1.0, judged),
         "letter": right,
         "letter_then_judge": np.where(letter != "", (letter == key).astype(np.float64), judged),
     }[rule]
@@ -181,15 +153,33 @@ def _agreement(choice: FloatArray, aligned: Mapping[tuple[str, str], pd.Series],
     judged = np.zeros(len(choice)) if judge is None else judge.to_numpy(dtype=np.float64)
     if rule in ("published", "judge") or answers[0] is None or answers[1] is None:
         return judged
-    (one, one_first), (other, other_first) = _letters(answers[0]), _letters(answers[1])
+    (one, one_first), (other, other_first) = read_letters(answers[0]), read_letters(answers[1])
     if rule == "letter":
         return np.where(choice, (one_first == other_first).astype(np.float64), judged)
     both = (one != "") & (other != "")
     return np.where(choice & both, (one == other).astype(np.float64), judged)
 
 
-def _letters(answers: pd.Series) -> tuple[FloatArray, FloatArray]:
-    """The letter that an answer is ("" where it is none), and its first character, as the published rule reads it."""
+def read_letters(answers: pd.Series) -> tuple[FloatArray, FloatArray]:
+    """The letter that each answer is, and its first character.
+
+    Parameters
+    ----------
+    answers : pandas.Series
+        Text.
+
+    Returns
+    -------
+    letter : ndarray of str
+        "" where an answer is no letter.
+    first : ndarray of str
+        As the published rule reads it.
+
+    Examples
+    --------
+    >>> [each.tolist() for each in read_letters(pd.Series(["B.", "Black", "(A) left"]))]
+    [['B', '', 'A'], ['B', 'B', '(']]
+    """
     stripped = answers.str.strip()
     letter = stripped.str.extract(r"^\(?([A-E])(?:[.):,;\s]|$)", expand=False).fillna("")
     return letter.to_numpy(dtype=str), stripped.str[:1].fillna("").to_numpy(dtype=str)

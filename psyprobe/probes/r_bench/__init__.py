@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from psyprobe.probes.r_bench.image_set import ImageSet, read_set
 from psyprobe.probes.r_bench.items import TASKS, ItemReport, check_items, read_items
 
-__all__ = ["TASKS", "ItemReport", "check_items", "read_items"]
+__all__ = ["TASKS", "ImageSet", "ItemReport", "check_items", "read_items", "read_set"]

@@ -2,7 +2,9 @@
 
 An item table has one row a pair of reference and corrupted image: name (of the image file; unique), question, options
 (a tuple; empty but for multiple choice), key (a letter, a short answer, or the reference captions as a tuple), task,
-quality (of the reference image), dimension (1 to 33) and strength ("low", "mid", "high").
+quality (of the reference image; None where the table leaves it open), dimension (1 to 33), strength ("low", "mid",
+"high"), reference (the reference image's file, the name again where the table has no such column) and simulated
+(whether the corruption stands in for one that R-Bench photographed; 0 where the table has no such column).
 
 References
 ----------
@@ -93,7 +95,7 @@ def read_items(path: str | Path) -> pd.DataFrame:
     return items
 
 
-def read_table(path: str | Path, columns: tuple[str, ...]) -> tuple[pd.DataFrame, str]:
+def read_table(path: str | Path, columns: tuple[str, ...], separator: str = ",") -> tuple[pd.DataFrame, str]:
     """A CSV as text, in UTF-8 or GBK, whichever it is.
 
     Parameters
@@ -102,6 +104,8 @@ def read_table(path: str | Path, columns: tuple[str, ...]) -> tuple[pd.DataFrame
         The file.
     columns : tuple of str
         Those it must have.
+    separator : str
+        Between cells.
 
     Returns
     -------
@@ -129,7 +133,7 @@ def read_table(path: str | Path, columns: tuple[str, ...]) -> tuple[pd.DataFrame
     else:
         raise InputError(f"{path} is neither UTF-8 nor GBK; save it as CSV in UTF-8")
     try:
-        table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
+        table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False, sep=separator)
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise InputError(f"{path} is no CSV: {error}") from None
     missing = [name for name in columns if name not in table]
@@ -151,9 +155,11 @@ def _item(path: str | Path, row: dict[str, str]) -> dict[str, Any]:
     if row["strength"] not in ("1", "2", "3"):
         raise wrong("strength", "1, 2 or 3")
     try:
-        quality = float(row["score"])
+        quality = float(row["score"]) if row["score"] else None
     except ValueError:
-        raise wrong("score", "a number") from None
+        raise wrong("score", "a number, or nothing") from None
+    if row.get("simulated", "0") not in ("0", "1"):
+        raise wrong("simulated", "0 or 1")
     options = split_options(row["choice"]) if row["type"] == "MCQ" else ()
     key = row["answer"].strip()
     if row["type"] == "MCQ" and (len(key) != 1 or key not in "ABCDE" or not options):
@@ -170,6 +176,8 @@ def _item(path: str | Path, row: dict[str, str]) -> dict[str, Any]:
         "quality": quality,
         "dimension": int(row["distortion"]),
         "strength": STRENGTHS[int(row["strength"]) - 1],
+        "reference": row.get("reference") or row["name"],
+        "simulated": int(row.get("simulated", "0")),
     }
 
 

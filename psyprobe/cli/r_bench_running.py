@@ -1,0 +1,78 @@
+"""``psyprobe r-bench run``: ask models about a set, judge, score, and write tables, figures and a page."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+from psyprobe.cli.output import say, say_json, tell
+from psyprobe.cli.settings import settings
+
+
+def run_action(arguments: argparse.Namespace) -> int:
+    """Ask each observer, and print the paper's table with a row each.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        ``set``, ``observer``, ``observer_option``, ``judge``, ``judge_option``, ``judge_repeats``,
+        ``judge_temperature``, ``mcq_rule``, ``skip_bad``, ``confidence``, ``store``, ``output``, ``json``.
+
+    Returns
+    -------
+    int
+        Exit code 0.
+    """
+    from psyprobe.analysis.r_bench import rbench_table
+    from psyprobe.judging import Judge
+    from psyprobe.observers import load_observer
+    from psyprobe.probes.r_bench import read_set
+    from psyprobe.r_bench_run import remarks, run_r_bench, write_run
+    from psyprobe.report.r_bench import write_report
+
+    images = read_set(arguments.set, skip=arguments.skip_bad)
+    for problem in images.skipped:
+        tell(f"left out: {problem}")
+    judge = None
+    if arguments.judge:
+        options = settings(arguments.judge_option, "--judge-option")
+        judge = Judge(load_observer(arguments.judge, **options), arguments.judge_repeats, arguments.judge_temperature)
+    folder = Path(arguments.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    store = Path(arguments.store) if arguments.store else folder / "runs.sqlite"
+    runs, places = {}, {}
+    for name in dict.fromkeys(arguments.observer):
+        observer = load_observer(name, **settings(arguments.observer_option, "--observer-option"))
+        run = run_r_bench(
+            images,
+            observer,
+            judge=judge,
+            mcq_rule=arguments.mcq_rule,
+            confidence=arguments.confidence,
+            store=store,
+        )
+        places[name] = folder / re.sub(r"[^\w.-]+", "_", name).strip("._")
+        write_run(run, places[name])
+        runs[name] = run
+    page = write_report(runs, folder, images=images)
+    if arguments.json:
+        say_json(
+            {
+                name: {
+                    "files": str(places[name]),
+                    **dict(run.facts),
+                    "metrics": json.loads(run.metrics.to_json(orient="records", double_precision=15)),
+                }
+                for name, run in runs.items()
+            }
+            | {"report": str(page)}
+        )
+        return 0
+    say(rbench_table({name: run.metrics for name, run in runs.items()}))
+    for name, run in runs.items():
+        for remark in remarks(run.facts):
+            tell(f"{name}: {remark}")
+    tell(f"{page}: the report; tables of each observer are in folders beside it")
+    return 0

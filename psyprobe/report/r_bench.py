@@ -1,0 +1,186 @@
+"""Pages of R-Bench: the report of a run, and the gallery of all corruptions."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from psyprobe.analysis.r_bench import rbench_table
+from psyprobe.corruption import STEPS, STRENGTHS, corrupt, dimensions
+from psyprobe.image_file import read_image
+from psyprobe.report.page import escape, page, picture, table, write_page
+
+if TYPE_CHECKING:
+    from psyprobe.probes.r_bench import ImageSet
+    from psyprobe.r_bench_run import RBenchRun
+
+#: Items of each observer that a report shows with their images.
+_SHOWN = 9
+
+
+def write_report(
+    runs: Mapping[str, RBenchRun], folder: str | Path, *, images: ImageSet | None = None, figures: bool = True
+) -> Path:
+    """Write the page of one or more runs, and its figures as PNG and PDF beside it.
+
+    Parameters
+    ----------
+    runs : mapping of str to RBenchRun
+        By observer.
+    folder : str or Path
+        Where "report.html" and the figures go.
+    images : ImageSet, optional
+        For pictures of some items.
+    figures : bool
+        Whether to draw.
+
+    Returns
+    -------
+    Path
+        Of the page: one file that loads nothing.
+    """
+    from psyprobe.r_bench_run import remarks
+
+    place = Path(folder)
+    metrics = {name: run.metrics for name, run in runs.items()}
+    parts = [
+        "<p>Absolute robustness: the score of answers about corrupted images against the key. Relative robustness: "
+        "that of answers about reference images, times the agreement of both answers. Means are over items; in "
+        "brackets the bootstrap interval.</p>",
+    ]
+    for name, run in runs.items():
+        lines = "".join(f"<li>{escape(line)}</li>" for line in remarks(run.facts))
+        parts.append(f'<p><b>{escape(name)}</b></p><ul class="note">{lines}</ul>')
+    parts += ["<h2>Table</h2>", f"<pre style='overflow-x:auto;font-size:12px'>{escape(rbench_table(metrics))}</pre>"]
+    if figures:
+        parts.append("<h2>Figures</h2>")
+        parts += [_figure(figure, caption) for figure, caption in _draw(runs, metrics, place)]
+    parts += ["<h2>By step, group and dimension</h2>", _breakdowns(metrics)]
+    for name, run in runs.items():
+        parts += [f"<h2>Some answers of {escape(name)}</h2>", *_examples(run.table, images)]
+    return write_page(page("R-Bench: robustness to 33 corruptions", parts), place / "report.html")
+
+
+def _draw(runs: Mapping[str, RBenchRun], metrics: Mapping[str, pd.DataFrame], folder: Path) -> list[tuple[Path, str]]:
+    import matplotlib.pyplot as plt
+
+    from psyprobe.plotting.file import save_figure
+    from psyprobe.plotting.r_bench import bars, radar, strength_map
+
+    drawn: list[tuple[Path, str]] = []
+
+    def keep(ax: Any, name: str, caption: str) -> None:
+        save_figure(ax, folder / f"{name}.pdf")
+        drawn.append((save_figure(ax, folder / f"{name}.png", dpi=110), caption))
+        plt.close(ax.figure)
+
+    for measure in ("absolute", "relative"):
+        for by in ("step", "group"):
+            found = [table[(table["measure"] == measure) & (table["breakdown"] == by)] for table in metrics.values()]
+            spokes = len({name for each in found for name in each["name"]})
+            if spokes >= 3:
+                keep(radar(metrics, by, measure=measure), f"radar_{by}_{measure}", f"{measure}, by {by}")
+            if spokes:
+                keep(bars(metrics, by, measure=measure), f"bars_{by}_{measure}", f"{measure}, by {by}")
+    for i, (name, run) in enumerate(runs.items()):
+        keep(strength_map(run.table), f"strengths_{i + 1}", f"{name}: absolute, by dimension and strength")
+    return drawn
+
+
+def _figure(path: Path, caption: str) -> str:
+    data = base64.b64encode(path.read_bytes()).decode()
+    return (
+        f'<figure><img src="data:image/png;base64,{data}" alt="{escape(caption)}" style="max-height:34rem">'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )
+
+
+def _breakdowns(metrics: Mapping[str, pd.DataFrame]) -> str:
+    rows = []
+    for model, values in metrics.items():
+        chosen = values[values["breakdown"].isin(["task", "strength", "step", "group", "dimension"])]
+        for row in chosen.to_dict("records"):
+            star = " *" if row["simulated"] else ""
+            interval = f"{row['value']:.4f} [{row['low']:.3f}, {row['high']:.3f}]"
+            cells = (model, row["measure"], row["breakdown"], row["name"] + star, interval, str(row["n"]))
+            rows.append(("", (*cells, str(row["unscored"]) if row["unscored"] else "")))
+    heading = ("model", "robustness", "by", "part", "value [interval]", "items", "not scored")
+    body = table(heading, rows)
+    return f"<details><summary>{len(rows)} values (* with simulated corruptions)</summary>{body}</details>"
+
+
+def _examples(items: pd.DataFrame, images: ImageSet | None) -> list[str]:
+    """Items spread over the set, with what was answered; and their images where they are at hand."""
+    chosen = items.iloc[np.unique(np.linspace(0, len(items) - 1, min(_SHOWN, len(items))).astype(int))]
+    known = {each.id: each for each in dimensions().values()}
+    parts = []
+    for row in chosen.to_dict("records"):
+        dimension = known[row["dimension"]]
+        told = f"{dimension.title}, {row['strength']}{' (simulated)' if row['simulated'] else ''}"
+        if images is not None:
+            parts.append(picture(read_image(images.path("ref", row)), "reference", 220))
+            parts.append(picture(read_image(images.path("dis", row)), told, 220))
+        key = row["key"] if isinstance(row["key"], str) else " / ".join(row["key"])
+        options = "\n".join(f"{letter}. {text}" for letter, text in zip("ABCDE", row["options"], strict=False))
+        cells = [
+            (row["task"], f"{row['question']}\n{options}".strip()),
+            ("key", key),
+            ("about the reference", row["answer_ref"]),
+            ("about the corrupted image", row["answer_dis"]),
+            ("absolute, relative", f"{_number(row['absolute'])}, {_number(row['relative'])}"),
+        ]
+        parts.append(table((row["name"], told), [("", cell) for cell in cells]))
+    return parts
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if np.isfinite(value) else "not scored"
+
+
+def gallery(image: Any, *, name: str = "", seed: int = 0, width: int = 300, scale: bool = False) -> str:
+    """A page with an image in all 33 ways at three strengths.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (H, W, 3)
+        sRGB.
+    name : str
+        What to call it, and its image_id.
+    seed : int
+        Of the corruptions.
+    width : int
+        Largest width of a picture, px.
+    scale : bool
+        As for `corrupt`.
+
+    Returns
+    -------
+    str
+        HTML in one file that loads nothing. Pictures are made smaller where they are wider, which hides some of what is
+        small; lossless or JPEG, whichever is smaller.
+    """
+    parts = [
+        '<p class="note">Levels are ours and KADID-10k\'s: R-Bench publishes none. * simulated; R-Bench photographed '
+        f"it. Seed {seed}; {image.shape[1]} x {image.shape[0]} px"
+        f"{', lengths and counts scaled to it' if scale else ', lengths in its pixels'}.</p>",
+        picture(image, name or "original", width),
+    ]
+    step = ""
+    for dimension in dimensions().values():
+        if dimension.step != step:
+            step = dimension.step
+            parts.append(f"<h2>{escape(step)}: {escape(STEPS[step])}</h2>")
+        star = " *" if dimension.captured else ""
+        parts.append(
+            f"<p><b>{dimension.id}. {escape(dimension.title)}{star}</b> ({escape(dimension.group)}) "
+            f'<span class="note">{escape(dimension.parameter)}; levels: {escape(dimension.source)}</span></p>'
+        )
+        for strength, level in zip(STRENGTHS, dimension.levels, strict=True):
+            changed = corrupt(image, dimension.name, strength, seed, image_id=name, scale=scale)
+            parts.append(picture(changed, f"{strength}: {level:g}", width))
+    return page(f"33 corruptions{f' of {name}' if name else ''}", parts)

@@ -1,0 +1,393 @@
+"""A set built from photographs, asked of a served observer and of a tiny model, judged, scored and reported."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from psyprobe.analysis.r_bench import rbench_metrics, read_answers, score_items
+from psyprobe.cli import main
+from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.judging import Judge
+from psyprobe.observers.answering_function import AnsweringFunction
+from psyprobe.probes.r_bench import check_items, read_items, read_set
+from psyprobe.probes.r_bench.build import build_set
+from psyprobe.probes.r_bench.example import write_example
+from psyprobe.probes.r_bench.vlmevalkit import export_tsv, import_tsv
+from psyprobe.r_bench_run import remarks, run_r_bench, write_run
+from psyprobe.report.r_bench import gallery, write_report
+from psyprobe.simulated_server import serve
+
+pytest.importorskip("cv2", reason="the corruption extra is not installed")
+pytest.importorskip("skimage", reason="the corruption extra is not installed")
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The photographs of the example, made small, and its questions."""
+    photographs, questions = write_example(tmp_path_factory.mktemp("example"))
+    for path in photographs.iterdir():
+        with Image.open(path) as opened:
+            small = opened.copy()
+        small.thumbnail((96, 96))
+        small.save(path)
+    return photographs, questions
+
+
+@pytest.fixture(scope="module")
+def built(example: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from psyprobe.probes.r_bench.references import ReferenceLimits
+
+    folder = tmp_path_factory.mktemp("built") / "set"
+    with ThreadPoolExecutor(2) as executor:
+        done = build_set(
+            *example, folder, items_per_cell=1, limits=ReferenceLimits(side=48), executor=executor, progress=False
+        )
+    assert (done.items, done.skipped) == (99, ())
+    return folder
+
+
+def model(images: list[Any], prompt: str) -> str:
+    """Sees whether an image is bright, and answers letters, words and, to tease, something like HTML."""
+    if "letter" in prompt:
+        return "B" if images[0].mean() > 0.4 else "the first <script>alert(1)</script>"
+    return f"something {'bright' if images[0].mean() > 0.4 else 'dark'}"
+
+
+def judge_of(prompt: str) -> str:
+    """A judge that gives no verdict where something is bright, and half of it elsewhere."""
+    return "cannot say" if "bright" in prompt else "1"
+
+
+OBSERVER = AnsweringFunction(model, "bright", "1", bits=8)
+
+
+def says(function: Any, name: str = "judge") -> Judge:
+    return Judge(AnsweringFunction(lambda images, prompt, system: function(prompt), name, "1"))
+
+
+# -- building --------------------------------------------------------------------------------------------------------
+
+
+def test_a_set_is_balanced_and_names_what_it_holds(built: Path) -> None:
+    items = read_items(built / "items.csv")
+    assert check_items(items).cells == (1, 1)
+    assert check_items(items).keys_without_option == ()
+    assert set(check_items(items).counts.values()) == {11}
+    assert items["simulated"].sum() == 5 * 3
+    manifest = json.loads((built / "manifest.json").read_text(encoding="utf-8"))
+    assert len(manifest["corrupted"]) == 99
+    assert manifest["seed"] == 0
+    with Image.open(built / "contact_sheet.png") as sheet:
+        assert sheet.width > 200
+
+
+def test_the_same_seed_builds_the_same_set(example: tuple[Path, Path], built: Path, tmp_path: Path) -> None:
+    from psyprobe.probes.r_bench.references import ReferenceLimits
+
+    limits = ReferenceLimits(side=48)
+    build_set(*example, tmp_path / "again", items_per_cell=1, limits=limits, progress=False)
+    for path in sorted((built / "dis").iterdir()):
+        assert path.read_bytes() == (tmp_path / "again" / "dis" / path.name).read_bytes()
+    assert (built / "items.csv").read_bytes() == (tmp_path / "again" / "items.csv").read_bytes()
+
+
+def test_unfit_references_end_it_or_are_counted(example: tuple[Path, Path], tmp_path: Path) -> None:
+    photographs = shutil.copytree(example[0], tmp_path / "photographs")
+    grey = np.full((300, 300, 3), 128, np.uint8)
+    for name, pixels in (("astronaut.png", grey), ("chelsea.png", grey // 64), ("coffee.png", grey[:40])):
+        Image.fromarray(pixels).save(photographs / name)
+    (photographs / "rocket.jpg").write_bytes((photographs / "rocket.jpg").read_bytes()[:500])
+    (photographs / "camera.png").unlink()
+    for name, message in (
+        ("astronaut.png", "is blurred"),
+        ("chelsea.png", "mean luma of 0.008"),
+        ("coffee.png", "shorter side of 40 px"),
+        ("rocket.jpg", "damaged or cut off"),
+        ("camera.png", "No such file"),
+    ):
+        lines = example[1].read_text(encoding="utf-8").splitlines()
+        questions = tmp_path / f"{name}.csv"
+        questions.write_text(
+            "\n".join([lines[0], *(line for line in lines if line.startswith(name))]), encoding="utf-8"
+        )
+        with pytest.raises(InputError, match=message):
+            build_set(photographs, questions, tmp_path / "bad", progress=False)
+    Image.fromarray(np.random.default_rng(0).integers(40, 200, (230, 240, 3), np.uint8)).save(
+        photographs / "motorcycle_left.png"
+    )
+    done = build_set(photographs, example[1], tmp_path / "few", items_per_cell=1, skip=True, progress=False)
+    assert len(done.skipped) == 5
+    with pytest.raises(InputError, match="is not empty"):
+        build_set(photographs, example[1], tmp_path / "few", skip=True, progress=False)
+
+
+def test_wrong_questions_are_one_sentence(example: tuple[Path, Path], tmp_path: Path) -> None:
+    questions = tmp_path / "questions.csv"
+    head = "image,type,question,choice,answer\n"
+    for text, message in (
+        ("image,type,question,answer\na.png,VQA,?,b\n", "no column 'choice'"),
+        (head + "coffee.png,VQA,?,N,a\n" * 2, "asked twice of coffee.png"),
+        (head + "../coffee.png,VQA,?,N,a\n", "without folders"),
+        (head + "coffee.png,Essay,?,N,a\n", "type 'Essay'"),
+        (head + "coffee.png,MCQ,?,A.one; B.two,C\n", "the key C and 2 options"),
+        (head + "coffee.png,MCQ,?,N,A\n", "give a letter, and options"),
+    ):
+        questions.write_text(text, encoding="utf-8")
+        from psyprobe.probes.r_bench.references import ReferenceLimits
+
+        with pytest.raises(InputError, match=message):
+            build_set(example[0], questions, tmp_path / message[:6], limits=ReferenceLimits(side=48), progress=False)
+
+
+def test_vlmevalkit_and_back(built: Path, tmp_path: Path) -> None:
+    written = export_tsv(read_set(built), tmp_path)
+    assert [path.name for path in written.values()] == ["R-Bench-Dis.tsv", "R-Bench-Ref.tsv"]
+    assert import_tsv(written["dis"], written["ref"], tmp_path / "set") == 33
+    back, items = read_set(tmp_path / "set"), read_items(built / "items.csv")
+    ours = items[items["task"] == "MCQ"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(back.items.astype(object), ours.astype(object))
+    for row in back.items.to_dict("records"):
+        for kind in ("ref", "dis"):
+            assert back.path(kind, row).read_bytes() == read_set(built).path(kind, row).read_bytes()
+    text = written["ref"].read_text(encoding="utf-8").replace('"index"', '"idx"', 1)
+    (tmp_path / "bad.tsv").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="no column 'index'"):
+        import_tsv(written["dis"], tmp_path / "bad.tsv", tmp_path / "other")
+
+
+# -- running ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_counts_what_no_judge_reads(built: Path) -> None:
+    run = run_r_bench(built, OBSERVER, progress=False)
+    assert run.facts["unscored"]["absolute"]["VQA"] == 33
+    choices = run.table[run.table["task"] == "MCQ"]
+    letters = choices["answer_dis"] == "B"
+    assert 0 < letters.sum() < 33
+    assert choices["absolute"].notna().tolist() == letters.tolist()
+    assert (choices["absolute"][letters] == (choices["key"][letters] == "B")).all()
+    overall = run.metrics[(run.metrics["breakdown"] == "overall") & (run.metrics["measure"] == "absolute")].iloc[0]
+    assert overall["n"] == letters.sum()
+    assert overall["unscored"] == 99 - letters.sum()
+    assert any("No judge" in remark for remark in remarks(run.facts))
+
+
+def test_failed_verdicts_are_counted_and_in_no_mean(built: Path) -> None:
+    run = run_r_bench(built, OBSERVER, judge=says(judge_of), progress=False)
+    short = run.table[run.table["task"] == "VQA"]
+    bright = short["answer_dis"] == "something bright"
+    assert short.loc[bright, "absolute"].isna().all()
+    assert (short.loc[~bright, "absolute"] == 0.5).all()
+    assert run.facts["unscored"]["absolute"]["VQA"] == bright.sum()
+    assert run.facts["verdicts"]["without_verdict"] > 0
+    assert any("without a verdict" in remark for remark in remarks(run.facts))
+
+
+def test_captions_are_judged_once_a_reference_and_all_else_as_often_as_said(built: Path) -> None:
+    asked: list[str] = []
+
+    def reply(images: list[Any], prompt: str, system: str, decoding: Any) -> str:
+        asked.append(prompt)
+        return "2" if "Reply with one digit and nothing else: 2" in prompt else "1"
+
+    judge = Judge(AnsweringFunction(reply, "counting", "1"), repeats=5, temperature=0.7)
+    run = run_r_bench(built, OBSERVER, judge=judge, mcq_rule="published", progress=False)
+    assert (run.table["absolute"] == 1).all()
+    per = run.verdicts.assign(n=[len(read) for read in run.verdicts["read"]])
+    assert set(per.loc[per["caption"] >= 0, "n"]) == {1}
+    assert set(per.loc[per["caption"] < 0, "n"]) == {5}
+    assert len(per[per["caption"] >= 0]) == 2 * 33 * 3
+
+
+def test_it_goes_on_from_the_store_and_judges_nothing_twice(built: Path, tmp_path: Path) -> None:
+    store = tmp_path / "runs.sqlite"
+    asked = []
+
+    def counted(images: list[Any], prompt: str) -> str:
+        if len(asked) == 20:
+            raise KeyboardInterrupt
+        asked.append(prompt)
+        return model(images, prompt)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_r_bench(built, AnsweringFunction(counted, "bright", "1", bits=8), store=store, progress=False)
+    first = run_r_bench(built, OBSERVER, judge=says(judge_of), store=store, progress=False)
+    asked.extend([""] * 20)  # whoever is asked now breaks off
+    asked[:] = asked[:20]
+    nobody = Judge(AnsweringFunction(lambda images, prompt, system: 1 / 0, "judge", "1"))
+    again = run_r_bench(
+        built, AnsweringFunction(counted, "bright", "1", bits=8), judge=nobody, store=store, progress=False
+    )
+    pd.testing.assert_frame_equal(first.table, again.table)
+
+
+def test_no_silent_fallback(built: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="'published' for multiple choice needs a judge"):
+        run_r_bench(built, OBSERVER, mcq_rule="published", progress=False)
+    mute = AnsweringFunction(lambda images, prompt: "hm", "mute", "1", bits=8)
+    with pytest.raises(InputError, match="no answer could be scored"):
+        run_r_bench(built, mute, progress=False)
+
+
+def test_bad_images_of_a_set_end_it_or_are_counted(built: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(built, tmp_path / "set")
+    names = sorted(path.name for path in (folder / "dis").iterdir())
+    (folder / "dis" / names[0]).unlink()
+    Image.new("RGBA", (64, 64)).save(folder / "dis" / names[1])
+    Image.new("P", (64, 64)).save(folder / "dis" / names[2])
+    Image.new("I;16", (64, 64)).save(folder / "dis" / names[3])
+    (folder / "dis" / names[4]).write_bytes((folder / "dis" / names[4]).read_bytes()[:200])
+    with pytest.raises(InputError, match="No such file"):
+        read_set(folder)
+    images = read_set(folder, skip=True)
+    assert len(images.skipped) == 5
+    assert len(images.items) == 94
+    run = run_r_bench(images, OBSERVER, progress=False)
+    assert "5 items were left out" in " ".join(remarks(run.facts))
+
+
+# -- end to end ------------------------------------------------------------------------------------------------------
+
+
+def test_command_against_a_server(
+    built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = AnsweringFunction(lambda images, prompt, system: judge_of(prompt), "judge", "1")
+    with serve(OBSERVER) as server, serve(judge) as judging:
+        command = [
+            "r-bench", "run", str(built),
+            "--observer", f"openai:{server.model}", "--observer-option", f"base_url={server.base_url}",
+            "--judge", f"openai:{judging.model}", "--judge-option", f"base_url={judging.base_url}",
+            "--output", str(tmp_path),
+        ]  # fmt: skip
+        assert main(command) == 0
+        out, err = capsys.readouterr()
+        assert "Absolute robustness" in out
+        assert "without a verdict" in err
+        assert "do not put scores" in err
+        page = (tmp_path / "report.html").read_text(encoding="utf-8")
+        monkeypatch.setattr("psyprobe.report.r_bench._draw", lambda *_: [])
+        asked = sum(server.counts.values())
+        assert main([*command, "--json"]) == 0
+        assert sum(server.counts.values()) - asked <= 5  # what the observer probes; no question
+    told = json.loads(capsys.readouterr().out)
+    assert Path(told["report"]) == tmp_path / "report.html"
+    assert "<script" not in page
+    assert "simulated" in page
+    assert len(re.findall(r'src="data:image', page)) >= 9
+    assert "http" not in re.sub(r"http://www\.w3\.org|127\.0\.0\.1", "", page.split("</style>")[1]).split("base64")[0]
+    assert len(list(tmp_path.glob("*.pdf"))) >= 5
+
+
+def test_a_tiny_model_of_random_weights(built: Path, tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    pytest.importorskip("tokenizers")
+    from psyprobe.observers import load_observer
+    from tests.observers.tiny_chat_models import llava
+
+    observer = load_observer(f"transformers:{llava(tmp_path / 'model')}", device="cpu")
+    images = read_set(built)
+    few = replace(images, items=images.items.iloc[[0, 33]])
+    run = run_r_bench(few, observer, judge=says(lambda prompt: "1"), store=tmp_path / "r.sqlite", progress=False)
+    assert run.facts["answers"]["questions"] == 4
+    assert "RANDOM WEIGHTS" in " ".join(remarks(run.facts))
+    write_run(run, tmp_path / "out")
+    page = write_report({"tiny": run}, tmp_path / "out", figures=False)
+    assert "RANDOM WEIGHTS" in page.read_text(encoding="utf-8")
+
+
+def test_the_gallery_escapes_and_marks(tmp_path: Path) -> None:
+    image = np.random.default_rng(0).integers(0, 256, (48, 64, 3), dtype=np.uint8)
+    page = gallery(image, name="<b>cat</b>")
+    assert "<b>cat" not in page
+    assert page.count("<img") == 1 + 33 * 3
+    assert page.count(" *</b>") == 5
+
+
+# -- answers made elsewhere ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "json", "jsonl", "xlsx", "columns.json"])
+def test_answers_of_every_kind_of_file(ending: str, tmp_path: Path) -> None:
+    table = pd.DataFrame(
+        {"index": [0, 1], "question": ["q", "q"], "A": ["x", "y"], "answer": ["A", "B"], "prediction": ["B.", "NA"]}
+    )
+    path = tmp_path / f"model_R-Bench-Dis.{ending}"
+    if ending == "xlsx":
+        pytest.importorskip("openpyxl")
+        table.to_excel(path, index=False)
+    elif ending.endswith("json"):
+        table.to_json(path, orient="columns" if "columns" in ending else "records")
+    elif ending == "jsonl":
+        table.to_json(path, orient="records", lines=True)
+    else:
+        table.to_csv(path, sep="\t" if ending == "tsv" else ",", index=False)
+    answers = read_answers(path)
+    assert answers.to_dict() == {"0": "B.", "1": "NA"}
+
+
+def test_keys_are_never_taken_for_answers(built: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds questions and in the column answer their keys"):
+        read_answers(built / "items.csv")
+    for name, text, message in (
+        ("a.xlsx", "no", "no Excel workbook"),
+        ("a.json", "{", "is no JSON"),
+        ("a.json", "[1]", "no list of objects"),
+        ("a.txt", "x", "no table of answers"),
+        ("a.csv", "question,prediction\nx,y\n", "no column 'name'"),
+    ):
+        if name.endswith("xlsx"):
+            pytest.importorskip("openpyxl")
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=message):
+            read_answers(tmp_path / name)
+
+
+def test_vlmevalkit_predictions_are_scored_by_name(
+    built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    items = read_items(built / "items.csv")
+    choices = items[items["task"] == "MCQ"]
+    for kind in ("dis", "ref"):
+        table = pd.DataFrame({"index": range(33), "name": choices["name"], "question": "?", "answer": "A"})
+        table.assign(prediction=list(choices["key"])).to_csv(tmp_path / f"{kind}.tsv", sep="\t", index=False)
+    files = [f"{kind}={tmp_path}/{kind}.tsv" for kind in ("dis", "ref")]
+    command = ["r-bench", "score", str(built / "items.csv"), "--task", "MCQ", "--mcq-rule", "letter"]
+    assert main([*command, "--model", "perfect", *files]) == 0
+    assert "1.0000 [1.000, 1.000]" in capsys.readouterr().out
+
+
+def test_a_failed_judgement_spares_what_a_rule_has_decided() -> None:
+    items = pd.DataFrame(
+        {
+            "name": ["a", "b"], "question": "?", "options": [("x", "y")] * 2, "key": ["A", "A"], "task": "MCQ",
+            "quality": None, "dimension": 1, "strength": "low",
+        }
+    )  # fmt: skip
+    dis, ref = pd.Series(["A", "Apple?"], index=["a", "b"]), pd.Series(["B", "A"], index=["a", "b"])
+    none = pd.Series([np.nan, np.nan], index=["a", "b"])
+    judged = {"dis": none, "ref": none, "com": none}
+    table = score_items(items, answers={"dis": dis, "ref": ref}, judged=judged, mcq_rule="letter_then_judge")
+    assert table["absolute"].fillna(-1).tolist() == [1, -1]
+    assert table["relative"].fillna(-1).tolist() == [0, -1]
+    metrics = rbench_metrics(table, resamples=100)
+    assert np.isfinite(metrics["value"]).all()
+
+
+def test_unreachable_judge_is_loud(built: Path) -> None:
+    from psyprobe.observers import load_observer
+
+    judge = Judge(load_observer("openai:none", base_url="http://127.0.0.1:9/v1", retries=0))
+    with pytest.raises(PsyprobeError):
+        run_r_bench(built, OBSERVER, judge=judge, progress=False)
