@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
 from psyprobe.analysis.chat_counts import EXCLUDED, ChatCounts, Places, count_answers, experiment_table, is_chat, places
 from psyprobe.analysis.chat_fit import USABLE, Axis, ChatFit, Rates, fit_counts, fit_p_yes, resampled_yes
 from psyprobe.analysis.csf_mean import PromptMean, prompt_mean
@@ -41,6 +40,7 @@ def chat_csf(
     axis: Axis | None = None,
     confidence: float = 0.95,
     resamples: int = 200,
+    goodness: bool = False,
     seed: int = 0,
 ) -> xr.Dataset:
     """Contrast sensitivity of an observer that was asked in words.
@@ -65,6 +65,8 @@ def chat_csf(
         Of all intervals.
     resamples : int, optional
         Of the bootstrap over images.
+    goodness : bool, optional
+        Whether to find `p_value`, by bootstrap: half a second a curve. Only counts of yes have one.
     seed : int, optional
         Of the bootstrap.
 
@@ -72,7 +74,7 @@ def chat_csf(
     -------
     xarray.Dataset
         Over `prompt` and `frequency` (cpd): `status`, `threshold` (log10 contrast) and `sensitivity` with `_low` and
-        `_high`, `usable` (the threshold enters means and scores), `width`, `guess`, `lapse`, `p_value`,
+        `_high`, `usable` (the threshold enters means and scores), `width`, `guess`, `lapse`, `p_value` of the deviance,
         `raw_threshold` (where half of the answers are yes), `dprime_threshold` (where d' = 1 against the catch
         trials), `excluded_rate`, `low_validity` and `method` ("counts" or "logits"); with `level` besides: `contrast`,
         `trials`, `yes`, `excluded`; `catch_yes` and `catch_trials` by prompt. Over `frequency`: `mean_sensitivity`,
@@ -100,7 +102,7 @@ def chat_csf(
     at, counts = places(result), count_answers(result)
     settings = _settings(result, {"guess": guess, "lapse": lapse, "function": function, "axis": axis})
     logits = _with_logits(result, at) & (settings["axis"] == "log")
-    found = _fit(result, at, counts, logits, settings, confidence, resamples, seed)
+    found = _fit(result, at, counts, logits, settings, confidence, resamples, goodness, seed)
     found = _without_unreadable(found, counts)
     mean = prompt_mean(found, confidence=confidence)
     return _dataset(result, counts, found, logits, mean, settings, confidence, seed)
@@ -142,6 +144,7 @@ def _fit(
     settings: Mapping[str, Any],
     confidence: float,
     resamples: int,
+    goodness: bool,
     seed: int,
 ) -> ChatFit:
     parts: list[tuple[npt.NDArray[np.int64], ChatFit]] = []
@@ -165,7 +168,7 @@ def _fit(
         again = (
             resampled_yes(result, at, counts, by_count, resamples=max(resamples // 4, 2), seed=seed) if soft else None
         )
-        fitted = fit_counts(own, **settings, confidence=confidence, resampled=again, seed=seed)
+        fitted = fit_counts(own, **settings, confidence=confidence, resampled=again, goodness=goodness, seed=seed)
         parts.append((by_count, fitted))
     return parts[0][1] if len(parts) == 1 else _joined(parts, counts.trials.shape[:2])
 
@@ -215,7 +218,7 @@ def _without_unreadable(found: ChatFit, counts: ChatCounts) -> ChatFit:
     status[unreadable] = UNREADABLE
     blank = {
         name: np.where(unreadable, np.nan, getattr(found, name))
-        for name in ("threshold", "threshold_low", "threshold_high", "width", "p_value")
+        for name in ("threshold", "threshold_low", "threshold_high", "width", "raw_threshold", "p_value")
     }
     # Rates of a wording to which nothing was answered are nobody's.
     silent = np.all(np.isin(status, (UNREADABLE, "empty")), axis=1, keepdims=True)
@@ -251,7 +254,7 @@ def _dataset(
         "guess": (_DIMS, found.guess, rate, "Guess rate: yes without a pattern"),
         "lapse": (_DIMS, found.lapse, rate, "Lapse rate: no to any contrast"),
         "p_value": (_DIMS, found.p_value, "", "Of the deviance"),
-        "raw_threshold": (_DIMS, _raw_threshold(found), log_c, "Where half of the answers are yes"),
+        "raw_threshold": (_DIMS, found.raw_threshold, log_c, "Where half of the answers are yes"),
         "dprime_threshold": (_DIMS, dprime_thresholds(counts), log_c, "Where d' = 1 against the catch trials"),
         "method": (_DIMS[:1], np.where(logits, "logits", "counts"), "", "What was fitted"),
         "group": (_DIMS[:1], np.array(counts.groups), "", "Kind of wording"),
@@ -284,12 +287,3 @@ def _dataset(
         attrs={name: result.attrs[name] for name in _COPIED if name in result.attrs}
         | {"fit": json.dumps(settings), "confidence": confidence, "seed": seed, "interval_over": mean.over},
     )
-
-
-def _raw_threshold(found: ChatFit) -> FloatArray:
-    """Where half of the answers are yes, which a bias to yes moves; NaN where the guess rate is above a half."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = (0.5 - found.guess) / (1 - found.guess - found.lapse)
-        raw = found.threshold + found.width / (2 * np.log(19)) * np.log(share / (1 - share))
-    out: FloatArray = np.where(np.isfinite(raw), raw, np.nan)
-    return out

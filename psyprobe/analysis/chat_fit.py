@@ -46,8 +46,10 @@ class ChatFit:
         From F = 0.05 to 0.95, log10 contrast.
     guess, lapse : ndarray of float64, shape (P, F)
         Of all frequencies of a wording together.
+    raw_threshold : ndarray of float64, shape (P, F)
+        Log10 contrast at which half of the answers are yes; NaN where they never are.
     p_value : ndarray of float64, shape (P, F)
-        Of the deviance; NaN for logits.
+        Of the deviance, by bootstrap; NaN where it was not asked for.
     samples : ndarray of float64, shape (B, P, F), or None
         Thresholds of fits to resampled images.
     """
@@ -59,6 +61,7 @@ class ChatFit:
     width: FloatArray
     guess: FloatArray
     lapse: FloatArray
+    raw_threshold: FloatArray
     p_value: FloatArray
     samples: FloatArray | None = None
 
@@ -72,6 +75,7 @@ def fit_counts(
     axis: Axis = "log",
     confidence: float = 0.95,
     resampled: tuple[FloatArray, FloatArray] | None = None,
+    goodness: bool = False,
     seed: int = 0,
 ) -> ChatFit:
     """Fit numbers of yes by maximum likelihood, guess and lapse rates common to all frequencies of a wording.
@@ -92,6 +96,8 @@ def fit_counts(
     resampled : (ndarray, ndarray), optional
         Sums of probabilities of yes, (B, P, F, L) and of catch trials (B, P), over resampled images. Given where
         answers are probabilities: the likelihood's interval would be that of drawn answers.
+    goodness : bool, optional
+        Whether to find p-values of the deviance, by 999 fits to drawn answers a curve; never of probabilities.
     seed : int, optional
         Of the bootstrap that tests whether a curve rises.
 
@@ -111,8 +117,9 @@ def fit_counts(
     shared = (-1,) if isinstance(guess, tuple) or isinstance(lapse, tuple) else ()
     options: dict[str, Any] = {"function": function, "guess": guess, "lapse": lapse, "shared": shared, "seed": seed}
     interval: Literal["profile"] | None = "profile" if resampled is None else None
-    found = fit_psychometric(given, yes, trials, interval=interval, level=confidence, **options)
-    middle = np.array(found.threshold)
+    tested = goodness and resampled is None
+    found = fit_psychometric(given, yes, trials, interval=interval, level=confidence, goodness=tested, **options)
+    middle, raw = np.array(found.threshold), np.array(found.raw_threshold)
     low, high = np.array(found.threshold_low), np.array(found.threshold_high)
     if resampled is not None:
         again = np.zeros((len(resampled[0]), *yes.shape))
@@ -127,12 +134,13 @@ def fit_counts(
     status, width = np.asarray(found.status).astype("<U16"), np.array(found.width)
     if axis == "linear":
         with np.errstate(divide="ignore", invalid="ignore"):
-            middle, low, high = (np.log10(np.maximum(end, 0.0)) for end in (middle, low, high))
+            middle, low, high, raw = (np.log10(np.maximum(end, 0.0)) for end in (middle, low, high, raw))
         status[np.isneginf(middle)] = "censored_below"
         width = np.full(width.shape, np.nan)
     guesses, lapses = (np.broadcast_to(np.array(v, dtype=np.float64), status.shape) for v in (found.guess, found.lapse))
-    threshold = np.where(np.isin(status, _WITH_NUMBER), middle, np.nan)
-    return ChatFit(status, threshold, low, high, width, guesses, lapses, np.array(found.p_value))
+    known = np.isin(status, _WITH_NUMBER)
+    threshold, raw = np.where(known, middle, np.nan), np.where(known & np.isfinite(raw), raw, np.nan)
+    return ChatFit(status, threshold, low, high, width, guesses, lapses, raw, np.array(found.p_value))
 
 
 def resampled_yes(
@@ -242,6 +250,8 @@ def fit_p_yes(
     """
     from scipy.special import stdtrit
 
+    from psyprobe.analysis.psychometric.sigmoids import threshold_at
+
     x = np.log10(np.where(counts.trials > 0, counts.contrast, 1.0))[which]
     logit, catch_logit = (v[which] for v in by_image(result, at, counts.trials.shape, _seen_logit(result)))
     has, blank = np.isfinite(logit), np.isfinite(catch_logit)
@@ -255,14 +265,16 @@ def fit_p_yes(
     reach = stdtrit(freedom, (1 + confidence) / 2) * samples.std(axis=0, ddof=1)
     threshold = np.where(np.isin(status, _WITH_NUMBER), fit.threshold, np.nan)
     ones = np.ones_like(threshold)
+    width, guesses, lapses = np.where(np.isnan(threshold), np.nan, fit.width), fit.guess[:, None], fit.lapse[:, None]
     return ChatFit(
         status=status,
         threshold=threshold,
         threshold_low=threshold - reach,
         threshold_high=threshold + reach,
-        width=np.where(np.isnan(threshold), np.nan, fit.width),
-        guess=fit.guess[:, None] * ones,
-        lapse=fit.lapse[:, None] * ones,
+        width=width,
+        guess=guesses * ones,
+        lapse=lapses * ones,
+        raw_threshold=threshold_at(0.5, threshold, width, guesses, lapses),
         p_value=np.nan * ones,
         samples=samples,
     )

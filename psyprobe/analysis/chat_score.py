@@ -36,6 +36,8 @@ class CsfPoint:
         How many wordings have which status.
     low_validity : int
         Wordings of which more than 10 % of the replies say neither yes nor no.
+    not_shown : int
+        Questions that do not count because their contrast could not be delivered.
     """
 
     frequency: float
@@ -47,6 +49,7 @@ class CsfPoint:
     prompts: int
     statuses: Mapping[str, int]
     low_validity: int
+    not_shown: int
 
 
 @dataclass(frozen=True)
@@ -176,6 +179,7 @@ def _points(csf: xr.Dataset, human: Any) -> tuple[CsfPoint, ...]:
             prompts=csf.sizes["prompt"],
             statuses=dict(Counter(csf["status"].values[:, i].tolist())),
             low_validity=int(csf["low_validity"].values[:, i].sum()),
+            not_shown=int(csf["not_shown"].values[i]),
         )
         for i in range(csf.sizes["frequency"])
     )

@@ -151,6 +151,7 @@ def _curve(layout: str, one: ChatScore) -> str:
 def _remarks(point: CsfPoint) -> str:
     said = [f"{n} {status}" for status, n in point.statuses.items() if status != "ok"]
     said += [f"{point.low_validity} low validity"] if point.low_validity else []
+    said += [f"{point.not_shown} questions could not be shown"] if point.not_shown else []
     return ", ".join(said)
 
 
