@@ -77,42 +77,14 @@ def _falls(
     """Whether logits fall where they should rise, and whether they do so all along."""
     from scipy.special import chdtrc
 
+    from psyprobe.analysis.psychometric.isotonic import rising_means
+
     weight = images / (spread[:, None, None] ** 2 * (1 + (mean / _NEAR) ** 2))
-    rising = (weight * (mean - isotonic(mean, weight)) ** 2).sum(axis=-1)
-    falling = (weight * (mean + isotonic(-mean, weight)) ** 2).sum(axis=-1)
-    freedom = ((images > 0).sum(axis=-1) - 1).clip(1)
+    use = images > 0
+    rising, falling = (
+        np.where(use, weight * (values - np.where(use, rising_means(values, weight), 0.0)) ** 2, 0.0).sum(axis=-1)
+        for values in (mean, -mean)
+    )
+    freedom = (use.sum(axis=-1) - 1).clip(1)
     unlikely: npt.NDArray[np.bool_] = chdtrc(freedom, rising) < _SIGNIFICANT
     return unlikely, chdtrc(freedom, falling) >= _SIGNIFICANT
-
-
-def isotonic(values: FloatArray, weight: FloatArray) -> FloatArray:
-    """The nearest values, by weighted squares, that never fall along the last axis.
-
-    Parameters
-    ----------
-    values, weight : ndarray, shape (..., L)
-        What is fitted, and what it counts; 0 for places that are left out.
-
-    Returns
-    -------
-    ndarray of float64, shape (..., L)
-        The largest, over starts up to a place, of the smallest mean to an end at or beyond it.
-
-    Examples
-    --------
-    >>> isotonic(np.array([1.0, 3.0, 2.0, 4.0]), np.ones(4))
-    array([1. , 2.5, 2.5, 4. ])
-    """
-    weight = weight + 1e-12
-    total = np.concatenate([np.zeros((*values.shape[:-1], 1)), np.cumsum(weight * values, axis=-1)], axis=-1)
-    mass = np.concatenate([np.zeros((*values.shape[:-1], 1)), np.cumsum(weight, axis=-1)], axis=-1)
-    levels = values.shape[-1]
-    first, last = np.arange(levels)[:, None], np.arange(1, levels + 1)[None]
-    inside = last > first
-    with np.errstate(divide="ignore", invalid="ignore"):
-        means = (total[..., last] - total[..., first]) / (mass[..., last] - mass[..., first])
-    means = np.where(inside, means, np.inf)
-    # Smallest mean from each start to any end at or beyond a place, and the largest of these over the starts up to it.
-    to_end = np.minimum.accumulate(means[..., ::-1], axis=-1)[..., ::-1]
-    rising: FloatArray = np.where(inside, to_end, -np.inf).max(axis=-2)
-    return rising

@@ -270,8 +270,12 @@ def _collect(
     below, above = isotonic_bracket(curves.x, curves.yes, curves.trials, middle)
     asked = levels > 0
 
+    # A curve without trials has the rates of its group, if that has any; one that does not rise has none.
+    rises = fitted & ~np.isin(status, ("reversed", "non_monotone"))
+    told = rises | ~asked & (rises.any(axis=-1) | (counts.catch_trials > 0))[:, None]
+
     def rate(value: FloatArray) -> FloatArray:
-        return np.where(fitted | ~asked, np.broadcast_to(value[:, None], shape), np.nan)
+        return np.where(told, np.broadcast_to(value[:, None], shape), np.nan)
 
     values: dict[str, Any] = {
         "status": status,

@@ -26,7 +26,7 @@ class PsychometricFit:
     width, width_low, width_high : ndarray of float
         From F = 0.05 to F = 0.95, log10 units; 0 of a step.
     guess, lapse : ndarray of float
-        Rates, in [0, 1).
+        Rates, in [0, 1); nan where nothing was fitted: without answers, or to a curve that does not rise.
     eta : ndarray of float
         Overdispersion, in [0, 1): variance = n p (1 - p) (1 + (n - 1) eta²); 0 is binomial.
     log_likelihood : ndarray of float

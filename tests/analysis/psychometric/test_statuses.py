@@ -81,6 +81,13 @@ def test_yes_bias_is_not_sensitivity() -> None:
     assert fit_psychometric(contrast, yes, trials).threshold < -2.1
 
 
+@pytest.mark.parametrize(("yes", "trials"), [([10, 9, 5, 1, 0], 10), ([0, 0, 0, 0, 0], 0)])
+def test_curves_that_hold_no_parameters_have_none(yes: list[int], trials: int) -> None:
+    fit = fit_psychometric(CONTRAST, yes, trials, guess="fit", lapse="fit")
+    for name in ("threshold", "width", "guess", "lapse", "eta"):
+        assert np.isnan(getattr(fit, name)), name
+
+
 def test_reversed_curves_do_not_pull_what_others_share() -> None:
     yes = np.array([[0, 1, 5, 9, 10], [10, 9, 5, 1, 0]])
     fit = fit_psychometric(CONTRAST, yes, 10, **FREE, shared=(0,))
