@@ -7,7 +7,8 @@ import pytest
 from scipy.optimize import isotonic_regression, least_squares
 
 from psyprobe.analysis.logit_fit import fit_logits, wild_replicates
-from psyprobe.analysis.logit_status import isotonic, logit_status
+from psyprobe.analysis.logit_status import logit_status
+from psyprobe.analysis.psychometric.isotonic import rising_means
 
 SLOPE = 2 * np.log(19)
 X = np.linspace(-3, -0.6, 10)
@@ -132,4 +133,4 @@ def test_isotonic_regression_is_scipys() -> None:
     rng = np.random.default_rng(0)
     values, weight = rng.normal(size=(50, 9)), rng.uniform(0.1, 2, (50, 9))
     expected = [isotonic_regression(v, weights=w).x for v, w in zip(values, weight, strict=True)]
-    np.testing.assert_allclose(isotonic(values, weight), expected, atol=1e-9)
+    np.testing.assert_allclose(rising_means(values, weight), expected, atol=1e-9)
