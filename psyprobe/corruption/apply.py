@@ -73,6 +73,26 @@ _IN_COLOUR = frozenset(
     )
 )
 
+#: Those that change each value by itself: of 8 bits there are 256.
+_POINTWISE = frozenset(("grayscale_quantization", "minimum_darken", "mean_shift", "contrast_change"))
+#: Those that move, cover, average or encode values, which 8-bit codes can be as they are.
+_ON_CODES = frozenset(
+    (
+        "motion_blur",
+        "blocking_obstacle",
+        "lens_blur",
+        "resolution_limit",
+        "lens_shaking",
+        "color_quantization",
+        "jpeg2000",
+        "jpeg",
+        "webp",
+        "block_exchange",
+        "block_repeat",
+        "block_lost",
+    )
+)
+
 
 def corrupt(
     image: Any,
@@ -132,7 +152,7 @@ def corrupt(
     known = dimensions()
     if name not in known:
         raise unknown_name("corruption", name, known)
-    given, values = _checked(image)
+    given, values = _checked(image, name)
     dimension = known[name]
     amount = _amount(dimension, strength, values.shape, scale)
     rng = _generator(seed, name, strength, image_id)
@@ -143,25 +163,41 @@ def corrupt(
         if name != "cnn_denoise":
             raise InputError(f"a denoiser is for 'cnn_denoise', not for {name!r}; leave it out")
         result = noise.cnn_denoise(values, amount, rng, denoiser)
+    elif name in _POINTWISE and given.dtype == np.uint8:
+        return _by_table(given, lambda ramp: _FUNCTIONS[name](ramp, amount, rng))
     else:
         result = _FUNCTIONS[name](values, amount, rng)
-    result = np.clip(result, 0, 1)
+    if result.dtype == np.uint8:
+        return result.reshape(given.shape)
+    result = np.clip(result, 0, 1, out=None if result is values else result)
     if grey and name in _IN_COLOUR:
         result = luma(result)
     result = result.reshape(given.shape)
     if given.dtype == np.uint8:
-        return np.rint(result * 255).astype(np.uint8)
+        result *= 255
+        return np.rint(result, out=result).astype(np.uint8)
     return result.astype(given.dtype, copy=False)
 
 
-def _checked(image: Any) -> tuple[Any, FloatArray]:
-    """The image as given, and as float (H, W, C) in the format that is computed in."""
+def _by_table(codes: Any, function: Callable[[FloatArray], FloatArray]) -> Any:
+    """What a function of each value by itself makes of 8-bit codes: computed for all 256, and looked up."""
+    ramp = (np.arange(256, dtype=np.float32) / np.float32(255))[:, None, None]
+    table = np.rint(np.clip(function(ramp), 0, 1) * 255).astype(np.uint8).ravel()
+    import cv2
+
+    return np.asarray(cv2.LUT(codes, table)).reshape(codes.shape)
+
+
+def _checked(image: Any, name: str) -> tuple[Any, Any]:
+    """The image as given, and as (H, W, C) in the format that is computed in."""
     given = np.asarray(image)
     if given.ndim not in (2, 3) or (given.ndim == 3 and given.shape[-1] not in (1, 3)) or min(given.shape[:2]) < 8:
         raise InputError(
             f"the image has shape {given.shape}; give (H, W), (H, W, 1) or (H, W, 3) with at least 8 px a side, no "
             "alpha channel"
         )
+    if given.dtype == np.uint8 and name in _ON_CODES and (given.shape[-1] == 3 or name not in _IN_COLOUR):
+        return given, given.reshape(*given.shape[:2], -1)
     if given.dtype == np.uint8:
         # float32 holds every step of 8 bits 65,536 times over.
         return given, (given.astype(np.float32) / np.float32(255)).reshape(*given.shape[:2], -1)

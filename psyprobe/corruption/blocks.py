@@ -17,7 +17,7 @@ def blocking_obstacle(image: FloatArray, area: float, rng: np.random.Generator) 
     height, width = (max(1, round(side * math.sqrt(area))) for side in image.shape[:2])
     top, left = (int(rng.integers(0, side - own + 1)) for side, own in zip(image.shape, (height, width), strict=False))
     result = image.copy()
-    result[top : top + height, left : left + width] = rng.random(image.shape[2])
+    result[top : top + height, left : left + width] = _colour(image, rng)
     return result
 
 
@@ -77,7 +77,7 @@ def block_lost(image: FloatArray, count: float, rng: np.random.Generator) -> Flo
     result = image.copy()
     for _ in range(round(count)):
         y, x = int(rng.integers(0, rows - size_y + 1)), int(rng.integers(0, columns - size_x + 1))
-        result[y : y + size_y, x : x + size_x] = rng.random(image.shape[2])
+        result[y : y + size_y, x : x + size_x] = _colour(image, rng)
     return result
 
 
@@ -113,6 +113,12 @@ def block_interpolation(image: FloatArray, count: float, rng: np.random.Generato
         )
         result[y : y + BLOCK, x : x + BLOCK] = filled / total[..., None]
     return result
+
+
+def _colour(image: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """A random colour in the image's format."""
+    colour = np.asarray(rng.random(image.shape[2]))
+    return np.rint(255 * colour) if image.dtype == np.uint8 else colour
 
 
 def _square(place: int, columns: int) -> tuple[slice, slice]:

@@ -52,11 +52,14 @@ def _picture(image: FloatArray) -> Any:
     """An 8-bit picture, which codecs take: one channel stays one."""
     from PIL import Image
 
-    codes = np.rint(np.clip(image, 0, 1) * 255).astype(np.uint8)
+    codes = image if image.dtype == np.uint8 else np.rint(np.clip(image, 0, 1) * 255).astype(np.uint8)
     return Image.fromarray(codes[..., 0] if image.shape[-1] == 1 else codes)
 
 
 def _values(picture: Any, like: FloatArray) -> FloatArray:
-    wanted = picture.convert("L" if like.shape[-1] == 1 else "RGB")
-    result: FloatArray = (np.asarray(wanted).reshape(like.shape) / np.float64(255)).astype(like.dtype)
+    mode = "L" if like.shape[-1] == 1 else "RGB"
+    codes = np.asarray(picture if picture.mode == mode else picture.convert(mode)).reshape(like.shape)
+    if like.dtype == np.uint8:
+        return codes
+    result: FloatArray = (codes / np.float64(255)).astype(like.dtype)
     return result

@@ -63,15 +63,19 @@ def lab_to_rgb(lab: FloatArray) -> FloatArray:
 
 def rgb_to_ycbcr(image: FloatArray) -> FloatArray:
     """Studio-range YCbCr of BT.601, over 255."""
-    result: FloatArray = image @ _RGB_TO_YCBCR.T.astype(image.dtype) + _YCBCR_OFFSET.astype(image.dtype)
-    return result
+    import cv2
+
+    matrix = np.column_stack([_RGB_TO_YCBCR, _YCBCR_OFFSET])
+    return np.asarray(cv2.transform(np.ascontiguousarray(image), matrix))
 
 
 def ycbcr_to_rgb(planes: FloatArray) -> FloatArray:
     """The RGB image of studio-range YCbCr over 255; may leave 0 to 1."""
-    inverse = np.linalg.inv(_RGB_TO_YCBCR).T.astype(planes.dtype)
-    result: FloatArray = (planes - _YCBCR_OFFSET.astype(planes.dtype)) @ inverse
-    return result
+    import cv2
+
+    inverse = np.linalg.inv(_RGB_TO_YCBCR)
+    matrix = np.column_stack([inverse, -inverse @ _YCBCR_OFFSET])
+    return np.asarray(cv2.transform(np.ascontiguousarray(planes), matrix))
 
 
 def scale_saturation(image: FloatArray, factor: float) -> FloatArray:
@@ -80,6 +84,6 @@ def scale_saturation(image: FloatArray, factor: float) -> FloatArray:
     By the closed form channel = V - V S max(0, min(k, 4 - k, 1)) with k = (n + 6 H) mod 6 and n = 5, 3, 1: since it is
     linear in S, each channel moves along the line between itself and V, and hue need not be computed.
     """
-    value = image.max(axis=-1, keepdims=True)
+    value = np.maximum(np.maximum(image[..., 0], image[..., 1]), image[..., 2])[..., None]
     result: FloatArray = value - (value - image) * image.dtype.type(factor)
     return result

@@ -12,20 +12,25 @@ from psyprobe.corruption.colour_planes import rgb_to_ycbcr, ycbcr_to_rgb
 
 def white_noise(image: FloatArray, variance: float, rng: np.random.Generator) -> FloatArray:
     """Gaussian noise, independent in each pixel and channel."""
-    return image + _normal(image, rng) * image.dtype.type(np.sqrt(variance))
+    noise = _normal(image, rng)
+    noise *= image.dtype.type(np.sqrt(variance))
+    noise += image
+    return noise
 
 
 def color_noise(image: FloatArray, variance: float, rng: np.random.Generator) -> FloatArray:
     """Gaussian noise in each plane of studio-range YCbCr."""
-    planes = rgb_to_ycbcr(image)
-    return ycbcr_to_rgb(np.clip(planes + _normal(image, rng) * image.dtype.type(np.sqrt(variance)), 0, 1))
+    planes = white_noise(rgb_to_ycbcr(image), variance, rng)
+    return ycbcr_to_rgb(np.clip(planes, 0, 1, out=planes))
 
 
 def impulse_noise(image: FloatArray, density: float, rng: np.random.Generator) -> FloatArray:
     """Each sample becomes 0 or 1, each with half the density. By sample as in MATLAB, not by pixel as in one port."""
     chance = rng.random(image.shape, dtype=np.float32)
-    result = np.where(chance < density / 2, 0, np.where(chance < density, 1, image))
-    return result.astype(image.dtype, copy=False)
+    result = image.copy()
+    result[chance < density] = 1
+    result[chance < density / 2] = 0
+    return result
 
 
 def multiplicative_noise(image: FloatArray, variance: float, rng: np.random.Generator) -> FloatArray:

@@ -43,7 +43,7 @@ def resolution_limit(image: FloatArray, strength: float, rng: np.random.Generato
         small = max(1, round(side * scale))
         chosen = np.minimum(((np.arange(small) + 0.5) * side / small).astype(int), side - 1)
         places.append(chosen[np.minimum(((np.arange(side) + 0.5) * small / side).astype(int), small - 1)])
-    result: FloatArray = image[places[0][:, None], places[1][None]]
+    result: FloatArray = image[places[0]].take(places[1], axis=1)
     return result
 
 

@@ -256,3 +256,15 @@ def test_bad_names_are_guessed() -> None:
         corrupt(small(), "motion_blurr", "low")
     with pytest.raises(UnknownNameError, match="strength 'middle'"):
         corrupt(small(), "jpeg", "middle")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_codes_are_corrupted_as_their_values_are(name: str) -> None:
+    codes = np.random.default_rng(2).integers(0, 256, (96, 128, 3), dtype=np.uint8)
+    for image in (codes, codes[..., 0]):
+        for strength in ("low", "high"):
+            by_codes = corrupt(image, name, strength, seed=5).astype(int)
+            by_values = np.rint(corrupt(image.astype(np.float32) / np.float32(255), name, strength, seed=5) * 255)
+            # A value between two codes may be rounded either way; nothing else may differ.
+            assert np.abs(by_codes - by_values).max() <= 1
+            assert (by_codes != by_values).mean() < 0.01
