@@ -15,11 +15,13 @@ from importlib import import_module
 from typing import NoReturn
 
 from psyprobe.cli.asking import add_ask_options
+from psyprobe.cli.constructing import add_mvp_build_options
 from psyprobe.cli.corrupting import add_corrupt_options
 from psyprobe.cli.listing import KINDS
 from psyprobe.cli.mvp_bench import add_mvp_options
 from psyprobe.cli.output import tell
 from psyprobe.cli.r_bench import add_r_bench_options
+from psyprobe.cli.reviewing import add_review_options
 from psyprobe.cli.serving import add_serving_options
 
 #: Command to the module and function that does it: loaded only when it is asked for.
@@ -28,6 +30,8 @@ _COMMANDS = {
     "render": ("images", "render_command"),
     "check": ("images", "check_command"),
     "mvp-bench": ("mvp_bench", "mvp_bench_command"),
+    "mvp-build": ("constructing", "mvp_build_command"),
+    "review": ("reviewing", "review_command"),
     "r-bench": ("r_bench", "r_bench_command"),
     "corrupt": ("corrupting", "corrupt_command"),
     "run": ("running", "run_command"),
@@ -139,6 +143,22 @@ def _parser() -> argparse.ArgumentParser:
             "R-Bench: check an item table, score answers, run models on a set, build a set",
             "r-bench score Ref_Release.csv --model LLaVA1.5 dis=llava15_dis.csv ref=llava15_ref.csv "
             "judged_dis=Result_dis_llava15.csv judged_ref=Result_ref_llava15.csv judged_com=Result_com_llava15.csv",
+        )
+    )
+    add_mvp_build_options(
+        _command(
+            commands,
+            "mvp-build",
+            "build image pairs with questions, like those of MVP-Bench, from photographs; resumable",
+            "mvp-build photographs --chat openai:gpt-4o --segmenter sam:facebook/sam-vit-huge --output set",
+        )
+    )
+    add_review_options(
+        _command(
+            commands,
+            "review",
+            "accept, answer or label the questions of a set on a page in the browser; say what came of it",
+            "review set --annotator ann",
         )
     )
     add_serving_options(
