@@ -20,7 +20,6 @@ from typing import Any
 from psyprobe.errors import WeightsError, unknown_name
 from psyprobe.observers.registry import ObserverRow, kind_obstacle, load_observer, register_observer
 
-
 #: Endings of files that hold weights.
 _WEIGHTS = (".safetensors", ".bin", ".pth", ".pt")
 
