@@ -138,7 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
         policy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
         if nonce:
             own = f"style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'"
-            policy += f"; img-src 'self'; connect-src 'self'; {own}"
+            policy += f"; img-src 'self' data:; connect-src 'self'; {own}"
         headers = {
             "Content-Type": kind,
             "Content-Length": str(len(body)),

@@ -1,0 +1,104 @@
+"""The page as people use it: keys in a headless browser, reload, a second annotator, agreement."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import webdriver
+
+from psyprobe.cli import main
+from psyprobe.review import ReviewServer
+from psyprobe.review.sittings import sitting
+
+pytestmark = pytest.mark.skipif(bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there")
+TASK = "document.body.dataset.task"
+SHOWN = "[...document.images].every(each => each.complete && each.naturalWidth > 0) && document.images.length"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[webdriver.Browser]:
+    with webdriver.browser() as opened:
+        yield opened
+
+
+def test_two_annotators_accept_and_reject_with_keys(
+    candidates: Path, browser: webdriver.Browser, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = sitting(candidates, "review", "ann")
+    names = [task.name for task in first.tasks]
+    assert len(names) == 10
+    with ReviewServer(first) as server:
+        browser.open(server.address)
+        browser.wait(TASK, names[0])
+        browser.wait(SHOWN, 2)
+        assert "Right for natural" in browser.text("facts")
+        # What a model wrote is text: neither run, nor loaded, nor hidden.
+        assert "<script>document.title='broken'</script>\\u202e\\x1b[31m" in browser.text("text")
+        assert browser.run("document.querySelectorAll('#text *').length") == 0
+        assert browser.run("document.title") == "Review of questions"
+        for place, key in enumerate("arara"):
+            browser.press(key)
+            browser.wait(TASK, names[place + 1])
+        browser.open(server.address)  # a reload goes on where one was
+        browser.wait(TASK, names[5])
+        assert "5 done" in browser.text("place")
+        browser.press(webdriver.LEFT)
+        browser.wait(TASK, names[4])
+        assert browser.run("document.querySelector('.said').dataset.value") == "accept"
+        browser.press("r")  # the last word counts
+        browser.wait(TASK, names[5])
+    with ReviewServer(sitting(candidates, "review", "ann")) as server:  # the server was stopped: nothing is lost
+        browser.open(server.address)
+        browser.wait(TASK, names[5])
+        for place, key in enumerate("aaaaa"):
+            browser.press(key)
+            if place < 4:
+                browser.wait(TASK, names[place + 6])
+        browser.wait("document.getElementById('error').textContent.slice(0, 14)", "All is decided")
+    with ReviewServer(sitting(candidates, "review", "bob")) as server:
+        browser.open(server.address)
+        browser.wait(TASK, names[0])
+        browser.run("document.querySelector('[data-value=accept]').click()")  # the mouse does it too
+        browser.wait(TASK, names[1])
+        assert "ann and bob: 1 of 1 alike (100.0 %), Cohen's kappa undefined" in browser.text("note")
+        for place in range(1, 9):
+            browser.press("a")
+            browser.wait(TASK, names[place + 1])
+        browser.press("r")
+        browser.wait("document.getElementById('note').textContent.includes('of 10')", True)
+        # ann: a r a r r a a a a a; bob: nine times a, then r.
+        assert "ann and bob: 6 of 10 alike (60.0 %), Cohen's kappa -0.18" in browser.text("note")
+    assert browser.complaints() == []
+    assert main(["review", str(candidates)]) == 0
+    assert "ann and bob: 6 of 10 alike" in capsys.readouterr().out
+    kept = {json.loads(line)["question_id"] for line in (candidates / "kept.json").read_text().splitlines()}
+    accepted = [names[place] for place in (0, 2, 5, 6, 7, 8)]
+    assert kept == {int(name) for task in accepted for name in task.split()}
+
+
+def test_a_key_is_unlocked_and_edited_within_ten_words(r_bench_set: Path, browser: webdriver.Browser) -> None:
+    labelling = sitting(r_bench_set, "label", "ann")
+    place = next(i for i, task in enumerate(labelling.tasks) if task.most_words == 10)
+    for task in labelling.tasks[:place]:
+        labelling.journal.decide(task, "agree")
+    name = labelling.tasks[place].name
+    with ReviewServer(labelling) as server:
+        browser.open(server.address)
+        browser.wait(TASK, name)
+        browser.press("s")
+        browser.wait("document.getElementById('error').textContent", "Unlock the text first: press u.")
+        browser.press("u")
+        browser.wait("document.getElementById('draft').readOnly", False)
+        browser.press(*" and much more than ten words can ever be good for it")
+        browser.press(webdriver.CONTROL + webdriver.ENTER)
+        browser.wait("document.getElementById('error').textContent.slice(0, 12)", "the text has")
+        browser.run("(document.getElementById('draft').value = 'two cats', document.getElementById('draft').focus())")
+        browser.press(webdriver.CONTROL + webdriver.ENTER)
+        browser.wait(f"{TASK} === {json.dumps(name)}", False)
+    decision = labelling.journal.decision(labelling.tasks[place])
+    assert decision is not None
+    assert (decision.value, decision.text) == ("edit", "two cats")
+    assert browser.complaints() == [] or all("400" in each for each in browser.complaints())

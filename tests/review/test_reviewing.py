@@ -1,0 +1,163 @@
+"""Reviewing, answering and labelling over HTTP, without a browser; what a stranger may not do."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from psyprobe.analysis.mvp_bench import mvp_metrics, read_predictions, said
+from psyprobe.cli import main
+from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.probes.mvp_bench import read_questions
+from psyprobe.review import Journal, ReviewServer, accepted_by_both, agreement
+from psyprobe.review.sittings import sitting
+
+
+def call(address: str, path: str = "", values: Any = None, **headers: str) -> tuple[int, Any, Any]:
+    """Status, body and headers of one request, with a header of its own where one is given."""
+    parts = urlsplit(address)
+    connection = http.client.HTTPConnection(str(parts.netloc), timeout=20)
+    body = None if values is None else json.dumps(values)
+    sent = {"Content-Type": "application/json"} | {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request("GET" if values is None else "POST", parts.path + path, body, sent)
+    reply = connection.getresponse()
+    raw = reply.read()
+    connection.close()
+    kind = reply.getheader("Content-Type", "")
+    return reply.status, json.loads(raw) if kind == "application/json" else raw, reply.headers
+
+
+def test_a_review_over_http_and_again_after_a_kill(candidates: Path) -> None:
+    with ReviewServer(sitting(candidates, "review", "ann")) as server:
+        status, page, headers = call(server.address)
+        assert status == 200
+        assert b"http" not in page.replace(b"http-equiv", b"")
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+        assert call(server.address, "state")[1]["decided"] == [None] * 10
+        _, task, _ = call(server.address, "task/0")
+        assert task["images"] == ["Natural", "Manipulated"]
+        status, image, headers = call(server.address, "image/0/1")
+        assert (headers["Content-Type"], image[:4]) == ("image/png", b"\x89PNG")
+        decision = {"task": 0, "value": "accept", "text": ""}
+        assert call(server.address, "decide", decision)[1]["decided"][0] == "accept"
+    path = candidates / "people/review-ann.jsonl"
+    with path.open("ab") as file:  # a kill in the middle of a line
+        file.write(b'{"task": "10010 100')
+    with ReviewServer(sitting(candidates, "review", "ann")) as server:
+        call(server.address, "decide", decision | {"task": 1, "value": "reject"})
+        assert call(server.address, "state")[1]["decided"][:3] == ["accept", "reject", None]
+    assert sitting(candidates, "review", "ann").state()["decided"][:3] == ["accept", "reject", None]
+
+
+def test_a_changed_question_is_another_one(candidates: Path) -> None:
+    first = sitting(candidates, "review", "ann")
+    first.journal.decide(first.tasks[1], "accept")
+    path = candidates / "questions.json"
+    path.write_text(path.read_text().replace("Is it day?", "Is it noon?", 2))
+    assert sitting(candidates, "review", "ann").state()["decided"][1] is None
+
+
+def test_strangers_get_nothing(candidates: Path) -> None:
+    with ReviewServer(sitting(candidates, "review", "ann")) as server:
+        root = server.address.rsplit("/", 2)[0]
+        decision = {"task": 0, "value": "accept", "text": ""}
+        assert call(root, "/")[0] == 404
+        assert call(root, "/guess/state")[0] == 404
+        assert call(server.address, "state", Host="evil.example")[0] == 404
+        assert call(server.address, "decide", decision, Host="evil.example:80")[0] == 404
+        assert call(server.address, "decide", decision, Content_Type="text/plain")[0] == 404
+        for path in ("image/0/9", "image/99/0", "image/0/..%2f..", "../../etc/passwd", "task/" + "9" * 5000):
+            assert call(server.address, path)[0] in (400, 404, 414)
+        for wrong in ([], {}, decision | {"task": -1}, decision | {"task": True}, decision | {"value": "maybe"}):
+            assert call(server.address, "decide", wrong)[0] == 400
+        assert call(server.address, "decide", decision | {"text": "x" * 200_000})[0] == 413
+        assert call(server.address, "state")[1]["decided"] == [None] * 10
+        with pytest.raises(PsyprobeError, match="give another --port"):
+            ReviewServer(sitting(candidates, "review", "bob"), urlsplit(server.address).port or 0)
+
+
+def test_answers_become_a_prediction_file_that_is_scored(candidates: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    key = read_questions(candidates / "questions.json").set_index("question_id")["answer"]
+    orders = []
+    for person in ("ann", "bob"):
+        answering = sitting(candidates, "answer", person)
+        orders.append([task.name for task in answering.tasks])
+        assert all(task.facts == () and task.images[0][0] in ("Image", "Both images") for task in answering.tasks)
+        for task in answering.tasks[: None if person == "ann" else 3]:
+            answering.journal.decide(task, key[task.name])
+    assert orders[0] != orders[1]
+    assert main(["review", str(candidates), "--answer"]) == 0
+    out = capsys.readouterr().out
+    assert "ann: 14 answered, 0 to answer" in out
+    assert "bob: 3 answered, 11 to answer" in out
+    replies = read_predictions(candidates / "people/ann.jsonl")
+    metrics = mvp_metrics(said(read_questions(candidates / "questions.json"), replies, "rule"), resamples=100)
+    assert (metrics["value"] == 100).all()
+
+
+def test_labels_are_agreed_edited_and_reported(r_bench_set: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    labelling = sitting(r_bench_set, "label", "ann")
+    kinds = [task.heading for task in labelling.tasks]
+    assert kinds[:3] != [kinds[0]] * 3
+    assert sorted(kinds[:3]) == sorted(kinds[3:])
+    for task in labelling.tasks:
+        if task.most_words == 10:
+            with pytest.raises(InputError, match="the text has 11 words; write 1 to 10"):
+                labelling.journal.decide(task, "edit", "word " * 11)
+            labelling.journal.decide(task, "edit", "  two\n cats ")
+        elif task.most_words == 40:
+            labelling.journal.decide(task, "edit", "word " * 40)
+        else:
+            with pytest.raises(InputError, match="'edit' is none of agree, report"):
+                labelling.journal.decide(task, "edit", "B")
+            labelling.journal.decide(task, "report")
+    assert main(["review", str(r_bench_set)]) == 0
+    assert "ann: 4 edit, 2 report" in capsys.readouterr().out
+    assert "ann,v1.png,edit,two cats" in (r_bench_set / "people/labels.csv").read_text()
+    answering = sitting(r_bench_set, "answer", "ann")
+    for task in answering.tasks:
+        if task.draft is None:
+            answering.journal.decide(task, "A")
+        else:
+            answering.journal.decide(task, "answer", "it is, I think, grey")
+    assert main(["review", str(r_bench_set), "--answer"]) == 0
+    assert '"it is, I think, grey"' in (r_bench_set / "people/ann.csv").read_text()
+
+
+words = st.sampled_from(["accept", "reject"])
+said_by = st.dictionaries(st.sampled_from("abcdefgh"), words)
+
+
+@given(said_by, said_by)
+def test_agreement_is_that_of_the_textbook(ones: dict[str, str], others: dict[str, str]) -> None:
+    found = agreement("x", "y", ones, others)
+    both = sorted(set(ones) & set(others))
+    assert (found.both, found.equal) == (len(both), sum(ones[n] == others[n] for n in both))
+    assert agreement("y", "x", others, ones).kappa == found.kappa
+    shares = [sum(said[n] == "accept" for n in both) / len(both) if both else 1.0 for said in (ones, others)]
+    chance = shares[0] * shares[1] + (1 - shares[0]) * (1 - shares[1])
+    if chance == 1:
+        assert found.kappa is None
+    else:
+        assert found.kappa == pytest.approx((found.equal / len(both) - chance) / (1 - chance))
+    kept = {n for n in both if ones[n] == others[n] == "accept"}
+    assert accepted_by_both({"x": ones, "y": others}) == kept
+
+
+def test_bad_requests_are_one_sentence(candidates: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("", "../ann", "a b", "x" * 41):
+        with pytest.raises(InputError, match="cannot be a file's"):
+            Journal(candidates, "review", name)
+    assert main(["review", str(candidates / "people")]) == 2
+    assert "has neither questions.json nor items.csv" in capsys.readouterr().err
+    path = candidates / "questions.json"
+    path.write_text(path.read_text().replace("Single_Images/1001_s.png", "../../secret.png"))
+    assert main(["review", str(candidates), "--annotator", "ann"]) == 2
+    assert "leads out of the folder" in capsys.readouterr().err

@@ -1,0 +1,103 @@
+"""A headless browser driven over the WebDriver protocol by the standard library alone."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+LEFT, ENTER, CONTROL = "\ue012", "\ue007", "\ue009"
+
+
+def missing() -> str:
+    """What is not on this machine; empty where a browser can be driven."""
+    absent = [name for name in ("chromedriver", "chromium") if shutil.which(name) is None]
+    return f"no {' and no '.join(absent)} here: the page is driven over HTTP only" if absent else ""
+
+
+class Browser:
+    """One window."""
+
+    def __init__(self, base: str) -> None:
+        self._base = base
+        flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1100,900"]
+        options = {"binary": shutil.which("chromium"), "args": flags}
+        asked = {
+            "capabilities": {"alwaysMatch": {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}
+        }
+        self._session = f"/session/{self._call('/session', asked)['sessionId']}"
+
+    def _call(self, path: str, values: Any = None, method: str = "POST") -> Any:
+        body = None if method != "POST" else json.dumps(values or {}).encode()
+        request = urllib.request.Request(self._base + path, body, {"Content-Type": "application/json"}, method=method)
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return json.load(reply)["value"]
+
+    def open(self, address: str) -> None:
+        self._call(f"{self._session}/url", {"url": address})
+
+    def press(self, *keys: str) -> None:
+        """Keys one after the other; those in one string are held together."""
+        actions: list[dict[str, str]] = []
+        for held in keys:
+            actions += [{"type": "keyDown", "value": key} for key in held]
+            actions += [{"type": "keyUp", "value": key} for key in reversed(held)]
+        self._call(f"{self._session}/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
+
+    def run(self, script: str) -> Any:
+        return self._call(f"{self._session}/execute/sync", {"script": f"return {script}", "args": []})
+
+    def wait(self, script: str, wanted: Any) -> None:
+        end = time.monotonic() + 20
+        while (found := self.run(script)) != wanted:
+            if time.monotonic() > end:
+                raise AssertionError(f"{script} is {found!r} and not {wanted!r}")
+            time.sleep(0.05)
+
+    def text(self, name: str) -> str:
+        return str(self.run(f"document.getElementById('{name}').textContent"))
+
+    def complaints(self) -> list[str]:
+        """What the browser wrote on its console, such as things that the page may not load."""
+        return [row["message"] for row in self._call(f"{self._session}/se/log", {"type": "browser"})]
+
+    def screenshot(self, path: Path) -> None:
+        path.write_bytes(base64.b64decode(self._call(f"{self._session}/screenshot", method="GET")))
+
+    def close(self) -> None:
+        self._call(self._session, method="DELETE")
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    driver = subprocess.Popen(
+        [str(shutil.which("chromedriver")), f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        base = f"http://127.0.0.1:{port}"
+        for _ in range(300):
+            try:
+                urllib.request.urlopen(f"{base}/status", timeout=5).close()
+                break
+            except (urllib.error.URLError, ConnectionError):
+                time.sleep(0.1)
+        opened = Browser(base)
+        try:
+            yield opened
+        finally:
+            opened.close()
+    finally:
+        driver.terminate()
+        driver.wait(20)
