@@ -33,6 +33,13 @@ def add_mvp_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME FILE",
         help="score: a model's name and its prediction files",
     )
+    parser.add_argument(
+        "--people",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="those of --model that are people, at least three: one row, the mean without the best and the worst",
+    )
     parser.add_argument("--observer", nargs="+", default=[], metavar="NAME", help="ask: see psyprobe list observers")
     parser.add_argument(
         "--observer-option", nargs="+", default=[], metavar="NAME=VALUE", help="what the observers take besides"
@@ -71,6 +78,7 @@ def mvp_bench_command(arguments: argparse.Namespace) -> int:
     import pandas as pd
 
     from psyprobe.analysis.mvp_bench import constant_replies, mvp_metrics, mvp_tables, with_categories
+    from psyprobe.analysis.people import with_people
     from psyprobe.probes.mvp_bench import check_questions, read_questions, with_rotations
 
     questions = pd.concat([read_questions(path) for path in arguments.questions], ignore_index=True)
@@ -97,6 +105,7 @@ def mvp_bench_command(arguments: argparse.Namespace) -> int:
         metrics[name] = _scored(questions, name, paths, arguments.parser)
     for name in arguments.observer:
         metrics[name] = _asked(questions, name, arguments)
+    metrics = with_people(metrics, arguments.people)
     for answer in ("yes", "no", "A"):
         metrics[f"(always {answer})"] = mvp_metrics(with_categories(constant_replies(questions, answer)))
     say(mvp_tables(metrics, "json" if arguments.json else arguments.format))

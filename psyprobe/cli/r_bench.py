@@ -88,6 +88,13 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
         help="a model's name and its files: dis, ref (answers: .csv, .tsv, .xlsx, .json, .jsonl), judged_dis, "
         "judged_ref, judged_com (.csv)",
     )
+    parser.add_argument(
+        "--people",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="those of --model that are people, at least three: one row, the mean without the best and the worst",
+    )
     parser.add_argument("--task", nargs="+", metavar="TASK", help="MCQ, VQA, CAP (all); VLMEvalKit has MCQ alone")
     parser.add_argument("--mcq-rule", default="letter_then_judge", help=_RULES)
     parser.add_argument("--confidence", type=float, default=0.9, help="of intervals (default %(default)s)")
@@ -160,13 +167,14 @@ def score_action(arguments: argparse.Namespace) -> int:
     Parameters
     ----------
     arguments : Namespace
-        ``items``, ``model``, ``task``, ``mcq_rule``, ``confidence``, ``format``, ``json``.
+        ``items``, ``model``, ``people``, ``task``, ``mcq_rule``, ``confidence``, ``format``, ``json``.
 
     Returns
     -------
     int
         Exit code 0.
     """
+    from psyprobe.analysis.people import with_people
     from psyprobe.analysis.r_bench import rbench_metrics, rbench_table, score_items
     from psyprobe.probes.r_bench import TASKS, check_items, read_items
 
@@ -182,7 +190,7 @@ def score_action(arguments: argparse.Namespace) -> int:
         answers, judged = _read(name, named)
         table = score_items(items, answers=answers, judged=judged, mcq_rule=arguments.mcq_rule)
         metrics[name] = rbench_metrics(table, confidence=arguments.confidence)
-    say(rbench_table(metrics, "json" if arguments.json else arguments.format))
+    say(rbench_table(with_people(metrics, arguments.people), "json" if arguments.json else arguments.format))
     return 0
 
 

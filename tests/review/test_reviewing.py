@@ -161,3 +161,30 @@ def test_bad_requests_are_one_sentence(candidates: Path, capsys: pytest.CaptureF
     path.write_text(path.read_text().replace("Single_Images/1001_s.png", "../../secret.png"))
     assert main(["review", str(candidates), "--annotator", "ann"]) == 2
     assert "leads out of the folder" in capsys.readouterr().err
+
+
+def test_people_stand_as_one_row_in_both_reports(
+    candidates: Path, r_bench_set: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = {"v1.png": "dark", "v2.png": "light", "c1.png": "a ramp", "c2.png": "a ramp"}
+    mvp, rbench = (
+        ["mvp-bench", str(candidates / "questions.json")],
+        ["r-bench", "score", str(r_bench_set / "items.csv")],
+    )
+    key = read_questions(candidates / "questions.json").set_index("question_id")["answer"]
+    for place, person in enumerate(("ann", "bob", "cyd")):
+        for task in (answering := sitting(candidates, "answer", person)).tasks:
+            wrong = next(choice.value for choice in task.choices if choice.value != key[task.name])
+            answering.journal.decide(task, wrong if int(task.name) % 10 < place else key[task.name])
+        mvp += ["--model", person, str(candidates / f"people/{person}.jsonl")]
+        for task in (answering := sitting(r_bench_set, "answer", person)).tasks:
+            text = right.get(task.name)
+            answering.journal.decide(task, "AB"[place > 0] if text is None else "answer", text or "")
+        rbench += ["--model", person, f"dis={r_bench_set / f'people/{person}.csv'}"]
+    for folder, command in ((candidates, mvp), (r_bench_set, [*rbench, "--task", "MCQ", "--mcq-rule", "letter"])):
+        assert main(["review", str(folder), "--answer"]) == 0
+        assert "bob: " in capsys.readouterr().out
+        assert main([*command, "--people", "ann", "bob", "cyd"]) == 0
+        out = capsys.readouterr().out
+        assert "(people, mean of 1)" in out
+        assert "\nbob" not in out
