@@ -33,10 +33,21 @@ def build_action(arguments: argparse.Namespace) -> int:
         skip=arguments.skip_bad,
     )
     if arguments.json:
-        say_json({"folder": str(built.folder), "items": built.items, "skipped": list(built.skipped)})
+        say_json(
+            {
+                "folder": str(built.folder),
+                "items": built.items,
+                "skipped": list(built.skipped),
+                "unchanged": list(built.unchanged),
+            }
+        )
         return 0
     for problem in built.skipped:
         tell(f"left out: {problem}")
+    if built.unchanged:
+        tell(
+            f"{len(built.unchanged)} corrupted images are no different from their references; manifest.json lists them"
+        )
     say(f"{built.items} items in {built.folder}; look at contact_sheet.png before you ask anybody.")
     return 0
 

@@ -63,6 +63,7 @@ def radar(metrics: Mapping[str, pd.DataFrame], by: str = "step", *, measure: str
     ax.set_theta_offset(np.pi / 2)
     ax.set_theta_direction(-1)
     ax.set_xticks(angle, [f"{name}{' *' if name in simulated else ''}" for name in names])
+    ax.tick_params(axis="x", pad=12)
     ax.set_ylim(0, 1)
     ax.set_yticks([0.25, 0.5, 0.75, 1.0], ["0.25", "0.5", "0.75", "1"], fontsize="x-small", color="#555")
     ax.set_title(f"{measure.capitalize()} robustness by {by}", fontsize="medium", pad=18)
@@ -104,7 +105,7 @@ def bars(
     if ax is None:
         import matplotlib.pyplot as plt
 
-        width = 2.5 + 0.22 * len(names) * (len(parts) + 1)
+        width = max(7.0, 2.5 + 0.22 * len(names) * (len(parts) + 1))
         ax = plt.figure(figsize=(width, 3.4), layout="constrained").add_subplot()
     thick = 0.8 / len(parts)
     for i, ((model, part), colour) in enumerate(zip(parts.items(), _colours(len(parts)), strict=True)):

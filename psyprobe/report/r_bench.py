@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from psyprobe.analysis.r_bench import rbench_table
+from psyprobe.analysis.r_bench import attribute_table, paired_difference, plot_attributes, rbench_table
 from psyprobe.corruption import STEPS, STRENGTHS, corrupt, dimensions
 from psyprobe.image_file import read_image
 from psyprobe.report.page import escape, page, picture, table, write_page
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Items of each observer that a report shows with their images.
 _SHOWN = 9
+#: Items whose low-level attributes a report measures, spread over the set.
+_MEASURED = 300
 
 
 def write_report(
@@ -59,14 +62,18 @@ def write_report(
     parts += ["<h2>Table</h2>", f"<pre style='overflow-x:auto;font-size:12px'>{escape(rbench_table(metrics))}</pre>"]
     if figures:
         parts.append("<h2>Figures</h2>")
-        parts += [_figure(figure, caption) for figure, caption in _draw(runs, metrics, place)]
+        parts += [_figure(figure, caption) for figure, caption in _draw(runs, metrics, place, images)]
     parts += ["<h2>By step, group and dimension</h2>", _breakdowns(metrics)]
+    if len(runs) > 1:
+        parts += ["<h2>Differences over the same items</h2>", *_differences(runs)]
     for name, run in runs.items():
         parts += [f"<h2>Some answers of {escape(name)}</h2>", *_examples(run.table, images)]
     return write_page(page("R-Bench: robustness to 33 corruptions", parts), place / "report.html")
 
 
-def _draw(runs: Mapping[str, RBenchRun], metrics: Mapping[str, pd.DataFrame], folder: Path) -> list[tuple[Path, str]]:
+def _draw(
+    runs: Mapping[str, RBenchRun], metrics: Mapping[str, pd.DataFrame], folder: Path, images: ImageSet | None
+) -> list[tuple[Path, str]]:
     import matplotlib.pyplot as plt
 
     from psyprobe.plotting.file import save_figure
@@ -89,13 +96,22 @@ def _draw(runs: Mapping[str, RBenchRun], metrics: Mapping[str, pd.DataFrame], fo
                 keep(bars(metrics, by, measure=measure), f"bars_{by}_{measure}", f"{measure}, by {by}")
     for i, (name, run) in enumerate(runs.items()):
         keep(strength_map(run.table), f"strengths_{i + 1}", f"{name}: absolute, by dimension and strength")
+    if images is not None:
+        every = -(-len(images.items) // _MEASURED)
+        measured = attribute_table(replace(images, items=images.items.iloc[::every]))
+        measured.to_csv(folder / "attributes.csv", index=False)
+        figure = plot_attributes(measured)
+        drawn.append(
+            (save_figure(figure, folder / "attributes.png", dpi=110), f"low-level attributes of {len(measured)} images")
+        )
+        plt.close(figure)
     return drawn
 
 
 def _figure(path: Path, caption: str) -> str:
     data = base64.b64encode(path.read_bytes()).decode()
     return (
-        f'<figure><img src="data:image/png;base64,{data}" alt="{escape(caption)}" style="max-height:34rem">'
+        f'<figure><img src="data:image/png;base64,{data}" alt="{escape(caption)}" style="max-width:32rem">'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
 
@@ -112,6 +128,23 @@ def _breakdowns(metrics: Mapping[str, pd.DataFrame]) -> str:
     heading = ("model", "robustness", "by", "part", "value [interval]", "items", "not scored")
     body = table(heading, rows)
     return f"<details><summary>{len(rows)} values (* with simulated corruptions)</summary>{body}</details>"
+
+
+def _differences(runs: Mapping[str, RBenchRun]) -> list[str]:
+    first, *others = runs
+    rows = []
+    for other in others:
+        found = paired_difference(runs[first].table, runs[other].table)
+        for row in found[found["breakdown"].isin(["overall", "task", "step", "group"])].to_dict("records"):
+            value = f"{row['difference']:+.4f} [{row['low']:+.3f}, {row['high']:+.3f}]{' !' if row['clear'] else ''}"
+            rows.append(
+                ("", (f"{first} - {other}", row["measure"], row["breakdown"], row["name"], value, str(row["n"])))
+            )
+    note = (
+        "In brackets the paired bootstrap's 90 % interval; ! where it leaves out 0, with no correction for many parts."
+    )
+    heading = ("models", "robustness", "by", "part", "difference [interval]", "items")
+    return [f'<p class="note">{escape(note)}</p>', table(heading, rows)]
 
 
 def _examples(items: pd.DataFrame, images: ImageSet | None) -> list[str]:

@@ -71,7 +71,7 @@ def rbench_metrics(
         if np.isnan(scores).all():
             continue
         known = np.isfinite(scores)
-        for breakdown, name, inside in _parts(ordered):
+        for breakdown, name, inside in parts_of(ordered):
             part = scores[inside & known]
             if not len(part):
                 continue
@@ -87,7 +87,8 @@ def rbench_metrics(
     return pd.DataFrame(rows, columns=names)
 
 
-def _parts(table: pd.DataFrame) -> Iterator[tuple[str, str, np.ndarray]]:
+def parts_of(table: pd.DataFrame) -> Iterator[tuple[str, str, np.ndarray]]:
+    """Every part of an item table that has items: breakdown, name, and which rows are in it."""
     known = {dimension.id: dimension for dimension in dimensions().values()}
     columns = {
         "task": table["task"],

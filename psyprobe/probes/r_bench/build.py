@@ -41,11 +41,14 @@ class BuiltSet:
         How many.
     skipped : tuple of str
         Why photographs were left out, with their questions; empty unless that was asked for.
+    unchanged : tuple of str
+        Items whose corrupted image equals its reference, as a grey photograph does without its colour.
     """
 
     folder: Path
     items: int
     skipped: tuple[str, ...]
+    unchanged: tuple[str, ...]
 
 
 def read_question_table(path: str | Path) -> pd.DataFrame:
@@ -170,9 +173,11 @@ def build_set(
     ]
     # Codecs, OpenCV and numpy's generators work outside Python's lock; forked processes hang once OpenCV has threads.
     workers = executor or ThreadPoolExecutor(max_workers=os.cpu_count())
+    unchanged: list[str] = []
     try:
         with progress_bar(len(rows), progress) as bar:
-            for job, _ in zip(jobs, workers.map(_work, jobs), strict=True):
+            for job, same in zip(jobs, workers.map(_work, jobs), strict=True):
+                unchanged += same
                 bar.update(len(job.items))
     finally:
         if executor is None:
@@ -188,12 +193,13 @@ def build_set(
         },
         "corrupted": {row["name"]: _told(row, folder) for row in rows},
         "skipped": skipped,
+        "unchanged": sorted(unchanged),
         "software": software_versions(),
     }
     text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False)
     (folder / "manifest.json").write_text(text + "\n", encoding="utf-8")
     contact_sheet(folder, items).save(folder / "contact_sheet.png")
-    return BuiltSet(folder, len(rows), tuple(skipped))
+    return BuiltSet(folder, len(rows), tuple(skipped), tuple(sorted(unchanged)))
 
 
 def _references(
@@ -272,14 +278,19 @@ class _Job:
     scale: bool = False
 
 
-def _work(job: _Job) -> None:
+def _work(job: _Job) -> list[str]:
+    """Write corrupted images; the names of those that are no different."""
     from PIL import Image
 
     known = {dimension.id: dimension.name for dimension in dimensions().values()}
     folder = Path(job.folder)
     image = read_image(folder / "ref" / job.reference)
+    same = []
     for name, number, strength in job.items:
         changed = corrupt(
             image, known[number], STRENGTHS[strength - 1], job.seed, image_id=Path(name).stem, scale=job.scale
         )
         Image.fromarray(changed).save(folder / "dis" / name, "PNG", compress_level=1)
+        if np.array_equal(changed, image):
+            same.append(name)
+    return same

@@ -1,0 +1,149 @@
+"""Models beside each other, people, attributes of images, and figures of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from psyprobe.analysis.r_bench import (
+    attributes,
+    components,
+    correlations,
+    human_scores,
+    paired_difference,
+    plot_attributes,
+    rbench_metrics,
+)
+from psyprobe.corruption import corrupt
+from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.plotting.r_bench import bars, radar, strength_map
+
+
+def table(seed: int, shift: float = 0.0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    n = 33 * 6
+    return pd.DataFrame(
+        {
+            "name": [f"{i}.png" for i in range(n)],
+            "task": [("MCQ", "VQA", "CAP")[i % 3] for i in range(n)],
+            "dimension": [1 + i % 33 for i in range(n)],
+            "strength": [("low", "mid", "high")[i % 3] for i in range(n)],
+            "absolute": np.clip(rng.random(n) + shift, 0, 1),
+            "relative": rng.random(n),
+            "simulated": [int(1 + i % 33 in (2, 3, 4, 7, 8)) for i in range(n)],
+        }
+    )
+
+
+def test_a_paired_interval_is_narrower_than_two() -> None:
+    one, rng = table(1), np.random.default_rng(2)
+    other = one.assign(absolute=np.clip(one["absolute"] - 0.05 + 0.02 * rng.standard_normal(len(one)), 0, 1))
+    found = paired_difference(one, other.sample(frac=1, random_state=0), resamples=500)
+    overall = found[(found["measure"] == "absolute") & (found["breakdown"] == "overall")].iloc[0]
+    assert overall["difference"] == pytest.approx(one["absolute"].mean() - other["absolute"].mean())
+    assert overall["low"] < overall["difference"] < overall["high"]
+    assert overall["clear"]
+    assert overall["high"] - overall["low"] < 0.01
+    same = paired_difference(one, one, resamples=100)
+    assert (same["difference"] == 0).all()
+    assert not same["clear"].any()
+    with pytest.raises(InputError, match="different items"):
+        paired_difference(one, one.iloc[1:])
+
+
+def test_items_without_a_score_are_left_out_of_both() -> None:
+    one, other = table(1), table(2)
+    other.loc[:9, "absolute"] = np.nan
+    found = paired_difference(one, other, resamples=100)
+    assert found[found["breakdown"] == "overall"]["n"].tolist() == [188, 198]
+    assert np.isfinite(found["difference"]).all()
+
+
+def test_correlations_and_components_are_those_of_scipy_and_numpy() -> None:
+    from scipy.stats import spearmanr
+
+    metrics = {f"m{i}": rbench_metrics(table(i, 0.1 * i), resamples=100) for i in range(5)}
+    found = correlations(metrics, "step")
+    values = {
+        name: [float(m[(m["measure"] == "absolute") & (m["name"] == name)]["value"].iloc[0]) for m in metrics.values()]
+        for name in found.columns
+    }
+    assert found.loc["EI", "EP"] == pytest.approx(spearmanr(values["EI"], values["EP"]).statistic)
+    assert np.diag(found) == pytest.approx(np.ones(7))
+    pca = components(metrics)
+    assert pca.explained.sum() == pytest.approx(1)
+    assert (np.diff(pca.explained) <= 0).all()
+    assert pca.loadings.shape == (33, 4)
+    np.testing.assert_allclose(pca.loadings.T @ pca.loadings, np.eye(4), atol=1e-12)
+    with pytest.raises(InputError, match="at least 3"):
+        correlations({"m": metrics["m0"]})
+    with pytest.raises(UnknownNameError, match="did you mean 'step'"):
+        correlations(metrics, "steps")
+
+
+def test_people_without_the_best_and_the_worst() -> None:
+    subjects = [table(0).assign(absolute=value) for value in (0.9, 0.1, 0.5, 0.7, 0.6)]
+    found = human_scores(subjects)
+    assert found["absolute"].to_numpy() == pytest.approx(np.full(198, 0.6))
+    metrics = rbench_metrics(found, resamples=100)
+    assert set(metrics["measure"]) == {"absolute"}
+    with pytest.raises(InputError, match="give at least 3"):
+        human_scores(subjects[:2])
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute", "sign"),
+    [
+        ("maximum_brighten", "luminance", 1),
+        ("minimum_darken", "luminance", -1),
+        ("gaussian_filter", "blur", 1),
+        ("gaussian_filter", "spatial_information", -1),
+        ("sharpness_change", "spatial_information", 1),
+        ("lab_saturation", "colourfulness", 1),
+        ("contrast_change", "contrast", 1),
+    ],
+)
+def test_attributes_move_as_corruptions_do(name: str, attribute: str, sign: int) -> None:
+    data = pytest.importorskip("skimage.data", reason="scikit-image is not installed")
+    photograph = data.chelsea()
+    values = [attributes(photograph)[attribute]]
+    values += [attributes(corrupt(photograph, name, strength))[attribute] for strength in ("low", "high")]
+    assert (np.diff(values) * sign > 0).all()
+
+
+def test_colourfulness_is_that_of_the_paper() -> None:
+    rng = np.random.default_rng(0)
+    image = rng.integers(0, 256, (64, 64, 3), dtype=np.uint8)
+    r, g, b = (image[..., i].astype(float) for i in range(3))
+    rg, yb = r - g, 0.5 * (r + g) - b
+    expected = np.sqrt(rg.var() + yb.var()) + 0.3 * np.sqrt(rg.mean() ** 2 + yb.mean() ** 2)
+    assert attributes(image)["colourfulness"] == pytest.approx(expected)
+    assert attributes(np.zeros((16, 16, 3), np.uint8))["contrast"] == 0
+
+
+def test_figures_say_what_is_simulated(tmp_path: Path) -> None:
+    metrics: dict[str, Any] = {f"$m_{i}": rbench_metrics(table(i), resamples=100) for i in range(2)}
+    for draw in (radar, bars):
+        for by in ("step", "group"):
+            ax = draw(metrics, by)
+            labels = [label.get_text() for label in ax.get_xticklabels()]
+            assert {label for label in labels if "*" in label} == ({"EI *", "CI *"} if by == "step" else {"Wild *"})
+            ax.figure.savefig(tmp_path / "drawn.png")
+            plt.close(ax.figure)
+    ax = strength_map(table(0))
+    assert sum("*" in label.get_text() for label in ax.get_yticklabels()) == 5
+    plt.close(ax.figure)
+    with pytest.raises(UnknownNameError, match="breakdown"):
+        bars(metrics, "stepp")
+    measured = pd.DataFrame(
+        [
+            {"kind": "ref", "strength": "", "simulated": 0, **attributes(np.full((16, 16, 3), 9, np.uint8))},
+            {"kind": "dis", "strength": "low", "simulated": 1, **attributes(np.full((16, 16, 3), 99, np.uint8))},
+        ]
+    )
+    plt.close(plot_attributes(measured))
