@@ -134,9 +134,10 @@ class QuestionPlan:
     def __str__(self) -> str:
         height, width = self.size
         lines = [
-            f"{self.experiment} with {self.observer}: {self.questions} questions in {self.prompts} "
-            f"wording{'s' * (self.prompts != 1)} about {self.images} distinct images of {height} x {width} px at "
-            f"{self.ppd:.4g} ppd ({height / self.ppd:.3g} x {width / self.ppd:.3g} deg); {self.answered} are answered.",
+            f"{self.experiment} with {self.observer}: {self.questions:,} questions in {self.prompts} "
+            f"wording{'s' * (self.prompts != 1)} about {self.images:,} distinct images of {height} x {width} px at "
+            f"{self.ppd:.4g} ppd ({height / self.ppd:.3g} x {width / self.ppd:.3g} deg); "
+            f"{self.answered:,} are answered.",
             *(f"Not shown: {reason}." for reason in self.refused),
             *(f"Note: {remark}." for remark in self.remarks),
             "",
@@ -145,11 +146,11 @@ class QuestionPlan:
             "* chosen; where a model gives no probabilities, the design is asked as text. 95 % interval: expected",
             "width, log10 contrast, for the threshold of one wording and frequency, if the psychometric function is",
             f"0.8 wide, guess and lapse rates are 0.02 and log odds scatter by {_LOGIT_SD:g} from image to image.",
-            "Numbers of adaptive designs are expected ones. "
+            "Numbers of adaptive designs are expected ones."
             + (
-                "Tokens and seconds are those of answers in the store."
+                " Tokens and seconds are those of answers in the store."
                 if self.measured
-                else f"Tokens and seconds are guesses: {_PATCH} x {_PATCH} px or {_LETTERS} letters a token, "
+                else f" Tokens and seconds are guesses:\n{_PATCH} x {_PATCH} px or {_LETTERS} letters a token, "
                 f"{_LATENCY:g} s an answer."
             ),
         ]
@@ -198,7 +199,7 @@ def plan_questions(
         chosen=chosen,
         others=tuple(costs.values()),
         answered=answered,
-        refused=tuple(refused.values()),
+        refused=_told(refused),
         remarks=_remarks(asked),
         measured=pace is not None,
         size=asked.scene.size,
@@ -225,8 +226,21 @@ def refused_levels(asked: AskedInWords) -> dict[tuple[float, float], str]:
             shown = asked.scene.shown(frequency, contrast, 0, 0)
             reason = shown.refused or asked.scene.draw(shown, asked.observer.delivered)[1]["refused"]
             if reason:
-                found[frequency, contrast] = f"{frequency:g} cpd at contrast {contrast:.3g}: {reason}"
+                found[frequency, contrast] = reason
     return found
+
+
+def _told(refused: Mapping[tuple[float, float], str]) -> tuple[str, ...]:
+    """Refused levels in words, those of one frequency and reason together."""
+    alike: dict[tuple[float, str], list[float]] = {}
+    for (frequency, contrast), reason in refused.items():
+        alike.setdefault((frequency, reason), []).append(contrast)
+    return tuple(
+        f"{frequency:g} cpd at "
+        + (f"contrast {c[0]:.3g}" if len(c) == 1 else f"{len(c)} contrasts from {c[0]:.3g} to {c[-1]:.3g}")
+        + f": {reason}"
+        for (frequency, reason), c in alike.items()
+    )
 
 
 def _remarks(asked: AskedInWords) -> tuple[str, ...]:

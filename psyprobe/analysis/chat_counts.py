@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections import Counter
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.layout import printable
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
@@ -181,7 +184,8 @@ def places(result: xr.Dataset) -> Places:
     counted = shown & np.isfinite(result["said"].values.astype(np.float64))
     if not (counted & ~catch).any():
         raise InputError(
-            "no question of this run has an answer that says yes or no; read the raw replies in its variable 'text'"
+            f"no question of this run has an answer that says yes or no{_commonest(result, shown)}; do the prompts and "
+            f"their words for yes and no suit the probe {result.attrs.get('probe', 'yes_no')!r}?"
         )
     cpd = result["frequency"].values.astype(np.float64)
     frequencies = np.unique(cpd[~catch])
@@ -276,6 +280,15 @@ def summed(
     total = np.zeros(shape)
     np.add.at(total, (at.prompt[which], at.frequency[which], at.level[which]), 1.0 if values is None else values[which])
     return total
+
+
+def _commonest(result: xr.Dataset, asked: npt.NDArray[np.bool_]) -> str:
+    """The reply that came most often, for a message."""
+    replies = Counter(result["text"].values[asked].astype(str).tolist() if "text" in result else ())
+    if not replies:
+        return ""
+    (reply, n), *_ = replies.most_common(1)
+    return f" ({n} of {int(asked.sum())} are {shorten(printable(reply), 60)!r})"
 
 
 def _delivered(result: xr.Dataset) -> FloatArray:

@@ -280,8 +280,8 @@ def refused(delivered: Delivered | Sequence[Delivered], frequency: float) -> str
     low, high = GAIN_LIMITS
     if not low <= gain <= high:
         return (
-            f"{gain:.3g} of the asked contrast arrives, and {low:g} to {high:g} is faithful; use dither, draw at the "
-            "size in pixels that the observer takes, or leave the level out"
+            f"{round(gain, 3) + 0.0:g} of the asked contrast arrives, and {low:g} to {high:g} is faithful; use dither, "
+            "draw at the size in pixels that the observer takes, or leave the level out"
         )
     return None
 

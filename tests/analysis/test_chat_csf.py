@@ -92,8 +92,9 @@ def test_adaptive_designs_have_other_levels_for_each_wording() -> None:
 def test_what_is_no_questioning_run_is_refused() -> None:
     with pytest.raises(InputError, match="no result of a questioning run"):
         chat_csf(xr.Dataset())
-    silent = chat_result(repeats=1, invalid=1.0)
-    with pytest.raises(InputError, match="no question of this run has an answer"):
+    silent = chat_result(repeats=1, catch=0, invalid=1.0)
+    silent["text"].values[:] = "Which?"
+    with pytest.raises(InputError, match=r"says yes or no \(72 of 72 are 'Which\?'\); do the prompts"):
         chat_csf(silent)
     with pytest.raises(InputError, match="guess is"):
         chat_csf(chat_result(repeats=1), guess=(0.5, 0.2))

@@ -8,6 +8,9 @@ import pytest
 from small_questions import Seeing, digests, write_questions
 
 import psyprobe as pp
+from psyprobe.experiment_file import read_experiment
+from psyprobe.question_plan import refused_levels
+from psyprobe.question_run import asked_of
 
 TWO_IMAGES = (
     ('"yes_no"', '"two_interval"'),
@@ -39,8 +42,11 @@ def test_counts_are_those_of_the_run(tmp_path: Path, changes: tuple[tuple[str, s
     else:
         # Two wordings may come to the same threshold and share images after all.
         assert len(images) <= planned.images
-    assert len(planned.refused) == len(
-        {*zip(*(result[n].values[result["shown"].values == 0] for n in ("frequency", "contrast")), strict=True)}
+    hidden = result.isel(trial=result["shown"].values == 0)
+    levels = set(zip(hidden["frequency"].values, hidden["contrast"].values, strict=True))
+    assert set(refused_levels(asked_of(read_experiment(path), observer))) == levels
+    assert [line.split(":")[0] for line in planned.refused] == (
+        ["7.5 cpd at 3 contrasts from 0.03 to 0.2"] if levels else []
     )
 
 
