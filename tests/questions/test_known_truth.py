@@ -83,3 +83,15 @@ def test_the_same_over_http(tmp_path: Path) -> None:
     with serve(pp.load_observer("simulated:watson-malo", logit_sd=0.5)) as server:
         observer = pp.load_observer("openai:simulated:watson-malo", base_url=server.base_url)
         assert rms(deviations(tmp_path, *SMALL[2:], observer=observer, logit_sd=0.5)) < 0.03
+
+
+@pytest.mark.slow
+def test_choosing_one_of_two_images_needs_no_catch_trials(tmp_path: Path) -> None:
+    two_images = [
+        ('probe    = "yes_no"', 'probe    = "two_interval"'),
+        (WORDINGS, '"two_image"'),
+        ("catch       = 0.1", "catch       = 0"),
+        # Who sees nothing is right half of the time, without a word about it in the file.
+        ("guess    = [0, 0.5]", ""),
+    ]
+    assert rms(deviations(tmp_path, *SMALL[:2], *two_images, logit_sd=0.3)) < 0.03
