@@ -1,0 +1,74 @@
+"""The whole way on the command line: photographs, a server, a review by two, and the questions that are left asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from simulated_models import Asked, photographs
+
+from psyprobe.cli import main
+from psyprobe.observers.answering_function import AnsweringFunction
+from psyprobe.review.sittings import sitting
+from psyprobe.simulated_server import serve
+
+
+def both(asked: Asked) -> AnsweringFunction:
+    """One model that looks and talks."""
+
+    def say(images: list[Any], prompt: str) -> str:
+        observer = asked.captioner if images else asked.chat
+        return observer.answer(images, prompt).text
+
+    return AnsweringFunction(say, "simulated", "1", bits=8)
+
+
+def test_from_photographs_to_reviewed_questions_that_a_model_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
+    folder, asked = tmp_path / "set", Asked()
+    with serve(both(asked)) as server:
+        command = ["mvp-build", str(photographs(tmp_path / "photographs")), "--chat", "openai:simulated"]
+        command += ["--chat-option", f"base_url={server.base_url}", "--output", str(folder)]
+        command += ["--segmenter-option", "scale=200", "min_size=100"]
+        assert main([*command, "--plan"]) == 0
+        assert "4 photographs: up to 20 questions about images, 12 in words" in capsys.readouterr().out
+        assert not folder.exists()
+        assert main(command) == 0
+        assert "4 of 4 photographs are image pairs with 28 questions" in capsys.readouterr().out
+        assert main([*command, "--json"]) == 0
+        assert set(json.loads(capsys.readouterr().out)["states"].values()) == {"complete"}
+        assert len(asked.steps) == 32
+    for person in ("ann", "bob"):
+        reviewing = sitting(folder, "review", person)
+        for task in reviewing.tasks:
+            reviewing.journal.decide(task, "reject" if task.heading.startswith("Pair 1003") else "accept")
+    assert main(["review", str(folder)]) == 0
+    out = capsys.readouterr().out
+    assert "ann and bob: 20 of 20 alike (100.0 %), Cohen's kappa 1.00" in out
+    assert "21 rows kept" in out
+    kept = ["mvp-bench", str(folder / "kept.json"), "--images", str(folder)]
+    assert main(kept) == 0
+    assert "3 image pairs, 9 image files" in capsys.readouterr().out
+    with serve(AnsweringFunction(lambda images, prompt: "Yes", "yes", "1", bits=8)) as server:
+        kept += ["--observer", "openai:yes", "--observer-option", f"base_url={server.base_url}", "--rotations"]
+        assert main([*kept, "--output", str(tmp_path / "out")]) == 0
+    assert "openai:yes" in capsys.readouterr().out
+    for path in (path for place in (folder, tmp_path / "out") for path in place.rglob("*") if path.is_file()):
+        assert b"sk-of-nobody" not in path.read_bytes()
+
+
+def test_bad_requests_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["mvp-build", str(tmp_path), "--chat", "openai:x", "--output", str(tmp_path / "set")]
+    for more, said in (
+        (["--plan"], "has no images"),
+        (["--segmenter", "sam"], "unknown segmenter 'sam'"),
+        (["--inpainter-option", "radios=3"], "radios"),
+    ):
+        assert main([*command, *more]) == 2
+        told = capsys.readouterr().err
+        assert said in told
+        assert told.count("\n") == 1
