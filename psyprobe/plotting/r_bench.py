@@ -63,7 +63,9 @@ def radar(metrics: Mapping[str, pd.DataFrame], by: str = "step", *, measure: str
     ax.set_theta_offset(np.pi / 2)
     ax.set_theta_direction(-1)
     ax.set_xticks(angle, [f"{name}{' *' if name in simulated else ''}" for name in names])
-    ax.tick_params(axis="x", pad=12)
+    # Names stand beside the circle and not on it.
+    for label, where in zip(ax.get_xticklabels(), np.sin(angle), strict=True):
+        label.set_horizontalalignment("center" if abs(where) < 0.1 else "left" if where > 0 else "right")
     ax.set_ylim(0, 1)
     ax.set_yticks([0.25, 0.5, 0.75, 1.0], ["0.25", "0.5", "0.75", "1"], fontsize="x-small", color="#555")
     ax.set_title(f"{measure.capitalize()} robustness by {by}", fontsize="medium", pad=18)
@@ -126,6 +128,7 @@ def bars(
         fontsize="small",
     )
     ax.set_ylim(0, 1)
+    ax.margins(x=0.01)
     ax.set_ylabel(f"{measure.capitalize()} robustness")
     ax.spines[["top", "right"]].set_visible(False)
     ax.figure.legend(

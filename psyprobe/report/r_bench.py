@@ -109,9 +109,10 @@ def _draw(
 
 
 def _figure(path: Path, caption: str) -> str:
+    width = 64 if path.stem == "attributes" else 32
     data = base64.b64encode(path.read_bytes()).decode()
     return (
-        f'<figure><img src="data:image/png;base64,{data}" alt="{escape(caption)}" style="max-width:32rem">'
+        f'<figure><img src="data:image/png;base64,{data}" alt="{escape(caption)}" style="max-width:{width}rem">'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
     )
 

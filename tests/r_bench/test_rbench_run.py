@@ -85,6 +85,7 @@ def test_a_set_is_balanced_and_names_what_it_holds(built: Path) -> None:
     assert check_items(items).keys_without_option == ()
     assert set(check_items(items).counts.values()) == {11}
     assert items["simulated"].sum() == 5 * 3
+    assert (items.groupby("dimension")["strength"].nunique() == 3).all()
     manifest = json.loads((built / "manifest.json").read_text(encoding="utf-8"))
     assert len(manifest["corrupted"]) == 99
     assert manifest["seed"] == 0
@@ -276,6 +277,7 @@ def test_command_against_a_server(
         assert main(command) == 0
         out, err = capsys.readouterr()
         assert "Absolute robustness" in out
+        assert "15 items are simulated" in out
         assert "without a verdict" in err
         assert "do not put scores" in err
         page = (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -107,6 +107,8 @@ def rbench_table(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> s
             rows.append([printable(model), *cells, interval])
             if overall["odd_keys"]:
                 notes.append(f"{model}: {overall['odd_keys']} item has a key that is none of its options.")
+            if overall.get("simulated"):
+                notes.append(f"{model}: {overall['simulated']} items are simulated where R-Bench photographed them.")
             if model in set(published()["model"]):
                 beside = beside_published(values, model)
                 printed = beside[beside["measure"] == measure].set_index("name")

@@ -227,7 +227,8 @@ def _items(table: pd.DataFrame, each: int, seed: int) -> list[dict[str, Any]]:
             continue
         rng = np.random.default_rng([seed, TASKS.index(task)])
         queue: list[int] = []
-        turn = 0
+        # Tasks begin with different strengths, so that one item of each has all three in every dimension.
+        turn = TASKS.index(task)
         for dimension in dimensions().values():
             for _ in range(each):
                 if not queue:
