@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         again = f"; what was answered is kept, go on with: psyprobe {shlex.join(given)}"
-        tell(f"psyprobe {parsed.command}: stopped{again if parsed.command == 'run' else ''}")
+        tell(f"psyprobe {parsed.command}: stopped{again if parsed.command in ('run', 'mvp-build') else ''}")
         return 130
 
 

@@ -22,7 +22,7 @@ from psyprobe.item_run import ItemQuestion, ask_items
 from psyprobe.mvp_construction.categories import Category, categories
 from psyprobe.mvp_construction.items import STEPS, Item, Step, gather_items, write_item
 from psyprobe.mvp_construction.language import LANGUAGE_STEPS, LanguageStep, parts, subject
-from psyprobe.mvp_construction.manipulation import Plan, Tools, manipulate
+from psyprobe.mvp_construction.manipulation import REGIONS, Plan, Tools, manipulate
 from psyprobe.mvp_construction.masks import Box
 from psyprobe.mvp_construction.pair_files import drawn_before, write_pair
 from psyprobe.mvp_construction.question_rows import json_lines, question_rows
@@ -120,11 +120,13 @@ def build_set(
     Raises
     ------
     InputError
-        There are no photographs, one cannot be read as it is, or a category is unknown.
+        There are no photographs, one cannot be read as it is, or a category or region is unknown.
     """
     for code in offered:
         if code not in categories():
             raise unknown_name("category", code, categories())
+    if region not in REGIONS:
+        raise unknown_name("region of a part", region, REGIONS)
     kinds = [categories()[code] for code in (offered or categories())]
     folder = Path(output)
     try:

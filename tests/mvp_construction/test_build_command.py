@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +62,25 @@ def test_from_photographs_to_reviewed_questions_that_a_model_is_asked(
     assert "openai:yes" in capsys.readouterr().out
     for path in (path for place in (folder, tmp_path / "out") for path in place.rglob("*") if path.is_file()):
         assert b"sk-of-nobody" not in path.read_bytes()
+
+
+def test_killed_in_the_middle_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
+    folder, asked = tmp_path / "set", Asked()
+    with serve(both(asked), latency=0.05) as server:
+        command = ["mvp-build", str(photographs(tmp_path / "photographs", longest=64)), "--chat", "openai:simulated"]
+        command += ["--chat-option", f"base_url={server.base_url}", "--output", str(folder)]
+        command += ["--segmenter-option", "scale=100", "min_size=50"]
+        with subprocess.Popen([sys.executable, "-m", "psyprobe", *command], stderr=subprocess.DEVNULL) as process:
+            end = time.monotonic() + 60
+            while len(asked.steps) < 14 and time.monotonic() < end:
+                time.sleep(0.01)
+            process.kill()
+        assert not (folder / "questions.json").exists()
+        assert main(command) == 0
+    # Replies are written as they come, at the latest with the step: at most those of one step were on their way.
+    assert 32 <= len(asked.steps) <= 36
+    assert len((folder / "questions.json").read_text().splitlines()) == 28
 
 
 def test_bad_requests_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -189,6 +189,8 @@ def test_a_mask_that_misses_the_subject_fails_the_item(tmp_path: Path) -> None:
 def test_bad_requests_are_one_sentence(tmp_path: Path, built: tuple[Path, Asked, Any]) -> None:
     with pytest.raises(UnknownNameError, match="unknown category 'B9'"):
         build(tmp_path, Asked(), offered=["B9"])
+    with pytest.raises(UnknownNameError, match="unknown region of a part 'bix'; did you mean 'box'"):
+        build(tmp_path, Asked(), region="bix")
     photograph = tmp_path / "photographs" / "astronaut.png"
     (tmp_path / "photographs" / "again.png").write_bytes(photograph.read_bytes())
     with pytest.raises(InputError, match="are the same photograph"):
