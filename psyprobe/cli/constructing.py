@@ -22,7 +22,7 @@ def add_mvp_build_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--captioner", metavar="NAME", help="chat model that looks at photographs (default: --chat)")
     for tool, default, known in (
         ("segmenter", "felzenszwalb", "felzenszwalb, slic or sam:MODEL"),
-        ("inpainter", "telea", "telea or inpaint:MODEL"),
+        ("inpainter", "pull_push", "pull_push or inpaint:MODEL"),
         ("editor", "recolour", "recolour or instruct:MODEL"),
     ):
         parser.add_argument(f"--{tool}", default=default, metavar="NAME", help=f"{known} (default %(default)s)")

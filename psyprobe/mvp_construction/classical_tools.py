@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.mvp_construction.masks import Mask
 from psyprobe.mvp_construction.tools import Image, ToolCard, versions
@@ -74,30 +75,17 @@ class RegionSegmenter:
 
 
 class SmoothInpainter:
-    """Fills a hole with what continues its rim (Telea's fast marching); it does not know what the caption says.
+    """Fills a hole smoothly from its rim (pull-push); it does not know what the caption says.
 
-    Parameters
-    ----------
-    radius : float
-        Of the neighbourhood that a pixel is made from, px.
-
-    Raises
-    ------
-    PsyprobeError
-        OpenCV is not installed.
+    The image is halved until no hole is left, averaging known pixels alone; then the holes of each size are filled
+    from the next smaller one.
 
     References
     ----------
-    Telea (2004). An image inpainting technique based on the fast marching method. Journal of Graphics Tools 9.
+    Gortler, Grzeszczuk, Szeliski & Cohen (1996). The lumigraph. SIGGRAPH, section 3.4.
     """
 
-    def __init__(self, radius: float = 5.0) -> None:
-        try:
-            software = versions("cv2")
-        except ImportError as error:
-            raise PsyprobeError(f"inpainter telea needs OpenCV: {_INSTALL}") from error
-        self._radius = radius
-        self.card = ToolCard("telea", {"radius": radius, "caption": "not used"}, software)
+    card = ToolCard("pull_push", {"caption": "not used"})
 
     def inpaint(self, image: Image, hole: Mask, caption: str, seed: int) -> Image:
         """The image with its hole filled from the rim.
@@ -107,7 +95,7 @@ class SmoothInpainter:
         image : ndarray of uint8, shape (H, W, 3)
             sRGB.
         hole : ndarray of bool, shape (H, W)
-            What to fill.
+            What to fill; where there is nothing but a hole, the middle of the range stands for the rim.
         caption, seed
             Not used: nothing is imagined and nothing drawn.
 
@@ -115,10 +103,30 @@ class SmoothInpainter:
         -------
         ndarray of uint8, shape (H, W, 3)
         """
-        import cv2
+        from PIL.Image import Resampling
 
-        filled = cv2.inpaint(np.ascontiguousarray(image), hole.astype(np.uint8), self._radius, cv2.INPAINT_TELEA)
-        return np.asarray(filled, dtype=np.uint8)
+        known: FloatArray = (~hole).astype(np.float32)
+        levels: list[tuple[FloatArray, FloatArray]] = [(np.asarray(image, dtype=np.float32), known)]
+        while (known == 0).any() and known.size > 1:
+            light, known = levels[-1]
+            size = (-(-known.shape[0] // 2), -(-known.shape[1] // 2))
+            smaller = _resized(known[..., None], size, Resampling.BOX)
+            light = _resized(light * known[..., None], size, Resampling.BOX) / np.maximum(smaller, 1e-6)
+            known = smaller[..., 0]
+            levels.append((light, known))
+        filled: FloatArray = np.where(levels[-1][1][..., None] > 0, levels[-1][0], np.float32(127.5))
+        for light, known in levels[-2::-1]:
+            filled = np.where(known[..., None] > 0, light, _resized(filled, known.shape, Resampling.BILINEAR))
+        return np.clip(np.rint(filled), 0, 255).astype(np.uint8)
+
+
+def _resized(channels: FloatArray, size: tuple[int, ...], kind: Any) -> FloatArray:
+    """Channels (H, W, C) in float32 at another height and width."""
+    from PIL import Image as Picture
+
+    height, width = size
+    planes = [Picture.fromarray(channels[..., k].astype(np.float32)) for k in range(channels.shape[-1])]
+    return np.stack([np.asarray(plane.resize((width, height), kind)) for plane in planes], axis=-1)
 
 
 class RecolourEditor:

@@ -11,7 +11,7 @@ from psyprobe.mvp_construction.tools import Editor, Inpainter, Segmenter
 Tool = TypeVar("Tool")
 
 SEGMENTERS = ("felzenszwalb", "slic", "sam:MODEL")
-INPAINTERS = ("telea", "inpaint:MODEL")
+INPAINTERS = ("pull_push", "inpaint:MODEL")
 EDITORS = ("recolour", "instruct:MODEL")
 
 
@@ -53,7 +53,7 @@ def load_inpainter(name: str, **settings: Any) -> Inpainter:
     Parameters
     ----------
     name : str
-        "telea", a classical substitute, or "inpaint:MODEL", with a folder or a name on the model hub.
+        "pull_push", a classical substitute, or "inpaint:MODEL", with a folder or a name on the model hub.
     **settings
         Of the tool.
 
@@ -72,7 +72,7 @@ def load_inpainter(name: str, **settings: Any) -> Inpainter:
     from psyprobe.mvp_construction.model_tools import DiffusionInpainter
 
     kind, _, model = name.partition(":")
-    if name == "telea":
+    if name == "pull_push":
         return _made(SmoothInpainter, name, settings)
     if kind == "inpaint" and model:
         return _made(DiffusionInpainter, name, {"model": model, **settings})

@@ -49,7 +49,8 @@ def review_tasks(folder: str | Path) -> list[Task]:
     tasks = []
     for rows in groups.values():
         first = rows[0]
-        answers = [(f"Right for {_FOLLOWS[row['kind']]}", _in_full(row)) for row in rows]
+        shared = len(rows) == 1
+        answers = [("Right" if shared else f"Right for {_FOLLOWS[row['kind']]}", _in_full(row)) for row in rows]
         tasks.append(
             Task(
                 name=" ".join(row["question_id"] for row in rows),

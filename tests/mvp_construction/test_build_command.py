@@ -88,7 +88,7 @@ def test_bad_requests_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
     for more, said in (
         (["--plan"], "has no images"),
         (["--segmenter", "sam"], "unknown segmenter 'sam'"),
-        (["--inpainter-option", "radios=3"], "radios"),
+        (["--inpainter-option", "radius=3"], "pull_push: takes no arguments"),
     ):
         assert main([*command, *more]) == 2
         told = capsys.readouterr().err

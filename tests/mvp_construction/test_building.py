@@ -41,7 +41,7 @@ class Counting:
 def classical() -> Tools:
     return Tools(
         Counting(load_segmenter("felzenszwalb", scale=200, min_size=100)),
-        Counting(load_inpainter("telea")),
+        Counting(load_inpainter("pull_push")),
         Counting(load_editor("recolour")),
     )
 
@@ -181,7 +181,7 @@ def test_a_mask_that_misses_the_subject_fails_the_item(tmp_path: Path) -> None:
         def masks(self, image: Any) -> Any:
             return np.zeros((0, *image.shape[:2]), dtype=bool)
 
-    report = build(tmp_path, Asked(), Tools(Blind(), load_inpainter("telea"), load_editor("recolour")))
+    report = build(tmp_path, Asked(), Tools(Blind(), load_inpainter("pull_push"), load_editor("recolour")))
     assert report.states[1002].startswith("failed at image: there is no mask to choose from")
     assert report.failed == {"image": 2}
 
