@@ -69,6 +69,15 @@ def read_object(reply: str, fields: Collection[str]) -> Reply:
 def read_caption(reply: str) -> Reply:
     """A caption with grounded objects: caption, objects (name, box).
 
+    Parameters
+    ----------
+    reply : str
+        From a model.
+
+    Returns
+    -------
+    dict
+
     Raises
     ------
     UnreadReply
@@ -86,7 +95,18 @@ def read_caption(reply: str) -> Reply:
 
 
 def subject_reader(count: int) -> Reader:
-    """Reads the number of the main subject among `count` objects."""
+    """Reads the number of the main subject.
+
+    Parameters
+    ----------
+    count : int
+        How many objects there are.
+
+    Returns
+    -------
+    callable
+        From a reply to a dict with subject.
+    """
 
     def read(reply: str) -> Reply:
         values = read_object(reply, ("subject",))
@@ -98,6 +118,15 @@ def subject_reader(count: int) -> Reader:
 def read_value(reply: str) -> Reply:
     """A short answer: value.
 
+    Parameters
+    ----------
+    reply : str
+        From a model.
+
+    Returns
+    -------
+    dict
+
     Raises
     ------
     UnreadReply
@@ -108,6 +137,15 @@ def read_value(reply: str) -> Reply:
 
 def read_boxed(reply: str) -> Reply:
     """A short answer with its box, or null for both: value, box.
+
+    Parameters
+    ----------
+    reply : str
+        From a model.
+
+    Returns
+    -------
+    dict
 
     Raises
     ------
@@ -161,6 +199,15 @@ def proposal_reader(editing: Mapping[str, str], parts: int) -> Reader:
 
 def read_questions_reply(reply: str) -> Reply:
     """The questions of a pair: low, high, single, cross_low, cross_high.
+
+    Parameters
+    ----------
+    reply : str
+        From a model.
+
+    Returns
+    -------
+    dict
 
     Raises
     ------

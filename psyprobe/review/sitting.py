@@ -47,12 +47,12 @@ class Sitting:
         """One task with what was decided on it, as plain values for the page."""
         task = self.tasks[self._checked(number)]
         decision = self.journal.decision(task)
-        return {
-            **task.to_dict(),
-            "number": number,
-            "decided": None if decision is None else decision.value,
-            "draft": decision.text if decision is not None and decision.text else task.draft,
-        }
+        told = {**task.to_dict(), "number": number, "decided": None if decision is None else decision.value}
+        if decision is not None and decision.text:
+            told["draft"] = decision.text
+            if task.locked:  # to agree is to agree with what stood there first
+                told["facts"] = [*told["facts"], ["Before it was edited", printable(task.draft or "")]]
+        return told
 
     def image(self, number: int, which: int) -> bytes:
         """The file of an image of a task."""

@@ -118,6 +118,8 @@ def test_labels_are_agreed_edited_and_reported(r_bench_set: Path, capsys: pytest
             with pytest.raises(InputError, match="'edit' is none of agree, report"):
                 labelling.journal.decide(task, "edit", "B")
             labelling.journal.decide(task, "report")
+    shown = labelling.task(next(i for i, task in enumerate(labelling.tasks) if task.name == "v1.png"))
+    assert (shown["draft"], shown["facts"]) == ("two cats", [["Before it was edited", "the dark side"]])
     assert main(["review", str(r_bench_set)]) == 0
     assert "ann: 4 edit, 2 report" in capsys.readouterr().out
     assert "ann,v1.png,edit,two cats" in (r_bench_set / "people/labels.csv").read_text()
