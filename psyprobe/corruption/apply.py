@@ -75,14 +75,13 @@ _IN_COLOUR = frozenset(
 
 #: Those that change each value by itself: of 8 bits there are 256.
 _POINTWISE = frozenset(("grayscale_quantization", "minimum_darken", "mean_shift", "contrast_change"))
-#: Those that move, cover, average or encode values, which 8-bit codes can be as they are.
+#: Those that move, cover, average or encode values, which 8-bit codes can be as they are. OpenCV filters codes by small
+#: kernels faster than floats, and by large ones more slowly: defocus and shake go through floats.
 _ON_CODES = frozenset(
     (
         "motion_blur",
         "blocking_obstacle",
-        "lens_blur",
         "resolution_limit",
-        "lens_shaking",
         "color_quantization",
         "jpeg2000",
         "jpeg",

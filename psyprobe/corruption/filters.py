@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -34,6 +35,7 @@ def motion_kernel(length: float, angle: float) -> FloatArray:
     return _normalised(np.maximum(0, 1 - distance))
 
 
+@functools.lru_cache(maxsize=64)
 def disk_kernel(radius: float) -> FloatArray:
     """The point spread of defocus: a disk, each pixel weighted by the area of it that lies inside.
 
@@ -64,7 +66,10 @@ def disk_kernel(radius: float) -> FloatArray:
     weights: FloatArray = np.maximum(np.diff(np.diff(whole, axis=0), axis=1), 0)
     # The quadrature is finer to one side than to the other; a disk is not.
     weights = weights + weights[::-1] + weights[:, ::-1] + weights[::-1, ::-1]
-    return _normalised(weights + weights.T)
+    kernel = _normalised(weights + weights.T)
+    # It is kept for the next image; nobody may write into it.
+    kernel.flags.writeable = False
+    return kernel
 
 
 def shake_kernel(extent: float, rng: np.random.Generator) -> FloatArray:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +38,11 @@ def impulse_noise(image: FloatArray, density: float, rng: np.random.Generator) -
 def multiplicative_noise(image: FloatArray, variance: float, rng: np.random.Generator) -> FloatArray:
     """Noise in proportion to the value, uniform as MATLAB's speckle (ports take Gaussian noise)."""
     reach = np.sqrt(3 * variance)
-    return image * (1 + _uniform(image, rng) * image.dtype.type(2 * reach) - image.dtype.type(reach))
+    factor = _uniform(image, rng)
+    factor *= image.dtype.type(2 * reach)
+    factor += image.dtype.type(1 - reach)
+    factor *= image
+    return factor
 
 
 def clock_jittering(image: FloatArray, displacement: float, rng: np.random.Generator) -> FloatArray:
@@ -45,7 +51,7 @@ def clock_jittering(image: FloatArray, displacement: float, rng: np.random.Gener
 
     rows, columns = np.mgrid[: image.shape[0], : image.shape[1]].astype(np.float32)
     for _ in range(5):
-        dx, dy = rng.standard_normal((2, *image.shape[:2]), dtype=np.float32) * np.float32(displacement)
+        dx, dy = normal((2, *image.shape[:2]), np.dtype(np.float32), rng) * np.float32(displacement)
         moved = cv2.remap(image, columns - dx, rows - dy, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
         image = np.asarray(moved).reshape(image.shape)
     return image
@@ -93,8 +99,31 @@ def non_local_means(plane: FloatArray, sigma: float) -> FloatArray:
     return result
 
 
+@functools.cache
+def _quantiles() -> FloatArray:
+    """65,536 equally likely values of a normal distribution with mean 0 and variance 1; the largest is 4.3."""
+    from scipy.special import ndtri
+
+    values: FloatArray = ndtri((np.arange(65536) + 0.5) / 65536)
+    scaled: FloatArray = (values / np.sqrt(np.mean(values**2))).astype(np.float32)
+    return scaled
+
+
+def normal(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> FloatArray:
+    """Standard normal noise.
+
+    In single precision, in which 8-bit images are computed, by looking up quantiles: four times faster than a generator
+    of normal numbers, and finer than 8 bits can show. In double precision by the generator.
+    """
+    if dtype == np.float32:
+        drawn: FloatArray = _quantiles().take(rng.integers(0, 65536, size=shape, dtype=np.uint16))
+        return drawn
+    noise: FloatArray = rng.standard_normal(shape)
+    return noise
+
+
 def _normal(image: FloatArray, rng: np.random.Generator) -> FloatArray:
-    return rng.standard_normal(image.shape, dtype=image.dtype.type)
+    return normal(image.shape, image.dtype, rng)
 
 
 def _uniform(image: FloatArray, rng: np.random.Generator) -> FloatArray:

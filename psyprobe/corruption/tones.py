@@ -14,6 +14,7 @@ from psyprobe.corruption.colour_planes import (
     scale_saturation,
     srgb_to_linear,
 )
+from psyprobe.corruption.noise import normal
 
 
 def bright_illumination(image: FloatArray, gain: float, rng: np.random.Generator) -> FloatArray:
@@ -30,8 +31,7 @@ def bright_illumination(image: FloatArray, gain: float, rng: np.random.Generator
 def dark_illumination(image: FloatArray, stops: float, rng: np.random.Generator) -> FloatArray:
     """Less light, by so many stops in linear light, with the noise of a sensor. Simulated."""
     light = srgb_to_linear(image) * image.dtype.type(2.0**-stops)
-    noise = rng.standard_normal(image.shape, dtype=image.dtype.type)
-    light += noise * np.sqrt(1e-3 * light + 1e-5).astype(image.dtype, copy=False)
+    light += normal(image.shape, image.dtype, rng) * np.sqrt(1e-3 * light + 1e-5).astype(image.dtype, copy=False)
     return linear_to_srgb(np.clip(light, 0, 1))
 
 

@@ -124,6 +124,16 @@ def test_noise_has_the_variance_that_was_asked_for() -> None:
         assert abs(changed - density) < 3 * np.sqrt(density * (1 - density) / grey.size)
 
 
+def test_noise_in_single_precision_is_normal_too() -> None:
+    from psyprobe.corruption.noise import normal
+
+    values = normal((1000, 1000), np.dtype(np.float32), np.random.default_rng(0)).astype(np.float64)
+    assert values.mean() == pytest.approx(0, abs=0.003)
+    assert values.var() == pytest.approx(1, abs=0.005)
+    assert (values**4).mean() == pytest.approx(3, abs=0.03)
+    assert (np.abs(values) > 3).mean() == pytest.approx(0.0027, rel=0.1)
+
+
 def test_few_colours_and_few_levels(photographs: list[Any]) -> None:
     for strength, colours, levels in zip(STRENGTHS, (48, 16, 8), (16, 10, 7), strict=True):
         palette = corrupt(photographs[0], "color_quantization", strength).reshape(-1, 3)
