@@ -9,6 +9,7 @@ KADID-10k (Lin, Hosu, Saupe 2019, QoMEX) where it has the type, and ours where n
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,7 +20,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.corruption import blocks, codecs, filters, noise, tones
 from psyprobe.corruption.colour_planes import luma
 from psyprobe.corruption.dimensions import STRENGTHS, Dimension, dimensions
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError, PsyprobeError, unknown_name
 
 #: Pixels of an image for which KADID's lengths and counts are meant.
 NATIVE = 512 * 384
@@ -135,6 +136,8 @@ def corrupt(
         There is no such dimension or strength.
     InputError
         The image is none of the above, or a parameter is not a finite number.
+    PsyprobeError
+        OpenCV or scikit-image is not installed.
 
     Notes
     -----
@@ -151,6 +154,7 @@ def corrupt(
     known = dimensions()
     if name not in known:
         raise unknown_name("corruption", name, known)
+    _check_packages()
     given, values = _checked(image, name)
     dimension = known[name]
     amount = _amount(dimension, strength, values.shape, scale)
@@ -176,6 +180,12 @@ def corrupt(
         result *= 255
         return np.rint(result, out=result).astype(np.uint8)
     return result.astype(given.dtype, copy=False)
+
+
+def _check_packages() -> None:
+    missing = [package for package in ("cv2", "skimage") if importlib.util.find_spec(package) is None]
+    if missing:
+        raise PsyprobeError(f"corruptions need {' and '.join(missing)}: pip install 'psyprobe[corruption]'")
 
 
 def _by_table(codes: Any, function: Callable[[FloatArray], FloatArray]) -> Any:

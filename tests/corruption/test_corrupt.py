@@ -15,7 +15,7 @@ import psyprobe as pp
 from psyprobe.corruption import STRENGTHS, corrupt, dimensions
 from psyprobe.corruption.colour_planes import lab_to_rgb, luma, rgb_to_lab, rgb_to_ycbcr, ycbcr_to_rgb
 from psyprobe.corruption.filters import disk_kernel, motion_kernel, shake_kernel
-from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
 
 pytest.importorskip("cv2", reason="the corruption extra is not installed")
 NAMES = list(dimensions())
@@ -278,3 +278,9 @@ def test_codes_are_corrupted_as_their_values_are(name: str) -> None:
             # A value between two codes may be rounded either way; nothing else may differ.
             assert np.abs(by_codes - by_values).max() <= 1
             assert (by_codes != by_values).mean() < 0.01
+
+
+def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(PsyprobeError, match=r"corruptions need cv2 and skimage: pip install 'psyprobe\[corruption\]'"):
+        corrupt(small(), "jpeg", "low")
