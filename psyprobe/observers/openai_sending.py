@@ -14,10 +14,10 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from psyprobe.errors import PsyprobeError
 from psyprobe.observers.answering import Answer, Decoding
@@ -31,8 +31,6 @@ from psyprobe.observers.openai_protocol import (
     read_completion,
     settings,
 )
-
-T = TypeVar("T")
 
 #: Answers from which it is learnt how long one takes: the last ones; enough to trust; enough for a guess.
 _LATENCIES, _ENOUGH, _FEW = 200, 20, 3
@@ -140,23 +138,6 @@ class Sender:
             Of the answer; cancelling it takes the question back.
         """
         return asyncio.run_coroutine_threadsafe(self._settle(question), self._loop)
-
-    def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the sender's loop, and wait for what it returns.
-
-        Parameters
-        ----------
-        work : coroutine
-
-        Returns
-        -------
-        object
-        """
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        finally:
-            future.cancel()
 
     def close(self) -> None:
         """Take back what is under way and close all connections."""

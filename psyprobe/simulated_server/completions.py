@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import io
 import json
 import threading
 from collections import Counter, OrderedDict
@@ -17,6 +16,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.image_file import decode_image
 from psyprobe.observers.answering import Answer, AnswerObserver, Decoding
 
 #: Images that are kept decoded: 25 prompts share one.
@@ -246,15 +246,12 @@ def _parts(messages: Any) -> tuple[str, str, list[str]]:
 
 def _decoded(url: str) -> FloatArray:
     """Display drive of an image in a data URL."""
-    from PIL import Image
-
     head, _, data = url.partition(",")
     if not (head.startswith("data:image/") and head.endswith(";base64")):
         raise RefusalError(400, "image_url must be a data URL in base64; nothing is fetched here.", param="messages")
     try:
-        with Image.open(io.BytesIO(base64.b64decode(data, validate=True))) as picture:
-            codes = np.asarray(picture.convert("RGB"))
-    except (binascii.Error, OSError, ValueError, Image.DecompressionBombError) as error:
-        raise RefusalError(400, f"the image cannot be read: {type(error).__name__}", param="messages") from None
+        codes = decode_image(base64.b64decode(data, validate=True), "the image")
+    except (binascii.Error, InputError) as error:
+        raise RefusalError(400, f"the image cannot be read: {error}", param="messages") from None
     drive: FloatArray = codes.astype(np.float32) / np.float32(255)
     return drive

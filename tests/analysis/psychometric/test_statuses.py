@@ -88,6 +88,17 @@ def test_curves_that_hold_no_parameters_have_none(yes: list[int], trials: int) -
         assert np.isnan(getattr(fit, name)), name
 
 
+def test_rates_that_end_at_their_bounds_say_so() -> None:
+    yes = [5, 5, 5, 5, 5, 8, 13, 17, 17, 17]
+    contrast = np.r_[0, 10 ** np.linspace(-3, -1, 9)]
+    free = fit_psychometric(contrast, yes, 20, guess="fit", lapse=(0, 0.4))
+    assert not free.guess_at_bound and not free.lapse_at_bound
+    assert free.threshold_contrast == pytest.approx(1 / free.sensitivity)
+    assert fit_psychometric(contrast, yes, 20, guess=(0, 0.1), lapse="fit").guess_at_bound
+    assert fit_psychometric(contrast, yes, 20, guess="fit", lapse=(0, 0.05)).lapse_at_bound
+    assert not fit_psychometric(contrast, yes, 20, guess=0.25, lapse=0.15).guess_at_bound
+
+
 def test_reversed_curves_do_not_pull_what_others_share() -> None:
     yes = np.array([[0, 1, 5, 9, 10], [10, 9, 5, 1, 0]])
     fit = fit_psychometric(CONTRAST, yes, 10, **FREE, shared=(0,))
