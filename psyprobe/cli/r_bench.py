@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from psyprobe.cli.output import say, say_json, tell
@@ -99,6 +100,9 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mcq-rule", default="letter_then_judge", help=_RULES)
     parser.add_argument("--confidence", type=float, default=0.9, help="of intervals (default %(default)s)")
     parser.add_argument("--format", default="text", help=_FORMATS)
+    parser.add_argument(
+        "--output", metavar="DIR", help="draw figures into this folder, and compare models there (differences.csv)"
+    )
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
@@ -185,13 +189,37 @@ def score_action(arguments: argparse.Namespace) -> int:
             raise unknown_name("task", task, TASKS)
     if arguments.task:
         items = items[items["task"].isin(arguments.task)].reset_index(drop=True)
-    metrics = {}
+    metrics, tables = {}, {}
     for name, *named in arguments.model:
         answers, judged = _read(name, named)
-        table = score_items(items, answers=answers, judged=judged, mcq_rule=arguments.mcq_rule)
-        metrics[name] = rbench_metrics(table, confidence=arguments.confidence)
+        tables[name] = score_items(items, answers=answers, judged=judged, mcq_rule=arguments.mcq_rule)
+        metrics[name] = rbench_metrics(tables[name], confidence=arguments.confidence)
     say(rbench_table(with_people(metrics, arguments.people), "json" if arguments.json else arguments.format))
+    if arguments.output:
+        _write(metrics, tables, Path(arguments.output), arguments.confidence)
     return 0
+
+
+def _write(metrics: dict[str, pd.DataFrame], tables: dict[str, pd.DataFrame], folder: Path, confidence: float) -> None:
+    import pandas as pd
+
+    from psyprobe.analysis.r_bench import components, correlations, paired_difference
+    from psyprobe.report.r_bench import draw_figures
+
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = draw_figures(metrics, tables, folder)
+    first, *others = tables
+    if others:
+        found = [
+            paired_difference(tables[first], tables[other], confidence=confidence).assign(one=first, other=other)
+            for other in others
+        ]
+        pd.concat(found, ignore_index=True).to_csv(folder / "differences.csv", index=False)
+    if len(tables) > 2:
+        for by in ("step", "group"):
+            correlations(metrics, by).to_csv(folder / f"correlations_{by}.csv")
+        components(metrics).loadings.to_csv(folder / "components.csv")
+    tell(f"{folder}: {len(drawn)} figures as PNG and PDF{', differences.csv' if others else ''}")
 
 
 def _read(model: str, named: list[str]) -> tuple[dict[str, pd.Series], dict[str, pd.Series]]:

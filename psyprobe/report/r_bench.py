@@ -62,7 +62,8 @@ def write_report(
     parts += ["<h2>Table</h2>", f"<pre style='overflow-x:auto;font-size:12px'>{escape(rbench_table(metrics))}</pre>"]
     if figures:
         parts.append("<h2>Figures</h2>")
-        parts += [_figure(figure, caption) for figure, caption in _draw(runs, metrics, place, images)]
+        tables = {name: run.table for name, run in runs.items()}
+        parts += [_figure(figure, caption) for figure, caption in draw_figures(metrics, tables, place, images=images)]
     parts += ["<h2>By step, group and dimension</h2>", _breakdowns(metrics)]
     if len(runs) > 1:
         parts += ["<h2>Differences over the same items</h2>", *_differences(runs)]
@@ -71,38 +72,60 @@ def write_report(
     return write_page(page("R-Bench: robustness to 33 corruptions", parts), place / "report.html")
 
 
-def _draw(
-    runs: Mapping[str, RBenchRun], metrics: Mapping[str, pd.DataFrame], folder: Path, images: ImageSet | None
+def draw_figures(
+    metrics: Mapping[str, pd.DataFrame],
+    tables: Mapping[str, pd.DataFrame],
+    folder: str | Path,
+    *,
+    images: ImageSet | None = None,
 ) -> list[tuple[Path, str]]:
+    """Draw radar, bars, cells of dimensions by strengths, and the attributes of images, as PNG and PDF.
+
+    Parameters
+    ----------
+    metrics, tables : mapping of str to pandas.DataFrame
+        By model, as `rbench_metrics` and `score_items` give them.
+    folder : str or Path
+        Where.
+    images : ImageSet, optional
+        For the attributes.
+
+    Returns
+    -------
+    list of (Path, str)
+        Each PNG and what it shows.
+    """
     import matplotlib.pyplot as plt
 
     from psyprobe.plotting.file import save_figure
     from psyprobe.plotting.r_bench import bars, radar, strength_map
 
+    place = Path(folder)
     drawn: list[tuple[Path, str]] = []
 
     def keep(ax: Any, name: str, caption: str) -> None:
-        save_figure(ax, folder / f"{name}.pdf")
-        drawn.append((save_figure(ax, folder / f"{name}.png", dpi=110), caption))
+        save_figure(ax, place / f"{name}.pdf")
+        drawn.append((save_figure(ax, place / f"{name}.png", dpi=110), caption))
         plt.close(ax.figure)
 
     for measure in ("absolute", "relative"):
         for by in ("step", "group"):
-            found = [table[(table["measure"] == measure) & (table["breakdown"] == by)] for table in metrics.values()]
+            found = [each[(each["measure"] == measure) & (each["breakdown"] == by)] for each in metrics.values()]
             spokes = len({name for each in found for name in each["name"]})
             if spokes >= 3:
                 keep(radar(metrics, by, measure=measure), f"radar_{by}_{measure}", f"{measure}, by {by}")
             if spokes:
                 keep(bars(metrics, by, measure=measure), f"bars_{by}_{measure}", f"{measure}, by {by}")
-    for i, (name, run) in enumerate(runs.items()):
-        keep(strength_map(run.table), f"strengths_{i + 1}", f"{name}: absolute, by dimension and strength")
+    for i, (name, scored) in enumerate(tables.items()):
+        if scored["absolute"].notna().any():
+            keep(strength_map(scored), f"strengths_{i + 1}", f"{name}: absolute, by dimension and strength")
     if images is not None:
         every = -(-len(images.items) // _MEASURED)
         measured = attribute_table(replace(images, items=images.items.iloc[::every]))
-        measured.to_csv(folder / "attributes.csv", index=False)
+        measured.to_csv(place / "attributes.csv", index=False)
         figure = plot_attributes(measured)
         drawn.append(
-            (save_figure(figure, folder / "attributes.png", dpi=110), f"low-level attributes of {len(measured)} images")
+            (save_figure(figure, place / "attributes.png", dpi=110), f"low-level attributes of {len(measured)} images")
         )
         plt.close(figure)
     return drawn

@@ -281,7 +281,7 @@ def test_command_against_a_server(
         assert "without a verdict" in err
         assert "do not put scores" in err
         page = (tmp_path / "report.html").read_text(encoding="utf-8")
-        monkeypatch.setattr("psyprobe.report.r_bench._draw", lambda *_: [])
+        monkeypatch.setattr("psyprobe.report.r_bench.draw_figures", lambda *_, **__: [])
         asked = sum(server.counts.values())
         assert main([*command, "--json"]) == 0
         assert sum(server.counts.values()) - asked <= 5  # what the observer probes; no question
@@ -368,8 +368,12 @@ def test_vlmevalkit_predictions_are_scored_by_name(
         table.assign(prediction=list(choices["key"])).to_csv(tmp_path / f"{kind}.tsv", sep="\t", index=False)
     files = [f"{kind}={tmp_path}/{kind}.tsv" for kind in ("dis", "ref")]
     command = ["r-bench", "score", str(built / "items.csv"), "--task", "MCQ", "--mcq-rule", "letter"]
-    assert main([*command, "--model", "perfect", *files]) == 0
+    models = [each for name in ("perfect", "again") for each in ("--model", name, *files)]
+    assert main([*command, *models, "--output", str(tmp_path / "out")]) == 0
     assert "1.0000 [1.000, 1.000]" in capsys.readouterr().out
+    differences = pd.read_csv(tmp_path / "out" / "differences.csv")
+    assert (differences["difference"] == 0).all()
+    assert (tmp_path / "out" / "radar_step_absolute.png").stat().st_size > 1000
 
 
 def test_a_failed_judgement_spares_what_a_rule_has_decided() -> None:
