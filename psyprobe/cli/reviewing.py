@@ -84,7 +84,7 @@ def _serve(sitting: Sitting, port: int) -> int:
 
 
 def _reviewed(folder: Path) -> tuple[Any, list[str]]:
-    from psyprobe.review.mvp_tasks import KEPT, agreements, review_tasks, verdicts_of, write_kept
+    from psyprobe.review.mvp_tasks import KEPT, agreements, by_kind, review_tasks, verdicts_of, write_kept
 
     tasks = review_tasks(folder)
     verdicts = verdicts_of(folder, tasks)
@@ -94,12 +94,20 @@ def _reviewed(folder: Path) -> tuple[Any, list[str]]:
         for name, said in verdicts.items()
     ]
     lines += [str(each) for each in found]
+    kinds = {kind: agreements(said) for kind, said in by_kind(tasks, verdicts).items()}
+    lines += [f"  {kind}: {each}" for kind, parts in kinds.items() for each in parts if each.both]
     kept = write_kept(folder, tasks, verdicts) if found else 0
     if found:
         lines.append(f"{kept} rows kept, which both accepted; {folder / KEPT}")
     else:
         lines.append("two annotators must review a set before questions of it are kept")
-    return {"annotators": verdicts, "agreement": [each.to_dict() for each in found], "kept": kept}, lines
+    result = {
+        "annotators": verdicts,
+        "agreement": [each.to_dict() for each in found],
+        "agreement_by_kind": {kind: [each.to_dict() for each in parts] for kind, parts in kinds.items()},
+        "kept": kept,
+    }
+    return result, lines
 
 
 def _answered(folder: Path, questions: str | None) -> tuple[Any, list[str]]:

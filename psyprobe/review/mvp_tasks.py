@@ -105,6 +105,31 @@ def agreements(verdicts: Mapping[str, Mapping[str, str]]) -> list[Agreement]:
     ]
 
 
+def by_kind(tasks: list[Task], verdicts: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, dict[str, str]]]:
+    """Verdicts by kind of question: yes or no, one image, both images.
+
+    Parameters
+    ----------
+    tasks : list of Task
+        As `review_tasks` gives them.
+    verdicts : mapping of str to mapping of str to str
+        As `verdicts_of` gives them.
+
+    Returns
+    -------
+    dict of str to dict of str to dict of str to str
+        By kind, annotator and name of the task.
+    """
+    kinds = {task.name: task.heading.split(" · ")[1] for task in tasks}
+    return {
+        kind: {
+            person: {name: value for name, value in said.items() if kinds[name] == kind}
+            for person, said in verdicts.items()
+        }
+        for kind in dict.fromkeys(kinds.values())
+    }
+
+
 def write_kept(folder: str | Path, tasks: list[Task], verdicts: Mapping[str, Mapping[str, str]]) -> int:
     """Write the questions that two annotators or more have judged and all of them accepted.
 

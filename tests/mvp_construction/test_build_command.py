@@ -52,6 +52,8 @@ def test_from_photographs_to_reviewed_questions_that_a_model_is_asked(
     assert main(["review", str(folder)]) == 0
     out = capsys.readouterr().out
     assert "ann and bob: 20 of 20 alike (100.0 %), Cohen's kappa 1.00" in out
+    assert "  Yes or no: ann and bob: 8 of 8 alike" in out
+    assert "  One image, multiple choice: ann and bob: 4 of 4 alike" in out
     assert "21 rows kept" in out
     kept = ["mvp-bench", str(folder / "kept.json"), "--images", str(folder)]
     assert main(kept) == 0

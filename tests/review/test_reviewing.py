@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -151,6 +154,19 @@ def test_agreement_is_that_of_the_textbook(ones: dict[str, str], others: dict[st
         assert found.kappa == pytest.approx((found.equal / len(both) - chance) / (1 - chance))
     kept = {n for n in both if ones[n] == others[n] == "accept"}
     assert accepted_by_both({"x": ones, "y": others}) == kept
+
+
+def test_the_command_serves_until_it_is_stopped(candidates: Path) -> None:
+    command = [sys.executable, "-u", "-m", "psyprobe", "review", str(candidates), "--annotator", "ann"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[1]
+        call(address, "decide", {"task": 0, "value": "accept", "text": ""})
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "1 of 10 decided" in told
+    assert address.split("/")[3] not in told
 
 
 def test_bad_requests_are_one_sentence(candidates: Path, capsys: pytest.CaptureFixture[str]) -> None:
