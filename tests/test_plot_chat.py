@@ -99,6 +99,8 @@ def test_psychometric_functions_go_through_their_answers(csf: xr.Dataset) -> Non
     assert len(arrows(ax)) == 1
     with pytest.raises(UnknownNameError, match="prompt"):
         plot_psychometric(csf, bare_axes(), prompt="p1")
+    choices = csf.assign_attrs(probe="two_interval")
+    assert plot_psychometric(choices, bare_axes()).get_ylabel() == "P(correct)"
 
 
 def test_counts_have_wilson_intervals_and_a_step_is_drawn_as_one() -> None:

@@ -89,7 +89,8 @@ def plot_psychometric(
     log_axis(ax.xaxis, left, right)
     ax.set_ylim(-0.03, 1.03)
     ax.set_xlabel(r"Delivered contrast ($\sqrt{2}\,$SD/mean)")
-    ax.set_ylabel("Share of yes" if counted else "P(yes)")
+    said = "correct" if csf.attrs.get("probe") == "two_interval" else "yes"
+    ax.set_ylabel(f"Share of {said}" if counted else f"P({said})")
     head = f"{title_of(csf)}\n{printable(chosen)}" if title is None else title
     ax.set_title(head, fontsize="medium")
     ax.legend(fontsize="small", framealpha=0.9, loc="center left", bbox_to_anchor=(1, 0.5))
