@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ def judge_answers(
     judge: Judge,
     *,
     mcq_rule: str = "letter_then_judge",
+    against: Sequence[str] = AGAINST,
     store: str | Path | Store | None = None,
     progress: bool | None = None,
 ) -> tuple[dict[str, pd.Series], pd.DataFrame]:
@@ -42,6 +43,8 @@ def judge_answers(
         Who judges, and how often.
     mcq_rule : str
         See `MCQ_RULES`: with "letter_then_judge" a letter is not judged, with "letter" no choice is.
+    against : sequence of {"dis", "ref", "com"}
+        Which judgements are wanted, where answers for them are given.
     store : str, Path or Store, optional
         The file that keeps what the judge said.
     progress : bool, optional
@@ -69,7 +72,7 @@ def judge_answers(
         absent = items["name"][~items["name"].isin(given.index)]
         if len(absent):
             raise InputError(f"answers {which}: {len(absent)} of {len(items)} items miss, first {absent.iloc[0]}")
-    wanted = [which for which in AGAINST if ({"dis", "ref"} if which == "com" else {which}) <= set(answers)]
+    wanted = [which for which in against if ({"dis", "ref"} if which == "com" else {which}) <= set(answers)]
     cases: dict[tuple[str, str, int], Case] = {}
     for row in items.to_dict("records"):
         for which in wanted:

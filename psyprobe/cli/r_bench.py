@@ -14,6 +14,8 @@ from psyprobe.errors import InputError, unknown_name
 if TYPE_CHECKING:
     import pandas as pd
 
+    from psyprobe.judging import Judge
+
 _FILES = ("dis", "ref", "judged_dis", "judged_ref", "judged_com")
 _FORMATS = "text, markdown, latex, csv or json (default %(default)s)"
 _RULES = "letter_then_judge, published, judge or letter (default %(default)s)"
@@ -96,6 +98,8 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="those of --model that are people, at least three: one row, the mean without the best and the worst",
     )
+    _add_judge(parser)
+    parser.add_argument("--store", metavar="FILE", help="SQLite file that keeps what the judge said")
     parser.add_argument("--task", nargs="+", metavar="TASK", help="MCQ, VQA, CAP (all); VLMEvalKit has MCQ alone")
     parser.add_argument("--mcq-rule", default="letter_then_judge", help=_RULES)
     parser.add_argument("--confidence", type=float, default=0.9, help="of intervals (default %(default)s)")
@@ -111,17 +115,44 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--observer-option", nargs="+", default=[], metavar="NAME=VALUE", help="what the observers take besides"
     )
+    _add_judge(parser)
+    parser.add_argument("--mcq-rule", default="letter_then_judge", help=_RULES)
+    parser.add_argument("--skip-bad", action="store_true", help="leave out items with bad images, and count them")
+    parser.add_argument("--confidence", type=float, default=0.9, help="of intervals (default %(default)s)")
+    parser.add_argument("--store", metavar="FILE", help="SQLite file of answers (default DIR/runs.sqlite)")
+    parser.add_argument("--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)")
+
+
+def _add_judge(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--judge", metavar="NAME", help="a chat model that reads what rules leave open")
     parser.add_argument(
         "--judge-option", nargs="+", default=[], metavar="NAME=VALUE", help="what the judge takes besides"
     )
     parser.add_argument("--judge-repeats", type=int, default=1, metavar="N", help="5 in the paper (default 1)")
     parser.add_argument("--judge-temperature", type=float, default=0.0, metavar="T", help="(default %(default)s)")
-    parser.add_argument("--mcq-rule", default="letter_then_judge", help=_RULES)
-    parser.add_argument("--skip-bad", action="store_true", help="leave out items with bad images, and count them")
-    parser.add_argument("--confidence", type=float, default=0.9, help="of intervals (default %(default)s)")
-    parser.add_argument("--store", metavar="FILE", help="SQLite file of answers (default DIR/runs.sqlite)")
-    parser.add_argument("--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)")
+
+
+def load_judge(arguments: argparse.Namespace) -> Judge | None:
+    """The judge that is asked for.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        ``judge``, ``judge_option``, ``judge_repeats``, ``judge_temperature``.
+
+    Returns
+    -------
+    Judge or None
+        None where none is.
+    """
+    from psyprobe.cli.settings import settings
+    from psyprobe.judging import Judge
+    from psyprobe.observers import load_observer
+
+    if not arguments.judge:
+        return None
+    observer = load_observer(arguments.judge, **settings(arguments.judge_option, "--judge-option"))
+    return Judge(observer, arguments.judge_repeats, arguments.judge_temperature)
 
 
 def r_bench_command(arguments: argparse.Namespace) -> int:
@@ -181,6 +212,7 @@ def score_action(arguments: argparse.Namespace) -> int:
     from psyprobe.analysis.people import with_people
     from psyprobe.analysis.r_bench import rbench_metrics, rbench_table, score_items
     from psyprobe.probes.r_bench import TASKS, check_items, read_items
+    from psyprobe.r_bench_judging import AGAINST, judge_answers
 
     items = read_items(arguments.items)
     tell(f"{arguments.items}: {len(items)} items, read as {check_items(items).encoding}")
@@ -189,9 +221,18 @@ def score_action(arguments: argparse.Namespace) -> int:
             raise unknown_name("task", task, TASKS)
     if arguments.task:
         items = items[items["task"].isin(arguments.task)].reset_index(drop=True)
+    judge = load_judge(arguments)
     metrics, tables = {}, {}
     for name, *named in arguments.model:
         answers, judged = _read(name, named)
+        if judge is not None:
+            open_ones = [which for which in AGAINST if which not in judged]
+            found, verdicts = judge_answers(
+                items, answers, judge, mcq_rule=arguments.mcq_rule, against=open_ones, store=arguments.store
+            )
+            failed = sum(not read for read in verdicts["read"])
+            tell(f"{name}: {len(verdicts)} cases were judged, {failed} without a verdict, which are in no mean")
+            judged |= found
         tables[name] = score_items(items, answers=answers, judged=judged, mcq_rule=arguments.mcq_rule)
         metrics[name] = rbench_metrics(tables[name], confidence=arguments.confidence)
     say(rbench_table(with_people(metrics, arguments.people), "json" if arguments.json else arguments.format))

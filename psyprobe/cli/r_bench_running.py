@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from psyprobe.cli.output import say, say_json, tell
+from psyprobe.cli.r_bench import load_judge
 from psyprobe.cli.settings import settings
 
 
@@ -26,23 +27,20 @@ def run_action(arguments: argparse.Namespace) -> int:
         Exit code 0.
     """
     from psyprobe.analysis.r_bench import rbench_table
-    from psyprobe.judging import Judge
     from psyprobe.observers import load_observer
     from psyprobe.probes.r_bench import read_set
-    from psyprobe.r_bench_run import remarks, run_r_bench, write_run
+    from psyprobe.r_bench_run import RBenchRun, remarks, run_r_bench, write_run
     from psyprobe.report.r_bench import write_report
 
     images = read_set(arguments.set, skip=arguments.skip_bad)
     for problem in images.skipped:
         tell(f"left out: {problem}")
-    judge = None
-    if arguments.judge:
-        options = settings(arguments.judge_option, "--judge-option")
-        judge = Judge(load_observer(arguments.judge, **options), arguments.judge_repeats, arguments.judge_temperature)
+    judge = load_judge(arguments)
     folder = Path(arguments.output)
     folder.mkdir(parents=True, exist_ok=True)
     store = Path(arguments.store) if arguments.store else folder / "runs.sqlite"
-    runs, places = {}, {}
+    runs: dict[str, RBenchRun] = {}
+    places: dict[str, Path] = {}
     for name in dict.fromkeys(arguments.observer):
         observer = load_observer(name, **settings(arguments.observer_option, "--observer-option"))
         run = run_r_bench(
@@ -53,7 +51,7 @@ def run_action(arguments: argparse.Namespace) -> int:
             confidence=arguments.confidence,
             store=store,
         )
-        places[name] = folder / re.sub(r"[^\w.-]+", "_", name).strip("._")
+        places[name] = folder / f"{len(places) + 1}_{re.sub(r'[^A-Za-z0-9.-]+', '_', name)}"
         write_run(run, places[name])
         runs[name] = run
     page = write_report(runs, folder, images=images)

@@ -376,6 +376,22 @@ def test_vlmevalkit_predictions_are_scored_by_name(
     assert (tmp_path / "out" / "radar_step_absolute.png").stat().st_size > 1000
 
 
+def test_answers_made_elsewhere_are_judged(built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    items = read_items(built / "items.csv")
+    for kind in ("dis", "ref"):
+        answers = pd.DataFrame({"name": items["name"], "reply": ["A" if t == "MCQ" else "it" for t in items["task"]]})
+        answers.to_csv(tmp_path / f"{kind}.csv", index=False)
+    files = [f"{kind}={tmp_path}/{kind}.csv" for kind in ("dis", "ref")]
+    judge = AnsweringFunction(lambda images, prompt, system: "1", "judge", "1")
+    with serve(judge) as server:
+        command = ["r-bench", "score", str(built / "items.csv"), "--model", "mine", *files, "--format", "csv"]
+        options = ["--judge", f"openai:{server.model}", "--judge-option", f"base_url={server.base_url}"]
+        assert main([*command, *options]) == 0
+    out, err = capsys.readouterr()
+    assert "cases were judged, 0 without a verdict" in err
+    assert "mine,absolute,task,VQA,0.5,33" in out
+
+
 def test_a_failed_judgement_spares_what_a_rule_has_decided() -> None:
     items = pd.DataFrame(
         {
