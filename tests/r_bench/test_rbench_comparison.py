@@ -1,4 +1,4 @@
-"""Models beside each other, people, attributes of images, and figures of them."""
+"""Models beside each other, attributes of images, and figures of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from psyprobe.analysis.r_bench import (
     attributes,
     components,
     correlations,
-    human_scores,
     paired_difference,
     plot_attributes,
     rbench_metrics,
@@ -84,16 +83,6 @@ def test_correlations_and_components_are_those_of_scipy_and_numpy() -> None:
         correlations({"m": metrics["m0"]})
     with pytest.raises(UnknownNameError, match="did you mean 'step'"):
         correlations(metrics, "steps")
-
-
-def test_people_without_the_best_and_the_worst() -> None:
-    subjects = [table(0).assign(absolute=value) for value in (0.9, 0.1, 0.5, 0.7, 0.6)]
-    found = human_scores(subjects)
-    assert found["absolute"].to_numpy() == pytest.approx(np.full(198, 0.6))
-    metrics = rbench_metrics(found, resamples=100)
-    assert set(metrics["measure"]) == {"absolute"}
-    with pytest.raises(InputError, match="give at least 3"):
-        human_scores(subjects[:2])
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from psyprobe.analysis.r_bench.comparison import (
     across,
     components,
     correlations,
-    human_scores,
     paired_difference,
 )
 from psyprobe.analysis.r_bench.metrics import rbench_metrics
@@ -26,7 +25,6 @@ __all__ = [
     "beside_published",
     "components",
     "correlations",
-    "human_scores",
     "paired_difference",
     "plot_attributes",
     "rbench_metrics",

@@ -1,4 +1,4 @@
-"""Models beside each other: differences over the same items, which parts go together, and people.
+"""Models beside each other: differences over the same items, and which parts go together.
 
 References
 ----------
@@ -8,7 +8,7 @@ component analysis of the 33 dimensions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -199,35 +199,3 @@ def components(metrics: Mapping[str, pd.DataFrame], by: str = "dimension", *, me
         loadings=pd.DataFrame((sign[:, None] * vt[:k]).T, index=table.columns, columns=names),
         scores=pd.DataFrame(u[:, :k] * s[:k] * sign, index=table.index, columns=names),
     )
-
-
-def human_scores(subjects: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Scores of people as the paper takes them: without the best and the worst subject, the mean of the others.
-
-    Parameters
-    ----------
-    subjects : sequence of pandas.DataFrame
-        Of each subject, as `score_items` gives it, of the same items; at least three (five in the paper).
-
-    Returns
-    -------
-    pandas.DataFrame
-        The items with the mean absolute score, for `rbench_metrics`; people have no relative one.
-
-    Raises
-    ------
-    InputError
-        There are fewer than three subjects, they had different items, or one has items without a score.
-    """
-    if len(subjects) < 3:
-        raise InputError(f"{len(subjects)} subjects without the best and the worst leave none; give at least 3")
-    ordered = [each.sort_values("name", ignore_index=True) for each in subjects]
-    for each in ordered[1:]:
-        if each["name"].tolist() != ordered[0]["name"].tolist():
-            raise InputError("the subjects answered different items; score them over the same")
-    scores = np.stack([each["absolute"].to_numpy(dtype=np.float64) for each in ordered])
-    if not np.isfinite(scores).all():
-        raise InputError("a subject has items without a score; judge them, or leave them out for all")
-    order = np.argsort(scores.mean(axis=1), kind="stable")
-    kept = scores[order[1:-1]].mean(axis=0)
-    return ordered[0].assign(absolute=kept, relative=np.nan)
