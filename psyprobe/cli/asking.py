@@ -55,6 +55,8 @@ def ask_command(arguments: argparse.Namespace) -> int:
     from psyprobe.observers import load_observer
     from psyprobe.observers.answering import Decoding
 
+    if not arguments.prompt.strip():
+        raise InputError('the question is empty; write for example "Do you see a pattern?"')
     observer = load_observer(arguments.observer, **settings(arguments.observer_option, "--observer-option"))
     if observer.card.ability != "answer":
         raise InputError(

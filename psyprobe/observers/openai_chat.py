@@ -397,11 +397,14 @@ def _place(url: str | None) -> str:
     """
     parts = urlsplit(url or "https://api.openai.com/v1")
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError(f"{URL_VARIABLE} is no address of a server; give one such as http://127.0.0.1:8000/v1")
+        raise InputError(
+            f"what base_url or {URL_VARIABLE} gives is no address of a server; give one such as "
+            "http://127.0.0.1:8000/v1"
+        )
     if parts.username or parts.password or parts.query:
         raise InputError(
-            f"{URL_VARIABLE} holds a user, a password or a query, which libraries write into logs; put the key into "
-            "OPENAI_API_KEY and leave the rest out"
+            f"the address in base_url or {URL_VARIABLE} holds a user, a password or a query, which libraries write "
+            "into logs; put the key into OPENAI_API_KEY and leave the rest out"
         )
     if _is_loopback(parts.hostname):
         return "loopback"

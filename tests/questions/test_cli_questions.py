@@ -51,6 +51,7 @@ def test_ask_one_question(capsys: Output, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["ask", "?", "--observer", "pixels"], "does not answer in words"),
+        (["ask", " ", "--observer", SIMULATED], "the question is empty"),
         (["ask", "?", "--observer", SIMULATED, "--set", "contrast=1"], "add --stimulus"),
         (["ask", "?", "--observer", SIMULATED, "--image", "no.png"], "no.png cannot be read: No such file"),
         (["ask", "?", "--observer", SIMULATED, "--image", "text.png"], "text.png is no image"),
