@@ -104,9 +104,11 @@ class SimulatedServer:
 
     async def _shut(self) -> None:
         self._server.close()
-        for each in tuple(self._connections):
-            each.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        # A connection that is just being accepted becomes a conversation only later.
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for each in others:
+                each.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
         await self._server.wait_closed()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
