@@ -257,9 +257,13 @@ def _write(metrics: dict[str, pd.DataFrame], tables: dict[str, pd.DataFrame], fo
         ]
         pd.concat(found, ignore_index=True).to_csv(folder / "differences.csv", index=False)
     if len(tables) > 2:
-        for by in ("step", "group"):
-            correlations(metrics, by).to_csv(folder / f"correlations_{by}.csv")
-        components(metrics).loadings.to_csv(folder / "components.csv")
+        try:
+            for by in ("step", "group"):
+                correlations(metrics, by).to_csv(folder / f"correlations_{by}.csv")
+            components(metrics).loadings.to_csv(folder / "components.csv")
+        except InputError as error:
+            # Models may be alike or have answered other parts; the table and the figures stand all the same.
+            tell(f"correlations and components are left out: {error}")
     tell(f"{folder}: {len(drawn)} figures as PNG and PDF{', differences.csv' if others else ''}")
 
 

@@ -78,7 +78,7 @@ def _sheet(path: Path) -> pd.DataFrame:
     try:
         table = pd.read_excel(path, dtype=str, keep_default_na=False)
     except ImportError:
-        raise InputError(f"{path} needs openpyxl: pip install openpyxl, or save it as CSV") from None
+        raise InputError(f"{path} needs openpyxl: pip install 'psyprobe[excel]', or save it as CSV") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or 'it is no workbook'}") from None
     except (ValueError, KeyError, zipfile.BadZipFile):
