@@ -148,8 +148,21 @@ def asked_of(experiment: QuestionExperiment, observer: str | Observer | None) ->
             f"{experiment.name} delivers unrounded images, and {who.card.name} takes {who.bits} bits a channel; give "
             f"[delivery] bits = {who.bits}"
         )
+    _check_words(experiment, probe.INTERVALS)
     scene = Scene(experiment, who.card, probe.INTERVALS)
     return AskedInWords(experiment, who, scene, probe.TASK, probe.VERSION, tuple(probe.ORDERS))
+
+
+def _check_words(experiment: QuestionExperiment, intervals: int) -> None:
+    """Notice prompts of the other task before they are asked and paid for."""
+    foreign, wanted = ({"first", "second"}, "yes and no") if intervals == 1 else ({"yes", "no"}, "first and second")
+    for prompt in experiment.prompts:
+        if foreign & {*prompt.yes, *prompt.no}:
+            raise InputError(
+                f"{experiment.name}: prompt {prompt.id!r} is answered by {prompt.yes[0]!r} and {prompt.no[0]!r}, and "
+                f"probe {experiment.probe!r} shows {intervals} image{'s' if intervals > 1 else ''}; give prompts whose "
+                f"answers are {wanted}, such as the set {'two_image' if intervals > 1 else 'base'!r}"
+            )
 
 
 def record_of(asked: AskedInWords) -> RunRecord:

@@ -310,3 +310,20 @@ def test_the_catalogue_reads() -> None:
     assert published.assumed and not plain.assumed
     assert published.fit == {"function": "logistic", "axis": "linear", "guess": 0.0, "lapse": 0.0}
     assert plain.fit["guess"] == (0.0, 0.5) and plain.asking.repeats.p_yes == 3
+
+
+_PROMPTS = '["base", { id = "blank", text = "Is it uniform?", polarity = -1 }]'
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ([('"yes_no"', '"two_interval"')], "shows 2 images; give prompts whose answers are first and second"),
+        ([(_PROMPTS, '"two_image"')], "shows 1 image; give prompts whose answers are yes and no"),
+    ],
+)
+def test_prompts_of_the_other_task_are_refused_before_anything_is_asked(
+    tmp_path: Path, changes: list[tuple[str, str]], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        pp.run(write_questions(tmp_path, *changes), Seeing(), progress=False)
