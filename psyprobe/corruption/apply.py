@@ -8,6 +8,7 @@ KADID-10k (Lin, Hosu, Saupe 2019, QoMEX) where it has the type, and ours where n
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import math
@@ -182,6 +183,7 @@ def corrupt(
     return result.astype(given.dtype, copy=False)
 
 
+@functools.cache
 def _check_packages() -> None:
     missing = [package for package in ("cv2", "skimage") if importlib.util.find_spec(package) is None]
     if missing:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import psyprobe as pp
-from psyprobe.corruption import STRENGTHS, corrupt, dimensions
+from psyprobe.corruption import STRENGTHS, apply, corrupt, dimensions
 from psyprobe.corruption.colour_planes import lab_to_rgb, luma, rgb_to_lab, rgb_to_ycbcr, ycbcr_to_rgb
 from psyprobe.corruption.filters import disk_kernel, motion_kernel, shake_kernel
 from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
@@ -281,6 +281,7 @@ def test_codes_are_corrupted_as_their_values_are(name: str) -> None:
 
 
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    apply._check_packages.cache_clear()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(PsyprobeError, match=r"corruptions need cv2 and skimage: pip install 'psyprobe\[corruption\]'"):
         corrupt(small(), "jpeg", "low")
