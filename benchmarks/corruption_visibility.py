@@ -17,8 +17,9 @@ from PIL import Image
 from skimage import data
 
 from psyprobe.corruption import STRENGTHS, dimensions
-from psyprobe.corruption.visibility import parameter_for, plot_visibility, visible_loss
 from psyprobe.observers import load_observer
+from psyprobe.plotting.corruption import plot_visibility
+from psyprobe.probes.corruption_visibility import parameter_for, visible_loss
 
 FIGURE = Path(__file__).parents[1] / "docs" / "images" / "visibility.png"
 

@@ -23,9 +23,9 @@ from PIL import Image
 from skimage import data
 
 from psyprobe.image_file import read_image
+from psyprobe.mvp_bench_run import ask_questions
 from psyprobe.observers import load_observer
 from psyprobe.observers.answering import Decoding, Inquiry
-from psyprobe.probes.mvp_bench import ask_questions
 
 #: Of the benchmark: each is asked about seven times.
 IMAGES = 884

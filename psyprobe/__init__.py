@@ -34,7 +34,7 @@ _PUBLIC = {
     "fit_psychometric": "analysis.psychometric",
     "read_reply": "analysis.reply",
     "load_prompts": "probes.prompts",
-    "robustness_profile": "corruption.profile",
+    "robustness_profile": "probes.corruption_profile",
     "corrupt": "corruption",
     "angular_distance": "probes.distance",
     "CallableObserver": "observers",
@@ -76,12 +76,12 @@ if TYPE_CHECKING:
     from psyprobe.analysis.r_bench import rbench_metrics
     from psyprobe.analysis.reply import read_reply
     from psyprobe.corruption import corrupt
-    from psyprobe.corruption.profile import robustness_profile
     from psyprobe.display import Display, display_presets, pixels_per_degree
     from psyprobe.experiment import load_results, plan, run
     from psyprobe.human import castle_csf, noise_matched_csf
     from psyprobe.observers import CallableObserver, list_observers, load_observer
     from psyprobe.plotting import plot, save_figure
+    from psyprobe.probes.corruption_profile import robustness_profile
     from psyprobe.probes.distance import angular_distance
     from psyprobe.probes.prompts import load_prompts
     from psyprobe.stimulus import Stimulus, annulus_noise, disc, gabor, grating, noise, uniform

@@ -9,18 +9,13 @@ from __future__ import annotations
 
 import json
 import math
-import platform
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe import __version__
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.variants import average_variants
 from psyprobe.errors import InputError
@@ -28,9 +23,11 @@ from psyprobe.experiment_file import Experiment, read_experiment
 from psyprobe.observers.protocol import STIMULUS_PPD
 from psyprobe.probes import Probe, load_probe
 from psyprobe.probes.presentation import presented, show
+from psyprobe.progress import progress_bar
 from psyprobe.question_file import QuestionExperiment
 from psyprobe.run_plan import Plan, all_plans, default_batch_size, fixed_batches
-from psyprobe.store import Answers, Question, RunRecord, Store, digest
+from psyprobe.software import software_versions
+from psyprobe.store import Answers, Question, RunRecord, Store, digest, open_store
 from psyprobe.variants import expand_variants, variant_label, with_variants
 
 if TYPE_CHECKING:
@@ -40,8 +37,6 @@ if TYPE_CHECKING:
     from psyprobe.observers.protocol import Observer
     from psyprobe.probes.detection import Conditions
     from psyprobe.question_plan import QuestionPlan
-
-_SOFTWARE = ("psyprobe", "numpy", "scipy", "xarray")
 
 
 def run(
@@ -346,24 +341,6 @@ def observer_for(experiment: Experiment | QuestionExperiment, name: str | None =
     return load_observer(name or DEFAULT_OBSERVER, **options, ppd=experiment.metric_ppd)
 
 
-@contextmanager
-def open_store(store: str | Path | Store | None, create: bool = True) -> Iterator[Store]:
-    """The store of a name, which is closed afterwards, or one that is open already, which stays so.
-
-    Parameters
-    ----------
-    store : str, Path, Store or None
-        A file, an open store, or None for memory.
-    create : bool
-        Whether a file that does not exist yet may be made.
-    """
-    if isinstance(store, Store):
-        yield store
-        return
-    with Store(store, create=create) as opened:
-        yield opened
-
-
 def _record(store: Store, asked: _Asked, batch_size: int | None) -> RunRecord:
     """The run as it would begin now: batches of what the store lacks."""
     layout = asked.conditions.layout()
@@ -471,40 +448,6 @@ def _ask(store: Store, asked: _Asked, record: RunRecord, progress: bool | None) 
                 ]
                 store.add(answers)
             bar.update(len(members))
-
-
-@contextmanager
-def progress_bar(total: int, progress: bool | None, unit: str = "image") -> Iterator[Any]:
-    """A progress bar on a terminal and in a notebook; elsewhere one that shows nothing.
-
-    Parameters
-    ----------
-    total : int
-        Of what is counted.
-    progress : bool or None
-        Whether to show it; None for where it can be seen.
-    unit : str
-        What is counted.
-    """
-    # A notebook has no terminal but shows a bar; where none is shown, nothing of a notebook's is loaded for it.
-    shown = sys.stderr.isatty() or "ipykernel" in sys.modules if progress is None else progress
-    if shown:
-        from tqdm.auto import tqdm
-    else:
-        from tqdm import tqdm
-    with tqdm(total=total, unit=unit, disable=not shown) as bar:
-        yield bar
-
-
-def software_versions() -> dict[str, str]:
-    """Version of each package that has a part in every result."""
-    versions = {"python": platform.python_version()}
-    for name in _SOFTWARE:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            versions[name] = __version__ if name == "psyprobe" else "not installed"
-    return versions
 
 
 # -- the result ------------------------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ from time import monotonic
 from psyprobe._typing import FloatArray
 from psyprobe.answer_store import AnswerStore, AskedQuestion
 from psyprobe.errors import InputError
-from psyprobe.experiment import open_store, progress_bar
 from psyprobe.observers.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
-from psyprobe.store import Store, digest
+from psyprobe.progress import progress_bar
+from psyprobe.store import Store, digest, open_store
 
 #: Answers are written when so many have come, or so many seconds after the last ones were.
 _WRITTEN_TOGETHER, _WRITTEN_EVERY = 64, 0.5

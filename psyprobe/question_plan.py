@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import numpy as np
 
 from psyprobe.answer_store import AnswerStore
-from psyprobe.experiment import open_store
 from psyprobe.probes import designs
 from psyprobe.probes.designs.expected import DesignName
 from psyprobe.question_file import QuestionExperiment
 from psyprobe.question_run import AskedInWords, asked_of, record_of
-from psyprobe.store import Store
+from psyprobe.store import Store, open_store
 
 if TYPE_CHECKING:
     from psyprobe.observers.protocol import Observer

@@ -181,7 +181,7 @@ def _facts(
     table: pd.DataFrame,
     verdicts: pd.DataFrame,
 ) -> dict[str, Any]:
-    from psyprobe.experiment import software_versions
+    from psyprobe.software import software_versions
 
     choices = (table["task"] == "MCQ").to_numpy()
     unread = {kind: int((choices & (read_letters(table[f"answer_{kind}"])[0] == "")).sum()) for kind in ("ref", "dis")}
@@ -283,7 +283,7 @@ def write_run(run: RBenchRun, folder: str | Path) -> list[Path]:
     PsyprobeError
         A file cannot be written.
     """
-    from psyprobe.cli.output import json_text, write_whole
+    from psyprobe.output import json_text, write_whole
 
     place = Path(folder)
     try:

@@ -477,3 +477,21 @@ def _record(text: str, started: str, finished: str | None) -> RunRecord:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@contextmanager
+def open_store(store: str | Path | Store | None, create: bool = True) -> Iterator[Store]:
+    """The store of a name, which is closed afterwards, or one that is open already, which stays so.
+
+    Parameters
+    ----------
+    store : str, Path, Store or None
+        A file, an open store, or None for memory.
+    create : bool
+        Whether a file that does not exist yet may be made.
+    """
+    if isinstance(store, Store):
+        yield store
+        return
+    with Store(store, create=create) as opened:
+        yield opened

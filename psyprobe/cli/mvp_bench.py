@@ -7,9 +7,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from psyprobe.cli.output import say, say_json, tell, write_whole
+from psyprobe.cli.output import say, say_json, tell
 from psyprobe.cli.settings import settings
 from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.output import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -136,8 +137,8 @@ def _scored(questions: pd.DataFrame, name: str, paths: list[str], parser: str) -
 
 def _asked(questions: pd.DataFrame, name: str, arguments: argparse.Namespace) -> pd.DataFrame:
     from psyprobe.analysis.mvp_bench import mvp_metrics, said, with_categories
+    from psyprobe.mvp_bench_run import ask_questions, judge_replies
     from psyprobe.observers import load_observer
-    from psyprobe.probes.mvp_bench import ask_questions, judge_replies
     from psyprobe.report.mvp_pairs import failed_pairs_page
     from psyprobe.report.page import write_page
 

@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from psyprobe.cli.output import say, say_json, write_whole
+from psyprobe.cli.output import say, say_json
 from psyprobe.errors import PsyprobeError
+from psyprobe.output import write_whole
 
 if TYPE_CHECKING:
     import xarray

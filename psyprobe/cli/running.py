@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe.cli.output import json_text, say, say_json, tell, write_whole
+from psyprobe.cli.output import say, say_json, tell
 from psyprobe.cli.settings import settings
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
+from psyprobe.output import json_text, write_whole
 
 if TYPE_CHECKING:
     import xarray

@@ -77,7 +77,7 @@ def corrupt_files(
     InputError
         An image cannot be read, two have one name, or the folder cannot be made.
     """
-    from psyprobe.experiment import progress_bar
+    from psyprobe.progress import progress_bar
 
     known = dimensions()
     chosen = list(known) if names is None else list(dict.fromkeys(names))

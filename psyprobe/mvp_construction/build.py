@@ -217,7 +217,7 @@ def _read(answer: Answer, step: LanguageStep, item: Item, kinds: Sequence[Catego
 
 
 def _draw(items: Sequence[Item], folder: Path, tools: Tools, region: str, seed: int, progress: bool | None) -> None:
-    from psyprobe.experiment import progress_bar
+    from psyprobe.progress import progress_bar
 
     todo: list[tuple[Item, Plan, dict[str, Any]]] = []
     for item in items:
@@ -283,7 +283,7 @@ def _finish(
     tools: Tools,
     seed: int,
 ) -> BuildReport:
-    from psyprobe.cli.output import json_text, write_whole
+    from psyprobe.output import json_text, write_whole
 
     rows = []
     for item in items:

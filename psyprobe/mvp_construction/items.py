@@ -131,7 +131,7 @@ def write_item(folder: Path, item: Item) -> None:
     item : Item
         It replaces its earlier state.
     """
-    from psyprobe.cli.output import json_text, write_whole
+    from psyprobe.output import json_text, write_whole
 
     (folder / "items").mkdir(parents=True, exist_ok=True)
     text = json_text(item.to_dict())

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe.cli.output import json_text, write_whole
 from psyprobe.mvp_construction.manipulation import Manipulated
 from psyprobe.mvp_construction.tools import Image
+from psyprobe.output import json_text, write_whole
 
 FIELD = "psyprobe"
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe.cli.output import write_whole
 from psyprobe.errors import InputError
 from psyprobe.mvp_construction.question_rows import json_lines
+from psyprobe.output import write_whole
 from psyprobe.probes.mvp_bench.questions import read_json_lines, read_questions, split_choices
 from psyprobe.review.agreement import Agreement, accepted_by_both, agreement
 from psyprobe.review.journal import Decision, Journal, decisions, people

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from psyprobe.cli.output import printable
 from psyprobe.errors import InputError
+from psyprobe.output import printable
 from psyprobe.review.journal import Journal
 from psyprobe.review.tasks import Task
 

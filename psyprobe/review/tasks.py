@@ -7,9 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from psyprobe.cli.output import printable
 from psyprobe.errors import InputError
 from psyprobe.image_file import file_digest
+from psyprobe.output import printable
 from psyprobe.store import digest
 
 

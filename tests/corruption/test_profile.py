@@ -11,8 +11,9 @@ from PIL import Image
 from small_experiment import Counting
 
 from psyprobe.corruption import corrupt
-from psyprobe.corruption.profile import plot_profile, robustness_profile
 from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.plotting.corruption import plot_profile
+from psyprobe.probes.corruption_profile import robustness_profile
 from psyprobe.probes.distance import angular_distance
 
 pytest.importorskip("cv2", reason="the corruption extra is not installed")

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from psyprobe.corruption import dimensions
-from psyprobe.corruption.visibility import parameter_for, plot_visibility, visible_loss
 from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.plotting.corruption import plot_visibility
+from psyprobe.probes.corruption_visibility import parameter_for, visible_loss
 
 pytest.importorskip("cv2", reason="the corruption extra is not installed")
 IMAGE = np.random.default_rng(0).integers(60, 200, (48, 64, 3), dtype=np.uint8)

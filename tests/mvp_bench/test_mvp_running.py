@@ -17,12 +17,11 @@ from psyprobe.analysis.mvp_bench import mvp_metrics, read_predictions, said
 from psyprobe.cli import main
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.judging import Judge
+from psyprobe.mvp_bench_run import ask_questions, judge_replies
 from psyprobe.observers.answering import Answer
 from psyprobe.observers.protocol import Card
 from psyprobe.probes.mvp_bench import (
-    ask_questions,
     check_questions,
-    judge_replies,
     read_questions,
     vlmevalkit_index,
     with_rotations,

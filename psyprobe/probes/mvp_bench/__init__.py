@@ -8,16 +8,13 @@ from psyprobe.probes.mvp_bench.questions import (
     read_questions,
     rotated,
     split_choices,
+    with_rotations,
 )
-from psyprobe.probes.mvp_bench.running import SYSTEMS, ask_questions, judge_replies, with_rotations
 from psyprobe.probes.mvp_bench.vlmevalkit import vlmevalkit_index, write_vlmevalkit
 
 __all__ = [
-    "SYSTEMS",
     "QuestionReport",
-    "ask_questions",
     "check_questions",
-    "judge_replies",
     "read_questions",
     "rotated",
     "split_choices",

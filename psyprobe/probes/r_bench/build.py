@@ -130,8 +130,9 @@ def build_set(
     InputError
         A photograph is missing, cannot be read or is not fit; a question is wrong; or the folder is not empty.
     """
-    from psyprobe.experiment import progress_bar, software_versions
     from psyprobe.probes.r_bench.contact_sheet import contact_sheet
+    from psyprobe.progress import progress_bar
+    from psyprobe.software import software_versions
 
     if items_per_cell < 1:
         raise InputError(f"{items_per_cell} items of each dimension and task are no set; give at least 1, usual is 15")

@@ -17,7 +17,6 @@ import pandas as pd
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.image_file import file_digest, read_image
-from psyprobe.probes.mvp_bench.questions import rotated, split_choices
 
 if TYPE_CHECKING:
     from psyprobe.judging import Judge
@@ -35,38 +34,6 @@ SYSTEMS: Mapping[str, str] = {
 }
 
 CROSS = ("file", "two_images")
-
-
-def with_rotations(questions: pd.DataFrame) -> pd.DataFrame:
-    """A question table with every multiple choice of its main run in all rotations as well.
-
-    Parameters
-    ----------
-    questions : pandas.DataFrame
-        A question table, as `read_questions` gives it.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The main run, and a circular run made from it: rotation k is a left cyclic shift by k - 1.
-
-    Raises
-    ------
-    InputError
-        There are rotations already, or a multiple choice has no options.
-    """
-    if (questions["run"] == "circular").any():
-        raise InputError("the questions hold rotations already; make them from the main run alone")
-    rows = []
-    choices = questions[questions["task"] != "yes_no"]
-    for number, row in enumerate(choices.to_dict("records")):
-        count = len(split_choices(row["question"])[1])
-        for k in range(max(count, 1)):
-            question, answer = rotated(row["question"], row["answer"], k)
-            name = f"{row['question_id']}__{number}__{k}"
-            place = {"run": "circular", "mcq": number, "rotation": k + 1, "rotations": count}
-            rows.append(row | {"question_id": name, "question": question, "answer": answer} | place)
-    return pd.concat([questions, pd.DataFrame(rows, columns=questions.columns)], ignore_index=True)
 
 
 def ask_questions(

@@ -15,17 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe.corruption.apply import corrupt
-from psyprobe.corruption.dimensions import STRENGTHS, Dimension, dimensions
+from psyprobe.corruption.dimensions import Dimension, dimensions
 from psyprobe.display import Display
 from psyprobe.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from psyprobe.observers import DifferenceObserver
 
 #: No difference, in JOD.
-_SAME = 10.0
+SAME = 10.0
 #: A standard dynamic range monitor.
 _DISPLAY = Display(peak=200.0, black=0.2)
 #: Spans over more than this are searched on a logarithmic scale.
@@ -94,7 +92,7 @@ def visible_loss(
     shown = np.stack([_drive(corrupt(original, name, each, seed)) for each in several])
     light = display.decode(shown)
     reference = np.broadcast_to(display.decode(_drive(original)[None]), light.shape)
-    loss = _SAME * np.asarray(judge.difference(light, reference, ppd=ppd))
+    loss = SAME * np.asarray(judge.difference(light, reference, ppd=ppd))
     return float(loss[0]) if isinstance(strength, str | int | float) else loss
 
 
@@ -166,49 +164,6 @@ def parameter_for(
         parameter, found = at(middle)
         low, high = (middle, high) if found < loss else (low, middle)
     return Visibility(name, parameter, found, reached=True)
-
-
-def plot_visibility(losses: dict[str, Sequence[float]], axes: Sequence[Axes] | None = None) -> list[Axes]:
-    """Draw quality against strength, one panel a step on the way of an image.
-
-    Parameters
-    ----------
-    losses : dict of str to sequence of float
-        JOD below 10 at low, mid and high strength, by dimension.
-    axes : sequence of matplotlib.axes.Axes, optional
-        Seven, one a step; without them, on a new pyplot figure.
-
-    Returns
-    -------
-    list of matplotlib.axes.Axes
-    """
-    from psyprobe.corruption.dimensions import STEPS
-
-    if axes is None:
-        import matplotlib.pyplot as plt
-
-        figure = plt.figure(figsize=(10.5, 5.4), layout="constrained")
-        axes = figure.subplots(2, 4, sharex=True, sharey=True).ravel().tolist()
-        axes[-1].set_visible(False)
-        axes = axes[:-1]
-    colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-    known = dimensions()
-    for ax, (step, title) in zip(axes, STEPS.items(), strict=True):
-        members = [name for name in losses if known[name].step == step]
-        for name, colour, mark in zip(members, colours, "osD^vX", strict=False):
-            label = f"{known[name].title}{' *' if known[name].captured else ''}"
-            quality = _SAME - np.asarray(losses[name])
-            ax.plot(range(3), quality, marker=mark, color=colour, markersize=4, linewidth=1.2, label=label)
-        ax.axhline(_SAME - 1, color="0.6", linewidth=0.8, linestyle=":")
-        ax.set_title(title, fontsize=9, loc="left")
-        ax.set_xticks(range(3), STRENGTHS)
-        ax.legend(fontsize=6.5, frameon=False, loc="lower left")
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(False)
-    for ax in axes[::4]:
-        ax.set_ylabel("Quality (JOD)")
-    axes[0].set_ylim(top=10.2)
-    return list(axes)
 
 
 def _between(dimension: Dimension, share: float) -> float:

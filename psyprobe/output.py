@@ -1,0 +1,88 @@
+"""What leaves psyprobe: text that cannot steer a terminal, and files that are whole or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from psyprobe.errors import PsyprobeError
+
+
+def printable(text: str) -> str:
+    r"""Text with everything but line breaks and visible characters escaped.
+
+    Parameters
+    ----------
+    text : str
+        Perhaps from a file or a server, which may hold sequences that steer terminals.
+
+    Returns
+    -------
+    str
+        Safe to print.
+
+    Examples
+    --------
+    >>> print(printable("red \x1b[31m"))
+    red \x1b[31m
+    """
+    return "".join(c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file under another name first, so that nobody ever finds half of it.
+
+    Parameters
+    ----------
+    path : Path
+        Where the file shall be; one that is there is replaced.
+    write : callable
+        Writes to the path that it is given, which has the same ending.
+
+    Raises
+    ------
+    PsyprobeError
+        The file cannot be written.
+    """
+    # The ending stays: writers choose the format by it.
+    partial = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    try:
+        try:
+            write(partial)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise PsyprobeError(f"{path} cannot be written: {error.strerror or error}; give another path") from error
+
+
+def json_text(value: Any) -> str:
+    """JSON as it stands in files: sorted, indented, with a line break at the end.
+
+    Parameters
+    ----------
+    value : object
+        What JSON can hold; not NaN.
+
+    Returns
+    -------
+    str
+        The same bytes for the same value.
+    """
+    return json.dumps(value, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False, default=plain_value) + "\n"
+
+
+def plain_value(value: Any) -> Any:
+    """A numpy scalar as Python's own, for ``json.dumps(default=)``.
+
+    Raises
+    ------
+    TypeError
+        It is no numpy scalar.
+    """
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} has no place in JSON")
