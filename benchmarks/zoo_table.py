@@ -15,7 +15,7 @@ run here and what the others miss. The rows are data (`psyprobe/observers/zoo.to
 
 **What was checked.** None of the weights on a model hub was ever loaded where psyprobe was written. Every timm,
 open_clip, SAM-2 and MAE row was built as its real architecture on torch's meta device, without numbers, and gives a
-feature of the shape below (`python benchmarks/zoo_shapes.py`). The tests run eleven small rows, one of each family and
+feature of the shape below (`python benchmarks/zoo_shapes.py`). The tests run ten small rows, one of each family and
 loader but SAM, with random weights at their real size. ColorVideoVDP runs for real.
 
 **What differs from the published runs.** Encoders get their own mean and standard deviation unless the experiment (all
