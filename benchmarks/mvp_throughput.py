@@ -22,10 +22,10 @@ from chat_throughput import CONCURRENCY, FAULTS, MODEL, bare, requests, server
 from PIL import Image
 from skimage import data
 
-from psyprobe.image_file import read_image
-from psyprobe.mvp_bench_run import ask_questions
+from psyprobe.files.images import read_image
 from psyprobe.observers import load_observer
-from psyprobe.observers.answering import Decoding, Inquiry
+from psyprobe.observers.chat.answering import Decoding, Inquiry
+from psyprobe.tasks.mvp_bench.run import ask_questions
 
 #: Of the benchmark: each is asked about seven times.
 IMAGES = 884

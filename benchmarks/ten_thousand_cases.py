@@ -16,7 +16,7 @@ from typing import Any
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
-from psyprobe.display import Display
+from psyprobe.light.display import Display
 from psyprobe.stimulus import Specification
 from psyprobe.testing import assert_calibrated, strategies
 

@@ -11,8 +11,8 @@ import sys
 
 import torch
 
-from psyprobe.observers.transformers_models import sam2_config, vit_mae_config
-from psyprobe.observers.zoo import ZooModel, zoo_models
+from psyprobe.observers.chat.transformers_models import sam2_config, vit_mae_config
+from psyprobe.observers.encoders.zoo import ZooModel, zoo_models
 
 
 def found_shape(model: ZooModel) -> tuple[int, ...]:

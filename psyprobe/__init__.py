@@ -18,9 +18,9 @@ __version__ = "0.1.0"
 
 #: Public name to the module that defines it.
 _PUBLIC = {
-    "Display": "display",
-    "display_presets": "display",
-    "pixels_per_degree": "display",
+    "Display": "light.display",
+    "display_presets": "light.display",
+    "pixels_per_degree": "light.display",
     "Stimulus": "stimulus",
     "annulus_noise": "stimulus",
     "disc": "stimulus",
@@ -32,24 +32,24 @@ _PUBLIC = {
     "castle_csf": "human",
     "noise_matched_csf": "human",
     "fit_psychometric": "analysis.psychometric",
-    "read_reply": "analysis.reply",
+    "read_reply": "analysis.words.reply",
     "load_prompts": "probes.prompts",
-    "robustness_profile": "probes.corruption_profile",
+    "robustness_profile": "tasks.r_bench.corruption_profile",
     "corrupt": "corruption",
     "angular_distance": "probes.distance",
     "CallableObserver": "observers",
     "list_observers": "observers",
     "load_observer": "observers",
     "load_results": "experiment",
-    "mvp_metrics": "analysis.mvp_bench",
-    "rbench_metrics": "analysis.r_bench",
+    "mvp_metrics": "tasks.mvp_bench",
+    "rbench_metrics": "tasks.r_bench",
     "plan": "experiment",
     "run": "experiment",
     "score": "analysis",
     "plot": "plotting",
     "save_figure": "plotting",
 }
-_ROOMS = ("analysis", "colour", "corruption", "errors", "human", "observers", "probes", "stimulus", "testing")
+_ROOMS = ("analysis", "corruption", "errors", "human", "light", "observers", "probes", "stimulus", "tasks", "testing")
 
 __all__ = ["__version__", *_PUBLIC, *_ROOMS]
 
@@ -69,20 +69,20 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from psyprobe import analysis, colour, corruption, errors, human, observers, probes, stimulus, testing
+    from psyprobe import analysis, corruption, errors, human, light, observers, probes, stimulus, tasks, testing
     from psyprobe.analysis import score
-    from psyprobe.analysis.mvp_bench import mvp_metrics
     from psyprobe.analysis.psychometric import fit_psychometric
-    from psyprobe.analysis.r_bench import rbench_metrics
-    from psyprobe.analysis.reply import read_reply
+    from psyprobe.analysis.words.reply import read_reply
     from psyprobe.corruption import corrupt
-    from psyprobe.display import Display, display_presets, pixels_per_degree
     from psyprobe.experiment import load_results, plan, run
     from psyprobe.human import castle_csf, noise_matched_csf
+    from psyprobe.light.display import Display, display_presets, pixels_per_degree
     from psyprobe.observers import CallableObserver, list_observers, load_observer
     from psyprobe.plotting import plot, save_figure
-    from psyprobe.probes.corruption_profile import robustness_profile
     from psyprobe.probes.distance import angular_distance
     from psyprobe.probes.prompts import load_prompts
     from psyprobe.stimulus import Stimulus, annulus_noise, disc, gabor, grating, noise, uniform
     from psyprobe.stimulus.catalogue import load_stimulus
+    from psyprobe.tasks.mvp_bench import mvp_metrics
+    from psyprobe.tasks.r_bench import rbench_metrics
+    from psyprobe.tasks.r_bench.corruption_profile import robustness_profile

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from psyprobe.errors import StoreError
-from psyprobe.observers.answering import Answer, Decoding
+from psyprobe.observers.chat.answering import Answer, Decoding
 from psyprobe.store import Store, digest
 
 

@@ -20,13 +20,13 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.variants import average_variants
 from psyprobe.errors import InputError
 from psyprobe.experiment_file import Experiment, read_experiment
+from psyprobe.files.progress import progress_bar
+from psyprobe.files.software import software_versions
 from psyprobe.observers.protocol import STIMULUS_PPD
 from psyprobe.probes import Probe, load_probe
 from psyprobe.probes.presentation import presented, show
-from psyprobe.progress import progress_bar
 from psyprobe.question_file import QuestionExperiment
 from psyprobe.run_plan import Plan, all_plans, default_batch_size, fixed_batches
-from psyprobe.software import software_versions
 from psyprobe.store import Answers, Question, RunRecord, Store, digest, open_store
 from psyprobe.variants import expand_variants, variant_label, with_variants
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psyprobe import page_reading as reading
-from psyprobe.display import Display
 from psyprobe.errors import InputError
+from psyprobe.light.display import Display
 from psyprobe.stimulus.catalogue import StimulusSet, load_stimulus, read_page
 from psyprobe.store import digest
 

@@ -13,8 +13,8 @@ from time import monotonic
 from psyprobe._typing import FloatArray
 from psyprobe.answer_store import AnswerStore, AskedQuestion
 from psyprobe.errors import InputError
-from psyprobe.observers.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
-from psyprobe.progress import progress_bar
+from psyprobe.files.progress import progress_bar
+from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
 from psyprobe.store import Store, digest, open_store
 
 #: Answers are written when so many have come, or so many seconds after the last ones were.

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe.display import Display
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
+from psyprobe.light.display import Display
 from psyprobe.stimulus.catalogue import read_levels
 
 

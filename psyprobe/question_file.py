@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from psyprobe import page_reading as reading
-from psyprobe.display import Display
 from psyprobe.errors import InputError
 from psyprobe.experiment_file import HumanReference
+from psyprobe.light.display import Display
 from psyprobe.probes import AnswerProbe, load_probe
 from psyprobe.probes.delivery import Delivery
 from psyprobe.probes.prompts import Prompt, load_prompts

@@ -11,7 +11,7 @@ import numpy as np
 
 from psyprobe.answer_store import AnswerStore, LoggedTrial
 from psyprobe.errors import StoreError
-from psyprobe.observers.answering import Answer, Decoding
+from psyprobe.observers.chat.answering import Answer, Decoding
 from psyprobe.probes.answer_reading import Read, Readout, polarity, read_answer, readout_of, said
 from psyprobe.probes.prompts import Prompt
 from psyprobe.store import RunRecord, Store, digest

@@ -18,16 +18,16 @@ from psyprobe._typing import FloatArray
 from psyprobe.answer_store import AnswerStore, AskedQuestion, LoggedTrial
 from psyprobe.errors import InputError
 from psyprobe.experiment import observer_for
-from psyprobe.observers.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
+from psyprobe.files.progress import progress_bar
+from psyprobe.files.software import software_versions
+from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
 from psyprobe.probes import load_probe
 from psyprobe.probes.answer_reading import Read, polarity, read_answer
 from psyprobe.probes.prompts import Prompt
 from psyprobe.probes.scene import Scene, Shown, derived_seed
-from psyprobe.progress import progress_bar
 from psyprobe.question_file import QuestionExperiment
 from psyprobe.question_result import estimates_name, question_result
 from psyprobe.sitting import Sitting, Trial, decodings, place
-from psyprobe.software import software_versions
 from psyprobe.store import RunRecord, Store, digest, open_store
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from psyprobe import colour as pc
 from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.light import colour as pc
 
 LIGHTS = arrays(float, 3, elements=st.floats(0.01, 1000))
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psyprobe.display import Display, display_presets
 from psyprobe.errors import GamutError, InputError, UnknownNameError
+from psyprobe.light.display import Display, display_presets
 from psyprobe.stimulus import Disc, Noise, Uniform, gabor
 
 DISPLAYS = [Display.preset(name) for name in display_presets()] + [

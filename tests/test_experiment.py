@@ -279,7 +279,7 @@ _SCRIPT = textwrap.dedent(
     import numpy as np
     import psyprobe as pp
     from psyprobe.analysis import score_layers
-    from psyprobe.output import json_text
+    from psyprobe.files.output import json_text
     from psyprobe.observers import CallableObserver
 
     def look(images):

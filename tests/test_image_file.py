@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from psyprobe.errors import InputError
-from psyprobe.image_file import images_in, read_image
+from psyprobe.files.images import images_in, read_image
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (12, 16, 3), dtype=np.uint8)
 

@@ -12,7 +12,7 @@ import pytest
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.item_run import ItemQuestion, ask_items
-from psyprobe.observers.answering import Answer, Decoding
+from psyprobe.observers.chat.answering import Answer, Decoding
 from psyprobe.observers.protocol import Card
 
 IMAGE = np.zeros((8, 8, 3))

@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from psyprobe.analysis.chat_csf import chat_csf
+from psyprobe.analysis.words.chat_csf import chat_csf
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.plotting import plot, plot_bridge, plot_csf, plot_prompts, plot_psychometric, plot_yes_map
 

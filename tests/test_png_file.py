@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from PIL import Image
 
 from psyprobe.errors import InputError
-from psyprobe.png_file import decode_png, encode_png
+from psyprobe.files.png import decode_png, encode_png
 
 shapes = st.tuples(st.integers(1, 9), st.integers(1, 9)) | st.tuples(st.integers(1, 9), st.integers(1, 9), st.just(3))
 
@@ -50,7 +50,7 @@ def test_row_filters_of_other_writers(seed: int, channels: tuple[int, ...]) -> N
 
 
 def test_every_row_filter_is_undone() -> None:
-    from psyprobe.png_file import _paeth, _unfilter
+    from psyprobe.files.png import _paeth, _unfilter
 
     rng = np.random.default_rng(3)
     rows = rng.integers(0, 256, (5, 12)).astype(np.uint8)

@@ -3,13 +3,6 @@
 from __future__ import annotations
 
 from psyprobe.analysis.alignment import Alignment, align, alignment_score, attainable_alignment
-from psyprobe.analysis.answer_agreement import Agreement, answer_agreement
-from psyprobe.analysis.bridge import bridge
-from psyprobe.analysis.chat_counts import ChatCounts, count_answers
-from psyprobe.analysis.chat_csf import chat_csf
-from psyprobe.analysis.chat_score import ChatScore, score_chat
-from psyprobe.analysis.csf_human import human_names
-from psyprobe.analysis.csf_scores import CsfScores, compare_with_human, csf_statistics
 from psyprobe.analysis.detection import DetectionScore, ResponderScore
 from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response, iso_contrast
 from psyprobe.analysis.matching import Matches, MatchingError, match_contrast, matching_error, normalise_responses
@@ -20,13 +13,20 @@ from psyprobe.analysis.matching_score import (
     match_result,
     score_matching,
 )
-from psyprobe.analysis.prompt_effects import PromptEffects, prompt_effects
 from psyprobe.analysis.published import PublishedScore, published_scores
 from psyprobe.analysis.replay import replay
 from psyprobe.analysis.scoreboard import Scoreboard, scoreboard
 from psyprobe.analysis.scoring import score, score_layers
 from psyprobe.analysis.slices import Slices, score_slices
 from psyprobe.analysis.table import score_table
+from psyprobe.analysis.words.answer_agreement import Agreement, answer_agreement
+from psyprobe.analysis.words.bridge import bridge
+from psyprobe.analysis.words.chat_counts import ChatCounts, count_answers
+from psyprobe.analysis.words.chat_csf import chat_csf
+from psyprobe.analysis.words.chat_score import ChatScore, score_chat
+from psyprobe.analysis.words.csf_human import human_names
+from psyprobe.analysis.words.csf_scores import CsfScores, compare_with_human, csf_statistics
+from psyprobe.analysis.words.prompt_effects import PromptEffects, prompt_effects
 
 __all__ = [
     "Agreement",

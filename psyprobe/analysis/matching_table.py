@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from psyprobe.analysis.layout import printable
 from psyprobe.analysis.matching import Estimate, MatchingError
 from psyprobe.analysis.matching_score import MatchingResponder, MatchingScore
 from psyprobe.analysis.variants import Spread
+from psyprobe.files.tables import printable
 
 HEADINGS = ("mean [interval]", "pooled [interval]", "sat. high", "sat. low", "ambiguous", "f32 floor", "noise")
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from psyprobe.analysis.alignment import Alignment
-from psyprobe.analysis.chat_score import ChatScore
 from psyprobe.analysis.detection import DetectionScore
 from psyprobe.analysis.matching import Estimate, MatchingError
 from psyprobe.analysis.matching_score import MatchingScore
 from psyprobe.analysis.published import EXPERIMENT_OF_TEST, Metric, published_scores
 from psyprobe.analysis.scoring import score_layers
+from psyprobe.analysis.words.chat_score import ChatScore
 from psyprobe.errors import InputError, unknown_name
 
 if TYPE_CHECKING:

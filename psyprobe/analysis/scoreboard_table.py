@@ -8,9 +8,9 @@ import json
 import textwrap
 from typing import Any
 
-from psyprobe.analysis.layout import lay_out, printable
 from psyprobe.analysis.scoreboard import FLAGS, Entry, Row, Scoreboard, Test
 from psyprobe.errors import unknown_name
+from psyprobe.files.tables import lay_out, printable
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from psyprobe.analysis import detection
-from psyprobe.analysis.chat_counts import is_chat
-from psyprobe.analysis.chat_score import ChatScore, score_chat
 from psyprobe.analysis.detection import DetectionScore
 from psyprobe.analysis.matching_score import MatchingScore, is_matching, score_matching
+from psyprobe.analysis.words.chat_counts import is_chat
+from psyprobe.analysis.words.chat_score import ChatScore, score_chat
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from psyprobe.analysis import csf_table, matching_table
-from psyprobe.analysis.chat_score import ChatScore
+from psyprobe.analysis import matching_table
 from psyprobe.analysis.detection import DetectionScore, ResponderScore
 from psyprobe.analysis.iso_response import IsoResponse
-from psyprobe.analysis.layout import lay_out, printable
 from psyprobe.analysis.matching_score import MatchingResponder, MatchingScore
+from psyprobe.analysis.words import csf_table
+from psyprobe.analysis.words.chat_score import ChatScore
 from psyprobe.errors import unknown_name
+from psyprobe.files.tables import lay_out, printable
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
 

@@ -15,31 +15,31 @@ from importlib import import_module
 from typing import NoReturn
 
 from psyprobe.cli.asking import add_ask_options
-from psyprobe.cli.constructing import add_mvp_build_options
 from psyprobe.cli.corrupting import add_corrupt_options
 from psyprobe.cli.listing import KINDS
-from psyprobe.cli.mvp_bench import add_mvp_options
-from psyprobe.cli.output import tell
-from psyprobe.cli.r_bench import add_r_bench_options
-from psyprobe.cli.reviewing import add_review_options
 from psyprobe.cli.serving import add_serving_options
+from psyprobe.files.terminal import tell
+from psyprobe.tasks.mvp_bench.commands import add_mvp_options
+from psyprobe.tasks.mvp_construction.commands import add_mvp_build_options
+from psyprobe.tasks.r_bench.commands import add_r_bench_options
+from psyprobe.tasks.review.commands import add_review_options
 
 #: Command to the module and function that does it: loaded only when it is asked for.
 _COMMANDS = {
-    "list": ("listing", "list_command"),
-    "render": ("images", "render_command"),
-    "check": ("images", "check_command"),
-    "mvp-bench": ("mvp_bench", "mvp_bench_command"),
-    "mvp-build": ("constructing", "mvp_build_command"),
-    "review": ("reviewing", "review_command"),
-    "r-bench": ("r_bench", "r_bench_command"),
-    "corrupt": ("corrupting", "corrupt_command"),
-    "run": ("running", "run_command"),
-    "ask": ("asking", "ask_command"),
-    "score": ("results", "score_command"),
-    "plot": ("results", "plot_command"),
-    "replay": ("replaying", "replay_command"),
-    "serve-simulated": ("serving", "serve_simulated_command"),
+    "list": ("cli.listing", "list_command"),
+    "render": ("cli.images", "render_command"),
+    "check": ("cli.images", "check_command"),
+    "mvp-bench": ("tasks.mvp_bench.commands", "mvp_bench_command"),
+    "mvp-build": ("tasks.mvp_construction.commands", "mvp_build_command"),
+    "review": ("tasks.review.commands", "review_command"),
+    "r-bench": ("tasks.r_bench.commands", "r_bench_command"),
+    "corrupt": ("cli.corrupting", "corrupt_command"),
+    "run": ("cli.running", "run_command"),
+    "ask": ("cli.asking", "ask_command"),
+    "score": ("cli.results", "score_command"),
+    "plot": ("cli.results", "plot_command"),
+    "replay": ("cli.replaying", "replay_command"),
+    "serve-simulated": ("cli.serving", "serve_simulated_command"),
 }
 
 
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from psyprobe.errors import PsyprobeError
 
     try:
-        code: int = getattr(import_module(f"psyprobe.cli.{module}"), function)(parsed)
+        code: int = getattr(import_module(f"psyprobe.{module}"), function)(parsed)
         sys.stdout.flush()
         return code
     except PsyprobeError as error:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from psyprobe.cli.output import say, say_json, tell
 from psyprobe.cli.settings import settings
 from psyprobe.errors import InputError
+from psyprobe.files.terminal import say, say_json, tell
 
 if TYPE_CHECKING:
     from psyprobe._typing import FloatArray
-    from psyprobe.observers.answering import Answer, AnswerObserver
+    from psyprobe.observers.chat.answering import Answer, AnswerObserver
 
 
 def add_ask_options(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +53,7 @@ def ask_command(arguments: argparse.Namespace) -> int:
         The observer does not answer in words, or an image cannot be shown to it.
     """
     from psyprobe.observers import load_observer
-    from psyprobe.observers.answering import Decoding
+    from psyprobe.observers.chat.answering import Decoding
 
     if not arguments.prompt.strip():
         raise InputError('the question is empty; write for example "Do you see a pattern?"')
@@ -97,7 +97,7 @@ def _images(arguments: argparse.Namespace, observer: AnswerObserver) -> tuple[Fl
 def _file(name: str) -> FloatArray:
     import numpy as np
 
-    from psyprobe.image_file import read_image
+    from psyprobe.files.images import read_image
 
     return read_image(name) / np.float64(255)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from psyprobe.cli.output import say, say_json, tell
 from psyprobe.corruption.dimensions import STRENGTHS, dimensions
+from psyprobe.files.terminal import say, say_json, tell
 
 
 def add_corrupt_options(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +44,7 @@ def corrupt_command(arguments: argparse.Namespace) -> int:
         Exit code 0.
     """
     from psyprobe.corruption.folder import corrupt_files
-    from psyprobe.image_file import images_in
+    from psyprobe.files.images import images_in
 
     if not arguments.images:
         return _list(arguments.json)

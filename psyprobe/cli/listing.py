@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from psyprobe.cli.output import say, say_json
+from psyprobe.files.terminal import say, say_json
 
 KINDS = ("stimuli", "experiments", "observers", "probes")
 

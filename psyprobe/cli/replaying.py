@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from psyprobe.cli.output import say, say_json
 from psyprobe.errors import PsyprobeError
-from psyprobe.output import write_whole
+from psyprobe.files.output import write_whole
+from psyprobe.files.terminal import say, say_json
 
 if TYPE_CHECKING:
     import xarray

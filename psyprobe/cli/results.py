@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from psyprobe.cli.output import say, say_json
 from psyprobe.errors import InputError
-from psyprobe.output import write_whole
+from psyprobe.files.output import write_whole
+from psyprobe.files.terminal import say, say_json
 
 if TYPE_CHECKING:
     import xarray

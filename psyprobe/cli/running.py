@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe.cli.output import say, say_json, tell
 from psyprobe.cli.settings import settings
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
-from psyprobe.output import json_text, write_whole
+from psyprobe.files.output import json_text, write_whole
+from psyprobe.files.terminal import say, say_json, tell
 
 if TYPE_CHECKING:
     import xarray

@@ -9,9 +9,9 @@ import signal
 import sys
 import threading
 
-from psyprobe.cli.output import say, tell
 from psyprobe.cli.settings import settings
 from psyprobe.errors import InputError
+from psyprobe.files.terminal import say, tell
 
 
 def add_serving_options(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +71,7 @@ def serve_simulated_command(parsed: argparse.Namespace) -> int:
         A value is not one that the observer or the server takes.
     """
     from psyprobe.observers import load_observer
-    from psyprobe.simulated_server import Behaviour, Faults, serve
+    from psyprobe.observers.simulated import Behaviour, Faults, serve
 
     if len(parsed.latency) > 2:
         raise InputError(f"--latency takes one or two numbers of seconds, not {len(parsed.latency)}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from psyprobe.corruption.apply import corrupt
 from psyprobe.corruption.dimensions import STRENGTHS, dimensions
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.image_file import read_image
+from psyprobe.files.images import read_image
 
 #: What the manifest says of each image.
 MANIFEST = ("file", "original", "dimension", "name", "step", "group", "strength", "parameter", "seed", "simulated")
@@ -77,7 +77,7 @@ def corrupt_files(
     InputError
         An image cannot be read, two have one name, or the folder cannot be made.
     """
-    from psyprobe.progress import progress_bar
+    from psyprobe.files.progress import progress_bar
 
     known = dimensions()
     chosen = list(known) if names is None else list(dict.fromkeys(names))

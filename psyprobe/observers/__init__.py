@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from psyprobe.observers import (
-    castlecsf,
-    cvvdp,
+from psyprobe.observers import castlecsf, cvvdp, pixels
+from psyprobe.observers.chat import openai_chat, transformers_chat, transformers_models, vlmevalkit
+from psyprobe.observers.encoders import (
     diffusers_models,
     open_clip_models,
-    openai_chat,
     packaged,
-    pixels,
-    simulated,
     timm_models,
     torch_files,
-    transformers_chat,
-    transformers_models,
     transformers_vision,
-    vlmevalkit,
     zoo,
 )
+from psyprobe.observers.encoders.network import Network, NetworkObserver
 from psyprobe.observers.function import CallableObserver
-from psyprobe.observers.network import Network, NetworkObserver
 from psyprobe.observers.protocol import Card, DifferenceObserver, FeatureObserver, Observer
 from psyprobe.observers.registry import (
     DEFAULT_OBSERVER,
@@ -30,6 +24,7 @@ from psyprobe.observers.registry import (
     load_observer,
     register_observer,
 )
+from psyprobe.observers.simulated import observer as simulated
 
 #: The kinds that come with psyprobe; each of these modules registers its own.
 BUILT_IN = (

@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.colour import cone_observer
-from psyprobe.display import Display
 from psyprobe.errors import InputError
 from psyprobe.human import castle_mechanisms
-from psyprobe.observers.images import is_grey_view
+from psyprobe.light.colour import cone_observer
+from psyprobe.light.display import Display
+from psyprobe.observers.encoders.images import is_grey_view
 from psyprobe.observers.light import check_light
 from psyprobe.observers.protocol import Card
 from psyprobe.observers.registry import register_observer

@@ -20,8 +20,8 @@ import numpy as np
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError
+from psyprobe.observers.encoders.network import checked_device
 from psyprobe.observers.light import check_light
-from psyprobe.observers.network import checked_device
 from psyprobe.observers.protocol import STIMULUS_PPD, Card
 from psyprobe.observers.registry import register_observer
 

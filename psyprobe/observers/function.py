@@ -9,7 +9,7 @@ import numpy as np
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.observers.images import check_images, checked_size
+from psyprobe.observers.encoders.images import check_images, checked_size
 from psyprobe.observers.protocol import Card
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.observers.images import check_images
+from psyprobe.observers.encoders.images import check_images
 from psyprobe.observers.protocol import Card
 from psyprobe.observers.registry import register_observer
 

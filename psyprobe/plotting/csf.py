@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.bridge import bridge
-from psyprobe.analysis.chat_csf import chat_csfs
-from psyprobe.analysis.csf_human import default_human, human_at
 from psyprobe.analysis.iso_response import iso_contrast
 from psyprobe.analysis.responses import MEASURE_LABELS, select
+from psyprobe.analysis.words.bridge import bridge
+from psyprobe.analysis.words.chat_csf import chat_csfs
+from psyprobe.analysis.words.csf_human import default_human, human_at
 from psyprobe.errors import InputError
 from psyprobe.plotting.axes import log_axis, new_axes, printable, title_of
 
@@ -108,7 +108,7 @@ def plot_bridge(
     human : str, optional
         As for `plot_csf`.
     measure, layer
-        As for `psyprobe.analysis.bridge`.
+        As for `psyprobe.analysis.words.bridge`.
     title : str, optional
         Without it, the asked observer's name.
 
@@ -121,7 +121,7 @@ def plot_bridge(
     Raises
     ------
     InputError
-        As for `psyprobe.analysis.bridge`.
+        As for `psyprobe.analysis.words.bridge`.
     """
     (csf,) = chat_csfs([asked])
     nearest = bridge(csf, tower, measure=measure, layer=layer)

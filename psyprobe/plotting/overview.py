@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from psyprobe.analysis.chat_counts import is_chat
 from psyprobe.analysis.matching_score import is_matching
 from psyprobe.analysis.responses import layers_of
+from psyprobe.analysis.words.chat_counts import is_chat
 from psyprobe.errors import InputError
 from psyprobe.plotting.axes import printable, title_of
 from psyprobe.plotting.contour import contour, contours

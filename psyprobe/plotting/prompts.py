@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.chat_csf import chat_csfs
-from psyprobe.analysis.csf_human import default_human, human_at
+from psyprobe.analysis.words.chat_csf import chat_csfs
+from psyprobe.analysis.words.csf_human import default_human, human_at
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.plotting.axes import BLANK, COLOUR_MAP, log_axis, printable, title_of
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.chat_csf import chat_csfs
+from psyprobe.analysis.words.chat_csf import chat_csfs
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.plotting.axes import log_axis, new_axes, printable, title_of
 

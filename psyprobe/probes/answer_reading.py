@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from psyprobe.analysis.reply import read_first_token, read_reply
-from psyprobe.observers.answering import Answer
+from psyprobe.analysis.words.reply import read_first_token, read_reply
+from psyprobe.observers.chat.answering import Answer
 from psyprobe.probes.prompts import Prompt
 
 Readout: TypeAlias = Literal["text", "p_yes"]

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.display import Display
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.observers.answering import eight_bit
-from psyprobe.png_file import encode_png
+from psyprobe.files.png import encode_png
+from psyprobe.light.display import Display
+from psyprobe.observers.chat.answering import eight_bit
 from psyprobe.stimulus import Specification
 
 DITHERS = ("rpdf", "none")
@@ -172,11 +172,11 @@ def png_bytes(drive: FloatArray) -> bytes:
     Raises
     ------
     InputError
-        A value lies between two codes; see `psyprobe.observers.answering.eight_bit`.
+        A value lies between two codes; see `psyprobe.observers.chat.answering.eight_bit`.
 
     Examples
     --------
-    >>> from psyprobe.png_file import decode_png
+    >>> from psyprobe.files.png import decode_png
     >>> decode_png(png_bytes(np.full((1, 1, 3), 0.2, np.float32))).tolist()
     [[[51, 51, 51]]]
     """

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.display import Display
 from psyprobe.errors import InputError
+from psyprobe.light.display import Display
 from psyprobe.stimulus import Specification, Sum
 
 

@@ -141,7 +141,7 @@ def write_page(text: str, path: str | Path) -> Path:
     -------
     Path
     """
-    from psyprobe.output import write_whole
+    from psyprobe.files.output import write_whole
 
     target = Path(path)
     write_whole(target, lambda part: part.write_text(text, encoding="utf-8"))

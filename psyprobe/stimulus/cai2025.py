@@ -21,8 +21,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.colour import cone_observer, dkl_matrix
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.light.colour import cone_observer, dkl_matrix
 from psyprobe.stimulus import pattern
 from psyprobe.stimulus.field import Uniform
 from psyprobe.stimulus.specification import Specification, require, stimulus_kind

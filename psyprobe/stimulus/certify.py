@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from psyprobe._typing import Array
-from psyprobe.colour import direction_vector
-from psyprobe.display import Display
 from psyprobe.errors import InputError
+from psyprobe.light.colour import direction_vector
+from psyprobe.light.display import Display
 from psyprobe.stimulus import estimate, promises
 from psyprobe.stimulus.annulus import AnnulusNoise
 from psyprobe.stimulus.band_noise import Noise

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.colour import cone_observer, white_xyz
+from psyprobe.light.colour import cone_observer, white_xyz
 from psyprobe.stimulus import pattern
 from psyprobe.stimulus.specification import Modulation, Specification, column, require, stimulus_kind
 

@@ -13,7 +13,7 @@ from psyprobe.errors import unknown_name
 from psyprobe.stimulus.tolerances import precision_of
 
 if TYPE_CHECKING:
-    from psyprobe.display import Display
+    from psyprobe.light.display import Display
     from psyprobe.stimulus.specification import Specification
     from psyprobe.stimulus.stimulus import Stimulus
 
@@ -201,7 +201,7 @@ def measure(stimulus: Stimulus, display: Display | None = None) -> Certificate:
 
     Examples
     --------
-    >>> from psyprobe.display import Display
+    >>> from psyprobe.light.display import Display
     >>> from psyprobe.stimulus import gabor
     >>> shown = gabor(frequency=4, contrast=0.5, size=128).measure(Display(peak=200))
     >>> shown["values outside gamut"].delivered, round(shown["gamut margin"].delivered, 2)

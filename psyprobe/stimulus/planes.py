@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe.colour import cone_observer, direction_vector, white_xyz
-from psyprobe.display import Display
 from psyprobe.errors import InputError
+from psyprobe.light.colour import cone_observer, direction_vector, white_xyz
+from psyprobe.light.display import Display
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.specification import Modulation, Specification
 from psyprobe.stimulus.superposition import Sum

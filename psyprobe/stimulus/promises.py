@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe.colour import direction_vector
+from psyprobe.light.colour import direction_vector
 from psyprobe.stimulus import estimate, spectrum
 from psyprobe.stimulus.annulus import AnnulusNoise
 from psyprobe.stimulus.band_noise import Noise

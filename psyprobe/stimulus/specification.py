@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.colour import Direction, cone_observer, direction_vector, white_xyz
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.light.colour import Direction, cone_observer, direction_vector, white_xyz
 from psyprobe.stimulus import pattern
 from psyprobe.stimulus.stimulus import Stimulus
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from array_api_compat import array_namespace
 
 from psyprobe._typing import Array
-from psyprobe.colour import cone_observer
 from psyprobe.errors import InputError
+from psyprobe.light.colour import cone_observer
 
 if TYPE_CHECKING:
-    from psyprobe.display import Display
+    from psyprobe.light.display import Display
     from psyprobe.stimulus.measure import Certificate
     from psyprobe.stimulus.specification import Specification
 
@@ -68,7 +68,7 @@ class Stimulus:
             return self.pixels
         xp = array_namespace(self.pixels)
         if self.space == "rgb":
-            from psyprobe.display import Display
+            from psyprobe.light.display import Display
 
             weights = Display().rgb_to_xyz[1]
         else:

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from psyprobe._typing import Array
-from psyprobe.colour import direction_vector
 from psyprobe.errors import InputError
+from psyprobe.light.colour import direction_vector
 from psyprobe.stimulus import pattern
 from psyprobe.stimulus.specification import Modulation, Specification, plain, specification_from_dict, stimulus_kind
 

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from psyprobe._typing import Array
-from psyprobe.colour import cone_observer, xyz_to_lms
-from psyprobe.display import Display
 from psyprobe.errors import InputError
+from psyprobe.light.colour import cone_observer, xyz_to_lms
+from psyprobe.light.display import Display
 from psyprobe.stimulus import Specification, Stimulus, Sum
 from psyprobe.stimulus.certify import single_specifications
 from psyprobe.stimulus.measure import Certificate, Row, certificate, certify, format_rows
@@ -254,7 +254,7 @@ def assert_isoluminant(
     image, space, display, precision
         As for `assert_calibrated`; nothing needs to be known of what was asked.
     observer : str
-        "cie1931" (Y), or a cone observer of `psyprobe.colour.CONE_OBSERVERS` (L + M).
+        "cie1931" (Y), or a cone observer of `psyprobe.light.colour.CONE_OBSERVERS` (L + M).
 
     Examples
     --------

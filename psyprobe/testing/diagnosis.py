@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe.colour import CONE_OBSERVERS, cone_observer
-from psyprobe.display import Display
 from psyprobe.errors import InputError
+from psyprobe.light.colour import CONE_OBSERVERS, cone_observer
+from psyprobe.light.display import Display
 from psyprobe.stimulus import Gabor, Grating, Modulation, Noise, Specification, Uniform, estimate
 from psyprobe.stimulus.certify import image_rows
 from psyprobe.stimulus.estimate import Float64

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from psyprobe._typing import Array
-from psyprobe.colour import cone_observer
-from psyprobe.display import Display
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.light.colour import cone_observer
+from psyprobe.light.display import Display
 from psyprobe.stimulus import Specification, Stimulus
 from psyprobe.stimulus.estimate import Float64, to_float64
 from psyprobe.stimulus.planes import observer_of

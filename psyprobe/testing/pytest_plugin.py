@@ -13,7 +13,7 @@ import pytest
 
 if TYPE_CHECKING:
     from psyprobe._typing import Array
-    from psyprobe.display import Display
+    from psyprobe.light.display import Display
     from psyprobe.stimulus import Specification, Stimulus
     from psyprobe.stimulus.measure import Certificate
 

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from psyprobe.colour import CONE_OBSERVERS, DIRECTIONS, Direction
-from psyprobe.display import Display
+from psyprobe.light.colour import CONE_OBSERVERS, DIRECTIONS, Direction
+from psyprobe.light.display import Display
+from psyprobe.light.transfer_function import Eotf
 from psyprobe.stimulus import Disc, Gabor, Grating, Modulation, Noise, Specification, Sum, Uniform
-from psyprobe.transfer_function import Eotf
 
 #: How near a display's limit a stimulus may come, so that rounding does not carry it over.
 _HEADROOM = 1 - 1e-6

@@ -11,13 +11,13 @@ from chat_results import FREQUENCIES, chat_result, log_thresholds
 
 import psyprobe as pp
 from psyprobe.analysis import score_layers, score_table, scoreboard
-from psyprobe.analysis.answer_agreement import answer_agreement
-from psyprobe.analysis.bridge import bridge
-from psyprobe.analysis.chat_counts import count_answers
-from psyprobe.analysis.chat_csf import chat_csf
-from psyprobe.analysis.csf_human import human_curve, human_names
-from psyprobe.analysis.prompt_effects import prompt_effects
 from psyprobe.analysis.psychometric import psychometric_function
+from psyprobe.analysis.words.answer_agreement import answer_agreement
+from psyprobe.analysis.words.bridge import bridge
+from psyprobe.analysis.words.chat_counts import count_answers
+from psyprobe.analysis.words.chat_csf import chat_csf
+from psyprobe.analysis.words.csf_human import human_curve, human_names
+from psyprobe.analysis.words.prompt_effects import prompt_effects
 from psyprobe.errors import InputError, UnknownNameError
 
 TEN = np.geomspace(1e-3, 0.28, 10)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import isotonic_regression, least_squares
 
-from psyprobe.analysis.logit_fit import fit_logits, wild_replicates
-from psyprobe.analysis.logit_status import logit_status
 from psyprobe.analysis.psychometric.isotonic import rising_means
+from psyprobe.analysis.words.logit_fit import fit_logits, wild_replicates
+from psyprobe.analysis.words.logit_status import logit_status
 
 SLOPE = 2 * np.log(19)
 X = np.linspace(-3, -0.6, 10)

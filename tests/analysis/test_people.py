@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from psyprobe.analysis.mvp_bench import mvp_metrics
-from psyprobe.analysis.people import mean_of_people, with_people
-from psyprobe.analysis.r_bench import rbench_metrics
+from psyprobe.analysis.words.people import mean_of_people, with_people
 from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.tasks.mvp_bench import mvp_metrics
+from psyprobe.tasks.r_bench import rbench_metrics
 
 
 def mvp(right: int) -> pd.DataFrame:

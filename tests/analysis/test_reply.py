@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psyprobe.analysis.reply import plain_text, read_first_token, read_reply
+from psyprobe.analysis.words.reply import plain_text, read_first_token, read_reply
 from psyprobe.errors import InputError
 from psyprobe.probes.prompts import load_prompts, prompt_sets
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psyprobe.analysis.signal_detection import d_prime_threshold, detect, log_linear_rate, two_interval_d_prime
+from psyprobe.analysis.words.signal_detection import d_prime_threshold, detect, log_linear_rate, two_interval_d_prime
 from psyprobe.errors import InputError
 
 

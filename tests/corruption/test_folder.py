@@ -14,7 +14,7 @@ from psyprobe.cli import main
 from psyprobe.corruption import corrupt
 from psyprobe.corruption.folder import corrupt_files
 from psyprobe.errors import InputError
-from psyprobe.image_file import images_in, read_image
+from psyprobe.files.images import images_in, read_image
 
 pytest.importorskip("cv2", reason="the corruption extra is not installed")
 

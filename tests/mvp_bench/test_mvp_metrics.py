@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from psyprobe.analysis.mvp_bench import (
+from psyprobe.cli import main
+from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.tasks.mvp_bench import (
     PARSERS,
     beside_published,
     compare_models,
@@ -20,13 +22,11 @@ from psyprobe.analysis.mvp_bench import (
     mvp_tables,
     parse_reply,
     read_predictions,
+    read_questions,
     said,
     with_categories,
 )
-from psyprobe.cli import main
-from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.plotting.mvp_bench import plot_mvp
-from psyprobe.probes.mvp_bench import read_questions
+from psyprobe.tasks.mvp_bench.figures import plot_mvp
 
 FILES = {"GPT-4o": "GPT4o", "DeepSeek (1.3B)": "deepseek_vl_1.3b", "LLaVA-1.5 (7B)": "llava_v1.5_7b"}
 

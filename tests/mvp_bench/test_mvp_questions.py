@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psyprobe.errors import InputError
-from psyprobe.probes.mvp_bench import check_questions, read_questions, rotated, split_choices
+from psyprobe.tasks.mvp_bench import check_questions, read_questions, rotated, split_choices
 
 ROW: dict[str, Any] = {
     "question_id": 1,

@@ -13,22 +13,24 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from psyprobe.analysis.mvp_bench import mvp_metrics, read_predictions, said
 from psyprobe.cli import main
 from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.judging import Judge
-from psyprobe.mvp_bench_run import ask_questions, judge_replies
-from psyprobe.observers.answering import Answer
+from psyprobe.observers.chat.answering import Answer
 from psyprobe.observers.protocol import Card
-from psyprobe.probes.mvp_bench import (
+from psyprobe.observers.simulated import serve
+from psyprobe.tasks.judge.judge import Judge
+from psyprobe.tasks.mvp_bench import (
     check_questions,
+    mvp_metrics,
+    read_predictions,
     read_questions,
+    said,
     vlmevalkit_index,
     with_rotations,
     write_vlmevalkit,
 )
-from psyprobe.report.mvp_pairs import failed_pairs_page
-from psyprobe.simulated_server import serve
+from psyprobe.tasks.mvp_bench.pairs_page import failed_pairs_page
+from psyprobe.tasks.mvp_bench.run import ask_questions, judge_replies
 
 #: Pairs of our own: what is on the natural image, and on the manipulated one.
 PAIRS = {1: ("red", "green"), 2: ("blue", "red"), 3: ("green", "blue")}

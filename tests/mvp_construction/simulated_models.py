@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from psyprobe.observers.answering_function import AnsweringFunction
+from psyprobe.observers.chat.answering_function import AnsweringFunction
 
 #: By photograph: how its mean colour is told from the others' is the captioner's business; the rest is what it says.
 SCENES: dict[str, dict[str, Any]] = {

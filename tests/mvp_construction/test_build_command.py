@@ -13,9 +13,9 @@ import pytest
 from simulated_models import Asked, photographs
 
 from psyprobe.cli import main
-from psyprobe.observers.answering_function import AnsweringFunction
-from psyprobe.review.sittings import sitting
-from psyprobe.simulated_server import serve
+from psyprobe.observers.chat.answering_function import AnsweringFunction
+from psyprobe.observers.simulated import serve
+from psyprobe.tasks.review.sittings import sitting
 
 
 def both(asked: Asked) -> AnsweringFunction:

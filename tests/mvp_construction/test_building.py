@@ -12,8 +12,9 @@ from PIL import Image
 from simulated_models import SCENES, Asked, photographs
 
 from psyprobe.errors import InputError, StoreError, UnknownNameError
-from psyprobe.image_file import read_image
-from psyprobe.mvp_construction import (
+from psyprobe.files.images import read_image
+from psyprobe.tasks.mvp_bench import check_questions, read_questions, with_rotations
+from psyprobe.tasks.mvp_construction import (
     Tools,
     build_set,
     load_editor,
@@ -21,7 +22,6 @@ from psyprobe.mvp_construction import (
     load_segmenter,
     read_set_items,
 )
-from psyprobe.probes.mvp_bench import check_questions, read_questions, with_rotations
 
 
 class Counting:

@@ -12,8 +12,8 @@ import tiny_image_models
 from simulated_models import Asked, photographs
 
 from psyprobe.errors import WeightsError
-from psyprobe.image_file import read_image
-from psyprobe.mvp_construction import Box, Tools, build_set, load_editor, load_inpainter, load_segmenter
+from psyprobe.files.images import read_image
+from psyprobe.tasks.mvp_construction import Box, Tools, build_set, load_editor, load_inpainter, load_segmenter
 
 pytestmark = [
     # Both libraries call what newer versions of others have renamed.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psyprobe.mvp_construction.replies import (
+from psyprobe.tasks.mvp_construction.replies import (
     UnreadReply,
     proposal_reader,
     read_boxed,

@@ -10,8 +10,8 @@ import pytest
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
-from psyprobe.observers.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
-from psyprobe.observers.answering_function import AnsweringFunction
+from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
+from psyprobe.observers.chat.answering_function import AnsweringFunction
 
 FLAT = np.full((4, 4, 3), 128 / 255)
 

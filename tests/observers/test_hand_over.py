@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psyprobe._typing import FloatArray
-from psyprobe.display import Display
+from psyprobe.light.display import Display
 from psyprobe.observers import Network, NetworkObserver
 
 torch = pytest.importorskip("torch", reason="the encoders extra is not installed")

@@ -14,10 +14,10 @@ from small_experiment import write_experiment
 
 import psyprobe as pp
 from psyprobe._typing import FloatArray
-from psyprobe.display import Display
 from psyprobe.errors import InputError
 from psyprobe.experiment import observer_for
 from psyprobe.experiment_file import read_experiment
+from psyprobe.light.display import Display
 from psyprobe.observers import DifferenceObserver, load_observer
 from psyprobe.observers.castlecsf import CastleCsf
 from psyprobe.observers.protocol import Card

@@ -25,12 +25,13 @@ pytest.importorskip("openai", reason="the chat extra is not installed")
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.observers import load_observer, openai_chat
-from psyprobe.observers.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
-from psyprobe.observers.openai_chat import OpenAIObserver
-from psyprobe.observers.simulated import SimulatedObserver
-from psyprobe.png_file import decode_png
-from psyprobe.simulated_server import Behaviour, Faults, SimulatedServer, serve
+from psyprobe.files.png import decode_png
+from psyprobe.observers import load_observer
+from psyprobe.observers.chat import openai_chat
+from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
+from psyprobe.observers.chat.openai_chat import OpenAIObserver
+from psyprobe.observers.simulated import Behaviour, Faults, SimulatedServer, serve
+from psyprobe.observers.simulated.observer import SimulatedObserver
 
 MODEL = "simulated:watson-malo"
 KEY = "sk-very-secret-0123456789"
@@ -342,7 +343,7 @@ def test_ctrl_c_ends_cleanly(simulated: SimulatedObserver) -> None:
         "import signal, sys, numpy as np\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from psyprobe.observers import load_observer\n"
-        "from psyprobe.observers.answering import Inquiry\n"
+        "from psyprobe.observers.chat.answering import Inquiry\n"
         f"observer = load_observer('openai:{MODEL}')\n"
         "grey = np.full((64, 64, 3), 128 / 255)\n"
         "try:\n"

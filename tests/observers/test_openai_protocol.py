@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from psyprobe.observers.answering import Decoding
-from psyprobe.observers.openai_protocol import (
+from psyprobe.observers.chat.answering import Decoding
+from psyprobe.observers.chat.openai_protocol import (
     Dialect,
     ProblemError,
     messages,

@@ -13,7 +13,8 @@ import pytest
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import WeightsError
-from psyprobe.observers import list_observers, load_observer, packaged
+from psyprobe.observers import list_observers, load_observer
+from psyprobe.observers.encoders import packaged
 
 torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
 timm = pytest.importorskip("timm", reason="the encoders extra is not installed")

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.reply import read_first_token, read_reply
-from psyprobe.display import Display
+from psyprobe.analysis.words.reply import read_first_token, read_reply
 from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.files.png import decode_png
 from psyprobe.human import watson_malo_csf
+from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
-from psyprobe.observers.answering import Answer, AnswerObserver, Decoding
-from psyprobe.observers.simulated import SENSITIVITIES, SimulatedObserver
-from psyprobe.observers.simulated_mind import FUNCTIONS, psychometric
-from psyprobe.png_file import decode_png
+from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding
+from psyprobe.observers.simulated.mind import FUNCTIONS, psychometric
+from psyprobe.observers.simulated.observer import SENSITIVITIES, SimulatedObserver
 from psyprobe.probes.delivery import Delivery, deliver, png_bytes
 from psyprobe.probes.prompts import load_prompts, prompt_sets
 from psyprobe.stimulus import AnnulusNoise, Gabor, Noise

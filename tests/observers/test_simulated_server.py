@@ -18,11 +18,11 @@ import pytest
 
 from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.files.png import encode_png
 from psyprobe.observers import load_observer
-from psyprobe.observers.answering import Decoding
-from psyprobe.observers.simulated import SimulatedObserver
-from psyprobe.png_file import encode_png
-from psyprobe.simulated_server import Behaviour, Faults, SimulatedServer, serve
+from psyprobe.observers.chat.answering import Decoding
+from psyprobe.observers.simulated import Behaviour, Faults, SimulatedServer, serve
+from psyprobe.observers.simulated.observer import SimulatedObserver
 
 CODES = np.random.default_rng(1).integers(120, 136, (64, 64, 3)).astype(np.uint8)
 PROMPT = "Is there a pattern visible in the image?"

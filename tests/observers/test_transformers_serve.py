@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from psyprobe import load_observer
-from psyprobe.observers.answering import Decoding
+from psyprobe.observers.chat.answering import Decoding
 
 pytest.importorskip("torch", reason="the chat extra is not installed")
 pytest.importorskip("transformers", reason="the chat extra is not installed")

@@ -13,10 +13,11 @@ import pytest
 
 from psyprobe import load_observer
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.observers import registry, vlmevalkit
-from psyprobe.observers.answering import AnswerObserver, Decoding
-from psyprobe.observers.vlmevalkit import VLMEvalKitObserver
-from psyprobe.png_file import decode_png
+from psyprobe.files.png import decode_png
+from psyprobe.observers import registry
+from psyprobe.observers.chat import vlmevalkit
+from psyprobe.observers.chat.answering import AnswerObserver, Decoding
+from psyprobe.observers.chat.vlmevalkit import VLMEvalKitObserver
 
 IMAGE = np.random.default_rng(1).integers(0, 256, (12, 10, 3)) / 255
 PROMPT = "Is there a pattern visible in the image?"

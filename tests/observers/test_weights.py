@@ -10,7 +10,8 @@ import pytest
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, WeightsError
-from psyprobe.observers import load_observer, weights
+from psyprobe.observers import load_observer
+from psyprobe.observers.encoders import weights
 
 torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
 timm = pytest.importorskip("timm", reason="the encoders extra is not installed")

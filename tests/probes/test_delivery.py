@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from psyprobe.display import Display
 from psyprobe.errors import InputError
-from psyprobe.observers.answering import eight_bit
-from psyprobe.png_file import decode_png
+from psyprobe.files.png import decode_png
+from psyprobe.light.display import Display
+from psyprobe.observers.chat.answering import eight_bit
 from psyprobe.probes.delivery import (
     Delivered,
     Delivery,

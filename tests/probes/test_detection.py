@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_experiment import Counting, write_experiment
 
-from psyprobe.display import Display
 from psyprobe.errors import GamutError, InputError
 from psyprobe.experiment_file import read_experiment
 from psyprobe.human import castle_csf
+from psyprobe.light.display import Display
 from psyprobe.observers import CallableObserver, Card, load_observer
 from psyprobe.probes.asking import features, respond
 from psyprobe.probes.detection import conditions, human_sensitivity

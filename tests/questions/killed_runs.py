@@ -15,7 +15,7 @@ from typing import Any
 
 from psyprobe._typing import FloatArray
 from psyprobe.observers import load_observer
-from psyprobe.observers.answering import Answer, image_digest
+from psyprobe.observers.chat.answering import Answer, image_digest
 
 KEY = "sk-very-secret-0123456789"
 MODEL = "simulated:watson-malo"

@@ -17,7 +17,7 @@ from killed_runs import KEY, MODEL, Witness, run_and_kill
 from small_questions import write_questions
 
 import psyprobe as pp
-from psyprobe.simulated_server import Faults, serve
+from psyprobe.observers.simulated import Faults, serve
 
 FAULTS = Faults(overload=0.1, error=0.05, hang=0.02, truncated=0.01, reset=0.02, retry_after=0.05, seed=5)
 #: 20 levels x 12 repeats and catch trials in 2 wordings: some 530 questions.
@@ -61,7 +61,7 @@ def test_killed_three_times_nothing_is_lost_or_asked_again(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("trouble", ["wrong key", "no server"])
 def test_the_key_is_in_no_error(tmp_path: Path, trouble: str) -> None:
-    from psyprobe.simulated_server import Behaviour
+    from psyprobe.observers.simulated import Behaviour
 
     path, witness = write_questions(tmp_path), Witness(deg=2)
     with serve(witness, behaviour=Behaviour(key="another")) as server:

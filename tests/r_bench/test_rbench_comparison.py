@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from psyprobe.analysis.r_bench import (
+from psyprobe.corruption import corrupt
+from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.tasks.r_bench import (
     attributes,
     components,
     correlations,
@@ -18,9 +20,7 @@ from psyprobe.analysis.r_bench import (
     plot_attributes,
     rbench_metrics,
 )
-from psyprobe.corruption import corrupt
-from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.plotting.r_bench import bars, radar, strength_map
+from psyprobe.tasks.r_bench.figures import bars, radar, strength_map
 
 
 def table(seed: int, shift: float = 0.0) -> pd.DataFrame:

@@ -11,19 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from psyprobe.analysis.r_bench import (
-    beside_published,
-    rbench_metrics,
-    rbench_table,
-    read_answers,
-    read_judgements,
-    score_items,
-)
 from psyprobe.cli import main
 from psyprobe.corruption import GROUPS, STEPS, dimensions
 from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.probes.r_bench import check_items, read_items
-from psyprobe.probes.r_bench.items import split_options
+from psyprobe.tasks.r_bench import (
+    beside_published,
+    check_items,
+    rbench_metrics,
+    rbench_table,
+    read_answers,
+    read_items,
+    read_judgements,
+    score_items,
+)
+from psyprobe.tasks.r_bench.items import split_options
 
 KINDS = ("dis", "ref", "com")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from psyprobe.mvp_construction.manipulation import Manipulated
-from psyprobe.mvp_construction.pair_files import write_pair
-from psyprobe.mvp_construction.question_rows import json_lines, question_rows
+from psyprobe.tasks.mvp_construction.manipulation import Manipulated
+from psyprobe.tasks.mvp_construction.pair_files import write_pair
+from psyprobe.tasks.mvp_construction.question_rows import json_lines, question_rows
 
 HOSTILE = "<img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>\u202e\x1b[31m"
 

@@ -10,8 +10,8 @@ import pytest
 import webdriver
 
 from psyprobe.cli import main
-from psyprobe.review import ReviewServer
-from psyprobe.review.sittings import sitting
+from psyprobe.tasks.review import ReviewServer
+from psyprobe.tasks.review.sittings import sitting
 
 pytestmark = pytest.mark.skipif(bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there")
 TASK = "document.body.dataset.task"

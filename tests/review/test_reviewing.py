@@ -15,12 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psyprobe.analysis.mvp_bench import mvp_metrics, read_predictions, said
 from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.probes.mvp_bench import read_questions
-from psyprobe.review import Journal, ReviewServer, accepted_by_both, agreement
-from psyprobe.review.sittings import sitting
+from psyprobe.tasks.mvp_bench import mvp_metrics, read_predictions, read_questions, said
+from psyprobe.tasks.review import Journal, ReviewServer, accepted_by_both, agreement
+from psyprobe.tasks.review.sittings import sitting
 
 
 def call(address: str, path: str = "", values: Any = None, **headers: str) -> tuple[int, Any, Any]:

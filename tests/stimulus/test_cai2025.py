@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from psyprobe.display import Display
 from psyprobe.errors import InputError
+from psyprobe.light.display import Display
 from psyprobe.stimulus import specification_from_dict
 
 KINDS = {"band_noise": "noise"}

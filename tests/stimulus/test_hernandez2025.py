@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from psyprobe.colour import atd_to_xyz, xyz_to_atd
-from psyprobe.display import Display
+from psyprobe.light.colour import atd_to_xyz, xyz_to_atd
+from psyprobe.light.display import Display
 from psyprobe.stimulus.catalogue import load_stimulus
 from psyprobe.testing import assert_calibrated
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psyprobe.display import Display
 from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.light.display import Display
 from psyprobe.stimulus import Disc, Gabor, Grating, Noise, Specification, Sum, Uniform, estimate, spectrum
 from psyprobe.stimulus.measure import Certificate, Row, certify
 from psyprobe.stimulus.refine import refine_sine

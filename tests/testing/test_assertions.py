@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from psyprobe.display import Display
 from psyprobe.errors import InputError
+from psyprobe.light.display import Display
 from psyprobe.stimulus import Disc, Gabor, Grating, Noise, Sum, Uniform
 from psyprobe.testing import (
     CalibrationError,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from psyprobe.display import Display, display_presets
+from psyprobe.light.display import Display, display_presets
 from psyprobe.stimulus import MaskedGabor, Specification, Uniform
 from psyprobe.stimulus.catalogue import StimulusSet, catalogue_names, load_stimulus
 from psyprobe.testing import assert_calibrated

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from psyprobe.display import Display
+from psyprobe.light.display import Display
 from psyprobe.stimulus import Gabor, Grating, Noise, Specification
 from psyprobe.testing import CalibrationError, assert_calibrated, assert_contrast
 from psyprobe.testing import diagnosis as known

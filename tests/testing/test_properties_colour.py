@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from psyprobe.colour import (
+from psyprobe.light.colour import (
     CONE_OBSERVERS,
     Direction,
     cone_observer,
@@ -20,7 +20,7 @@ from psyprobe.colour import (
     white_xyz,
     xyz_to_lms,
 )
-from psyprobe.display import Display, display_presets
+from psyprobe.light.display import Display, display_presets
 from psyprobe.stimulus import Gabor, Grating, Uniform
 from psyprobe.testing import (
     CalibrationError,

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from psyprobe.display import Display, display_presets, pixels_per_degree
 from psyprobe.errors import GamutError, InputError
+from psyprobe.light.display import Display, display_presets, pixels_per_degree
 from psyprobe.stimulus import Gabor, Grating, Noise, Specification
 from psyprobe.testing import (
     CalibrationError,

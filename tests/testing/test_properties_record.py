@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psyprobe.cli import main
-from psyprobe.display import Display
 from psyprobe.errors import InputError
-from psyprobe.png_file import decode_png
+from psyprobe.files.png import decode_png
+from psyprobe.light.display import Display
 from psyprobe.stimulus import Disc, Gabor, Grating, Noise, Specification, Uniform, specification_from_dict
 from psyprobe.testing import (
     assert_calibrated,

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from psyprobe.colour import SINE_CONTRAST, convert_contrast
-from psyprobe.display import Display
 from psyprobe.errors import InputError
+from psyprobe.light.colour import SINE_CONTRAST, convert_contrast
+from psyprobe.light.display import Display
 from psyprobe.stimulus import Gabor, Grating, estimate
 from psyprobe.testing import (
     assert_calibrated,

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 
 import psyprobe.stimulus
-from psyprobe.display import Display
 from psyprobe.experiment_file import read_experiment
+from psyprobe.light.display import Display
 from psyprobe.stimulus import Gabor, Modulation, Specification
 from psyprobe.testing import assert_in_gamut, strategies
 

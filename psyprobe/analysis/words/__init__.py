@@ -1,0 +1,1 @@
+"""From answers in words to psychometric functions and contrast sensitivity."""

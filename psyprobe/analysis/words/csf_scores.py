@@ -1,0 +1,294 @@
+"""How far a contrast sensitivity function measured with several wordings lies from that of people.
+
+References
+----------
+Hernandez-Camara, Daniel-Valencia, Laparra, Malo (2025). Contrast sensitivity function of multimodal vision-language
+models. arXiv 2508.10367: Pearson correlation and root mean square error, of the mean curve (Table 1) and wording by
+wording (Table 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.words.csf_mean import FEW
+from psyprobe.errors import InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: What is computed, in this order. The two correlations are of more use the larger, the three errors the smaller.
+STATISTICS = ("pearson_linear", "rmse_linear", "pearson_log", "rmse_log10", "shape_rmse_log10")
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """One statistic of a contrast sensitivity function.
+
+    Attributes
+    ----------
+    value : float or None
+        Of the mean curve over wordings (Table 1 of the paper); None where it does not exist.
+    low, high : float or None
+        Ends of its interval.
+    prompt_mean, prompt_sd : float or None
+        Mean and standard deviation of the statistic computed for each wording (Table 2). The standard deviation needs
+        two.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    prompt_mean: float | None
+    prompt_sd: float | None
+
+
+@dataclass(frozen=True)
+class CsfScores:
+    """Distance of a contrast sensitivity function from that of people.
+
+    Attributes
+    ----------
+    human : str
+        The human curve.
+    pearson_linear, rmse_linear : Statistic
+        Of sensitivities, as in the paper. The mean curve is the arithmetic mean over wordings, so that, by the triangle
+        inequality, its error is never larger than the mean error of the wordings.
+    pearson_log, rmse_log10 : Statistic
+        Of log10 sensitivities, of which the highest do not decide alone; the mean curve is the geometric mean.
+    shape_rmse_log10 : Statistic
+        What remains of `rmse_log10` after the best common gain.
+    gain : float or None
+        Log10 of that gain: what the observer's sensitivities are to be multiplied by.
+    n_valid, n_prompts : int
+        Wordings with a usable threshold at every scored frequency, of all. Only these enter.
+    n_frequencies, n_asked : int
+        Scored frequencies, of all: those where at least half of the wordings have a usable threshold.
+    confidence : float
+        Of the intervals.
+    interval_over : "prompts" or "trials"
+        What they are over.
+    """
+
+    human: str
+    pearson_linear: Statistic
+    rmse_linear: Statistic
+    pearson_log: Statistic
+    rmse_log10: Statistic
+    shape_rmse_log10: Statistic
+    gain: float | None
+    n_valid: int
+    n_prompts: int
+    n_frequencies: int
+    n_asked: int
+    confidence: float
+    interval_over: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """All attributes as JSON can hold them."""
+        return asdict(self)
+
+
+def csf_statistics(sensitivity: npt.ArrayLike, human: npt.ArrayLike) -> dict[str, FloatArray]:
+    """Correlations and errors of contrast sensitivity functions, curve by curve.
+
+    Parameters
+    ----------
+    sensitivity : array_like of float, shape (..., F)
+        Of observers, above 0, at F >= 2 frequencies.
+    human : array_like of float, shape (F,)
+        Of people, at the same.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (...)
+        By `STATISTICS`, and "gain" (log10). A correlation of two frequencies, or with a flat curve, is NaN.
+
+    Raises
+    ------
+    InputError
+        If shapes disagree, or a sensitivity is not finite or not above 0.
+
+    Examples
+    --------
+    >>> found = csf_statistics([[50.0, 100.0, 25.0]], [100.0, 200.0, 50.0])
+    >>> round(float(found["pearson_linear"][0]), 3), round(float(found["rmse_log10"][0]), 3)
+    (1.0, 0.301)
+    >>> round(float(found["shape_rmse_log10"][0]), 3), round(float(found["gain"][0]), 3)
+    (0.0, 0.301)
+    """
+    s, h = np.asarray(sensitivity, dtype=np.float64), np.asarray(human, dtype=np.float64)
+    if h.ndim != 1 or h.size < 2 or s.shape[-1:] != h.shape:
+        raise InputError(
+            f"sensitivities of shape {s.shape} do not fit a human curve of shape {h.shape}; give both at the same two "
+            f"frequencies or more"
+        )
+    for name, values in (("sensitivities", s), ("human sensitivities", h)):
+        if not (np.isfinite(values) & (values > 0)).all():
+            raise InputError(f"{name} must be finite and above 0; leave out frequencies without a threshold")
+    log_s, log_h = np.log10(s), np.log10(h)
+    gain = (log_h - log_s).mean(axis=-1)
+    return {
+        "pearson_linear": _pearson(s, h),
+        "rmse_linear": _rms(s - h),
+        "pearson_log": _pearson(log_s, log_h),
+        "rmse_log10": _rms(log_s - log_h),
+        "shape_rmse_log10": _rms(log_s + gain[..., None] - log_h),
+        "gain": gain,
+    }
+
+
+def compare_with_human(
+    csf: xr.Dataset,
+    human: str | Mapping[str, npt.ArrayLike] | npt.ArrayLike = "watson_malo",
+    *,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> CsfScores:
+    """Compare a measured contrast sensitivity function with that of people.
+
+    Parameters
+    ----------
+    csf : xarray.Dataset
+        Of `chat_csf`.
+    human : str, mapping of str to array_like, or array_like of shape (F,), optional
+        The human curve: a name that `human_curves` gives; one curve by its name; or sensitivities at the frequencies
+        of the run.
+    resamples : int, optional
+        Of the bootstrap over wordings, at least 100.
+    seed : int, optional
+        Of the bootstrap.
+
+    Returns
+    -------
+    CsfScores
+        With the numbers of wordings and frequencies on which it stands.
+
+    Raises
+    ------
+    InputError
+        If human sensitivities do not fit the frequencies, or there are too few resamples.
+    UnknownNameError
+        If there is no such human curve.
+
+    Notes
+    -----
+    The intervals are those of the mean curve. Wordings are drawn with replacement, together with the resampled images
+    where the run has logits; with fewer than three wordings thresholds are drawn within their own intervals. With s the
+    standard deviation of the samples, times sqrt(n / (n - 1)), on Fisher's z for correlations and on the logarithm for
+    errors, the interval is value ± t s there, Student's t with n - 1 degrees of freedom.
+    """
+    from psyprobe.analysis.words.csf_human import human_curve
+
+    if resamples < 100:
+        raise InputError(f"{resamples} resamples give no usable interval; take at least 100, usual is 2000")
+    name, curve = human_curve(csf, human)
+    usable = csf["usable"].values.astype(bool) & np.isfinite(curve) & (curve > 0)
+    scored = np.flatnonzero(usable.mean(axis=0) >= 0.5)
+    valid = np.flatnonzero(usable[:, scored].all(axis=1)) if scored.size >= 2 else np.empty(0, dtype=np.int64)
+    confidence = float(csf.attrs["confidence"])
+    over = "prompts" if len(valid) >= FEW else "trials"
+    counts: dict[str, Any] = {
+        "n_valid": len(valid),
+        "n_prompts": len(usable),
+        "n_frequencies": len(scored),
+        "n_asked": usable.shape[1],
+        "confidence": confidence,
+        "interval_over": over,
+    }
+    if not len(valid):
+        nothing = Statistic(None, None, None, None, None)
+        return CsfScores(name, nothing, nothing, nothing, nothing, nothing, gain=None, **counts)
+    place = np.ix_(valid, scored)
+    log_s, target = -csf["threshold"].values[place], curve[scored]
+    by_prompt = csf_statistics(10.0**log_s, target)
+    found = _of_mean(log_s, target)
+    drawn = _of_mean(_samples(csf, log_s, place, resamples, seed), target)
+    reach = _reach(confidence, len(valid))
+    linear, linear_rms, log, log_rms, shape = (
+        _statistic(statistic, found[statistic], drawn[statistic], by_prompt[statistic], reach)
+        for statistic in STATISTICS
+    )
+    return CsfScores(name, linear, linear_rms, log, log_rms, shape, gain=float(found["gain"]), **counts)
+
+
+def _of_mean(log_s: FloatArray, human: FloatArray) -> dict[str, FloatArray]:
+    """Statistics of the mean over wordings (..., P, F): arithmetic for the linear ones, else geometric."""
+    geometric = csf_statistics(10.0 ** log_s.mean(axis=-2), human)
+    arithmetic = csf_statistics((10.0**log_s).mean(axis=-2), human)
+    return geometric | {name: arithmetic[name] for name in ("pearson_linear", "rmse_linear")}
+
+
+def _samples(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...], resamples: int, seed: int) -> FloatArray:
+    """Log sensitivities (B, P, F) as they could have been with other wordings, images or answers."""
+    from scipy.special import ndtri
+
+    rng = np.random.default_rng(seed)
+    n = len(log_s)
+    if "threshold_samples" in csf:
+        stored = -csf["threshold_samples"].values[:, *place]
+        drawn = stored[rng.integers(len(stored), size=resamples)]
+    elif n >= FEW:
+        drawn = np.broadcast_to(log_s, (resamples, *log_s.shape))
+    else:
+        ends = np.stack([csf["threshold_low"].values[place], csf["threshold_high"].values[place]])
+        # Half an interval that has no end is as wide as the half that has one.
+        half = np.abs(ends + log_s)
+        half = np.where(np.isfinite(half), half, np.nanmax(np.where(np.isfinite(half), half, np.nan), axis=0))
+        spread = half.mean(axis=0) / ndtri((1 + float(csf.attrs["confidence"])) / 2)
+        drawn = log_s + spread * rng.normal(size=(resamples, *log_s.shape))
+    if n < FEW:
+        return drawn
+    chosen = rng.integers(n, size=(resamples, n))
+    wordings: FloatArray = np.take_along_axis(drawn, chosen[..., None], axis=1)
+    return wordings
+
+
+def _reach(confidence: float, n: int) -> float:
+    from scipy.special import ndtri, stdtrit
+
+    level = (1 + confidence) / 2
+    return float(stdtrit(n - 1, level) * np.sqrt(n / (n - 1)) if n >= FEW else ndtri(level))
+
+
+def _statistic(name: str, value: FloatArray, drawn: FloatArray, by_prompt: FloatArray, reach: float) -> Statistic:
+    known = by_prompt[np.isfinite(by_prompt)]
+    mean = float(known.mean()) if known.size else None
+    sd = float(known.std(ddof=1)) if known.size > 1 else None
+    drawn = drawn[np.isfinite(drawn)]
+    if not np.isfinite(value):
+        return Statistic(None, None, None, mean, sd)
+    if drawn.size < 2:
+        return Statistic(float(value), None, None, mean, sd)
+    if name.startswith("pearson"):
+        limit = 1 - 1e-12
+        spread = np.arctanh(drawn.clip(-limit, limit)).std(ddof=1)
+        ends = np.tanh(np.arctanh(np.clip(value, -limit, limit)) + np.array([-1, 1]) * reach * spread)
+    else:
+        least = max(float(value), 1e-12)
+        spread = np.log(np.maximum(drawn, 1e-6 * least)).std(ddof=1)
+        # Beyond a factor of e**20 an end says nothing.
+        ends = value * np.exp(np.array([-1, 1]) * min(reach * spread, 20.0))
+    return Statistic(float(value), float(ends[0]), float(ends[1]), mean, sd)
+
+
+def _pearson(first: FloatArray, second: FloatArray) -> FloatArray:
+    a = first - first.mean(axis=-1, keepdims=True)
+    b = second - second.mean(axis=-1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r = (a * b).sum(axis=-1) / np.sqrt((a * a).sum(axis=-1) * (b * b).sum(axis=-1))
+    # Any two points lie on a line.
+    flat = (np.ptp(first, axis=-1) <= 1e-9 * np.abs(first).max(axis=-1)) | (first.shape[-1] < 3)
+    out: FloatArray = np.where(flat, np.nan, np.clip(r, -1, 1))
+    return out
+
+
+def _rms(difference: FloatArray) -> FloatArray:
+    out: FloatArray = np.sqrt((difference * difference).mean(axis=-1))
+    return out

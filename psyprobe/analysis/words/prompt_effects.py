@@ -1,0 +1,208 @@
+"""How much of a sensitivity is the wording's: a mixed-effects model of wordings and frequencies.
+
+References
+----------
+Laird, Ware (1982). Random-effects models for longitudinal data. Biometrics 38(4), 963-974.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A fixed effect, in log10 sensitivity.
+
+    Attributes
+    ----------
+    name : str
+        As "4 cpd", the mean of the reference group there, or "group adjective", a difference from that group.
+    value, low, high : float
+        Estimate, and its interval (normal, from the restricted likelihood).
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class PromptEffects:
+    """Effects of wording and frequency on log10 sensitivity.
+
+    Attributes
+    ----------
+    observer : str
+        Whose.
+    effects : tuple of Effect
+        Frequencies, and kinds of wording where there are several.
+    reference_group : str
+        The kind of wording that stands in the frequencies' means; empty where there is only one.
+    prompt_sd : float
+        Standard deviation between wordings that all frequencies share, log10.
+    residual_sd : float
+        Of what remains: wordings that differ in shape, and the error of thresholds.
+    share : float
+        Of the variance at one frequency, the part that all frequencies share, 0 to 1.
+    group_p : float or None
+        Of the hypothesis that kinds of wording do not differ (likelihood ratio, chi-square); None with one kind.
+    n, n_prompts : int
+        Thresholds, and wordings, that entered.
+    converged : bool
+        Whether the fit did. A `prompt_sd` of 0 is the end of its range and no failure.
+    confidence : float
+        Of the intervals.
+    """
+
+    observer: str
+    effects: tuple[Effect, ...]
+    reference_group: str
+    prompt_sd: float
+    residual_sd: float
+    share: float
+    group_p: float | None
+    n: int
+    n_prompts: int
+    converged: bool
+    confidence: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """All attributes as JSON can hold them."""
+        return asdict(self)
+
+    def table(self, format: str = "text") -> str:
+        """Lay the effects out as a table.
+
+        Parameters
+        ----------
+        format : {"text", "markdown", "latex"}, optional
+            For reading.
+
+        Returns
+        -------
+        str
+            Without a final line break.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such layout.
+        """
+        from psyprobe.files.tables import lay_out, printable
+
+        rows = [[printable(f"{self.observer}: log10 sensitivity"), "effect", "interval"]]
+        rows += [[printable(e.name), f"{e.value:+.3f}", f"[{e.low:+.3f}, {e.high:+.3f}]"] for e in self.effects]
+        rows += [
+            ["SD between wordings", f"{self.prompt_sd:.3f}", ""],
+            ["SD of the rest", f"{self.residual_sd:.3f}", ""],
+        ]
+        lines = [
+            f"{self.n} thresholds of {self.n_prompts} wordings; {100 * self.share:.0f} % of the variance at one "
+            f"frequency is shared by all frequencies of a wording. Intervals: {100 * self.confidence:g} %."
+        ]
+        if self.group_p is not None:
+            lines.append(
+                f"Kinds of wording differ from {self.reference_group!r} by the effects shown; p = {self.group_p:.2g} "
+                f"(likelihood ratio)."
+            )
+        if not self.converged:
+            lines.append("The fit did not converge; take no number of this table for more than a guess.")
+        return lay_out(format, rows, lines)
+
+    def __str__(self) -> str:
+        return self.table()
+
+
+def prompt_effects(csf: xr.Dataset) -> PromptEffects:
+    """Part the spread of sensitivities into wording and frequency: a linear mixed-effects model.
+
+    log10 sensitivity = frequency + kind of wording + wording (random) + rest (random).
+
+    Parameters
+    ----------
+    csf : xarray.Dataset
+        Of `chat_csf`, with three wordings at least.
+
+    Returns
+    -------
+    PromptEffects
+        Printing it gives a table.
+
+    Raises
+    ------
+    InputError
+        If fewer than three wordings have usable thresholds at two frequencies, or statsmodels is not installed.
+    """
+    try:
+        model: Any = import_module("statsmodels.regression.mixed_linear_model").MixedLM
+    except ImportError:
+        raise InputError(
+            'the mixed-effects model needs statsmodels; install it with pip install "psyprobe[chat]"'
+        ) from None
+    from scipy.special import chdtrc, ndtri
+
+    usable = csf["usable"].values.astype(bool)
+    prompt, frequency = np.nonzero(usable)
+    if len(np.unique(prompt)) < 3 or len(np.unique(frequency)) < 2 or len(prompt) < 6:
+        raise InputError(
+            f"{len(np.unique(prompt))} wordings have usable thresholds at {len(np.unique(frequency))} frequencies; a "
+            f"mixed-effects model needs three wordings and two frequencies at least"
+        )
+    log_s = -csf["threshold"].values[usable]
+    cpd = csf["frequency"].values
+    present = np.unique(frequency)
+    names = [f"{cpd[i]:g} cpd" for i in present]
+    by_frequency = (frequency[:, None] == present).astype(np.float64)
+    groups = csf["group"].values.astype(str)
+    reference, others, by_group = _group_columns(groups[prompt])
+    design = np.concatenate([by_frequency, by_group], axis=1)
+    confidence = float(csf.attrs["confidence"])
+    with warnings.catch_warnings():
+        # A standard deviation between wordings of 0 lies at the end of its range, and is said to be singular.
+        warnings.simplefilter("ignore")
+        fitted = model(log_s, design, groups=prompt).fit(reml=True)
+        p_value = None
+        if others:
+            with_groups = model(log_s, design, groups=prompt).fit(reml=False)
+            without = model(log_s, by_frequency, groups=prompt).fit(reml=False)
+            p_value = float(chdtrc(len(others), max(0.0, 2 * (with_groups.llf - without.llf))))
+    fixed = np.asarray(fitted.fe_params, dtype=np.float64)
+    reach = float(ndtri((1 + confidence) / 2)) * np.asarray(fitted.bse_fe, dtype=np.float64)
+    between, rest = float(np.asarray(fitted.cov_re).ravel()[0]), float(fitted.scale)
+    return PromptEffects(
+        observer=str(csf.attrs.get("observer", "")),
+        effects=tuple(
+            Effect(name, float(value), float(value - r), float(value + r))
+            for name, value, r in zip([*names, *(f"group {g}" for g in others)], fixed, reach, strict=True)
+        ),
+        reference_group=reference if others else "",
+        prompt_sd=float(np.sqrt(max(between, 0.0))),
+        residual_sd=float(np.sqrt(rest)),
+        share=max(between, 0.0) / max(between + rest, 1e-300),
+        group_p=p_value,
+        n=len(log_s),
+        n_prompts=len(np.unique(prompt)),
+        converged=bool(fitted.converged),
+        confidence=confidence,
+    )
+
+
+def _group_columns(groups: Any) -> tuple[str, list[str], FloatArray]:
+    """The first kind of wording, the others, and a column for each of these."""
+    names = list(dict.fromkeys(groups.tolist()))
+    others = names[1:]
+    columns = np.array([[float(group == other) for other in others] for group in groups.tolist()])
+    return names[0], others, columns.reshape(len(groups), len(others))

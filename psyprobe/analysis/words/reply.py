@@ -1,0 +1,392 @@
+"""From words to yes or no: what a reply decides, and what the first token says.
+
+A reply is read by rules that never guess: what decides nothing is ambiguous, a refusal or invalid, and is to be counted
+and left out. Words count, not beginnings of words ("Noise" is not no), and a decision counts before a description.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+from psyprobe.analysis.words.reply_phrases import elliptic, is_refusal, statement
+from psyprobe.errors import InputError
+
+Reading: TypeAlias = Literal["yes", "no", "ambiguous", "refusal", "invalid"]
+
+#: Other English words for either answer, counted where the answers are yes and no.
+_ENGLISH_YES = ("yes", "yeah", "yep", "yup", "yea", "aye", "affirmative", "true")
+_ENGLISH_NO = ("no", "nope", "nah", "nay", "negative", "false", "none")
+
+_REASONING = "think|thinking|thought|thoughts|reasoning|reason|reflection|analysis|scratchpad|begin_of_thought"
+_TAG = rf"(?:{_REASONING})[|]?[>\]▷]"
+_BLOCK_END = re.compile(rf"[<\[◁][|]?(?:/{_TAG}|end_of_thought[|]?>)")
+_BLOCK_START = re.compile(rf"[<\[◁][|]?{_TAG}")
+#: Characters of a reply that are read at its start, and as many at its end: nobody decides later in more.
+_READ = 2000
+_ANSWER_TAG = re.compile(r"(?s)<answer>(.*?)(?:</answer>|$)")
+_CONTRACTIONS = (
+    (re.compile(r"\bcan'?t\b|\bcannot\b"), "can not"),
+    (re.compile(r"\bwon'?t\b"), "will not"),
+    (re.compile(r"\b(is|are|was|were|do|does|did|has|have|had|could|would|should)n'?t\b"), r"\1 not"),
+    (re.compile(r"\b(there|it|that|here|what)'s\b"), r"\1 is"),
+    (re.compile(r"\bi'm\b"), "i am"),
+    (re.compile(r"\b(i|we|you|they)'ve\b"), r"\1 have"),
+    (re.compile(r"\b(i|we|you|it)'d\b"), r"\1 would"),
+    (re.compile(r"\b(there|we|you|they)'re\b"), r"\1 are"),
+)
+_PREAMBLE = re.compile(
+    r"(?:(?:well|so|ok|okay|sure|certainly|absolutely|definitely|of course|hmm+|um+|oh|ah|sorry|thanks|thank you|hi|"
+    r"hello|"
+    r"alright|right|indeed|actually|honestly|overall|in short|in summary|in conclusion|to summarize|therefore|thus|"
+    r"hence|"
+    r"(?:the|my|final|short|correct|best|direct|simple|one|word|one-word)(?: (?:final|short|correct|best|direct|"
+    r"simple|word))*"
+    r" (?:answer|response|reply|verdict|decision|conclusion)(?: (?:is|would be|has to be|must be|to (?:the|your|"
+    r"this) question"
+    r"(?: is)?))?|answer(?: is)?|response|reply|verdict|decision|conclusion|result|output|assistant|model|ai|"
+    r"i (?:would |will |must |can )?(?:say|answer|respond|think|believe|guess)(?: that)?(?: the answer is)?|"
+    r"it is|that is|that would be|"
+    r"(?:based on|looking at|judging by|from|in|after (?:looking at|examining|viewing|analy[sz]ing)|upon (?:\w+ ){1,2})"
+    r"(?: (?:what i (?:can )?see(?: in)?|the|this|your|given|provided|image|picture|above|my \w+|"
+    r"visual|closer inspection|observation|inspection))+|"
+    r"(?:an?|the|[a-e]|\d+)(?=[ .):]))\b[\s,.:;!()\-–—=>]*)+"
+)
+#: A short label, such as "Pattern visible: no".
+_LABEL = re.compile(r"(?:[\w'-]+ ){0,4}[\w'-]+\s*[:=]+>?\s*")
+_CUES = (
+    r"(?:so|therefore|thus|hence|then|but|answer|answers|response|reply|verdict|conclusion|decision|result|say|said|"
+    r"is|be|"
+    r"are|vote|with|towards?|probably|likely|definitely|certainly|absolutely|clearly|an?|definite|clear|simple|resounding|"
+    r"firm|choose|pick|conclude)[\s,:;=\-]*"
+)
+_CONCESSION = re.compile(
+    r"^(?:although|though|but|however|while|with|despite|even|albeit|yet|except)\b|\b(?:just|only|merely)\b"
+)
+#: What makes "no" or "true" part of a phrase.
+_NO_DECISION = re.compile(
+    r"no\.? ?\d|no (?:idea|clue|comment|way (?:to|of)|answer|response|one|problem|worries|doubt|question|opinion|"
+    r"need|preference|images?|picture)\b"
+    r"|no (?:(?:or|and|such|other|clear|obvious|distinct|real|actual|regular|specific|particular|significant|faint|"
+    r"\w+(?:able|ible|al|ic|ing|ent|ant))[ ,]+)*(?:patterns?|textures?|structures?|designs?|motifs?|figures?|shapes?|"
+    r"arrangements?|configurations?|forms?|regularit(?:y|ies)|stripes?|lines?|gratings?|grids?|dots|spots)\b"
+    r"|(?:true|false|negative|affirmative|none)(?! that\b)[ -]+[a-z]"
+)
+_IDIOMS_AT_START = re.compile(r"^no (?:problem|worries)\W*")
+_MISLEADING_LABEL = re.compile(r"\b(?:uniform\w*|blank|flat|empty|plain|solid|not?|without|free|if|confidence)\b")
+#: A word that is taken back by what stands before it.
+_TAKEN_BACK = re.compile(r"\b(?:not|nor|neither|never|if|whether|either|maybe|perhaps|possibly)(?: \w+){0,3}$")
+_FILLER = re.compile(r"sure|certainly|of course|absolutely|definitely|indeed|right|correct|clearly|surely")
+_ECHO = re.compile(
+    r"(?:is|are|does|do|can|could|has|have) (?:there|an?|the|you|any|this|it|i|one)\b|(?:please )?(?:answer|respond|"
+    r"reply)"
+    r"(?: (?:the question|with|by|in|only|just|either|using))*$|question\b"
+)
+
+
+@dataclass(frozen=True)
+class FirstToken:
+    """What the first token of an answer says.
+
+    Attributes
+    ----------
+    p_yes : float
+        Probability of yes among yes and no.
+    logit : float
+        Natural log odds of yes against no; a bound where censored.
+    mass : float
+        Probability of yes and no together: how far the question is answered by its first token at all.
+    censored : bool
+        Whether only one of the two is listed: the other is then at most as likely as the least likely token listed.
+    """
+
+    p_yes: float
+    logit: float
+    mass: float
+    censored: bool
+
+
+def read_reply(text: str, yes: Sequence[str] = ("yes",), no: Sequence[str] = ("no",), *, polarity: int = 1) -> Reading:
+    """What a reply to a yes/no question decides.
+
+    Parameters
+    ----------
+    text : str
+        The reply as it came.
+    yes, no : sequence of str
+        Words that count as either answer, whatever their case; other English words for yes and no and English
+        statements count where "yes" and "no" are among them.
+    polarity : {1, -1}
+        -1 where the question asks whether there is nothing: then "there is a pattern" answers no.
+
+    Returns
+    -------
+    {"yes", "no", "ambiguous", "refusal", "invalid"}
+        Ambiguous: it hedges or says both. Refusal: it says that no image was seen, or declines. Invalid: all else.
+
+    Examples
+    --------
+    >>> read_reply("**No.**"), read_reply("I can see a faint pattern."), read_reply("Noise")
+    ('no', 'yes', 'invalid')
+    >>> read_reply("I cannot view images."), read_reply("Maybe"), read_reply("I cannot see any pattern.")
+    ('refusal', 'ambiguous', 'no')
+    >>> read_reply("Ja.", yes=("ja",), no=("nein",))
+    'yes'
+    """
+    words = _words(tuple(yes), tuple(no))
+    plain = plain_text(text)
+    if words.english and is_refusal(plain, excuses=False):
+        return "refusal"
+    both = words.both.search(plain)
+    if both and both["bare"] is not None:
+        return "ambiguous"
+    sentences = sentences_of(words.both.sub(" ", plain))
+    lead, rest = words.leading(sentences)
+    last = words.last(sentences)
+    if lead and last and lead != last:
+        return "ambiguous"
+    if lead:
+        contradicted = words.english and _contradicted(lead, rest, sentences, polarity)
+        return "ambiguous" if contradicted else lead
+    if words.english and is_refusal(plain, excuses=True):
+        return "refusal"
+    return (
+        last
+        or words.alone(plain)
+        or (_stated(sentences, polarity) if words.english else None)
+        or ("ambiguous" if both or words.on_both_sides(plain) else "invalid")
+    )
+
+
+def read_first_token(
+    first_tokens: Sequence[tuple[str, float]],
+    complete: bool,
+    yes: Sequence[str] = ("yes",),
+    no: Sequence[str] = ("no",),
+) -> FirstToken | None:
+    """What the first token of an answer says, from its log-probabilities.
+
+    Parameters
+    ----------
+    first_tokens : sequence of (str, float)
+        Tokens with natural log-probabilities, in any order; all spellings of a word count, whatever their case and
+        surrounding space.
+    complete : bool
+        Whether every token that spells one of the words is listed.
+    yes, no : sequence of str
+        Words that count as either answer.
+
+    Returns
+    -------
+    FirstToken or None
+        None where neither answer is listed.
+
+    Examples
+    --------
+    >>> both = read_first_token([("Yes", -0.1), (" no", -2.5), ("yes", -6.0)], complete=False)
+    >>> round(both.p_yes, 3), both.censored
+    (0.917, False)
+    >>> only = read_first_token([("Yes", -0.01), ("The", -5.0), ("A", -9.0)], complete=False)
+    >>> round(only.logit, 2), only.censored
+    (8.99, True)
+    """
+    sides = {word.strip().casefold(): side for side, words in enumerate((yes, no)) for word in words}
+    found: tuple[list[float], list[float]] = ([], [])
+    others: list[float] = []
+    total = 0.0
+    for token, logprob in first_tokens:
+        if math.isnan(logprob) or logprob > 1e-3:
+            raise InputError(f"the log-probability of {token!r} is {logprob}; a natural logarithm is at most 0")
+        if logprob == -math.inf:
+            continue
+        total += math.exp(logprob)
+        side = sides.get(token.replace("\u2581", " ").replace("\u0120", " ").strip().casefold())
+        (others if side is None else found[side]).append(logprob)
+    if not found[0] and not found[1]:
+        return None
+    # What is not listed is at most as likely as the last that is, and as what the listed ones leave.
+    bound = min([*others, math.log(max(1 - total, 1e-12))]) if complete or not others else min(others)
+    log_yes, log_no = (_log_sum(logs) if logs else bound for logs in found)
+    logit = log_yes - log_no
+    mass = min(1.0, sum(math.exp(_log_sum(logs)) for logs in found if logs))
+    return FirstToken(_expit(logit), logit, mass, not (found[0] and found[1]))
+
+
+def plain_text(text: str) -> str:
+    """A reply without reasoning blocks, markup, quotes and contractions, in lower case.
+
+    Parameters
+    ----------
+    text : str
+        As it came.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> plain_text("<think>Hmm, no.</think> **Yes**, it isn\u2019t blank")
+    'yes, it is not blank'
+    """
+    text = "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
+    text = re.sub("[\u2018\u2019\u02bc\u00b4]", "'", text).casefold()
+    ends = [found.end() for found in _BLOCK_END.finditer(text)]
+    text = text[ends[-1] :] if ends else text
+    unfinished = _BLOCK_START.search(text)
+    text = text[: unfinished.start()] if unfinished else text
+    text = text if len(text) <= 2 * _READ else f"{text[:_READ]}\n{text[-_READ:]}"
+    tagged = _ANSWER_TAG.findall(text)
+    text = tagged[-1] if tagged else text
+    text = re.sub(r"</?[a-z][^<>\n]{0,40}>|<\|[^<>]{0,40}\|>|\\[a-z]+", " ", text)
+    for pattern, expanded in _CONTRACTIONS:
+        text = pattern.sub(expanded, text)
+    text = re.sub(r"(?<!\w)'|'(?!\w)", " ", text)
+    text = re.sub("[\u2012-\u2015]", " - ", re.sub(r"\by ?/ ?n\b", "yes/no", text))
+    text = re.sub("[\u2192\u21d2]|[-=]>", ": ", text)
+    text = "".join(" " if unicodedata.category(c) in ("So", "Sk", "Cn", "Co") else c for c in text)
+    text = re.sub(r'[*_`#~"\u201c\u201d\u00ab\u00bb\u300c\u300d\[\]{}()$<>|\\]', " ", text)
+    text = re.sub(r"[^\S\n]+", " ", re.sub(r"\s*\n\s*", "\n", text))
+    return re.sub(r" ([:,.;!?])", r"\1", text).strip(" \n,-:;")
+
+
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a plain text that state something: questions and repeated instructions are left out.
+
+    Parameters
+    ----------
+    text : str
+        From `plain_text`.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> sentences_of("is there a pattern? yes. it is faint!")
+    ['yes', 'it is faint']
+    """
+    parts = re.findall(r"[^.!?;\n\u3002]+[.!?;\n\u3002]*", text)
+    kept = [part.rstrip(".!;\n\u3002").strip(" ,:-/") for part in parts if "?" not in part]
+    return [part for part in kept if part and not _ECHO.match(part)]
+
+
+@dataclass(frozen=True)
+class _Words:
+    """The words for either answer, as patterns."""
+
+    yes: str
+    no: str
+    english: bool
+    both: re.Pattern[str]
+    long: re.Pattern[str] | None
+
+    def leading(self, sentences: list[str]) -> tuple[Reading | None, str]:
+        """The decision a text begins with, after a preamble, and the rest of its sentence."""
+        text = _IDIOMS_AT_START.sub("", ". ".join(sentences))
+        preamble = _PREAMBLE.match(text)
+        starts = [0, preamble.end()] if preamble else [0]
+        label = _LABEL.match(text)
+        if label and not _MISLEADING_LABEL.search(label[0]):
+            starts.append(label.end())
+        for start in starts:
+            found = re.compile(f"(?:(?P<yes>{self.yes})|(?P<no>{self.no}))").match(text, start)
+            if found and not (self.english and _NO_DECISION.match(text, found.start())):
+                rest = text[found.end() :].partition(". ")[0]
+                return ("yes" if found["yes"] else "no"), rest.strip(" ,:;-")
+        return None, ""
+
+    def last(self, sentences: list[str]) -> Reading | None:
+        """The last decision that is put as one: after a cue, at the end of a sentence, or at the start of the last."""
+        word = f"(?:(?P<yes>{self.yes})|(?P<no>{self.no}))"
+        for sentence in reversed(sentences):
+            put = [*re.finditer(rf"(?:\b{_CUES}|[,:] ?|- ){word}(?=$|[,.:]| -| because| as | since)", sentence)]
+            found = put[-1] if put else re.search(rf"(?P<yes>{self.yes})(?P<no>(?!))?$", sentence)
+            if found and not _TAKEN_BACK.search(sentence[: found.end()]):
+                return "yes" if found["yes"] else "no"
+            decided, rest = self.leading([sentence])
+            if decided and len(sentences) > 1 and (sentence is sentences[-1] or not rest):
+                return decided
+        return None
+
+    def on_both_sides(self, text: str) -> bool:
+        """Whether both answers are mentioned."""
+        return all(re.search(side, text) for side in (self.yes, self.no))
+
+    def alone(self, text: str) -> Reading | None:
+        """The answer whose words are the only ones to occur; short words double as others and are left out."""
+        if self.long is None or re.search(r"\b(?:not|neither|nor|nicht|pas)\b", text):
+            return None
+        found = {"yes" if each["yes"] else "no" for each in self.long.finditer(text)}
+        return ("yes" if "yes" in found else "no") if len(found) == 1 else None
+
+
+@lru_cache
+def _words(yes: tuple[str, ...], no: tuple[str, ...]) -> _Words:
+    given = [{plain_text(word) or word.casefold() for word in words} for words in (yes, no)]
+    if not given[0] or not given[1] or given[0] & given[1]:
+        raise InputError(f"the words for yes are {yes} and for no {no}; give at least one for each, and none for both")
+    english = "yes" in given[0] and "no" in given[1]
+    extra = (_ENGLISH_YES, _ENGLISH_NO) if english else ((), ())
+    sides = [words | set(more) for words, more in zip(given, extra, strict=True)]
+    # Chinese has no spaces: a longer word of the other side takes precedence over a shorter one inside it.
+    first, second = (_alternatives(words, sides[1 - i]) for i, words in enumerate(sides))
+    if english:
+        first, second = (
+            rf"{words}|(?<![\w'-]){letter}(?=$|[.,:;!])" for words, letter in ((first, "y"), (second, "n"))
+        )
+    listed, spaced = r" ?(?:/|\|)+ ?|,? (?:or|nor|oder|ou|o) ", r" |,? (?:and|&) |"
+    either = "|".join(f"(?:{a})(?:{listed})(?:{b})" for a, b in ((first, second), (second, first)))
+    bare = "|".join(f"(?:{a})(?:{spaced})(?:{b})(?! \\w)" for a, b in ((first, second), (second, first)))
+    both = re.compile(f"(?:either |neither )?(?:{either})|(?P<bare>{bare})")
+    long = [{word for word in words if len(word) > 3 or ord(word[0]) >= 0x2E80} for words in sides]
+    alone = None
+    if not english and long[0] and long[1]:
+        a, b = (_alternatives(words, sides[1 - i]) for i, words in enumerate(long))
+        alone = re.compile(f"(?P<yes>{a})|(?P<no>{b})")
+    return _Words(first, second, english, both, alone)
+
+
+def _alternatives(words: set[str], others: set[str]) -> str:
+    parts = []
+    for word in sorted(words, key=lambda w: (-len(w), w)):
+        if ord(word[0]) >= 0x2E80:
+            longer = [other for other in others if word in other and word != other]
+            before = "".join(f"(?<!{re.escape(o[: o.index(word)])})" for o in longer if o.index(word))
+            after = "".join(f"(?!{re.escape(o[o.index(word) + len(word) :])})" for o in longer if not o.endswith(word))
+            parts.append(before + re.escape(word) + after)
+        else:
+            parts.append(rf"(?<![\w'-]){re.escape(word)}(?![\w']|-\w)")
+    return "|".join(parts)
+
+
+def _contradicted(lead: Reading, rest: str, sentences: list[str], polarity: int) -> bool:
+    """Whether "Yes" goes on with "there is no pattern"; what follows "although" or "only" contradicts nothing."""
+    follows = rest or "".join(sentences[1:2])
+    said = statement([follows])
+    opposed = said.explicit and said.sign * polarity != (1 if lead == "yes" else -1)
+    return opposed and not _CONCESSION.search(follows)
+
+
+def _stated(sentences: list[str], polarity: int) -> Reading | None:
+    said = statement(sentences)
+    direct = {elliptic(each) for each in sentences if len(sentences) == 1 or not _FILLER.fullmatch(each)} - {0}
+    signs = direct | ({said.sign * polarity} if said.sign else set())
+    if len(signs) == 1:
+        return "yes" if 1 in signs else "no"
+    return "ambiguous" if signs or said.undecided else None
+
+
+def _log_sum(logs: Sequence[float]) -> float:
+    most = max(logs)
+    return most + math.log(sum(math.exp(each - most) for each in logs))
+
+
+def _expit(logit: float) -> float:
+    return 1 / (1 + math.exp(-logit)) if logit >= 0 else math.exp(logit) / (1 + math.exp(logit))

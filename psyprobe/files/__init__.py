@@ -1,0 +1,1 @@
+"""What enters and leaves: whole-or-nothing writing, images, PNG, tables, progress."""

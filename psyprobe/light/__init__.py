@@ -1,0 +1,1 @@
+"""Light and drive: displays, transfer functions, colour."""

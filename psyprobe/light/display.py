@@ -1,0 +1,552 @@
+"""The display model: physical light to drive values and back, exactly.
+
+Light emitted by channel k at drive V is ``(peak - black) * EOTF(V) + black``, and the screen reflects ambient light on
+top of it: ``L(V) = (peak - black) * EOTF(V) + black + ambient * reflectivity / pi``. *Linear RGB light* is each
+channel's light in cd/m², scaled so that equal channels give a neutral of that luminance.
+
+References
+----------
+IEC 61966-2-1:1999 (sRGB). Reflection: ideal diffuser, as in ColorVideoVDP (Mantiuk et al. 2024).
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import Any, Protocol
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from psyprobe._typing import Array, FloatArray
+from psyprobe.errors import GamutError, InputError, unknown_name
+from psyprobe.light.colour import (
+    Direction,
+    cone_observer,
+    direction_vector,
+    rgb_to_xyz_matrix,
+    white_xyz,
+)
+from psyprobe.light.transfer_function import SRGB_JUNCTION, Eotf, checked_eotf, drive_of_light, light_of_drive
+
+#: Primaries of the default.
+SRGB_PRIMARIES = ((0.64, 0.33), (0.30, 0.60), (0.15, 0.06))
+
+#: XYZ in cd/m² of red, green and blue at full drive, of the display that Jorgvt/PerceptualTests draws its stimuli for.
+_PERCEPTUAL_TESTS_XYZ = ((69.1661, 39.0454, 3.3467), (52.4902, 115.8404, 12.67), (46.6052, 16.3118, 170.1090))
+
+#: How far beyond the gamut counts as rounding and is snapped back, in relative drive light.
+_SNAP = {"float64": 1e-12, "float32": 1e-6}
+
+#: Images encoded at a time: few enough to stay in the processor's cache.
+_BLOCK = 4
+
+
+class Shown(Protocol):
+    """What a display must know of an image that describes itself, as a `psyprobe.Stimulus` does."""
+
+    @property
+    def pixels(self) -> Array:
+        """Pixels in `space`."""
+
+    @property
+    def space(self) -> str:
+        """Space of the pixels: "luminance", "lms" or "rgb"."""
+
+    @property
+    def observer(self) -> str:
+        """Cone observer of LMS pixels."""
+
+
+@dataclass(frozen=True)
+class Gamut:
+    """Where an image stands in a display's gamut.
+
+    Attributes
+    ----------
+    below, above : int
+        Values (pixels x channels) darker than the display's floor, brighter than its ceiling.
+    values : int
+        How many values there are.
+    darkest, brightest : float
+        Smallest and largest linear RGB light, cd/m².
+    margin : float
+        Distance to the nearer limit, as a fraction of the display's range; negative outside.
+    """
+
+    below: int
+    above: int
+    values: int
+    darkest: float
+    brightest: float
+    margin: float
+
+    @property
+    def outside(self) -> int:
+        """Values that cannot be shown."""
+        return self.below + self.above
+
+
+@dataclass(frozen=True)
+class Display:
+    """A display that turns drive values in [0, 1] into light, and back.
+
+    Parameters
+    ----------
+    peak : float
+        Luminance of full white without reflections, cd/m².
+    black : float
+        Luminance at drive 0 without reflections, cd/m².
+    ambient : float
+        Illuminance on the screen, lux.
+    reflectivity : float
+        Diffuse reflectance of the screen, 0 to 1.
+    eotf : "srgb", "linear", float or pairs
+        Transfer function: sRGB (piecewise), linear, a power law of this exponent, or a measured table of
+        (drive, relative light) pairs from (0, 0) to (1, 1), both increasing, interpolated linearly.
+    primaries : str
+        Colour space whose primaries and white the display has: "sRGB"; "PerceptualTests", a laboratory CRT; or any
+        name in colour-science's ``RGB_COLOURSPACES``, for example "Display P3" or "ITU-R BT.2020".
+    extended : bool
+        Whether drives beyond 1 exist (extended-range sRGB, as scRGB has): then nothing is too bright.
+
+    Raises
+    ------
+    InputError
+        If the numbers are not those of a display.
+
+    Examples
+    --------
+    >>> display = Display(peak=400.0)
+    >>> drive = display.encode([[100.0, 400.0]])
+    >>> drive.shape, drive[0, :, 0].round(4).tolist()
+    ((1, 2, 3), [0.5371000170707703, 1.0])
+    >>> display.decode(drive)[0, :, 0].round(3).tolist()
+    [100.0, 400.0]
+    >>> display.encode([[500.0]])
+    Traceback (most recent call last):
+        ...
+    psyprobe.errors.GamutError: light of 500 cd/m² is above what this display shows (0 to 400 cd/m²), in 100 % of ...
+    """
+
+    peak: float = 400.0
+    black: float = 0.0
+    ambient: float = 0.0
+    reflectivity: float = 0.005
+    eotf: Eotf = "srgb"
+    primaries: str = "sRGB"
+    extended: bool = False
+
+    def __post_init__(self) -> None:
+        for name, low in (("peak", 0.0), ("black", 0.0), ("ambient", 0.0), ("reflectivity", 0.0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+                raise InputError(f"display {name} is {value!r}; give a number")
+            if not (math.isfinite(value) and value >= low):
+                raise InputError(f"display {name} is {value:g}; give a finite number >= 0")
+            object.__setattr__(self, name, float(value))
+        if not self.peak > self.black:
+            raise InputError(f"display peak {self.peak:g} cd/m² is not above its black level of {self.black:g} cd/m²")
+        if self.reflectivity > 1:
+            raise InputError(f"display reflectivity is {self.reflectivity:g}; a screen reflects 0 to 1 of the light")
+        object.__setattr__(self, "eotf", checked_eotf(self.eotf))
+        _primaries(self.primaries)
+
+    @classmethod
+    def preset(cls, name: str) -> Display:
+        """A display of the catalogue (``display_presets.toml``).
+
+        Parameters
+        ----------
+        name : str
+            For example "reference_400", "office_lcd", "crt".
+
+        Examples
+        --------
+        >>> Display.preset("office_lcd").peak
+        200.0
+        """
+        presets = display_presets()
+        if name not in presets:
+            raise unknown_name("display", name, presets)
+        return cls.from_dict({k: v for k, v in presets[name].items() if k != "source"})
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Display:
+        """The display that `to_dict` describes; unknown keys raise."""
+        known = [f.name for f in fields(cls)]
+        for key in values:
+            if key not in known:
+                raise unknown_name("display setting", key, known)
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The parameters as plain numbers, text and lists."""
+        result = asdict(self)
+        if isinstance(self.eotf, tuple):
+            result["eotf"] = [list(pair) for pair in self.eotf]
+        return result
+
+    @property
+    def reflected(self) -> float:
+        """Ambient light that the screen reflects, cd/m²."""
+        return self.ambient * self.reflectivity / math.pi
+
+    @property
+    def floor(self) -> float:
+        """The darkest light it can show, cd/m²."""
+        return self.black + self.reflected
+
+    @property
+    def ceiling(self) -> float:
+        """The brightest neutral light it can show, cd/m²; infinite on an extended-range display."""
+        return math.inf if self.extended else self.peak + self.reflected
+
+    @cached_property
+    def rgb_to_xyz(self) -> FloatArray:
+        """Matrix from linear RGB light (cd/m²) to XYZ (Y in cd/m²)."""
+        primaries, white = _primaries(self.primaries)
+        return rgb_to_xyz_matrix(primaries, white)
+
+    @cached_property
+    def xyz_to_rgb(self) -> FloatArray:
+        """The computed inverse of `rgb_to_xyz`."""
+        return np.asarray(np.linalg.inv(self.rgb_to_xyz))
+
+    def lms_to_rgb(self, observer: str = "cie2006_led_lcd") -> FloatArray:
+        """Matrix from LMS of a named observer to linear RGB light."""
+        return self.xyz_to_rgb @ cone_observer(observer).to_xyz
+
+    def light(self, image: Shown | Array, space: str | None = None, observer: str | None = None) -> Array:
+        """Linear RGB light of an image, cd/m² a channel; one plane ``(..., H, W)`` stands for grey.
+
+        Parameters
+        ----------
+        image : Stimulus or array
+            As for `encode`.
+        space, observer : str, optional
+            As for `encode`; a Stimulus knows its own.
+        """
+        pixels, space, observer = _pixels(image, space, observer)
+        if space == "luminance":
+            return pixels
+        if space not in ("xyz", "lms", "rgb"):
+            raise unknown_name("space", space, ("luminance", "xyz", "lms", "rgb"))
+        if pixels.ndim < 1 or pixels.shape[-1] != 3:
+            raise InputError(f"an image in {space} has a last axis of 3; this one has shape {tuple(pixels.shape)}")
+        if space == "rgb":
+            return pixels
+        matrix = self.xyz_to_rgb if space == "xyz" else self.lms_to_rgb(observer)
+        xp = array_namespace(pixels)
+        return pixels @ xp.asarray(matrix.T, dtype=pixels.dtype, device=pixels.device)
+
+    def gamut(self, image: Shown | Array, space: str | None = None, observer: str | None = None) -> Gamut:
+        """How far an image stays inside what this display can show.
+
+        Parameters
+        ----------
+        image, space, observer
+            As for `encode`.
+
+        Examples
+        --------
+        >>> Display(peak=200).gamut([[100.0, 300.0]]).above
+        1
+        """
+        light = self.light(image, space, observer)
+        xp = array_namespace(light)
+        tolerance = _tolerance(light) * self.peak
+        darkest, brightest = float(xp.min(light)), float(xp.max(light))
+        _refuse_nan(darkest, brightest)
+        # Counting costs two passes over the image; most images are inside and need none.
+        below = int(xp.sum(light < self.floor - tolerance)) if darkest < self.floor - tolerance else 0
+        above = int(xp.sum(light > self.ceiling + tolerance)) if brightest > self.ceiling + tolerance else 0
+        margin = min(darkest - self.floor, self.ceiling - brightest) / (self.peak - self.black)
+        return Gamut(below, above, math.prod(light.shape), darkest, brightest, margin)
+
+    def encode(
+        self,
+        image: Shown | Array,
+        *,
+        space: str | None = None,
+        observer: str | None = None,
+        clip: bool = False,
+        dtype: str = "float32",
+    ) -> Array:
+        """Drive values that make this display show an image.
+
+        Parameters
+        ----------
+        image : Stimulus or array_like
+            A stimulus, or pixels: luminance (..., H, W) in cd/m², or (..., H, W, 3) in the given space.
+        space : {"luminance", "xyz", "lms", "rgb"}, optional
+            What the pixels of a bare array are; "luminance" by default. "rgb" is linear RGB light in cd/m².
+        observer : str, optional
+            Cone observer of LMS pixels; a stimulus knows its own.
+        clip : bool
+            Show the nearest possible light where the image leaves the gamut, instead of raising.
+            `gamut` counts what was clipped.
+        dtype : {"float32", "float64"}
+            Precision of the drive values.
+
+        Returns
+        -------
+        array, shape (..., H, W, 3)
+            Drive in [0, 1] (above 1 only on an extended-range display). A grey image comes as a read-only view whose
+            three channels share one plane of memory; copy it to write to it.
+
+        Raises
+        ------
+        GamutError
+            If some light is below the display's floor or above its ceiling: by how much, where, and what would fit.
+
+        Examples
+        --------
+        >>> Display(peak=200, black=0.2, ambient=250).encode([[0.1]])
+        Traceback (most recent call last):
+            ...
+        psyprobe.errors.GamutError: light of 0.1 cd/m² is below what this display shows (0.597887 to 200.398 cd/m²), ...
+        """
+        light = self.light(image, space, observer)
+        inside = self.gamut(light, "luminance")
+        if inside.outside and not clip:
+            raise GamutError(self._refusal(inside, image))
+        drive = self._encode_light(light, inside, dtype)
+        if _is_grey(image, space):
+            xp = array_namespace(drive)
+            return xp.broadcast_to(drive[..., None], (*drive.shape, 3))
+        return drive
+
+    def decode(self, drive: Array) -> Array:
+        """Linear RGB light that drive values make, reflections included.
+
+        Parameters
+        ----------
+        drive : array_like, shape (..., 3) or any
+            Drive values in [0, 1]; computed channel by channel in the precision given.
+
+        Returns
+        -------
+        array
+            Light in cd/m² a channel, of the shape of `drive`.
+
+        Examples
+        --------
+        >>> float(Display(peak=100, black=1).decode(0.0))
+        1.0
+        """
+        values = _as_floating(drive)
+        return light_of_drive(values, self.eotf) * (self.peak - self.black) + self.floor
+
+    def luminance(self, drive: Array) -> Array:
+        """Luminance that drive values make, cd/m².
+
+        Parameters
+        ----------
+        drive : array_like, shape (..., 3)
+            Drive values in [0, 1].
+
+        Returns
+        -------
+        array, shape (...)
+        """
+        light = self.decode(drive)
+        xp = array_namespace(light)
+        weights = xp.asarray(self.rgb_to_xyz[1], dtype=light.dtype, device=light.device)
+        return light @ weights
+
+    def max_contrast(
+        self,
+        luminance: float,
+        direction: Direction = "achromatic",
+        *,
+        white: str | tuple[float, float] = "D65",
+        observer: str = "cie2006_led_lcd",
+    ) -> float:
+        """The largest contrast of a modulation about a background that stays in gamut on both sides.
+
+        Parameters
+        ----------
+        luminance : float
+            Background luminance, cd/m².
+        direction : str or (dL, dM, dS)
+            Colour direction of the modulation.
+        white : str or (x, y)
+            Chromaticity of the background.
+        observer : str
+            Named cone observer.
+
+        Returns
+        -------
+        float
+            Michelson contrast for the achromatic direction, RMS cone contrast for all; 0 if the background itself is at
+            or outside the limits.
+
+        Examples
+        --------
+        >>> round(Display(peak=400, black=4.4).max_contrast(100), 3)
+        0.956
+        >>> round(Display(peak=400).max_contrast(100, "red_green"), 4)
+        0.0931
+        """
+        if not (math.isfinite(luminance) and luminance > 0):
+            raise InputError(f"background luminance is {luminance} cd/m²; give a finite number > 0")
+        background = cone_observer(observer).from_xyz @ (white_xyz(white) * luminance)
+        to_rgb = self.lms_to_rgb(observer)
+        rgb = to_rgb @ background
+        change = to_rgb @ (background * direction_vector(direction, background))
+        room = np.minimum(rgb - self.floor, self.ceiling - rgb)
+        limits = room[change != 0] / np.abs(change[change != 0])
+        return max(0.0, float(limits.min()))
+
+    def _refusal(self, gamut: Gamut, image: Shown | Array) -> str:
+        worst, side = (
+            (gamut.brightest, "above")
+            if gamut.above and gamut.brightest - self.ceiling >= self.floor - gamut.darkest
+            else (gamut.darkest, "below")
+        )
+        share = 100 * gamut.outside / gamut.values
+        message = (
+            f"light of {worst:g} cd/m² is {side} what this display shows "
+            f"({self.floor:g} to {self.ceiling:g} cd/m²), in {share:.3g} % of the values; "
+        )
+        scale = self._fitting_scale(image)
+        remedy = f"lower the contrast to at most {scale:.4g} of what it is, " if scale else ""
+        return message + remedy + "choose a display with more range, or pass clip=True to show the nearest light"
+
+    def _fitting_scale(self, image: Shown | Array) -> float:
+        """The factor on the modulation that would just fit; 0 if even the background does not."""
+        background = getattr(image, "background", None)
+        if background is None:
+            return 0.0
+        light = np.asarray(self.light(image))
+        centre = np.asarray(self.light(background))
+        up, down = np.max(light - centre), np.max(centre - light)
+        room_up, room_down = self.ceiling - float(np.max(centre)), float(np.min(centre)) - self.floor
+        ratios = [room / change for room, change in ((room_up, up), (room_down, down)) if change > 0]
+        return max(0.0, float(min(ratios, default=0.0)))
+
+    def _encode_light(self, light: Array, gamut: Gamut, dtype: str) -> Array:
+        if dtype not in _SNAP:
+            raise InputError(f"drive dtype is {dtype!r}; choose float32 or float64")
+        xp = array_namespace(light)
+        drive = xp.empty(light.shape, dtype=getattr(xp, dtype), device=light.device)
+        images, out = (a.reshape((-1, *light.shape[-2:])) for a in (light, drive))
+        # numpy works through the cache a few images at a time; a GPU takes all at once.
+        step = _BLOCK if isinstance(light, np.ndarray) else max(1, images.shape[0])
+        scale = 1 / (self.peak - self.black)
+        has_toe = (gamut.darkest - self.floor) * scale <= SRGB_JUNCTION
+        same = str(light.dtype) == str(drive.dtype)
+        for start in range(0, images.shape[0], step):
+            block = out[start : start + step]
+            relative = block if same else xp.empty(block.shape, dtype=light.dtype, device=light.device)
+            relative[...] = images[start : start + step]
+            if self.floor:
+                relative -= self.floor
+            relative *= scale
+            if gamut.margin < 0:
+                relative = xp.clip(relative, 0.0, None if self.extended else 1.0)
+            encoded = drive_of_light(relative, self.eotf, has_toe)
+            if encoded is not block:
+                block[...] = encoded
+        return drive
+
+
+def pixels_per_degree(pixel_pitch: float, distance: float) -> float:
+    """Resolution of a display at the centre of gaze: 1 / (2 atan(pitch / (2 distance))).
+
+    Parameters
+    ----------
+    pixel_pitch : float
+        Width of a pixel: width of the screen over its number of pixels; any unit of length.
+    distance : float
+        Viewing distance, in the same unit.
+
+    Returns
+    -------
+    float
+        Pixels per degree of visual angle (ppd), as stimuli take it.
+
+    Raises
+    ------
+    InputError
+        If a length is not a finite number above 0.
+
+    Examples
+    --------
+    A 30 inch screen of 3840 x 2160 pixels at 0.7472 m, as ColorVideoVDP's "standard_hdr_linear":
+
+    >>> width = 30 * 0.0254 * 16 / (16**2 + 9**2) ** 0.5
+    >>> round(pixels_per_degree(width / 3840, 0.7472), 1)
+    75.4
+    """
+    for name, length in (("pixel pitch", pixel_pitch), ("viewing distance", distance)):
+        if not (math.isfinite(length) and length > 0):
+            raise InputError(f"{name} is {length}; give a finite length above 0, both in the same unit")
+    return 1 / math.degrees(2 * math.atan(pixel_pitch / (2 * distance)))
+
+
+@cache
+def display_presets() -> dict[str, dict[str, Any]]:
+    """The catalogue of displays: name to parameters and source."""
+    return tomllib.loads((files("psyprobe.light") / "display_presets.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _primaries(name: str) -> tuple[tuple[tuple[float, float], ...], tuple[float, float] | str]:
+    if name == "sRGB":
+        return SRGB_PRIMARIES, "D65"
+    if name == "PerceptualTests":
+        channels = np.array(_PERCEPTUAL_TESTS_XYZ)
+        x_y = [(float(x / (x + y + z)), float(y / (x + y + z))) for x, y, z in (*channels, channels.sum(axis=0))]
+        return tuple(x_y[:3]), x_y[3]
+    try:
+        # colour-science changes how numpy prints arrays when it is imported; that is not ours to change.
+        with np.printoptions():
+            import colour
+    except ImportError:
+        raise InputError(
+            f"primaries {name!r} are looked up in colour-science, which is not installed; "
+            "use 'sRGB' or 'PerceptualTests', or pip install psyprobe[colour]"
+        ) from None
+    if name not in colour.RGB_COLOURSPACES:
+        raise unknown_name("primaries", name, ["PerceptualTests", *colour.RGB_COLOURSPACES])
+    space = colour.RGB_COLOURSPACES[name]
+    x, y = (float(v) for v in space.whitepoint)
+    return tuple((float(a), float(b)) for a, b in space.primaries), (x, y)
+
+
+def _pixels(image: Shown | Array, space: str | None, observer: str | None) -> tuple[Array, str, str]:
+    """Pixels, their space and observer, of a stimulus (which knows) or a bare array (which is told)."""
+    if hasattr(image, "pixels"):
+        if space is not None:
+            raise InputError("a stimulus knows its own space; give space only with a bare array")
+        return image.pixels, image.space, image.observer
+    return _as_floating(image), space or "luminance", observer or "cie2006_led_lcd"
+
+
+def _is_grey(image: Shown | Array, space: str | None) -> bool:
+    return str(getattr(image, "space", space or "luminance")) == "luminance"
+
+
+def _as_floating(values: Array) -> Array:
+    """Arrays of float32 and float64 as they are (numpy or torch); all else as float64 numpy."""
+    if hasattr(values, "dtype") and str(values.dtype).rpartition(".")[2] in ("float32", "float64"):
+        return values
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"pixels must be numbers, not {type(values).__name__}") from None
+
+
+def _tolerance(values: Array) -> float:
+    return _SNAP[str(values.dtype).rpartition(".")[2]]
+
+
+def _refuse_nan(darkest: float, brightest: float) -> None:
+    if not (math.isfinite(darkest) and math.isfinite(brightest)):
+        raise InputError("the image holds NaN or infinite light; every pixel must be a finite number of cd/m²")

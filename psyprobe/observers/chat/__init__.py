@@ -1,0 +1,1 @@
+"""What answers in words: servers, models in this process, functions."""

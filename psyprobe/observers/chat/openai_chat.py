@@ -1,0 +1,419 @@
+"""Chat models behind any server that speaks OpenAI's chat-completions protocol: "openai:MODEL".
+
+The server's address and the key come from the environment and are written nowhere: not into a card, a result, a log or
+an error.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib.metadata
+import ipaddress
+import math
+import os
+import queue
+import threading
+import weakref
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.files.png import encode_png
+from psyprobe.observers.chat.answering import Answer, Decoding, Inquiry, eight_bit
+from psyprobe.observers.chat.openai_protocol import URL_VARIABLE
+from psyprobe.observers.chat.openai_sending import Endpoint, Question, Sender
+from psyprobe.observers.protocol import Card
+from psyprobe.observers.registry import register_observer
+
+#: Images whose PNG is kept: 25 prompts share one.
+_REMEMBERED = 8
+#: Questions taken from whoever asks, for each that is under way: those that wait to be tried again take no place.
+_AHEAD = 4
+_GREEDY = Decoding()
+#: Held while a connection is opened, so that threads share one.
+_OPENING = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a server was found to do, when it was asked with a small image.
+
+    Parameters
+    ----------
+    logprobs : {"given", "refused", "absent"}
+        Whether log-probabilities of the first token come back, are refused, or are silently left out.
+    listed : int
+        How many of them are listed at most; 0 where there are none.
+    several_images : bool
+        Whether a question with two images is taken.
+    seed : bool
+        Whether a seed is taken; whether it has an effect is the server's business.
+    model, server : str
+        What answered, as it names itself.
+    """
+
+    logprobs: str
+    listed: int
+    several_images: bool
+    seed: bool
+    model: str
+    server: str
+
+
+class OpenAIObserver:
+    """A chat model behind an OpenAI-compatible server: OpenAI, vLLM, SGLang, Ollama, llama.cpp, gateways and others.
+
+    Images go as PNG (lossless) in data URLs, before the text. Log-probabilities of the first token are asked for; where
+    a server refuses or leaves them out, the text alone comes back (``first_tokens`` is None). Many questions are under
+    way at once; each is sent again, after a pause, on HTTP 429, 5xx, time-outs, broken connections and JSON that breaks
+    off. A wrong key, an unknown model or a refused question ends it with one sentence.
+
+    Parameters
+    ----------
+    model : str
+        As the server calls it.
+    base_url : str, optional
+        The server's address, usually ending in /v1; by default the environment's OPENAI_BASE_URL, and OpenAI's own
+        server without that. The key is OPENAI_API_KEY of the environment.
+    concurrency : int
+        Questions under way at once.
+    rate : float, optional
+        Requests a second at most.
+    timeout : float
+        Seconds after which an attempt is given up.
+    retries : int
+        How often a question is sent again after it failed.
+    price_in, price_out : float, optional
+        USD per million tokens of questions and of answers, where the server does not tell the cost itself.
+    detail : {"high", "low", "auto"}
+        How large servers that tell sizes apart take the images.
+
+    Raises
+    ------
+    InputError
+        A value is out of range, or the address holds a key.
+
+    Examples
+    --------
+    >>> from psyprobe.observers import load_observer
+    >>> from psyprobe.observers.simulated import serve
+    >>> with serve(load_observer("simulated:flat")) as server:
+    ...     with OpenAIObserver("simulated:flat", base_url=server.base_url) as observer:
+    ...         answer = observer.answer([np.full((64, 64, 3), 128 / 255)], "Is there a pattern?")
+    >>> answer.text, answer.first_tokens[0]
+    ('no', ('No', -0.1255...))
+    """
+
+    bits = 8
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        concurrency: int = 8,
+        rate: float | None = None,
+        timeout: float = 300.0,
+        retries: int = 8,
+        price_in: float | None = None,
+        price_out: float | None = None,
+        detail: str = "high",
+    ) -> None:
+        if concurrency < 1 or retries < 0:
+            raise InputError(f"concurrency is {concurrency} and retries {retries}; give at least 1, and at least 0")
+        for name, value in (("rate", rate), ("timeout", timeout)):
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise InputError(f"{name} is {value}; give a finite number > 0")
+        for name, value in (("price_in", price_in), ("price_out", price_out)):
+            if value is not None and not value >= 0:
+                raise InputError(f"{name} is {value} USD per million tokens; give a number >= 0")
+        if detail not in ("high", "low", "auto"):
+            raise InputError(f"detail is {detail!r}; give 'high', 'low' or 'auto'")
+        url = base_url or os.environ.get(URL_VARIABLE) or None
+        place = _place(url)
+        self._endpoint = Endpoint(model, url, concurrency, rate, timeout, retries, detail)
+        self._prices = (price_in, price_out)
+        self._encoded: deque[tuple[FloatArray, str]] = deque(maxlen=_REMEMBERED)
+        self._sender: Sender | None = None
+        self._capabilities: Capabilities | None = None
+        self.card = Card(
+            f"openai:{model}",
+            "answer",
+            device="server",
+            weights="behind a server",
+            options={"version": 1, "detail": detail, "endpoint": place},
+            software={"openai": importlib.metadata.version("openai")},
+        )
+
+    def __repr__(self) -> str:
+        return f"OpenAIObserver({self._endpoint.model!r})"
+
+    def __enter__(self) -> OpenAIObserver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_sender": None}
+
+    @property
+    def concurrency(self) -> int:
+        """Questions under way at once."""
+        return self._endpoint.concurrency
+
+    @property
+    def rate(self) -> float | None:
+        """Requests a second at most; None for no limit."""
+        return self._endpoint.rate
+
+    @property
+    def prices(self) -> tuple[float | None, float | None]:
+        """USD per million tokens of questions and of answers, as they were given."""
+        return self._prices
+
+    @property
+    def images_at_once(self) -> int | None:
+        """1 where the server was found to refuse two images; None where it takes several, or was not asked yet."""
+        known = self._capabilities
+        return 1 if known is not None and not known.several_images else None
+
+    def capabilities(self) -> Capabilities:
+        """What the server can do; it is asked once, with two small questions.
+
+        Returns
+        -------
+        Capabilities
+
+        Raises
+        ------
+        PsyprobeError
+            It does not answer.
+        """
+        if self._capabilities is None:
+            grey = np.full((64, 64, 3), 128 / 255, np.float32)
+            prompt = "Is there a pattern visible in the image? Answer with yes or no."
+            # A temperature of 1 is the one that every model takes.
+            one = self.answer([grey], prompt, decoding=Decoding(temperature=1.0, seed=0))
+            dialect = self._sending().dialect
+            try:
+                self.answer([grey, grey], prompt, decoding=Decoding(temperature=1.0, logprobs=False))
+                several = True
+            except PsyprobeError:
+                several = False
+            given = "refused" if not dialect.listed else "given" if one.first_tokens else "absent"
+            listed = dialect.listed if given == "given" else 0
+            self._capabilities = Capabilities(given, listed, several, dialect.seed, one.model, one.server)
+            found = {"server": one.server, "model": one.model, "logprobs": given}
+            self.card = replace(self.card, software={**self.card.software, **found})
+        return self._capabilities
+
+    def delivered(self, image: FloatArray) -> FloatArray:
+        """The image as it is sent; what the server makes of it cannot be known from here.
+
+        Parameters
+        ----------
+        image : ndarray, shape (H, W, 3)
+            Display drive, k/255.
+
+        Returns
+        -------
+        ndarray
+        """
+        return image
+
+    def answer(
+        self,
+        images: Sequence[FloatArray],
+        prompt: str,
+        *,
+        system: str = "",
+        decoding: Decoding = _GREEDY,
+        words: Sequence[str] = ("yes", "no"),
+    ) -> Answer:
+        """The answer to one question.
+
+        Parameters
+        ----------
+        images : sequence of ndarray, each (H, W, 3)
+            Display drive of 8 bits: k/255.
+        prompt : str
+            What is asked.
+        system : str
+            Instruction that goes before; empty for none.
+        decoding : Decoding
+            How the answer is drawn.
+        words : sequence of str
+            Passed over: servers list the likeliest tokens, whatever is wanted.
+
+        Returns
+        -------
+        Answer
+
+        Raises
+        ------
+        InputError
+            An image is not of 8 bits.
+        PsyprobeError
+            The server refuses the question, or does not answer it after all attempts.
+        """
+        future = self._sending().submit(self._question(Inquiry(prompt, tuple(images), system, decoding)))
+        try:
+            return self._priced(future.result())
+        finally:
+            future.cancel()
+
+    def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
+        """Answers to many questions, as they come.
+
+        Parameters
+        ----------
+        inquiries : iterable of Inquiry
+            Drawn upon as there is room; four times `concurrency` are out at most, those included that wait to be
+            tried again.
+
+        Yields
+        ------
+        (Inquiry, Answer)
+            In any order. Closing the generator takes back what is under way.
+
+        Raises
+        ------
+        PsyprobeError
+            A question cannot be answered; what else has been answered by then is yielded before.
+        """
+        sender = self._sending()
+        source = iter(inquiries)
+        out: dict[Future[Answer], Inquiry] = {}
+        done: queue.SimpleQueue[Future[Answer]] = queue.SimpleQueue()
+        more = True
+        try:
+            while more or out:
+                while more and len(out) < _AHEAD * self._endpoint.concurrency and done.empty():
+                    inquiry = next(source, None)
+                    if inquiry is None:
+                        more = False
+                        break
+                    future = sender.submit(self._question(inquiry))
+                    out[future] = inquiry
+                    future.add_done_callback(done.put)
+                if not out:
+                    return
+                future = done.get()
+                problem = future.exception()
+                if problem is not None:
+                    del out[future]
+                    for each in [each for each in out if each.done() and each.exception() is None]:
+                        yield out.pop(each), self._priced(each.result())
+                    raise problem
+                yield out.pop(future), self._priced(future.result())
+        finally:
+            for future in out:
+                future.cancel()
+
+    def close(self) -> None:
+        """Close all connections; the next question opens them again."""
+        if self._sender is not None:
+            self._finalizer()
+            self._sender = None
+
+    def _sending(self) -> Sender:
+        with _OPENING:
+            # After a fork, the thread that sends is not there.
+            if self._sender is None or self._sender.pid != os.getpid():
+                self._sender = Sender(self._endpoint)
+                self._finalizer = weakref.finalize(self, self._sender.close)
+            return self._sender
+
+    def _question(self, inquiry: Inquiry) -> Question:
+        urls = tuple(self._url(image) for image in inquiry.images)
+        return Question(inquiry.prompt, urls, inquiry.system, inquiry.decoding)
+
+    def _url(self, image: FloatArray) -> str:
+        """The image as a data URL; encoded once, as long as it is among the last that were asked about."""
+        shown = np.asarray(image)
+        # Compared as a whole: as fast as a digest, and an array that was changed meanwhile is another image.
+        known = next((each for each in tuple(self._encoded) if np.array_equal(each[0], shown)), None)
+        if known is None:
+            png = encode_png(eight_bit(shown), noise=True)
+            known = (shown.copy(), f"data:image/png;base64,{base64.b64encode(png).decode()}")
+            self._encoded.appendleft(known)
+        return known[1]
+
+    def _priced(self, answer: Answer) -> Answer:
+        price_in, price_out = self._prices
+        if answer.cost is not None or (price_in is None and price_out is None):
+            return answer
+        tokens = (answer.tokens_in or 0) * (price_in or 0.0) + (answer.tokens_out or 0) * (price_out or 0.0)
+        return replace(answer, cost=tokens / 1e6)
+
+
+@register_observer(
+    "openai",
+    form="openai:MODEL",
+    summary="a chat model behind any OpenAI-compatible server; OPENAI_BASE_URL and OPENAI_API_KEY say where",
+    ability="answer",
+    requires=("openai",),
+    install="pip install 'psyprobe[chat]'",
+)
+def load_openai(
+    name: str,
+    *,
+    base_url: str | None = None,
+    concurrency: int = 8,
+    rate: float | None = None,
+    timeout: float = 300.0,
+    retries: int = 8,
+    price_in: float | None = None,
+    price_out: float | None = None,
+    detail: str = "high",
+) -> OpenAIObserver:
+    """A chat model behind a server; the options are those of `OpenAIObserver`."""
+    return OpenAIObserver(
+        name,
+        base_url=base_url,
+        concurrency=concurrency,
+        rate=rate,
+        timeout=timeout,
+        retries=retries,
+        price_in=price_in,
+        price_out=price_out,
+        detail=detail,
+    )
+
+
+def _place(url: str | None) -> str:
+    """What tells one server from another in a store without giving its address away.
+
+    Loopback is one place whatever the port, so that a server that is started again there is the same.
+    """
+    parts = urlsplit(url or "https://api.openai.com/v1")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InputError(
+            f"what base_url or {URL_VARIABLE} gives is no address of a server; give one such as "
+            "http://127.0.0.1:8000/v1"
+        )
+    if parts.username or parts.password or parts.query:
+        raise InputError(
+            f"the address in base_url or {URL_VARIABLE} holds a user, a password or a query, which libraries write "
+            "into logs; put the key into OPENAI_API_KEY and leave the rest out"
+        )
+    if _is_loopback(parts.hostname):
+        return "loopback"
+    told = f"{parts.netloc.casefold()}{parts.path.rstrip('/')}"
+    return hashlib.sha256(told.encode()).hexdigest()[:12]
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

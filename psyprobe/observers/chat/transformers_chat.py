@@ -1,0 +1,400 @@
+"""Chat models of the transformers library, in this process: "transformers:MODEL_OR_PATH"."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.observers.chat.answering import Answer, Decoding, Inquiry, image_digest
+from psyprobe.observers.chat.transformers_loading import ChatModel, load_model
+from psyprobe.observers.chat.transformers_pixels import PixelPath
+from psyprobe.observers.chat.transformers_sharing import Noise, encoded_once, prefix_inputs
+from psyprobe.observers.encoders.images import checked_size
+from psyprobe.observers.encoders.network import exact_arithmetic
+from psyprobe.observers.protocol import Card
+from psyprobe.observers.registry import register_observer
+
+INSTALL = "pip install 'psyprobe[chat-local]'"
+_GREEDY = Decoding()
+#: Of the first token, at least this many of the likeliest are told.
+LIKELIEST = 20
+#: How far log-probabilities may differ with and without sharing, in float32 and in shorter formats.
+SLACK, SLACK_SHORT = 1e-3, 0.25
+
+
+@register_observer(
+    "transformers",
+    form="transformers:MODEL_OR_PATH",
+    summary="a chat model of the transformers library, in this process",
+    ability="answer",
+    requires=("torch", "torchvision", "transformers"),
+    install=INSTALL,
+)
+def load_transformers(
+    source: str,
+    *,
+    random_weights: bool = False,
+    device: str | None = None,
+    dtype: str = "float32",
+    input_size: int | tuple[int, int] | None = None,
+    processor: Mapping[str, Any] | None = None,
+    template: str = "{prompt}",
+    batch_size: int = 16,
+) -> TransformersChat:
+    """A chat model of the transformers library.
+
+    Parameters
+    ----------
+    source : str
+        A folder, or the model's name on the hub, whose weights are looked for in the library's cache.
+    random_weights : bool
+        Random weights in the architecture that the configuration describes, for tests.
+    device : str, optional
+        A torch device; by default "cuda" where there is one, else "cpu".
+    dtype : {"float32", "bfloat16", "float16"}
+        The format to compute in. The shorter ones round the pixels too, which `delivered` shows.
+    input_size : int or tuple of int, optional
+        Side, or (height, width), in px that stimuli are drawn at, for models that take several sizes.
+    processor : mapping, optional
+        Arguments for the image part of the model's processor, such as ``{"do_image_splitting": True}``; by default
+        an image goes in once and whole.
+    template : str
+        What stands around the prompt where the model has no chat template: "Question: {prompt} Answer:".
+    batch_size : int
+        How many inquiries are worked on at once.
+
+    Returns
+    -------
+    TransformersChat
+
+    Raises
+    ------
+    WeightsError
+        If the weights are not to be had.
+    InputError
+        If the model does not take images and text, or an option does not fit it.
+    """
+    if batch_size < 1:
+        raise InputError(f"batch_size is {batch_size}; give a whole number of at least 1")
+    if "{prompt}" not in template:
+        raise InputError(f"the template {template!r} lacks {{prompt}}, where the question goes")
+    name = f"transformers:{source}"
+    chat = load_model(name, source, random_weights=random_weights, device=device, dtype=dtype)
+    size = None if input_size is None else checked_size(input_size)
+    pixels = PixelPath(name, chat.processor.image_processor, chat.model.dtype, input_size=size, options=processor)
+    return TransformersChat(chat, pixels, template=template, batch_size=batch_size)
+
+
+class TransformersChat:
+    """A vision-language model that answers in words, with the whole distribution of its first token.
+
+    Decoding is the inquiry's alone: temperature, penalties and forced tokens of the model's repository are left out.
+    Prompts about the same images share the work on those: the model's state after the image is kept and each prompt
+    goes on from there, or, where that is not possible, the vision tower runs once. The first time, the answer with
+    and without sharing are compared, and where they differ nothing is shared from then on.
+
+    Parameters
+    ----------
+    chat : ChatModel
+        The model.
+    pixels : PixelPath
+        The way of the images into it.
+    template : str
+        What stands around the prompt where there is no chat template.
+    batch_size : int
+        How many inquiries are worked on at once.
+    """
+
+    def __init__(self, chat: ChatModel, pixels: PixelPath, *, template: str = "{prompt}", batch_size: int = 16) -> None:
+        self._chat, self._pixels, self._template, self._batch_size = chat, pixels, template, batch_size
+        self._model, self._processor, self._tokenizer = chat.model, chat.processor, chat.processor.tokenizer
+        self._templated = bool(getattr(chat.processor, "chat_template", None))
+        self._lock = threading.Lock()  # the model keeps state of its own between tokens
+        #: Whether prompts go on from the model's state after the image; None until the first chance to.
+        self.shares_prefix: bool | None = None if self._can_share_prefix() else False
+        self.card = Card(
+            name=chat.name,
+            ability="answer",
+            input_size=pixels.input_size,
+            input="normalised",
+            mean=pixels.mean,
+            std=pixels.std,
+            dtype=chat.dtype,
+            device=str(chat.device),
+            weights=chat.weights,
+            weights_digest=chat.weights_digest,
+            random_weights=chat.random_weights,
+            options=chat.options
+            | {"processor": dict(pixels.options), "template": "chat" if self._templated else template},
+            software=chat.software,
+        )
+
+    @property
+    def bits(self) -> int | None:
+        """8 where the processor wants whole 8-bit codes; None where it lets any float pass."""
+        return self._pixels.bits
+
+    @cached_property
+    def images_at_once(self) -> int | None:
+        """1 where the model's template has room for one image, else None."""
+        if not self._templated:
+            return 1
+        one, two = (self._text(Inquiry("", (np.zeros(0),) * count)) for count in (1, 2))
+        return None if len(two) > len(one) else 1
+
+    def delivered(self, image: FloatArray) -> FloatArray:
+        """An image as it gets into the network, before normalisation.
+
+        Parameters
+        ----------
+        image : ndarray, shape (H, W, 3)
+            Display drive.
+
+        Returns
+        -------
+        ndarray, shape (h, w, 3)
+            Display drive after the processor's resizing and rounding, and the network's number format.
+        """
+        return self._pixels.delivered(image)
+
+    def answer(
+        self,
+        images: Sequence[FloatArray],
+        prompt: str,
+        *,
+        system: str = "",
+        decoding: Decoding = _GREEDY,
+        words: Sequence[str] = ("yes", "no"),
+    ) -> Answer:
+        """The answer to one question.
+
+        Parameters
+        ----------
+        images, prompt, system, decoding, words
+            As in `Inquiry`.
+
+        Returns
+        -------
+        Answer
+            Its first tokens are complete: every token that spells one of the words, and the 20 likeliest.
+        """
+        inquiry = Inquiry(prompt, tuple(images), system, decoding, tuple(words))
+        return next(self.answers([inquiry]))[1]
+
+    def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
+        """Answers to many questions, `batch_size` at once; fastest where those about the same image come together.
+
+        Parameters
+        ----------
+        inquiries : iterable of Inquiry
+            Drawn upon a batch at a time.
+
+        Yields
+        ------
+        (Inquiry, Answer)
+            The latency is that of the batch that the answer came in.
+        """
+        inquiries = iter(inquiries)
+        while batch := list(itertools.islice(inquiries, self._batch_size)):
+            alone: list[Inquiry] = []
+            for group in self._about_the_same(batch):
+                together = self._going_on(group) if len(group) > 1 and self.shares_prefix is not False else None
+                if together is None:
+                    alone += group
+                else:
+                    yield from zip(group, together, strict=True)
+            if alone:
+                yield from zip(alone, self._from_scratch(alone)[0], strict=True)
+
+    def _about_the_same(self, batch: list[Inquiry]) -> list[list[Inquiry]]:
+        groups: dict[tuple[str, ...], list[Inquiry]] = {}
+        for each in batch:
+            self._check(each)
+            key = (each.system, *map(image_digest, each.images))
+            groups.setdefault(key, []).append(each)
+        return list(groups.values())
+
+    def _check(self, inquiry: Inquiry) -> None:
+        count, most = len(inquiry.images), self.images_at_once
+        if count == 0:
+            raise InputError(f"{self.card.name} was asked without an image")
+        if most is not None and count > most:
+            raise InputError(f"{self.card.name} takes one image at a time and was shown {count}")
+
+    def _from_scratch(self, group: list[Inquiry], *, share: bool = True) -> tuple[list[Answer], FloatArray]:
+        """Each with its own images, padded on the left to one length."""
+        began = time.perf_counter()
+        inputs = self._encode(group)
+        once: AbstractContextManager[None] = nullcontext()
+        if share and all(len(each.images) == 1 for each in group) and inputs["pixel_values"].ndim == 4:
+            once = encoded_once(self._model, [image_digest(each.images[0]) for each in group])
+        with self._lock, once:
+            return self._generate(inputs, group, began)
+
+    def _going_on(self, group: list[Inquiry]) -> list[Answer] | None:
+        """All from the state after what their texts share, images included; None where that cannot be done."""
+        import torch
+
+        began = time.perf_counter()
+        parts = prefix_inputs(self._encode(group), self._image_token, self._tokenizer.pad_token_id)
+        if parts is None:
+            return None
+        prefix, rest = parts
+        window = getattr(self._model.config.get_text_config(), "sliding_window", None)
+        if window is not None and rest["input_ids"].shape[1] > window:
+            return None  # what fills up between the image and the words would push the image out of view
+        try:
+            with self._lock:
+                with torch.inference_mode(), exact_arithmetic(self._chat.device):
+                    state = self._model(**prefix, use_cache=True, logits_to_keep=1).past_key_values
+                    state.batch_repeat_interleave(len(group))
+                answers, first = self._generate({**rest, "past_key_values": state}, group, began)
+        except (AttributeError, TypeError, ValueError, RuntimeError, IndexError):
+            if self.shares_prefix:
+                raise
+            self.shares_prefix = False  # this architecture's state cannot be gone on from
+            return None
+        if self.shares_prefix is None:
+            _, alone = self._from_scratch(group, share=False)
+            likely = alone > np.log(1e-6)
+            slack = SLACK if self._chat.dtype == "float32" else SLACK_SHORT
+            self.shares_prefix = bool(np.abs(first - alone)[likely].max() < slack)
+        return answers if self.shares_prefix else None
+
+    def _can_share_prefix(self) -> bool:
+        return self._templated and self._padding_side == "left" and self._image_token is not None
+
+    @cached_property
+    def _padding_side(self) -> str:
+        """Left of what a decoder goes on with; right of what an encoder reads, where T5 counts distances over gaps."""
+        config = self._model.config
+        encoder = config.is_encoder_decoder or getattr(config.get_text_config(), "is_encoder_decoder", False)
+        return "right" if encoder else "left"
+
+    @cached_property
+    def _image_token(self) -> int | None:
+        config = self._model.config
+        found = getattr(config, "image_token_id", None)
+        return found if found is not None else getattr(config, "image_token_index", None)
+
+    def _text(self, inquiry: Inquiry) -> str:
+        if not self._templated:
+            if inquiry.system:
+                raise InputError(f"{self.card.name} has no chat template and so no place for a system instruction")
+            return self._template.replace("{prompt}", inquiry.prompt)
+        said = [{"role": "system", "content": [{"type": "text", "text": inquiry.system}]}] if inquiry.system else []
+        shown = [{"type": "image"} for _ in inquiry.images]
+        said.append({"role": "user", "content": [*shown, {"type": "text", "text": inquiry.prompt}]})
+        try:
+            text: str = self._processor.apply_chat_template(said, add_generation_prompt=True, tokenize=False)
+        except Exception as problem:  # a template may refuse in any way it likes
+            if not inquiry.system:
+                raise
+            first = str(problem).partition("\n")[0]
+            raise InputError(
+                f"{self.card.name} takes no system instruction: its chat template says {first!r}"
+            ) from None
+        return text
+
+    def _encode(self, group: list[Inquiry]) -> dict[str, Any]:
+        texts = [self._text(each) for each in group]
+        shown = {id(image): image for each in group for image in each.images}
+        handed = dict(zip(shown, self._pixels.hand_over(list(shown.values())), strict=True))
+        begin = self._tokenizer.bos_token
+        keep = {"add_special_tokens": False} if begin and all(text.startswith(begin) for text in texts) else {}
+        encoded = self._processor(
+            images=[[handed[id(image)] for image in each.images] for each in group],
+            text=texts,
+            padding=True,
+            padding_side=self._padding_side,
+            return_tensors="pt",
+            images_kwargs=dict(self._pixels.options),
+            **keep,
+        )
+        if "qformer_attention_mask" in encoded:
+            # A Q-Former counts positions from the first column, filled or not: its padding belongs on the right.
+            order = (1 - encoded["qformer_attention_mask"]).argsort(dim=1, stable=True)
+            for key in ("qformer_input_ids", "qformer_attention_mask"):
+                encoded[key] = encoded[key].gather(1, order)
+        device, dtype = self._chat.device, self._model.dtype
+        return {
+            key: value.to(device, dtype) if value.is_floating_point() else value.to(device)
+            for key, value in encoded.items()
+        }
+
+    def _generate(
+        self, inputs: Mapping[str, Any], group: list[Inquiry], began: float
+    ) -> tuple[list[Answer], FloatArray]:
+        """Answers, and the log-probabilities of their first tokens, shape (N, vocabulary)."""
+        import torch
+
+        steps = max(each.decoding.max_tokens for each in group)
+        noise = Noise([each.decoding for each in group])
+        with torch.inference_mode(), exact_arithmetic(self._chat.device):
+            found = self._model.generate(
+                **inputs,
+                max_new_tokens=steps,
+                do_sample=False,
+                logits_processor=[noise] if noise.needed else None,
+                output_logits=True,
+                return_dict_in_generate=True,
+            )
+            first = torch.log_softmax(found.logits[0].double(), dim=-1).cpu().numpy()
+        if np.isnan(first).any():
+            raise PsyprobeError(f"{self.card.name}: the first token's probabilities hold NaN")
+        tokens = found.sequences[:, -len(found.logits) :].cpu().numpy()
+        lengths = inputs["attention_mask"].sum(-1).cpu().tolist()
+        took = time.perf_counter() - began
+        rows = zip(group, tokens, first, lengths, strict=True)
+        return [self._answer(each, row, logprobs, int(length), took) for each, row, logprobs, length in rows], first
+
+    def _answer(self, inquiry: Inquiry, row: FloatArray, first: FloatArray, length: int, took: float) -> Answer:
+        tokens = row[: inquiry.decoding.max_tokens]
+        (ends,) = np.nonzero(np.isin(tokens, self._ends))
+        tokens = tokens[: ends[0] + 1] if ends.size else tokens
+        return Answer(
+            text=self._tokenizer.decode(tokens, skip_special_tokens=True),
+            first_tokens=self._first_tokens(inquiry.words, first) if inquiry.decoding.logprobs else None,
+            complete=inquiry.decoding.logprobs,
+            finish="stop" if ends.size else "length",
+            tokens_in=length,
+            tokens_out=len(tokens),
+            latency=took,
+            model=self.card.name,
+            server=f"transformers {self.card.software['transformers']}",
+        )
+
+    def _first_tokens(self, words: Sequence[str], logprobs: FloatArray) -> tuple[tuple[str, float], ...]:
+        spelled = (self._spellings.get(word.strip().casefold(), ()) for word in words)
+        wanted = set(np.argsort(logprobs)[-LIKELIEST:].tolist()).union(*spelled)
+        ordered = sorted(wanted, key=lambda token: -logprobs[token])
+        return tuple((self._vocabulary[token], float(logprobs[token])) for token in ordered)
+
+    @cached_property
+    def _vocabulary(self) -> list[str]:
+        """The text of every token; networks may have a few more than the tokenizer knows."""
+        known = self._tokenizer.batch_decode([[token] for token in range(len(self._tokenizer))])
+        return [*known, *[""] * (self._model.get_output_embeddings().weight.shape[0] - len(known))]
+
+    @cached_property
+    def _spellings(self) -> dict[str, list[int]]:
+        """Which tokens spell a word, whatever their case and surrounding space."""
+        found: dict[str, list[int]] = {}
+        for token, text in enumerate(self._vocabulary):
+            found.setdefault(text.strip().casefold(), []).append(token)
+        return found
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        parts = (getattr(part, "generation_config", None) for part in self._model.modules())
+        ids = (part.eos_token_id for part in parts if part is not None and part.eos_token_id is not None)
+        return [end for each in ids for end in (each if isinstance(each, list) else [each])]

@@ -1,0 +1,190 @@
+"""A vision-language model of the transformers library and its processor, from a folder or the library's cache."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from psyprobe.errors import InputError, PsyprobeError, WeightsError, unknown_name
+from psyprobe.observers.encoders.network import DTYPES, checked_device
+from psyprobe.observers.encoders.weights import RANDOM, hub_weights, seeded, state_digest
+
+PACKAGES = ("transformers", "torch", "torchvision", "tokenizers")
+#: What of a repository's generation settings is kept; its temperature, penalties and forced tokens are not.
+_KEPT = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
+
+
+@dataclass(frozen=True, eq=False)
+class ChatModel:
+    """A vision-language model, ready to run.
+
+    Parameters
+    ----------
+    name : str
+        The observer's name.
+    model : transformers.PreTrainedModel
+        The network, in evaluation mode on its device, with greedy decoding and no settings of its repository's.
+    processor : transformers.ProcessorMixin
+        What turns images and text into its input.
+    device : torch.device
+        Where it runs.
+    dtype : str
+        The format that it computes in.
+    weights, weights_digest, random_weights
+        As in `Card`.
+    """
+
+    name: str
+    model: Any
+    processor: Any
+    device: Any
+    dtype: str
+    weights: str
+    weights_digest: str
+    random_weights: bool
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What of it belongs in a card besides the weights: its class, and a digest of what its processor does."""
+        told = {
+            "image_processor": self.processor.image_processor.to_dict(),
+            "chat_template": getattr(self.processor, "chat_template", None),
+        }
+        canonical = json.dumps(told, sort_keys=True, default=str).encode()
+        return {
+            "architecture": type(self.model).__name__,
+            "processor_digest": hashlib.sha256(canonical).hexdigest(),
+        }
+
+    @property
+    def software(self) -> dict[str, str]:
+        """Versions of the packages that compute."""
+        return {package: version(package) for package in PACKAGES}
+
+
+def load_model(
+    name: str, source: str, *, random_weights: bool = False, device: str | None = None, dtype: str = "float32"
+) -> ChatModel:
+    """A model with its processor.
+
+    Parameters
+    ----------
+    name : str
+        The observer's name, for messages.
+    source : str
+        A folder that ``save_pretrained`` wrote, or the model's name on the hub, looked for in the library's cache.
+    random_weights : bool
+        Random weights, always the same ones, in the architecture that the configuration describes.
+    device : str, optional
+        A torch device; by default "cuda" where there is one, else "cpu".
+    dtype : {"float32", "bfloat16", "float16"}
+        The format to compute in. The shorter ones round the pixels too.
+
+    Returns
+    -------
+    ChatModel
+
+    Raises
+    ------
+    WeightsError
+        If there is no such folder, or the weights are neither in the cache nor on the hub.
+    InputError
+        If it is no model that takes images and text and writes text.
+    """
+    import torch
+
+    if dtype not in DTYPES:
+        raise unknown_name("dtype", dtype, DTYPES)
+    where = checked_device(name, device)
+    folder = Path(source).expanduser()
+    if folder.is_dir():
+        try:
+            parts = _load(name, str(folder), random_weights, getattr(torch, dtype))
+        except (OSError, ValueError, RuntimeError, KeyError) as problem:
+            if isinstance(problem, PsyprobeError):
+                raise
+            raise WeightsError(
+                f"{name}: the folder holds no model that transformers can load: {_first_line(problem)}"
+            ) from problem
+        origin = f"folder {folder}"
+    elif folder.is_absolute() or source.startswith((".", "~")):
+        raise WeightsError(f"{name}: there is no folder {source!r}")
+    else:
+        with hub_weights(name):
+            parts = _load(name, source, random_weights, getattr(torch, dtype))
+        origin = f"transformers, {source}"
+    model, processor = parts
+    # A folder of random weights, as tests make them, says so in its configuration.
+    random_weights = random_weights or bool(getattr(model.config, "random_weights", False))
+    digest = state_digest(model.state_dict())
+    _decode_plainly(model, processor.tokenizer)
+    return ChatModel(
+        name,
+        model.eval().to(where),
+        processor,
+        where,
+        dtype,
+        RANDOM if random_weights else origin,
+        digest,
+        random_weights,
+    )
+
+
+def _load(name: str, source: str, random_weights: bool, dtype: Any) -> tuple[Any, Any]:
+    from transformers import AutoConfig, AutoModelForImageTextToText, AutoProcessor
+
+    with _quiet():
+        try:
+            processor = AutoProcessor.from_pretrained(source)
+        except ImportError as problem:
+            raise PsyprobeError(f"{name}: its processor needs a package: {_first_line(problem)}") from problem
+        if not hasattr(processor, "image_processor") or not hasattr(processor, "tokenizer"):
+            raise InputError(f"{name} takes no images beside text: its processor is a {type(processor).__name__}")
+        config = AutoConfig.from_pretrained(source)
+        if type(config) not in AutoModelForImageTextToText._model_mapping:
+            raise InputError(
+                f"{name} is no model that answers about images: transformers has it as {config.model_type}"
+            )
+        if random_weights:
+            with seeded():
+                return AutoModelForImageTextToText.from_config(config, dtype=dtype), processor
+        return AutoModelForImageTextToText.from_pretrained(source, dtype=dtype), processor
+
+
+def _decode_plainly(model: Any, tokenizer: Any) -> None:
+    """Forget the repository's temperature, penalties and forced tokens; those of the parts of a model too."""
+    from transformers import GenerationConfig
+
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    for part in model.modules():
+        own = getattr(part, "generation_config", None)
+        if own is not None:
+            kept = {key: getattr(own, key, None) for key in _KEPT}
+            part.generation_config = GenerationConfig(
+                **{**kept, "pad_token_id": kept["pad_token_id"] or tokenizer.pad_token_id}
+            )
+
+
+def _first_line(problem: BaseException) -> str:
+    return str(problem).strip().partition("\n")[0]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No progress bars of the library's."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()

@@ -1,0 +1,277 @@
+"""Image encoders of the transformers library that timm holds in part: "vit_mae:OWNER/MODEL", "sam2:OWNER/MODEL"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from psyprobe.errors import unknown_name
+from psyprobe.observers.encoders.network import Network, NetworkObserver
+from psyprobe.observers.encoders.weights import RANDOM, hub_weights, seeded
+from psyprobe.observers.registry import register_observer
+
+INSTALL = "pip install 'psyprobe[zoo]'"
+#: Both were trained with ImageNet's mean and standard deviation.
+_MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+#: Share of the patches that a masked autoencoder did not see in training, nor in the published runs.
+MASK_RATIO = 0.75
+#: Length of the one noise vector by which the published runs chose their patches, whatever the model.
+_PUBLISHED_PATCHES = 196
+
+#: The architectures by the end of their repository's name: He et al. (2022), appendix.
+_MAE: dict[str, Mapping[str, int]] = {
+    "base": {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072},
+    "large": {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096},
+    "huge": {
+        "hidden_size": 1280,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 16,
+        "intermediate_size": 5120,
+        "patch_size": 14,
+    },
+}
+
+#: width, heads, blocks a stage, blocks that attend globally, side of the position background, windows: the published
+#: configurations of SAM 2.1.
+_SAM2: dict[str, tuple[int, int, tuple[int, ...], tuple[int, ...], int, tuple[int, ...]]] = {
+    "tiny": (96, 1, (1, 2, 7, 2), (5, 7, 9), 7, (8, 4, 14, 7)),
+    "small": (96, 1, (1, 2, 11, 2), (7, 10, 13), 7, (8, 4, 14, 7)),
+    "base-plus": (112, 2, (2, 3, 16, 3), (12, 16, 20), 14, (8, 4, 14, 7)),
+    "large": (144, 2, (2, 6, 36, 4), (23, 33, 43), 7, (8, 4, 16, 8)),
+}
+
+
+@register_observer(
+    "vit_mae",
+    form="vit_mae:OWNER/MODEL",
+    summary="a masked autoencoder of the transformers library: class and patch tokens of its encoder",
+    requires=("torch", "transformers"),
+    install=INSTALL,
+)
+def load_vit_mae(
+    name: str,
+    *,
+    random_weights: bool = False,
+    input: str = "normalised",
+    mask_seed: int | None = None,
+    layers: str | Iterable[str] | None = None,
+    device: str | None = None,
+    dtype: str = "float32",
+) -> NetworkObserver:
+    """The encoder of a masked autoencoder.
+
+    Parameters
+    ----------
+    name : str
+        Repository on the model hub: "facebook/vit-mae-base".
+    random_weights : bool
+        Random weights, for tests; the name must end in "base", "large" or "huge".
+    mask_seed : int, optional
+        Drop 75 % of the patches, the same ones in every image, chosen by a vector of 196 random numbers with this
+        seed. The published runs did, with seed 8; ViT-H has 256 patches, of which the last 60 are then never seen.
+        By default every patch is seen.
+    input, layers, device, dtype
+        As in `NetworkObserver`.
+
+    Returns
+    -------
+    NetworkObserver
+
+    Raises
+    ------
+    WeightsError
+        If the weights are not to be had.
+    """
+    from transformers import ViTMAEModel
+
+    full = f"vit_mae:{name}"
+    if random_weights:
+        with seeded():
+            module = ViTMAEModel(vit_mae_config(name))
+    else:
+        with hub_weights(full):
+            module = ViTMAEModel.from_pretrained(name)
+    return mae_observer(full, module, random_weights, mask_seed, input=input, layers=layers, device=device, dtype=dtype)
+
+
+def vit_mae_config(name: str) -> Any:
+    """The architecture of a masked autoencoder of He et al.
+
+    Parameters
+    ----------
+    name : str
+        Ends in "base", "large" or "huge".
+
+    Returns
+    -------
+    transformers.ViTMAEConfig
+
+    Raises
+    ------
+    UnknownNameError
+        For any other name.
+    """
+    from transformers import ViTMAEConfig
+
+    return ViTMAEConfig(**_architecture(f"vit_mae:{name}", name, _MAE))
+
+
+def mae_observer(
+    full: str, module: Any, random_weights: bool = False, mask_seed: int | None = None, **options: Any
+) -> NetworkObserver:
+    """A masked autoencoder that is in memory already, as an observer.
+
+    Parameters
+    ----------
+    full : str
+        The observer's name.
+    module : transformers.ViTMAEModel
+        The encoder.
+    random_weights, mask_seed
+        As for `load_vit_mae`.
+    **options
+        Of `NetworkObserver`.
+
+    Returns
+    -------
+    NetworkObserver
+    """
+    import torch
+
+    config = module.config
+    patches = (config.image_size // config.patch_size) ** 2
+    if mask_seed is None:
+        config.mask_ratio = 0.0
+        # The library shuffles patches by this noise even where it keeps all of them.
+        order = torch.arange(patches, dtype=torch.float32)[None]
+    else:
+        config.mask_ratio = MASK_RATIO
+        order = torch.rand(1, _PUBLISHED_PATCHES, generator=torch.Generator().manual_seed(mask_seed))
+    seen = patches if mask_seed is None else int(patches * (1 - MASK_RATIO))
+
+    def embed(images: Any) -> Any:
+        noise = order.to(images.device).expand(len(images), -1)
+        return module(pixel_values=images, noise=noise).last_hidden_state
+
+    network = Network(
+        full,
+        module,
+        embed,
+        stages=tuple(f"layers.{i}" for i in range(config.num_hidden_layers)),
+        tokens=(1, seen),
+        input_size=(config.image_size, config.image_size),
+        weights=RANDOM if random_weights else f"transformers, {full.partition(':')[2]}",
+        random_weights=random_weights,
+        licence=None if random_weights else "CC-BY-NC-4.0",
+        paper="He et al. 2022, Masked autoencoders are scalable vision learners, CVPR",
+        options={} if mask_seed is None else {"mask_seed": mask_seed, "mask_ratio": MASK_RATIO},
+        packages=("torch", "transformers"),
+        mean=_MEAN,
+        std=_STD,
+    )
+    return NetworkObserver(network, **options)
+
+
+@register_observer(
+    "sam2",
+    form="sam2:OWNER/MODEL",
+    summary="the image embedding of Segment Anything 2, after its neck",
+    requires=("torch", "transformers"),
+    install=INSTALL,
+)
+def load_sam2(
+    name: str,
+    *,
+    random_weights: bool = False,
+    input: str = "normalised",
+    layers: str | Iterable[str] | None = None,
+    device: str | None = None,
+    dtype: str = "float32",
+) -> NetworkObserver:
+    """The image encoder of Segment Anything 2: the map of 256 x 64 x 64 that its mask decoder gets.
+
+    Parameters
+    ----------
+    name : str
+        Repository on the model hub: "facebook/sam2.1-hiera-tiny".
+    random_weights : bool
+        Random weights, for tests; the name must end in "tiny", "small", "base-plus" or "large".
+    input, layers, device, dtype
+        As in `NetworkObserver`.
+
+    Returns
+    -------
+    NetworkObserver
+
+    Raises
+    ------
+    WeightsError
+        If the weights are not to be had.
+    """
+    from transformers import Sam2Model
+
+    full = f"sam2:{name}"
+    if random_weights:
+        with seeded():
+            module = Sam2Model(sam2_config(name))
+    else:
+        with hub_weights(full):
+            module = Sam2Model.from_pretrained(name)
+    side = int(module.config.vision_config.backbone_config.image_size[0])
+
+    network = Network(
+        full,
+        module,
+        lambda images: module.get_image_embeddings(images)[-1],
+        input_size=(side, side),
+        weights=RANDOM if random_weights else f"transformers, {name}",
+        random_weights=random_weights,
+        licence=None if random_weights else "Apache-2.0",
+        paper="Ravi et al. 2024, SAM 2: segment anything in images and videos, arXiv 2408.00714",
+        packages=("torch", "transformers"),
+        mean=_MEAN,
+        std=_STD,
+    )
+    return NetworkObserver(network, input=input, layers=layers, device=device, dtype=dtype)
+
+
+def sam2_config(name: str) -> Any:
+    """The architecture of a SAM 2.1 model.
+
+    Parameters
+    ----------
+    name : str
+        Ends in "tiny", "small", "base-plus" or "large".
+
+    Returns
+    -------
+    transformers.Sam2Config
+
+    Raises
+    ------
+    UnknownNameError
+        For any other name.
+    """
+    from transformers import Sam2Config, Sam2HieraDetConfig, Sam2VisionConfig
+
+    width, heads, blocks, everywhere, background, windows = _architecture(f"sam2:{name}", name, _SAM2)
+    widths = [width * 2**stage for stage in range(4)]
+    backbone = Sam2HieraDetConfig(
+        hidden_size=width,
+        num_attention_heads=heads,
+        blocks_per_stage=list(blocks),
+        embed_dim_per_stage=widths,
+        num_attention_heads_per_stage=[heads * 2**stage for stage in range(4)],
+        window_size_per_stage=list(windows),
+        global_attention_blocks=list(everywhere),
+        window_positional_embedding_background_size=[background, background],
+    )
+    return Sam2Config(vision_config=Sam2VisionConfig(backbone_config=backbone, backbone_channel_list=widths[::-1]))
+
+
+def _architecture(full: str, name: str, known: Mapping[str, Any]) -> Any:
+    found = [size for size in known if name.endswith(size)]
+    if not found:
+        raise unknown_name("observer", full, [f"{full.partition(':')[0]}:...-{size}" for size in known])
+    return known[found[0]]

@@ -1,0 +1,1 @@
+"""Vision encoders of five libraries."""

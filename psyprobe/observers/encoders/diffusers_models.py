@@ -1,0 +1,100 @@
+"""Image autoencoders of the diffusers library: "diffusers:OWNER/MODEL"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from psyprobe.observers.encoders.images import checked_size
+from psyprobe.observers.encoders.network import Network, NetworkObserver
+from psyprobe.observers.encoders.weights import RANDOM, hub_weights, seeded
+from psyprobe.observers.registry import register_observer
+
+#: The architecture that Stable Diffusion 1 and XL share.
+_STABLE_DIFFUSION = {
+    "down_block_types": ("DownEncoderBlock2D",) * 4,
+    "up_block_types": ("UpDecoderBlock2D",) * 4,
+    "block_out_channels": (128, 256, 512, 512),
+    "layers_per_block": 2,
+    "latent_channels": 4,
+}
+
+
+@register_observer(
+    "diffusers",
+    form="diffusers:OWNER/MODEL",
+    summary="the image encoder of a latent diffusion model; the mean of its latent posterior",
+    requires=("torch", "diffusers"),
+    install="pip install 'psyprobe[zoo]'",
+)
+def load_diffusers(
+    name: str,
+    *,
+    random_weights: bool = False,
+    input: str = "normalised",
+    input_size: int | tuple[int, int] = 224,
+    sample_seed: int | None = None,
+    layers: str | Iterable[str] | None = None,
+    device: str | None = None,
+    dtype: str = "float32",
+) -> NetworkObserver:
+    """The variational autoencoder of a latent diffusion model.
+
+    Parameters
+    ----------
+    name : str
+        Repository on the model hub whose folder "vae" holds it.
+    random_weights : bool
+        Stable Diffusion's architecture with random weights, for tests.
+    input : {"normalised", "raw"}
+        No matter: drive v always goes in as 2 v - 1, which is the range it was trained in.
+    input_size : int or tuple of int
+        Side, or (height, width), px.
+    sample_seed : int, optional
+        One sample of the posterior with this seed, the same noise for every image, instead of its mean. The
+        published runs took an unseeded one.
+    layers, device, dtype
+        As in `NetworkObserver`.
+
+    Returns
+    -------
+    NetworkObserver
+
+    Raises
+    ------
+    WeightsError
+        If the weights are not to be had.
+    """
+    import torch
+    from diffusers import AutoencoderKL
+
+    full = f"diffusers:{name}"
+    if random_weights:
+        with seeded():
+            module = AutoencoderKL(**_STABLE_DIFFUSION)
+    else:
+        with hub_weights(full):
+            module = AutoencoderKL.from_pretrained(name, subfolder="vae")
+    # only the encoder looks
+    module.decoder = torch.nn.Identity()
+
+    def embed(images: Any) -> Any:
+        posterior = module.encode(2 * images - 1).latent_dist
+        if sample_seed is None:
+            return posterior.mean
+        generator = torch.Generator().manual_seed(sample_seed)
+        noise = torch.randn(posterior.mean.shape[1:], generator=generator).to(posterior.mean)
+        return posterior.mean + posterior.std * noise
+
+    network = Network(
+        full,
+        module,
+        embed,
+        input_size=checked_size(input_size),
+        resizable=True,
+        weights=RANDOM if random_weights else f"diffusers, {name}",
+        random_weights=random_weights,
+        options={} if sample_seed is None else {"sample_seed": sample_seed},
+        packages=("torch", "diffusers"),
+    )
+    return NetworkObserver(network, input=input, layers=layers, device=device, dtype=dtype)

@@ -1,0 +1,333 @@
+"""A torch network as an observer: the hand-over of the images, one exact forward pass, and the layers on the way."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from psyprobe._typing import Array, FloatArray
+from psyprobe.errors import InputError, PsyprobeError, unknown_name
+from psyprobe.observers.encoders.images import check_images, is_grey_view
+from psyprobe.observers.encoders.weights import state_digest
+from psyprobe.observers.protocol import Card
+
+DTYPES = ("float32", "bfloat16", "float16")
+TOKENS = ("cls", "patches")
+
+
+@dataclass(frozen=True)
+class Network:
+    """A torch network and what one must know to look through it.
+
+    Parameters
+    ----------
+    name : str
+        The observer's name.
+    module : torch.nn.Module
+        Its layers are named as in ``module.named_modules()``.
+    embed : callable
+        From a tensor of shape (N, 3, H, W) to the main feature, (N, ...).
+    main : str
+        The name of what `embed` returns.
+    stages : tuple of str
+        The layers that ``layers="all"`` stands for.
+    tokens : tuple of int, optional
+        How many class and register tokens, the class token first, and then how many patch tokens a layer gives;
+        None where layers give no class token.
+    input_size : tuple of int, optional
+        (height, width) in px; None for any.
+    resizable : bool
+        Whether it can be loaded for another size.
+    mean, std : tuple of float
+        Its normalisation, for drive in [0, 1].
+    weights, weights_digest, random_weights, licence, paper, options
+        As in `Card`; without a digest, that of the module's state is taken.
+    packages : tuple of str
+        Whose versions belong in the card.
+    """
+
+    name: str
+    module: Any
+    embed: Callable[[Any], Any]
+    main: str = "embedding"
+    stages: tuple[str, ...] = ()
+    tokens: tuple[int, int] | None = None
+    input_size: tuple[int, int] | None = None
+    resizable: bool = False
+    mean: tuple[float, ...] = (0.0, 0.0, 0.0)
+    std: tuple[float, ...] = (1.0, 1.0, 1.0)
+    weights: str = "given by the caller"
+    weights_digest: str | None = None
+    random_weights: bool = False
+    licence: str | None = None
+    paper: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    packages: tuple[str, ...] = ("torch",)
+
+
+class NetworkObserver:
+    """Looks at images through a torch network.
+
+    Normalisation is done in float32 and any cast to a shorter format comes after it, so that small contrasts
+    survive; the pass runs in evaluation mode, without gradients and without TensorFloat-32.
+
+    Parameters
+    ----------
+    network : Network
+        The network.
+    input : {"normalised", "raw"}
+        Whether its mean and standard deviation are applied.
+    layers : "all" or iterable of str, optional
+        Names of layers ("blocks.3"), tokens of a layer ("blocks.3:cls", "blocks.3:patches") or the main feature,
+        in the order wanted; "all" is every stage and then the main feature; None the main feature alone.
+    device : str, optional
+        A torch device; by default "cuda" where there is one, else "cpu".
+    dtype : {"float32", "bfloat16", "float16"}
+        The format that the network computes in.
+
+    Raises
+    ------
+    UnknownNameError
+        If the network has no layer of such a name.
+    InputError
+        If the format, the device or a token is not to be had.
+
+    Examples
+    --------
+    >>> import torch
+    >>> mean = torch.nn.Sequential(torch.nn.AvgPool2d(8), torch.nn.Flatten())
+    >>> observer = NetworkObserver(Network("mean colour", mean, mean), device="cpu")
+    >>> observer.features(np.full((2, 8, 8, 3), 0.5, "float32"))["embedding"]
+    array([[0.5, 0.5, 0.5],
+           [0.5, 0.5, 0.5]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        *,
+        input: str = "normalised",
+        layers: str | Iterable[str] | None = None,
+        device: str | None = None,
+        dtype: str = "float32",
+    ) -> None:
+        import torch
+
+        if dtype not in DTYPES:
+            raise unknown_name("dtype", dtype, DTYPES)
+        self._device = checked_device(network.name, device)
+        self._dtype = getattr(torch, dtype)
+        self._network = network
+        features = _checked_layers(network, layers)
+        digest = network.weights_digest or state_digest(network.module.state_dict())
+        self._module = network.module.eval().to(device=self._device, dtype=self._dtype)
+        mean, std = (network.mean, network.std) if input == "normalised" else ((0.0,) * 3, (1.0,) * 3)
+        self._mean, self._std = (
+            torch.tensor(each, dtype=torch.float32, device=self._device)[:, None, None] for each in (mean, std)
+        )
+        self._lock = threading.Lock()  # the watched layers belong to one pass at a time
+        self.card = Card(
+            name=network.name,
+            ability="features",
+            features=features,
+            input_size=network.input_size,
+            input="raw" if input == "raw" else "normalised",
+            mean=tuple(network.mean),
+            std=tuple(network.std),
+            dtype=dtype,
+            device=str(self._device),
+            weights=network.weights,
+            weights_digest=digest,
+            random_weights=network.random_weights,
+            licence=network.licence,
+            paper=network.paper,
+            options=dict(network.options),
+            software={package: version(package) for package in network.packages},
+        )
+
+    def features(self, images: Array) -> Mapping[str, FloatArray]:
+        """Feature vectors of a batch of images, all from one forward pass.
+
+        Parameters
+        ----------
+        images : ndarray or torch.Tensor, shape (N, H, W, 3)
+            Display drive, float, 0 = black and 1 = peak white.
+
+        Returns
+        -------
+        dict of str to ndarray, shape (N, D), float32
+            One array a name in ``card.features``, in that order; maps and tokens are flattened.
+
+        Raises
+        ------
+        InputError
+            If the images are not of the size or format that the network looks at.
+        PsyprobeError
+            If a feature is not finite.
+        """
+        import torch
+
+        network = self._network
+        batch = self._hand_over(images)
+        with self._lock, torch.inference_mode(), exact_arithmetic(self._device), self._watching(len(batch)) as seen:
+            seen[network.main] = _rows(network.name, network.main, network.embed(batch), len(batch))
+        for name in self.card.features:
+            if name not in seen:
+                raise InputError(f"{network.name}: the layer {name!r} takes no part in the forward pass")
+            if not np.isfinite(seen[name]).all():
+                raise PsyprobeError(
+                    f"{network.name}: the feature {name!r} holds NaN or infinity (computed in {self.card.dtype})"
+                )
+        return {name: seen[name] for name in self.card.features}
+
+    def _hand_over(self, images: Array) -> Any:
+        """The images as the network receives them: (N, 3, H, W), normalised, contiguous, cast last."""
+        import torch
+
+        size = self.card.input_size
+        hint = ", or load the observer with input_size=(height, width)" if self._network.resizable else ""
+        images = check_images(images, self.card.name, input_size=size, hint=hint)
+        if images.shape[-1] != 3:
+            raise InputError(f"{self.card.name} takes three channels and got {images.shape[-1]}")
+        channels = 1 if is_grey_view(images) else 3  # a grey plane is normalised into three, and copied once
+        if isinstance(images, np.ndarray):
+            planes = torch.empty((len(images), channels, *images.shape[1:3]), dtype=torch.float32)
+            np.copyto(planes.numpy(), images[..., :channels].transpose(0, 3, 1, 2), casting="same_kind")
+        else:
+            planes = images[..., :channels].permute(0, 3, 1, 2)
+        planes = planes.to(self._device, torch.float32)
+        return (planes - self._mean).div_(self._std).contiguous().to(self._dtype)
+
+    @contextmanager
+    def _watching(self, count: int) -> Iterator[dict[str, FloatArray]]:
+        """Catch what the asked layers put out during a pass."""
+        seen: dict[str, FloatArray] = {}
+        hooks = []
+        for name in self.card.features:
+            if name != self._network.main:
+                layer, _, token = name.partition(":")
+                catch = _catcher(self._network, name, token, count, seen)
+                hooks.append(self._module.get_submodule(layer).register_forward_hook(catch))
+        try:
+            yield seen
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+
+def _catcher(network: Network, name: str, token: str, count: int, seen: dict[str, FloatArray]) -> Callable[..., None]:
+    def catch(module: Any, inputs: Any, output: Any) -> None:
+        if name in seen:
+            raise InputError(f"{network.name}: the layer {name!r} runs more than once a pass: name one that runs once")
+        if not hasattr(output, "detach"):
+            raise InputError(f"{network.name}: the layer {name!r} gives a {type(output).__name__}, not one tensor")
+        if token:
+            output = _tokens(network, name, token, output)
+        seen[name] = _rows(network.name, name, output, count).copy()  # later layers may work in place
+
+    return catch
+
+
+def _tokens(network: Network, name: str, token: str, output: Any) -> Any:
+    prefix, patches = network.tokens or (0, 0)
+    if output.ndim != 3 or output.shape[1] != prefix + patches:
+        raise InputError(
+            f"{network.name}: the layer of {name!r} gives {tuple(output.shape)}, which is not {prefix} + {patches} "
+            "tokens an image: name the layer without a token"
+        )
+    return output[:, :1] if token == "cls" else output[:, prefix:]
+
+
+def _rows(observer: str, name: str, output: Any, count: int) -> FloatArray:
+    """One float32 row an image."""
+    import torch
+
+    if not hasattr(output, "detach") or output.ndim < 2 or len(output) != count:
+        shape = tuple(output.shape) if hasattr(output, "shape") else type(output).__name__
+        raise InputError(f"{observer}: {name!r} gives {shape} for {count} images; wanted is one row or map an image")
+    rows: FloatArray = output.detach().flatten(1).to("cpu", torch.float32).numpy()
+    return rows
+
+
+def _checked_layers(network: Network, layers: str | Iterable[str] | None) -> tuple[str, ...]:
+    if layers is None:
+        return (network.main,)
+    if layers == "all":
+        if not network.stages:
+            raise InputError(f"{network.name} names no layers: it gives {network.main!r} alone")
+        return (*network.stages, network.main)
+    wanted = (layers,) if isinstance(layers, str) else tuple(layers)
+    known = {name for name, _ in network.module.named_modules() if name}
+    for name in wanted:
+        layer, _, token = name.partition(":")
+        if name == network.main:
+            continue
+        if layer not in known:
+            raise unknown_name(f"layer of {network.name}", name, (*network.stages, network.main))
+        if token and (token not in TOKENS or network.tokens is None):
+            has = " or ".join(TOKENS) if network.tokens else "it has none"
+            raise InputError(f"{network.name} has no token {token!r} in {layer!r}: {has}")
+    if not wanted or len(set(wanted)) != len(wanted):
+        raise InputError(f"layers {list(wanted)} of {network.name}: name at least one, and each once")
+    return wanted
+
+
+def checked_device(name: str, device: str | None) -> Any:
+    """The torch device that is asked for, or the best there is.
+
+    Parameters
+    ----------
+    name : str
+        The observer's name, for the message.
+    device : str, optional
+        As torch writes it; by default "cuda" where there is one, else "cpu".
+
+    Returns
+    -------
+    torch.device
+
+    Raises
+    ------
+    InputError
+        If this machine has no such device.
+    """
+    import torch
+
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        checked = torch.device(device)
+        torch.empty(0, device=checked)
+    except (RuntimeError, AssertionError, NotImplementedError) as problem:
+        first = str(problem).partition("\n")[0]
+        raise InputError(f"{name} cannot run on device {device!r}: {first}") from problem
+    return checked
+
+
+@contextmanager
+def exact_arithmetic(device: Any) -> Iterator[None]:
+    """Float32 multiplied as float32 in here: TensorFloat-32 keeps 10 bits of a contrast that needs 20.
+
+    Parameters
+    ----------
+    device : torch.device
+        Where the network runs.
+    """
+    import torch
+
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        if device.type == "cuda":
+            with torch.backends.cudnn.flags(deterministic=True, allow_tf32=False):
+                yield
+        else:
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -1,0 +1,131 @@
+"""A user's own network: "torch:FILE.pt" for TorchScript, "torch:FILE.py:FUNCTION" for Python that builds a module."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.observers.encoders.images import checked_size
+from psyprobe.observers.encoders.network import Network, NetworkObserver
+from psyprobe.observers.encoders.weights import state_digest, weights_file
+from psyprobe.observers.registry import register_observer
+
+
+@register_observer(
+    "torch",
+    form="torch:FILE.pt or torch:FILE.py:FUNCTION",
+    summary="a network of your own: TorchScript, or a Python function that returns a module",
+    requires=("torch",),
+    install="pip install torch",
+)
+def load_torch(
+    name: str,
+    *,
+    mean: Iterable[float] = (0.0, 0.0, 0.0),
+    std: Iterable[float] = (1.0, 1.0, 1.0),
+    input: str = "normalised",
+    input_size: int | tuple[int, int] | None = None,
+    layers: str | Iterable[str] | None = None,
+    device: str | None = None,
+    dtype: str = "float32",
+) -> NetworkObserver:
+    """A network of your own.
+
+    Parameters
+    ----------
+    name : str
+        The path of a TorchScript file, or of a Python file, a colon, and the name of a function in it that takes
+        nothing and returns a ``torch.nn.Module``. The file is run: load none that you do not trust.
+    mean, std : iterable of float
+        The normalisation that the network was trained with, a value a channel, for drive in [0, 1].
+    input, layers, device, dtype
+        As in `NetworkObserver`; the main feature is called "output". TorchScript shows no layers.
+    input_size : int or tuple of int, optional
+        Side, or (height, width), in px of the images it looks at; any size if not given.
+
+    Returns
+    -------
+    NetworkObserver
+
+    Raises
+    ------
+    InputError
+        If the file is not what its name says, or the normalisation is not one.
+    WeightsError
+        If there is no such file.
+    """
+    full = f"torch:{name}"
+    path, colon, function = name.rpartition(":")
+    if colon and path.endswith(".py"):
+        module, digest, stages = _from_python(full, weights_file(path, full), function)
+    elif name.endswith(".py"):
+        raise InputError(f"{full} names no function: write torch:{name}:FUNCTION, one that returns the module")
+    else:
+        module, digest, stages = _from_torchscript(full, weights_file(name, full))
+    network = Network(
+        full,
+        module,
+        module,
+        main="output",
+        stages=stages,
+        input_size=None if input_size is None else checked_size(input_size),
+        resizable=True,
+        mean=_three(full, "mean", mean),
+        std=_three(full, "std", std),
+        weights=f"file {path if stages else name}",
+        weights_digest=digest,
+    )
+    return NetworkObserver(network, input=input, layers=layers, device=device, dtype=dtype)
+
+
+def _from_torchscript(full: str, path: Path) -> tuple[Any, str, tuple[str, ...]]:
+    import torch
+
+    with warnings.catch_warnings():
+        # torch advises authors to export in a newer format; whoever has the file in hand cannot act on it
+        warnings.filterwarnings("ignore", "`torch.jit.load` is deprecated", FutureWarning)
+        try:
+            module = torch.jit.load(str(path), map_location="cpu")
+        except (RuntimeError, ValueError, EOFError) as problem:
+            raise InputError(
+                f"{full}: {path} is no TorchScript file: save one with torch.jit.script(module).save(FILE), or name a "
+                "function that builds the module as torch:FILE.py:FUNCTION"
+            ) from problem
+    return module, hashlib.sha256(path.read_bytes()).hexdigest(), ()
+
+
+def _from_python(full: str, path: Path, function: str) -> tuple[Any, str, tuple[str, ...]]:
+    import torch
+
+    spec = importlib.util.spec_from_file_location(f"psyprobe_observer_{path.stem}", path)
+    assert spec is not None and spec.loader is not None  # for a path that ends in .py there always is one
+    source = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = source
+    try:
+        spec.loader.exec_module(source)
+    except Exception as problem:  # it is the user's program: any failure of it is theirs to read
+        raise InputError(f"{full}: {path} fails with {type(problem).__name__}: {problem}") from problem
+    build = getattr(source, function, None)
+    if not callable(build):
+        raise unknown_name(f"function in {path}", function, [key for key in vars(source) if not key.startswith("_")])
+    module = build()
+    if not isinstance(module, torch.nn.Module):
+        raise InputError(f"{full}: {function}() returned a {type(module).__name__}; wanted is a torch.nn.Module")
+    digest = hashlib.sha256(path.read_bytes() + state_digest(module.state_dict()).encode()).hexdigest()
+    return module, digest, tuple(child for child, _ in module.named_children())
+
+
+def _three(full: str, what: str, values: Iterable[float]) -> tuple[float, ...]:
+    three = tuple(values)
+    right = len(three) == 3 and bool(np.isfinite(three).all()) and (what == "mean" or min(three) > 0)
+    if not right:
+        raise InputError(f"{full}: {what} {list(three)} is not three finite numbers{' above 0' * (what == 'std')}")
+    return tuple(float(each) for each in three)

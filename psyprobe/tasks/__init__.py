@@ -1,0 +1,1 @@
+"""Benchmarks and what they need: items, probe, metrics, figures, pages, commands; one room each."""

@@ -1,0 +1,1 @@
+"""A chat model as judge of what rules cannot read."""

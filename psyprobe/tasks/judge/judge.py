@@ -1,0 +1,252 @@
+"""A judge: a chat model that reads what rules cannot. Who judges, in which words and how often, is part of a result.
+
+Rules come first, and a judge is asked only about what they leave open; that is for whoever calls to decide. What a
+judge said is kept raw like any answer, so that nothing is judged twice and every verdict can be read again. A reply
+that is none of the verdicts is counted, and never taken for one.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.item_run import ItemQuestion, ask_items
+from psyprobe.observers.chat.answering import AnswerObserver, Decoding
+from psyprobe.store import Store, digest
+
+#: Long enough for a model that cannot leave it at one word.
+_MAX_TOKENS = 32
+
+
+@dataclass(frozen=True)
+class JudgePrompt:
+    """What a judge is asked, and which replies are verdicts.
+
+    Attributes
+    ----------
+    name, version : str
+        Of the prompt; the digest changes with the text even where nobody changed the version.
+    system, text : str
+        With {question}, {key} and {answer} to be filled in.
+    verdicts : mapping of str to (float or str)
+        Reply in lower case, and what it stands for; "" stands for none of them.
+    """
+
+    name: str
+    version: str
+    system: str
+    text: str
+    verdicts: Mapping[str, float | str]
+
+    def filled(self, case: Case) -> str:
+        """The prompt for one case; what stands in braces inside an answer is left as it is."""
+        parts = {"{question}": case.question, "{key}": case.key, "{answer}": case.answer}
+        return re.sub(r"\{(?:question|key|answer)\}", lambda found: parts[found.group()], self.text)
+
+    def read(self, reply: str) -> float | str | None:
+        """The one verdict that a reply names, or None: the whole reply, or the only verdict among its words.
+
+        Examples
+        --------
+        >>> prompt = judge_prompts()["rbench_short"]
+        >>> [prompt.read(text) for text in ("2", "Score: 1.", "1 or 2", "good")]
+        [1.0, 0.5, None, None]
+        """
+        words = set(re.findall(r"\w+", reply.casefold()))
+        named = [word for word in self.verdicts if word in words]
+        return self.verdicts[named[0]] if len(named) == 1 else None
+
+
+@functools.cache
+def judge_prompts() -> dict[str, JudgePrompt]:
+    """The prompts that come with psyprobe, by name.
+
+    Returns
+    -------
+    dict of str to JudgePrompt
+
+    Examples
+    --------
+    >>> sorted(judge_prompts())
+    ['choice_letter', 'rbench_caption', 'rbench_choice', 'rbench_short', 'yes_no']
+    """
+    page = tomllib.loads(files("psyprobe.tasks.judge").joinpath("prompts.toml").read_text(encoding="utf-8"))
+    return {
+        name: JudgePrompt(name, row["version"], row["system"], row["text"].strip(), row["verdicts"])
+        for name, row in page.items()
+    }
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Who judges, and how.
+
+    Parameters
+    ----------
+    observer : AnswerObserver
+        Any that answers in words: `load_observer("openai:MODEL")`.
+    repeats : int
+        How often each case is put; with temperature 0 once is enough.
+    temperature : float
+        Of the sampling, 0 to 2; each repeat has a seed of its own.
+    """
+
+    observer: AnswerObserver
+    repeats: int = 1
+    temperature: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.repeats < 1:
+            raise InputError(f"a judge is asked {self.repeats} times; give at least 1")
+        if self.repeats > 1 and self.temperature == 0:
+            raise InputError(
+                f"{self.repeats} repeats at temperature 0 are one and the same answer; give a temperature or 1 repeat"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything one must know to judge again, as JSON can hold it."""
+        prompts = {name: digest([p.system, p.text, dict(p.verdicts)]) for name, p in judge_prompts().items()}
+        return {
+            "observer": self.observer.card.to_dict(),
+            "repeats": self.repeats,
+            "temperature": self.temperature,
+            "prompts": {name: f"{judge_prompts()[name].version} ({value[:12]})" for name, value in prompts.items()},
+        }
+
+
+@dataclass(frozen=True)
+class Case:
+    """One answer to be judged.
+
+    Parameters
+    ----------
+    name : str
+        Unique among the cases judged together.
+    prompt : str
+        Name of the judge's prompt.
+    question, key, answer : str
+        What was asked, what is right, and what was answered.
+    """
+
+    name: str
+    prompt: str
+    question: str
+    key: str
+    answer: str
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """What a judge made of one case.
+
+    Attributes
+    ----------
+    read : tuple of (float or str)
+        One for each reply that was a verdict.
+    unread : tuple of str
+        The replies that were none, word for word.
+    """
+
+    read: tuple[float | str, ...]
+    unread: tuple[str, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether no reply was a verdict."""
+        return not self.read
+
+    @property
+    def mean(self) -> float:
+        """Mean of numeric verdicts, from 0 to 1.
+
+        Raises
+        ------
+        InputError
+            No reply was a verdict.
+        """
+        if self.failed:
+            raise InputError(f"the judge gave no verdict but {self.unread[0]!r}; judge again, or leave the item out")
+        return sum(float(each) for each in self.read) / len(self.read)
+
+    @property
+    def majority(self) -> float | str | None:
+        """The verdict of more than half of the replies, those that were none counted; None where there is none."""
+        if self.failed:
+            return None
+        verdict, count = Counter(self.read).most_common(1)[0]
+        return verdict if 2 * count > len(self.read) + len(self.unread) else None
+
+
+def judge_cases(
+    cases: Sequence[Case],
+    judge: Judge,
+    *,
+    store: str | Path | Store | None = None,
+    progress: bool | None = None,
+) -> dict[str, Verdicts]:
+    """Put cases to a judge; what the store holds is not asked again.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+        What rules left open.
+    judge : Judge
+        Who judges, and how.
+    store : str, Path or Store, optional
+        The file that keeps answers.
+    progress : bool, optional
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    dict of str to Verdicts
+        By name of the case.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such prompt.
+    PsyprobeError
+        The judge cannot be reached: never is something else put in its place.
+    """
+    prompts = judge_prompts()
+    for case in cases:
+        if case.prompt not in prompts:
+            raise unknown_name("prompt for a judge", case.prompt, prompts)
+    questions = [
+        ItemQuestion(
+            name=f"{case.name}\n{repeat}",
+            prompt=prompts[case.prompt].filled(case),
+            system=prompts[case.prompt].system,
+            decoding=Decoding(
+                judge.temperature, _MAX_TOKENS, logprobs=False, seed=repeat if judge.temperature else None
+            ),
+        )
+        for case in cases
+        for repeat in range(judge.repeats)
+    ]
+    answers = ask_items(
+        questions,
+        judge.observer,
+        version="judge 1",
+        store=store,
+        label=f"judge {judge.observer.card.name}",
+        progress=progress,
+    )
+    found = {}
+    for case in cases:
+        replies = [answers[f"{case.name}\n{repeat}"].text for repeat in range(judge.repeats)]
+        read = [(prompts[case.prompt].read(reply), reply) for reply in replies]
+        found[case.name] = Verdicts(
+            read=tuple(verdict for verdict, _ in read if verdict is not None),
+            unread=tuple(reply for verdict, reply in read if verdict is None),
+        )
+    return found

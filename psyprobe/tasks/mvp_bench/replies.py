@@ -1,0 +1,256 @@
+"""What a model replied to the questions of MVP-Bench: prediction files, and the named rules that read a reply."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.tasks.mvp_bench.questions import read_json_lines, split_choices
+
+#: What a reply is called in files made elsewhere: ours, the benchmark's, VLMEvalKit's, lmms-eval's.
+_REPLY_COLUMNS = ("output", "prediction", "reply", "filtered_resps")
+_ID_COLUMNS = ("question_id", "index", "doc_id")
+_JUDGE = "extracted (GPT)"
+
+
+def read_predictions(path: str | Path) -> pd.DataFrame:
+    """Read replies made elsewhere.
+
+    Parameters
+    ----------
+    path : str or Path
+        JSON lines as the benchmark's authors released them, or a VLMEvalKit table (.tsv, .csv, .xlsx, .json).
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns question_id (text), reply (text), judge (what a judge made of it: "yes", "no", "unknown", or "" where
+        none was asked) and place (in the file, from 0). Rows that are there twice are taken once; their number is in
+        ``attrs["doubled"]``.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, has no column of questions or replies, or holds two replies to one question.
+    """
+    rows = _rows(Path(path))
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    identity, reply = (_column(path, columns, names) for names in (_ID_COLUMNS, _REPLY_COLUMNS))
+    # With a main run and a circular one in one frame, 7 and "7" would be two questions.
+    table = pd.DataFrame(
+        {
+            "question_id": [str(row[identity]) for row in rows],
+            "reply": [_text(row[reply]) for row in rows],
+            "judge": [_text(row.get(_JUDGE)).lower() for row in rows],
+        }
+    )
+    kept = table.drop_duplicates().reset_index(names="place")
+    twice = kept["question_id"][kept["question_id"].duplicated()]
+    if len(twice):
+        raise InputError(f"{path}: question {twice.iloc[0]} has two different replies; keep one of them")
+    kept.attrs["doubled"] = len(table) - len(kept)
+    return kept
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    if path.suffix in (".jsonl", ".json"):
+        return _json_rows(path)
+    readers: Mapping[str, Callable[[Path], pd.DataFrame]] = {
+        ".tsv": lambda file: pd.read_csv(file, sep="\t", keep_default_na=False, dtype=str),
+        ".csv": lambda file: pd.read_csv(file, keep_default_na=False, dtype=str),
+        ".xlsx": lambda file: pd.read_excel(file, keep_default_na=False, dtype=str),
+    }
+    if path.suffix not in readers:
+        raise InputError(f"{path} is no prediction file; give .jsonl, .json, .tsv, .csv or .xlsx")
+    try:
+        table = readers[path.suffix](path)
+    except (OSError, ValueError, ImportError) as error:
+        raise InputError(f"{path} cannot be read: {str(error).partition(chr(10))[0]}") from None
+    found: list[dict[str, Any]] = table.to_dict("records")
+    if not found:
+        raise InputError(f"{path} has no rows")
+    return found
+
+
+def _json_rows(path: Path) -> list[dict[str, Any]]:
+    """One object a line, or one list of objects."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from None
+    if not text.lstrip().startswith("["):
+        return [values for _, values in read_json_lines(path, ())]
+    try:
+        rows = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}, line {error.lineno}: this is no JSON: {error.msg}") from None
+    if not rows or not all(isinstance(row, dict) for row in rows):
+        raise InputError(f"{path} is no list of objects; it should hold one for each question")
+    return list(rows)
+
+
+def _column(path: str | Path, columns: list[str], names: tuple[str, ...]) -> str:
+    found = [name for name in names if name in columns]
+    if not found:
+        raise InputError(f"{path} has columns {', '.join(columns)}; one of {', '.join(names)} is needed")
+    return found[0]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        value = value[0] if value else ""
+    return "" if value is None else str(value)
+
+
+# -- the rules -------------------------------------------------------------------------------------------------------
+
+
+def parse_reply(reply: str, task: str, run: str, question: str = "", rule: str = "published") -> str:
+    """What a reply says.
+
+    Parameters
+    ----------
+    reply : str
+        As the model gave it.
+    task : {"yes_no", "single_mcq", "cross_mcq"}
+        What was asked.
+    run : {"main", "circular"}
+        In which run; the benchmark reads letters more strictly in the circular one.
+    question : str
+        The prompt; the lenient rule takes the text of an option for its letter.
+    rule : {"published", "lenient"}
+        "published": the head of the reply, up to the first full stop and comma (in the main run of multiple choice also
+        up to a bracket), must be the answer itself. "lenient": the one option that the reply names, wherever it stands.
+
+    Returns
+    -------
+    str
+        "yes", "no", a letter, or "" where it says none of these.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such rule.
+
+    Examples
+    --------
+    >>> [parse_reply(text, "yes_no", "main") for text in ("Yes.", "yes, because", " no", "No the man")]
+    ['yes', 'yes', 'no', '']
+    >>> parse_reply("(B)", "single_mcq", "circular"), parse_reply("(B)", "single_mcq", "main")
+    ('', 'B')
+    """
+    if rule not in ("published", "lenient"):
+        raise unknown_name("rule that reads replies", rule, ("published", "lenient"))
+    if task == "yes_no":
+        return _yes_no_head(reply) if rule == "published" else _yes_no_lenient(reply)
+    if rule == "published":
+        return _letter_head(reply) if run == "circular" else _letter_main(reply)
+    return _letter_lenient(reply, question)
+
+
+#: Named ways from replies to answers, for `said`: the rule, and whether a stored judgement decides what it leaves open.
+PARSERS: Mapping[str, tuple[str, bool]] = {
+    "rule": ("published", False),
+    "rule+judge": ("published", True),
+    "lenient": ("lenient", False),
+    "lenient+judge": ("lenient", True),
+}
+
+
+def said(questions: pd.DataFrame, predictions: pd.DataFrame, parser: str = "rule") -> pd.DataFrame:
+    """A question table with what was replied and what that says.
+
+    Parameters
+    ----------
+    questions : pandas.DataFrame
+        A question table, as `psyprobe.tasks.mvp_bench.read_questions` gives it.
+    predictions : pandas.DataFrame
+        As `read_predictions` gives it; may hold further questions.
+    parser : {"rule", "rule+judge", "lenient", "lenient+judge"}
+        How replies are read. A judge decides only yes/no replies that the rule leaves open, and only where its stored
+        judgement is there.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The questions that have a reply, with columns reply and said; ``attrs["without_reply"]`` counts the others.
+
+    Raises
+    ------
+    InputError
+        No question has a reply.
+    """
+    if parser not in PARSERS:
+        raise unknown_name("parser", parser, PARSERS)
+    rule, judged = PARSERS[parser]
+    table = questions.merge(predictions, on="question_id", how="inner", validate="one_to_one")
+    if not len(table):
+        raise InputError(
+            "none of the questions has a reply: the question_id of questions and predictions do not agree, as "
+            f"{questions['question_id'].iloc[0]!r} and {predictions['question_id'].iloc[0]!r}"
+        )
+    read = [
+        parse_reply(reply, task, run, question, rule)
+        for reply, task, run, question in zip(
+            table["reply"], table["task"], table["run"], table["question"], strict=True
+        )
+    ]
+    if judged:
+        judges = table["judge"].where((table["task"] == "yes_no") & table["judge"].isin(["yes", "no"]), "")
+        read = [found or judge for found, judge in zip(read, judges, strict=True)]
+    table["said"] = read
+    table.attrs["without_reply"] = len(questions) - len(table)
+    return table
+
+
+#: Capitals that stand apart; "A" before a further word is an article.
+_LONE_LETTER = re.compile(r"(?<![A-Za-z'])(?:A(?=\W*$|[^\w\s']|\s+(?:or|and)\b)|[B-E](?![A-Za-z']))")
+
+
+def _head(reply: str, marks: str) -> str:
+    for mark in marks:
+        reply = reply.strip().split(mark)[0]
+    return reply.strip()
+
+
+def _yes_no_head(reply: str) -> str:
+    head = _head(reply, ".,").casefold()
+    return head if head in ("yes", "no") else ""
+
+
+def _letter_head(reply: str) -> str:
+    head = _head(reply, ".,")
+    return head if re.fullmatch("[A-E]", head) else ""
+
+
+def _letter_main(reply: str) -> str:
+    head = _head(reply, ".,)").strip("()[]{} ").upper()
+    return head if re.fullmatch("[A-E]", head) else ""
+
+
+def _yes_no_lenient(reply: str) -> str:
+    from psyprobe.analysis.words.reply import read_reply
+
+    found: str = read_reply(reply)
+    return found if found in ("yes", "no") else ""
+
+
+def _letter_lenient(reply: str, question: str) -> str:
+    letters: set[str] = set(_LONE_LETTER.findall(reply))
+    if len(letters) == 1:
+        return letters.pop()
+    if letters:
+        return ""
+    folded = reply.casefold()
+    named = [
+        letter
+        for letter, option in zip("ABCDE", split_choices(question)[1], strict=False)
+        if option.casefold() in folded
+    ]
+    return named[0] if len(named) == 1 else ""

@@ -1,0 +1,314 @@
+"""Building a set: every item through every step, from where it stands, with nothing asked or drawn twice.
+
+A step is asked of all items before the next one, so that a server has many questions at once. Replies are kept in the
+set's store as they come, word for word; what cannot be read leaves its item failed at that step, and the others go on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError, PsyprobeError, unknown_name
+from psyprobe.files.images import read_image
+from psyprobe.item_run import ItemQuestion, ask_items
+from psyprobe.observers.chat.answering import AnswerObserver, Decoding
+from psyprobe.store import digest
+from psyprobe.tasks.mvp_construction.categories import Category, categories
+from psyprobe.tasks.mvp_construction.items import STEPS, Item, Step, gather_items, write_item
+from psyprobe.tasks.mvp_construction.language import LANGUAGE_STEPS, LanguageStep, parts, subject
+from psyprobe.tasks.mvp_construction.manipulation import REGIONS, Plan, Tools, manipulate
+from psyprobe.tasks.mvp_construction.masks import Box
+from psyprobe.tasks.mvp_construction.pair_files import drawn_before, write_pair
+from psyprobe.tasks.mvp_construction.question_rows import json_lines, question_rows
+from psyprobe.tasks.mvp_construction.replies import UnreadReply
+from psyprobe.tasks.mvp_construction.wording import filled
+
+if TYPE_CHECKING:
+    from psyprobe.observers.chat.answering import Answer
+
+#: Doing a step differently makes another step of the same inputs.
+VERSION = "mvp-construction 1"
+#: The captioner's in the paper, which tells none for the other model.
+TEMPERATURE = 0.1
+_MAX_TOKENS = 1500
+
+
+@dataclass(frozen=True)
+class BuildReport:
+    """How far a set has come.
+
+    Attributes
+    ----------
+    states : mapping of int to str
+        What is next, or why an item failed, by number.
+    failed : mapping of str to int
+        Items that stand failed, by step.
+    questions : int
+        Rows of the question file.
+    random_weights : tuple of str
+        Tools that ran with random weights; their images show only that the machinery works.
+    """
+
+    states: Mapping[int, str]
+    failed: Mapping[str, int]
+    questions: int
+    random_weights: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain values that JSON can hold."""
+        return vars(self) | {"states": {str(number): state for number, state in self.states.items()}}
+
+    def __str__(self) -> str:
+        complete = sum(state == "complete" for state in self.states.values())
+        lines = [f"{complete} of {len(self.states)} photographs are image pairs with {self.questions} questions"]
+        lines += [f"{count} failed at {step}; ask again with --retry" for step, count in self.failed.items()]
+        lines += [f"  {number}: {state}" for number, state in self.states.items() if state != "complete"]
+        lines += [f"random weights: {name}; its images only show that it runs" for name in self.random_weights]
+        return "\n".join(lines)
+
+
+def build_set(
+    photographs: str | Path,
+    output: str | Path,
+    *,
+    captioner: AnswerObserver,
+    chat: AnswerObserver,
+    tools: Tools,
+    offered: Sequence[str] = (),
+    region: str = "box",
+    seed: int = 0,
+    retry: bool = False,
+    progress: bool | None = None,
+) -> BuildReport:
+    """Build image pairs with questions from photographs, or go on with a set that was begun.
+
+    Parameters
+    ----------
+    photographs : str or Path
+        Folder of images.
+    output : str or Path
+        Folder of the set; what is there and made from the same is kept.
+    captioner : AnswerObserver
+        Looks at photographs: captions them with boxes and answers short questions.
+    chat : AnswerObserver
+        Asked in words alone: picks the subject, proposes the manipulation, writes the questions.
+    tools : Tools
+        For the image steps.
+    offered : sequence of str
+        Codes of the categories that may be proposed; all thirteen without.
+    region : {"box", "mask"}
+        How a part is cut out.
+    seed : int
+        Of every draw; each item and step has its own, derived from it.
+    retry : bool
+        Try failed steps again: the model is told why its reply could not be used, and other draws are made.
+    progress : bool, optional
+        Whether to show progress bars.
+
+    Returns
+    -------
+    BuildReport
+
+    Raises
+    ------
+    InputError
+        There are no photographs, one cannot be read as it is, or a category or region is unknown.
+    """
+    for code in offered:
+        if code not in categories():
+            raise unknown_name("category", code, categories())
+    if region not in REGIONS:
+        raise unknown_name("region of a part", region, REGIONS)
+    kinds = [categories()[code] for code in (offered or categories())]
+    folder = Path(output)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PsyprobeError(f"folder {folder} cannot be made: {error.strerror}; give another one") from error
+    items = gather_items(photographs, folder)
+    for item in items:
+        read_image(item.photograph)  # before anything is asked: none may fail after an hour of questions
+    if retry:
+        for item in items:
+            _admit_failure(item, folder)
+    for name in STEPS:
+        ready = [item for item in items if all(item.done(step) for step in STEPS[: STEPS.index(name)])]
+        if name == "image":
+            _draw(ready, folder, tools, region, seed, progress)
+        else:
+            step = LANGUAGE_STEPS[name]
+            _ask(ready, folder, step, captioner if step.looks else chat, kinds, progress)
+    return _finish(items, folder, captioner, chat, tools, seed)
+
+
+def _admit_failure(item: Item, folder: Path) -> None:
+    """Put a failed step among the failures: what follows is another try, also after a kill."""
+    for name in STEPS:
+        if name in item.steps and not item.done(name):
+            item.failures.setdefault(name, []).append(item.steps.pop(name).reason)
+            write_item(folder, item)
+            return
+
+
+def _settle(item: Item, name: str, step: Step, folder: Path) -> None:
+    """Note what became of a step; what rested on something else before is void."""
+    item.steps[name] = step
+    if step.value is None:
+        for later in STEPS[STEPS.index(name) + 1 :]:
+            item.steps.pop(later, None)
+    write_item(folder, item)
+
+
+def _ask(
+    items: Sequence[Item],
+    folder: Path,
+    step: LanguageStep,
+    observer: AnswerObserver,
+    kinds: Sequence[Category],
+    progress: bool | None,
+) -> None:
+    asked: dict[str, tuple[Item, ItemQuestion, str]] = {}
+    for item in items:
+        question = _question(item, step, kinds)
+        key = digest([VERSION, question.prompt, list(question.shown), question.decoding.seed, observer.card.digest])
+        if step.name not in item.steps or item.steps[step.name].key != key:
+            asked[question.name] = (item, question, key)
+    if not asked:
+        return
+    answers = ask_items(
+        [question for _, question, _ in asked.values()],
+        observer,
+        version=VERSION,
+        store=folder / "runs.sqlite",
+        label=step.name,
+        progress=progress,
+    )
+    for name, (item, _, key) in asked.items():
+        _settle(item, step.name, _read(answers[name], step, item, kinds, key), folder)
+
+
+def _question(item: Item, step: LanguageStep, kinds: Sequence[Category]) -> ItemQuestion:
+    failures = item.failures.get(step.name, [])
+    prompt = step.prompt(item, kinds)
+    if failures:
+        prompt += "\n" + filled("again", {"reason": failures[-1]})
+    return ItemQuestion(
+        name=str(item.number),
+        prompt=prompt,
+        shown=(item.sha256,) if step.looks else (),
+        images=partial(_drive, item.photograph) if step.looks else tuple,
+        decoding=Decoding(TEMPERATURE, _MAX_TOKENS, logprobs=False, seed=len(failures)),
+    )
+
+
+def _read(answer: Answer, step: LanguageStep, item: Item, kinds: Sequence[Category], key: str) -> Step:
+    try:
+        return Step(key, step.reader(item, kinds)(answer.text))
+    except UnreadReply as error:
+        return Step(key, reason=str(error))
+
+
+def _draw(items: Sequence[Item], folder: Path, tools: Tools, region: str, seed: int, progress: bool | None) -> None:
+    from psyprobe.files.progress import progress_bar
+
+    todo: list[tuple[Item, Plan, dict[str, Any]]] = []
+    for item in items:
+        plan = _plan(item, region, seed)
+        cards = {name: card.to_dict() for name, card in tools.used(plan).items()}
+        key = digest([VERSION, item.sha256, plan.to_dict(), cards])
+        noted = item.steps.get("image")
+        if noted is None or noted.key != key or (noted.value and not drawn_before(folder, item.number, key)):
+            account = {
+                "key": key,
+                "version": VERSION,
+                "photograph": Path(item.photograph).name,
+                "sha256": item.sha256,
+                "category": item.value("proposal")["category"],
+                "plan": plan.to_dict(),
+                "tools": cards,
+                "random_weights": any(card["random_weights"] for card in cards.values()),
+            }
+            todo.append((item, plan, account))
+    with progress_bar(len(todo), progress, "image") as bar:
+        for item, plan, account in todo:
+            _settle(item, "image", _drawn(item, plan, account, folder, tools), folder)
+            bar.update()
+
+
+def _drawn(item: Item, plan: Plan, account: Mapping[str, Any], folder: Path, tools: Tools) -> Step:
+    key = str(account["key"])
+    told = drawn_before(folder, item.number, key)
+    if told is None:
+        photograph = read_image(item.photograph)
+        try:
+            made = manipulate(photograph, plan, tools)
+        except InputError as error:
+            return Step(key, reason=str(error))
+        told = write_pair(folder, item.number, photograph, made, account)
+    return Step(key, {"random_weights": told["random_weights"], "editing": plan.editing})
+
+
+def _plan(item: Item, region: str, seed: int) -> Plan:
+    proposal = item.value("proposal")
+    part = proposal["part"]
+    return Plan(
+        editing=categories()[proposal["category"]].editing,
+        caption=proposal["caption"],
+        instruction=proposal["instruction"] or "",
+        subject=Box(*subject(item)["box"]),
+        part=None if part is None else Box(*parts(item)[part - 1]["box"]),
+        region=region,
+        seed=_seed(seed, item, "image"),
+    )
+
+
+def _seed(seed: int, item: Item, step: str) -> int:
+    """A seed of its own for each photograph, step and try, whatever their order."""
+    return int(digest([seed, item.sha256, step, len(item.failures.get(step, []))])[:8], 16)
+
+
+def _finish(
+    items: Sequence[Item],
+    folder: Path,
+    captioner: AnswerObserver,
+    chat: AnswerObserver,
+    tools: Tools,
+    seed: int,
+) -> BuildReport:
+    from psyprobe.files.output import json_text, write_whole
+
+    rows = []
+    for item in items:
+        if item.state == "complete":
+            code = item.value("proposal")["category"]
+            rows += question_rows(item.number, code, item.value("questions"), _seed(seed, item, "questions"))
+    cards = {"segmenter": tools.segmenter.card, "inpainter": tools.inpainter.card, "editor": tools.editor.card}
+    record = {
+        "version": VERSION,
+        "seed": seed,
+        "captioner": captioner.card.to_dict(),
+        "chat": chat.card.to_dict(),
+        "tools": {name: card.to_dict() for name, card in cards.items()},
+    }
+    texts = {"questions.json": json_lines(rows), "build.json": json_text(record)}
+    for name, text in texts.items():
+        write_whole(folder / name, partial(_write_text, text=text))
+    states = {item.number: item.state for item in items}
+    failed = Counter(name for item in items for name, step in item.steps.items() if step.value is None)
+    return BuildReport(states, dict(failed), len(rows), tuple(c.name for c in cards.values() if c.random_weights))
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def _drive(path: str) -> tuple[FloatArray]:
+    return (read_image(path) / np.float64(255),)

@@ -1,0 +1,111 @@
+"""``psyprobe mvp-build``: from a folder of photographs to image pairs with questions, resumable."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from psyprobe.cli.settings import settings
+from psyprobe.files.terminal import say, say_json
+
+
+def add_mvp_build_options(parser: argparse.ArgumentParser) -> None:
+    """Options of the command.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+        Gets them.
+    """
+    parser.add_argument("photographs", metavar="PHOTOGRAPHS", help="folder of images")
+    parser.add_argument("--chat", required=True, metavar="NAME", help="chat model that proposes and writes questions")
+    parser.add_argument("--captioner", metavar="NAME", help="chat model that looks at photographs (default: --chat)")
+    for tool, default, known in (
+        ("segmenter", "felzenszwalb", "felzenszwalb, slic or sam:MODEL"),
+        ("inpainter", "pull_push", "pull_push or inpaint:MODEL"),
+        ("editor", "recolour", "recolour or instruct:MODEL"),
+    ):
+        parser.add_argument(f"--{tool}", default=default, metavar="NAME", help=f"{known} (default %(default)s)")
+    for tool in ("chat", "captioner", "segmenter", "inpainter", "editor"):
+        parser.add_argument(
+            f"--{tool}-option",
+            nargs="+",
+            action="extend",
+            default=[],
+            metavar="NAME=VALUE",
+            help="what it takes besides",
+        )
+    parser.add_argument(
+        "--category", nargs="+", default=[], metavar="CODE", help="low-level categories that may be proposed (B1 to S2)"
+    )
+    parser.add_argument("--region", default="box", help="cut parts out by their box, or mask (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of every draw (default %(default)s)")
+    parser.add_argument("--retry", action="store_true", help="try failed steps again")
+    parser.add_argument("--plan", action="store_true", help="say how far the set is and what is to do, and do nothing")
+    parser.add_argument(
+        "--output", required=True, metavar="SET", help="folder of the set; goes on with one that is there"
+    )
+
+
+def mvp_build_command(arguments: argparse.Namespace) -> int:
+    """Build a set, or go on with one that was begun.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        As `add_mvp_build_options` says, and ``json``.
+
+    Returns
+    -------
+    int
+        Exit code 0.
+    """
+    from psyprobe.observers import load_observer
+    from psyprobe.tasks.mvp_construction import (
+        Tools,
+        build_set,
+        gather_items,
+        load_editor,
+        load_inpainter,
+        load_segmenter,
+    )
+
+    if arguments.plan:
+        items = gather_items(arguments.photographs, arguments.output)
+        plan: dict[str, Any] = {
+            "photographs": len(items),
+            "questions_about_images": 5 * len(items),
+            "questions_in_words": 3 * len(items),
+            "states": {str(item.number): item.state for item in items},
+        }
+        lines = [
+            f"{len(items)} photographs: up to {5 * len(items)} questions about images, {3 * len(items)} in words and "
+            f"{len(items)} images to draw; what the set holds is not asked or drawn again.",
+            *(f"  {number}: {state}" for number, state in plan["states"].items()),
+        ]
+        say_json(plan) if arguments.json else say("\n".join(lines))
+        return 0
+    given = {
+        name: settings(getattr(arguments, f"{name}_option"), f"--{name}-option")
+        for name in ("chat", "captioner", "segmenter", "inpainter", "editor")
+    }
+    tools = Tools(
+        load_segmenter(arguments.segmenter, **given["segmenter"]),
+        load_inpainter(arguments.inpainter, **given["inpainter"]),
+        load_editor(arguments.editor, **given["editor"]),
+    )
+    chat = load_observer(arguments.chat, **given["chat"])
+    captioner = chat if arguments.captioner is None else load_observer(arguments.captioner, **given["captioner"])
+    report = build_set(
+        arguments.photographs,
+        arguments.output,
+        captioner=captioner,
+        chat=chat,
+        tools=tools,
+        offered=arguments.category,
+        region=arguments.region,
+        seed=arguments.seed,
+        retry=arguments.retry,
+    )
+    say_json(report.to_dict()) if arguments.json else say(str(report))
+    return 0

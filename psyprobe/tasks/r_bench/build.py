@@ -1,0 +1,298 @@
+"""Build a set: from references and questions to corrupted images, balanced over dimensions, strengths and tasks."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from psyprobe.corruption.apply import corrupt
+from psyprobe.corruption.dimensions import STRENGTHS, dimensions
+from psyprobe.errors import InputError
+from psyprobe.files.images import file_digest, read_image
+from psyprobe.tasks.r_bench.items import COLUMNS, TASKS, read_items, read_table
+from psyprobe.tasks.r_bench.references import ReferenceLimits, check_reference
+
+_LIMITS = ReferenceLimits()
+#: Columns of a table of questions: the file of the photograph, and the item as in the released table. A column score,
+#: the quality of the photograph, is kept where it is there.
+QUESTION_COLUMNS = ("image", "type", "question", "choice", "answer")
+
+
+@dataclass(frozen=True)
+class BuiltSet:
+    """What came out.
+
+    Attributes
+    ----------
+    folder : Path
+        Of the set.
+    items : int
+        How many.
+    skipped : tuple of str
+        Why photographs were left out, with their questions; empty unless that was asked for.
+    unchanged : tuple of str
+        Items whose corrupted image equals its reference, as a grey photograph does without its colour.
+    """
+
+    folder: Path
+    items: int
+    skipped: tuple[str, ...]
+    unchanged: tuple[str, ...]
+
+
+def read_question_table(path: str | Path) -> pd.DataFrame:
+    """Read a table of questions about photographs.
+
+    Parameters
+    ----------
+    path : str or Path
+        A CSV with the columns image (file name), type (MCQ, VQA, CAP), question, choice ("A.one; B.two", N where there
+        are none) and answer (a letter; a short text; reference captions as a list in Python's notation); score may be
+        there.
+
+    Returns
+    -------
+    pandas.DataFrame
+        All cells as text.
+
+    Raises
+    ------
+    InputError
+        It is no such table, a row is there twice, or a key is none of the options.
+    """
+    table, _ = read_table(path, QUESTION_COLUMNS)
+    asked = table[["image", "type", "question"]]
+    if asked.duplicated().any():
+        row = asked[asked.duplicated()].iloc[0]
+        raise InputError(f"{path}: {row['question']!r} is asked twice of {row['image']}; keep one of them")
+    for i, row in enumerate(table.to_dict("records"), start=2):
+        if Path(row["image"]).name != row["image"] or not row["image"]:
+            raise InputError(f"{path}, line {i}: image is {row['image']!r}; give a file name without folders")
+    return table
+
+
+def build_set(
+    photographs: str | Path,
+    questions: str | Path,
+    output: str | Path,
+    *,
+    items_per_cell: int = 3,
+    seed: int = 0,
+    scale: bool = False,
+    limits: ReferenceLimits = _LIMITS,
+    skip: bool = False,
+    executor: Executor | None = None,
+    progress: bool | None = None,
+) -> BuiltSet:
+    """Build a set in which every dimension and task has as many items, and every strength as nearly as can be.
+
+    Parameters
+    ----------
+    photographs : str or Path
+        Folder of reference images.
+    questions : str or Path
+        Table of questions about them, see `read_question_table`.
+    output : str or Path
+        Folder of the set, which must be new or empty.
+    items_per_cell : int
+        Items of each dimension and task; 15 in R-Bench. With three, or a multiple, each strength has as many.
+    seed : int
+        Of the choice of questions and of the corruptions.
+    scale : bool
+        As for `corrupt`: lengths and counts scaled to the image. Recorded in the manifest.
+    limits : ReferenceLimits
+        What a reference must be like.
+    skip : bool
+        Leave out photographs that cannot be read or are not fit, with their questions, and count them.
+    executor : concurrent.futures.Executor, optional
+        Who works; by default one thread a core.
+    progress : bool, optional
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    BuiltSet
+        The folder holds items.csv, ref, dis, manifest.json and contact_sheet.png.
+
+    Raises
+    ------
+    InputError
+        A photograph is missing, cannot be read or is not fit; a question is wrong; or the folder is not empty.
+    """
+    from psyprobe.files.progress import progress_bar
+    from psyprobe.files.software import software_versions
+    from psyprobe.tasks.r_bench.contact_sheet import contact_sheet
+
+    if items_per_cell < 1:
+        raise InputError(f"{items_per_cell} items of each dimension and task are no set; give at least 1, usual is 15")
+    table = read_question_table(questions)
+    measured, skipped = _references(Path(photographs), table, limits, skip)
+    table = table[table["image"].isin(measured)].reset_index(drop=True)
+    if not len(table):
+        raise InputError(f"no question of {questions} is left; every photograph was left out")
+    rows = _items(table, items_per_cell, seed)
+    folder = Path(output)
+    if folder.exists() and any(folder.iterdir() if folder.is_dir() else [folder]):
+        raise InputError(f"{folder} is not empty; give a new folder")
+    for part in (folder / "ref", folder / "dis"):
+        part.mkdir(parents=True)
+    with (folder / "items.csv").open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, (*COLUMNS, "reference", "simulated"), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    # Whatever is wrong with a question is said before images are made.
+    items = read_items(folder / "items.csv")
+    for row in items[items["task"] == "MCQ"].to_dict("records"):
+        if "ABCDE".index(row["key"]) >= len(row["options"]):
+            raise InputError(
+                f"{questions}: {row['question']!r} has the key {row['key']} and {len(row['options'])} options"
+            )
+    for name in measured:
+        shutil.copyfile(Path(photographs) / name, folder / "ref" / name)
+    jobs = [
+        _Job(
+            str(folder),
+            name,
+            tuple((r["name"], r["distortion"], r["strength"]) for r in rows if r["reference"] == name),
+        )
+        for name in measured
+    ]
+    # Each photograph in several jobs, so that all cores have work to the end.
+    jobs = [
+        _Job(j.folder, j.reference, j.items[i : i + 16], seed, scale) for j in jobs for i in range(0, len(j.items), 16)
+    ]
+    # Codecs, OpenCV and numpy's generators work outside Python's lock; forked processes hang once OpenCV has threads.
+    workers = executor or ThreadPoolExecutor(max_workers=os.cpu_count())
+    unchanged: list[str] = []
+    try:
+        with progress_bar(len(rows), progress) as bar:
+            for job, same in zip(jobs, workers.map(_work, jobs), strict=True):
+                unchanged += same
+                bar.update(len(job.items))
+    finally:
+        if executor is None:
+            workers.shutdown(cancel_futures=True)
+    manifest = {
+        "seed": seed,
+        "scale": scale,
+        "items_per_cell": items_per_cell,
+        "questions": {"file": Path(questions).name, "sha256": file_digest(questions)},
+        "limits": limits.to_dict(),
+        "references": {
+            name: {**values, "sha256": file_digest(folder / "ref" / name)} for name, values in measured.items()
+        },
+        "corrupted": {row["name"]: _told(row, folder) for row in rows},
+        "skipped": skipped,
+        "unchanged": sorted(unchanged),
+        "software": software_versions(),
+    }
+    text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False)
+    (folder / "manifest.json").write_text(text + "\n", encoding="utf-8")
+    contact_sheet(folder, items).save(folder / "contact_sheet.png")
+    return BuiltSet(folder, len(rows), tuple(skipped), tuple(sorted(unchanged)))
+
+
+def _references(
+    folder: Path, table: pd.DataFrame, limits: ReferenceLimits, skip: bool
+) -> tuple[dict[str, dict[str, float]], list[str]]:
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {str(folder)!r}")
+    measured, skipped = {}, []
+    for name in dict.fromkeys(table["image"]):
+        try:
+            measured[name] = check_reference(read_image(folder / name), name, limits)
+        except InputError as error:
+            if not skip:
+                raise
+            skipped.append(str(error))
+    return measured, skipped
+
+
+def _items(table: pd.DataFrame, each: int, seed: int) -> list[dict[str, Any]]:
+    """Rows of the item table: for each dimension and task so many questions; none comes again before all were drawn."""
+    rows: list[dict[str, Any]] = []
+    for task in TASKS:
+        asked = table[table["type"] == task].to_dict("records")
+        if not asked:
+            continue
+        rng = np.random.default_rng([seed, TASKS.index(task)])
+        queue: list[int] = []
+        # Tasks begin with different strengths, so that one item of each has all three in every dimension.
+        turn = TASKS.index(task)
+        for dimension in dimensions().values():
+            for _ in range(each):
+                if not queue:
+                    queue = [int(i) for i in rng.permutation(len(asked))]
+                question = asked[queue.pop()]
+                strength = turn % 3
+                turn += 1
+                number = len(rows) + 1
+                rows.append(
+                    {
+                        "name": f"{number:05d}-{Path(question['image']).stem}.png",
+                        "question": question["question"],
+                        "choice": question["choice"],
+                        "answer": question["answer"],
+                        "type": task,
+                        "score": question.get("score", ""),
+                        "distortion": dimension.id,
+                        "strength": strength + 1,
+                        "reference": question["image"],
+                        "simulated": int(dimension.captured),
+                    }
+                )
+    unknown = table["type"][~table["type"].isin(TASKS)]
+    if len(unknown):
+        raise InputError(f"a question has the type {unknown.iloc[0]!r}; give {' or '.join(TASKS)}")
+    return rows
+
+
+def _told(row: dict[str, Any], folder: Path) -> dict[str, Any]:
+    known = {dimension.id: dimension for dimension in dimensions().values()}[row["distortion"]]
+    return {
+        "dimension": known.name,
+        "strength": STRENGTHS[row["strength"] - 1],
+        "parameter": known.levels[row["strength"] - 1],
+        "simulated": known.captured,
+        "sha256": hashlib.sha256((folder / "dis" / row["name"]).read_bytes()).hexdigest(),
+    }
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Some corruptions of one reference."""
+
+    folder: str
+    reference: str
+    items: Sequence[tuple[str, int, int]]
+    seed: int = 0
+    scale: bool = False
+
+
+def _work(job: _Job) -> list[str]:
+    """Write corrupted images; the names of those that are no different."""
+    from PIL import Image
+
+    known = {dimension.id: dimension.name for dimension in dimensions().values()}
+    folder = Path(job.folder)
+    image = read_image(folder / "ref" / job.reference)
+    same = []
+    for name, number, strength in job.items:
+        changed = corrupt(
+            image, known[number], STRENGTHS[strength - 1], job.seed, image_id=Path(name).stem, scale=job.scale
+        )
+        Image.fromarray(changed).save(folder / "dis" / name, "PNG", compress_level=1)
+        if np.array_equal(changed, image):
+            same.append(name)
+    return same

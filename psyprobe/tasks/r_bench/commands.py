@@ -1,0 +1,283 @@
+"""``psyprobe r-bench``: check, score, run, build and show; each a word after the command."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.terminal import say, say_json, tell
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from psyprobe.tasks.judge.judge import Judge
+
+_FILES = ("dis", "ref", "judged_dis", "judged_ref", "judged_com")
+_FORMATS = "text, markdown, latex, csv or json (default %(default)s)"
+_RULES = "letter_then_judge, published, judge or letter (default %(default)s)"
+#: Action to the module and function that does it.
+_ACTIONS = {
+    "check": ("commands", "check_action"),
+    "score": ("commands", "score_action"),
+    "run": ("run_command", "run_action"),
+    "build": ("set_commands", "build_action"),
+    "export": ("set_commands", "export_action"),
+    "import": ("set_commands", "import_action"),
+    "example": ("set_commands", "example_action"),
+    "gallery": ("set_commands", "gallery_action"),
+}
+
+
+def add_r_bench_options(parser: argparse.ArgumentParser) -> None:
+    """Actions of the command, and the options of each.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+        Gets them.
+    """
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=type(parser))
+
+    def action(name: str, summary: str) -> argparse.ArgumentParser:
+        added = actions.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+        # Given before the action it stays given.
+        added.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+        return added
+
+    check = action("check", "say what is in an item table, and what in it is odd")
+    check.add_argument("items", metavar="ITEMS", help="the item table, as released (GBK) or in UTF-8")
+    _add_score(action("score", "score answers and judgements made elsewhere, beside the paper's"))
+    _add_run(action("run", "ask models about a set, judge, score and report; goes on from what the store holds"))
+    _add_sets(action)
+
+
+def _add_sets(action: Callable[[str, str], argparse.ArgumentParser]) -> None:
+    build = action("build", "build a set: corrupt photographs, balanced over dimensions, strengths and tasks")
+    build.add_argument("photographs", metavar="PHOTOS", help="folder of reference images")
+    build.add_argument("questions", metavar="QUESTIONS", help="CSV: image, type, question, choice, answer")
+    build.add_argument("--output", required=True, metavar="SET", help="folder of the set, new or empty")
+    build.add_argument("--items", type=int, default=3, metavar="N", help="of each dimension and task (default 3)")
+    build.add_argument("--seed", type=int, default=0, help="of what is drawn (default %(default)s)")
+    build.add_argument("--scale", action="store_true", help="scale lengths and counts, meant for 512 x 384")
+    build.add_argument("--skip-bad", action="store_true", help="leave out photographs that are unfit, and count them")
+    export = action("export", "write the multiple choice of a set as R-Bench-Dis.tsv and -Ref.tsv for VLMEvalKit")
+    export.add_argument("set", metavar="SET", help="the folder of a set")
+    export.add_argument("--output", required=True, metavar="DIR", help="folder")
+    read = action("import", "make a set of VLMEvalKit's two tables")
+    read.add_argument("corrupted", metavar="DIS.tsv", help="with columns distortion and strength")
+    read.add_argument("reference", metavar="REF.tsv", help="the same items about reference images")
+    read.add_argument("--output", required=True, metavar="SET", help="folder of the set, new or empty")
+    example = action("example", "write photographs and questions to try things with")
+    example.add_argument("--output", required=True, metavar="DIR", help="folder")
+    gallery = action("gallery", "write a page with an image in all 33 ways at three strengths")
+    gallery.add_argument("image", metavar="IMAGE", help="image file")
+    gallery.add_argument("--seed", type=int, default=0, help="of what is drawn (default %(default)s)")
+    gallery.add_argument("--scale", action="store_true", help="scale lengths and counts, meant for 512 x 384")
+    gallery.add_argument("--output", default="gallery.html", metavar="FILE", help="(default %(default)s)")
+
+
+def _add_score(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("items", metavar="ITEMS", help="the item table, as released (GBK) or in UTF-8")
+    parser.add_argument(
+        "--model",
+        nargs="+",
+        action="append",
+        required=True,
+        metavar="NAME KIND=FILE",
+        help="a model's name and its files: dis, ref (answers: .csv, .tsv, .xlsx, .json, .jsonl), judged_dis, "
+        "judged_ref, judged_com (.csv)",
+    )
+    parser.add_argument(
+        "--people",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="those of --model that are people, at least three: one row, the mean without the best and the worst",
+    )
+    _add_judge(parser)
+    parser.add_argument("--store", metavar="FILE", help="SQLite file that keeps what the judge said")
+    parser.add_argument("--task", nargs="+", metavar="TASK", help="MCQ, VQA, CAP (all); VLMEvalKit has MCQ alone")
+    parser.add_argument("--mcq-rule", default="letter_then_judge", help=_RULES)
+    parser.add_argument("--confidence", type=float, default=0.9, help="of intervals (default %(default)s)")
+    parser.add_argument("--format", default="text", help=_FORMATS)
+    parser.add_argument(
+        "--output", metavar="DIR", help="draw figures into this folder, and compare models there (differences.csv)"
+    )
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("set", metavar="SET", help="the folder of a set: items.csv, ref, dis (see build and import)")
+    parser.add_argument("--observer", nargs="+", required=True, metavar="NAME", help="see psyprobe list observers")
+    parser.add_argument(
+        "--observer-option", nargs="+", default=[], metavar="NAME=VALUE", help="what the observers take besides"
+    )
+    _add_judge(parser)
+    parser.add_argument("--mcq-rule", default="letter_then_judge", help=_RULES)
+    parser.add_argument("--skip-bad", action="store_true", help="leave out items with bad images, and count them")
+    parser.add_argument("--confidence", type=float, default=0.9, help="of intervals (default %(default)s)")
+    parser.add_argument("--store", metavar="FILE", help="SQLite file of answers (default DIR/runs.sqlite)")
+    parser.add_argument("--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)")
+
+
+def _add_judge(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--judge", metavar="NAME", help="a chat model that reads what rules leave open")
+    parser.add_argument(
+        "--judge-option", nargs="+", default=[], metavar="NAME=VALUE", help="what the judge takes besides"
+    )
+    parser.add_argument("--judge-repeats", type=int, default=1, metavar="N", help="5 in the paper (default 1)")
+    parser.add_argument("--judge-temperature", type=float, default=0.0, metavar="T", help="(default %(default)s)")
+
+
+def load_judge(arguments: argparse.Namespace) -> Judge | None:
+    """The judge that is asked for.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        ``judge``, ``judge_option``, ``judge_repeats``, ``judge_temperature``.
+
+    Returns
+    -------
+    Judge or None
+        None where none is.
+    """
+    from psyprobe.cli.settings import settings
+    from psyprobe.observers import load_observer
+    from psyprobe.tasks.judge.judge import Judge
+
+    if not arguments.judge:
+        return None
+    observer = load_observer(arguments.judge, **settings(arguments.judge_option, "--judge-option"))
+    return Judge(observer, arguments.judge_repeats, arguments.judge_temperature)
+
+
+def r_bench_command(arguments: argparse.Namespace) -> int:
+    """Do one of the actions.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        ``action``, ``json`` and the options of the action.
+
+    Returns
+    -------
+    int
+        Exit code 0.
+    """
+    module, function = _ACTIONS[arguments.action]
+    act: Callable[[argparse.Namespace], int] = getattr(import_module(f"psyprobe.tasks.r_bench.{module}"), function)
+    return act(arguments)
+
+
+def check_action(arguments: argparse.Namespace) -> int:
+    """Say what is in an item table.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        ``items``, ``json``.
+
+    Returns
+    -------
+    int
+        Exit code 0.
+    """
+    from psyprobe.tasks.r_bench import check_items, read_items
+
+    report = check_items(read_items(arguments.items))
+    if arguments.json:
+        say_json(report.to_dict())
+    else:
+        say(str(report))
+    return 0
+
+
+def score_action(arguments: argparse.Namespace) -> int:
+    """Score answers and judgements, and print the paper's table.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        ``items``, ``model``, ``people``, ``task``, ``mcq_rule``, ``confidence``, ``format``, ``json``.
+
+    Returns
+    -------
+    int
+        Exit code 0.
+    """
+    from psyprobe.analysis.words.people import with_people
+    from psyprobe.tasks.r_bench import TASKS, check_items, rbench_metrics, rbench_table, read_items, score_items
+    from psyprobe.tasks.r_bench.judging import AGAINST, judge_answers
+
+    items = read_items(arguments.items)
+    tell(f"{arguments.items}: {len(items)} items, read as {check_items(items).encoding}")
+    for task in arguments.task or ():
+        if task not in TASKS:
+            raise unknown_name("task", task, TASKS)
+    if arguments.task:
+        items = items[items["task"].isin(arguments.task)].reset_index(drop=True)
+    judge = load_judge(arguments)
+    metrics, tables = {}, {}
+    for name, *named in arguments.model:
+        answers, judged = _read(name, named)
+        if judge is not None:
+            open_ones = [which for which in AGAINST if which not in judged]
+            found, verdicts = judge_answers(
+                items, answers, judge, mcq_rule=arguments.mcq_rule, against=open_ones, store=arguments.store
+            )
+            failed = sum(not read for read in verdicts["read"])
+            tell(f"{name}: {len(verdicts)} cases were judged, {failed} without a verdict, which are in no mean")
+            judged |= found
+        tables[name] = score_items(items, answers=answers, judged=judged, mcq_rule=arguments.mcq_rule)
+        metrics[name] = rbench_metrics(tables[name], confidence=arguments.confidence)
+    say(rbench_table(with_people(metrics, arguments.people), "json" if arguments.json else arguments.format))
+    if arguments.output:
+        _write(metrics, tables, Path(arguments.output), arguments.confidence)
+    return 0
+
+
+def _write(metrics: dict[str, pd.DataFrame], tables: dict[str, pd.DataFrame], folder: Path, confidence: float) -> None:
+    import pandas as pd
+
+    from psyprobe.tasks.r_bench import components, correlations, paired_difference
+    from psyprobe.tasks.r_bench.report import draw_figures
+
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = draw_figures(metrics, tables, folder)
+    first, *others = tables
+    if others:
+        found = [
+            paired_difference(tables[first], tables[other], confidence=confidence).assign(one=first, other=other)
+            for other in others
+        ]
+        pd.concat(found, ignore_index=True).to_csv(folder / "differences.csv", index=False)
+    if len(tables) > 2:
+        try:
+            for by in ("step", "group"):
+                correlations(metrics, by).to_csv(folder / f"correlations_{by}.csv")
+            components(metrics).loadings.to_csv(folder / "components.csv")
+        except InputError as error:
+            # Models may be alike or have answered other parts; the table and the figures stand all the same.
+            tell(f"correlations and components are left out: {error}")
+    tell(f"{folder}: {len(drawn)} figures as PNG and PDF{', differences.csv' if others else ''}")
+
+
+def _read(model: str, named: list[str]) -> tuple[dict[str, pd.Series], dict[str, pd.Series]]:
+    from psyprobe.tasks.r_bench import read_answers, read_judgements
+
+    answers, judged = {}, {}
+    for text in named:
+        kind, _, path = text.partition("=")
+        if not path:
+            raise InputError(f"--model {model} has {text!r}; write --model NAME dis=FILE judged_dis=FILE ...")
+        if kind not in _FILES:
+            raise unknown_name("kind of file", kind, _FILES)
+        if kind.startswith("judged_"):
+            judged[kind.removeprefix("judged_")] = read_judgements(path)
+        else:
+            answers[kind] = read_answers(path)
+    return answers, judged

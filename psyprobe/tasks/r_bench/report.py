@@ -1,0 +1,243 @@
+"""Pages of R-Bench: the report of a run, and the gallery of all corruptions."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from psyprobe.corruption import STEPS, STRENGTHS, corrupt, dimensions
+from psyprobe.files.images import read_image
+from psyprobe.report.page import escape, page, picture, table, write_page
+from psyprobe.tasks.r_bench import attribute_table, paired_difference, plot_attributes, rbench_table
+
+if TYPE_CHECKING:
+    from psyprobe.tasks.r_bench import ImageSet
+    from psyprobe.tasks.r_bench.run import RBenchRun
+
+#: Items of each observer that a report shows with their images.
+_SHOWN = 9
+#: Items whose low-level attributes a report measures, spread over the set.
+_MEASURED = 300
+
+
+def write_report(
+    runs: Mapping[str, RBenchRun], folder: str | Path, *, images: ImageSet | None = None, figures: bool = True
+) -> Path:
+    """Write the page of one or more runs, and its figures as PNG and PDF beside it.
+
+    Parameters
+    ----------
+    runs : mapping of str to RBenchRun
+        By observer.
+    folder : str or Path
+        Where "report.html" and the figures go.
+    images : ImageSet, optional
+        For pictures of some items.
+    figures : bool
+        Whether to draw.
+
+    Returns
+    -------
+    Path
+        Of the page: one file that loads nothing.
+    """
+    from psyprobe.tasks.r_bench.run import remarks
+
+    place = Path(folder)
+    metrics = {name: run.metrics for name, run in runs.items()}
+    parts = [
+        "<p>Absolute robustness: the score of answers about corrupted images against the key. Relative robustness: "
+        "that of answers about reference images, times the agreement of both answers. Means are over items; in "
+        "brackets the bootstrap interval.</p>",
+    ]
+    for name, run in runs.items():
+        lines = "".join(f"<li>{escape(line)}</li>" for line in remarks(run.facts))
+        parts.append(f'<p><b>{escape(name)}</b></p><ul class="note">{lines}</ul>')
+    parts += ["<h2>Table</h2>", f"<pre style='overflow-x:auto;font-size:12px'>{escape(rbench_table(metrics))}</pre>"]
+    if figures:
+        parts.append("<h2>Figures</h2>")
+        tables = {name: run.table for name, run in runs.items()}
+        parts += [_figure(figure, caption) for figure, caption in draw_figures(metrics, tables, place, images=images)]
+    parts += ["<h2>By step, group and dimension</h2>", _breakdowns(metrics)]
+    if len(runs) > 1:
+        parts += ["<h2>Differences over the same items</h2>", *_differences(runs)]
+    for name, run in runs.items():
+        parts += [f"<h2>Some answers of {escape(name)}</h2>", *_examples(run.table, images)]
+    return write_page(page("R-Bench: robustness to 33 corruptions", parts), place / "report.html")
+
+
+def draw_figures(
+    metrics: Mapping[str, pd.DataFrame],
+    tables: Mapping[str, pd.DataFrame],
+    folder: str | Path,
+    *,
+    images: ImageSet | None = None,
+) -> list[tuple[Path, str]]:
+    """Draw radar, bars, cells of dimensions by strengths, and the attributes of images, as PNG and PDF.
+
+    Parameters
+    ----------
+    metrics, tables : mapping of str to pandas.DataFrame
+        By model, as `rbench_metrics` and `score_items` give them.
+    folder : str or Path
+        Where.
+    images : ImageSet, optional
+        For the attributes.
+
+    Returns
+    -------
+    list of (Path, str)
+        Each PNG and what it shows.
+    """
+    import matplotlib.pyplot as plt
+
+    from psyprobe.plotting.file import save_figure
+    from psyprobe.tasks.r_bench.figures import bars, radar, strength_map
+
+    place = Path(folder)
+    drawn: list[tuple[Path, str]] = []
+
+    def keep(ax: Any, name: str, caption: str) -> None:
+        save_figure(ax, place / f"{name}.pdf")
+        drawn.append((save_figure(ax, place / f"{name}.png", dpi=110), caption))
+        plt.close(ax.figure)
+
+    for measure in ("absolute", "relative"):
+        for by in ("step", "group"):
+            found = [each[(each["measure"] == measure) & (each["breakdown"] == by)] for each in metrics.values()]
+            spokes = len({name for each in found for name in each["name"]})
+            if spokes >= 3:
+                keep(radar(metrics, by, measure=measure), f"radar_{by}_{measure}", f"{measure}, by {by}")
+            if spokes:
+                keep(bars(metrics, by, measure=measure), f"bars_{by}_{measure}", f"{measure}, by {by}")
+    for i, (name, scored) in enumerate(tables.items()):
+        if scored["absolute"].notna().any():
+            keep(strength_map(scored), f"strengths_{i + 1}", f"{name}: absolute, by dimension and strength")
+    if images is not None:
+        every = -(-len(images.items) // _MEASURED)
+        measured = attribute_table(replace(images, items=images.items.iloc[::every]))
+        measured.to_csv(place / "attributes.csv", index=False)
+        figure = plot_attributes(measured)
+        drawn.append(
+            (save_figure(figure, place / "attributes.png", dpi=110), f"low-level attributes of {len(measured)} images")
+        )
+        plt.close(figure)
+    return drawn
+
+
+def _figure(path: Path, caption: str) -> str:
+    width = 64 if path.stem == "attributes" else 32
+    data = base64.b64encode(path.read_bytes()).decode()
+    return (
+        f'<figure><img src="data:image/png;base64,{data}" alt="{escape(caption)}" style="max-width:{width}rem">'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )
+
+
+def _breakdowns(metrics: Mapping[str, pd.DataFrame]) -> str:
+    rows = []
+    for model, values in metrics.items():
+        chosen = values[values["breakdown"].isin(["task", "strength", "step", "group", "dimension"])]
+        for row in chosen.to_dict("records"):
+            star = " *" if row["simulated"] else ""
+            interval = f"{row['value']:.4f} [{row['low']:.3f}, {row['high']:.3f}]"
+            cells = (model, row["measure"], row["breakdown"], row["name"] + star, interval, str(row["n"]))
+            rows.append(("", (*cells, str(row["unscored"]) if row["unscored"] else "")))
+    heading = ("model", "robustness", "by", "part", "value [interval]", "items", "not scored")
+    body = table(heading, rows)
+    return f"<details><summary>{len(rows)} values (* with simulated corruptions)</summary>{body}</details>"
+
+
+def _differences(runs: Mapping[str, RBenchRun]) -> list[str]:
+    first, *others = runs
+    rows = []
+    for other in others:
+        found = paired_difference(runs[first].table, runs[other].table)
+        for row in found[found["breakdown"].isin(["overall", "task", "step", "group"])].to_dict("records"):
+            value = f"{row['difference']:+.4f} [{row['low']:+.3f}, {row['high']:+.3f}]{' !' if row['clear'] else ''}"
+            rows.append(
+                ("", (f"{first} - {other}", row["measure"], row["breakdown"], row["name"], value, str(row["n"])))
+            )
+    note = (
+        "In brackets the paired bootstrap's 90 % interval; ! where it leaves out 0, with no correction for many parts."
+    )
+    heading = ("models", "robustness", "by", "part", "difference [interval]", "items")
+    return [f'<p class="note">{escape(note)}</p>', table(heading, rows)]
+
+
+def _examples(items: pd.DataFrame, images: ImageSet | None) -> list[str]:
+    """Items spread over the set, with what was answered; and their images where they are at hand."""
+    chosen = items.iloc[np.unique(np.linspace(0, len(items) - 1, min(_SHOWN, len(items))).astype(int))]
+    known = {each.id: each for each in dimensions().values()}
+    parts = []
+    for row in chosen.to_dict("records"):
+        dimension = known[row["dimension"]]
+        told = f"{dimension.title}, {row['strength']}{' (simulated)' if row['simulated'] else ''}"
+        if images is not None:
+            parts.append(picture(read_image(images.path("ref", row)), "reference", 220))
+            parts.append(picture(read_image(images.path("dis", row)), told, 220))
+        key = row["key"] if isinstance(row["key"], str) else " / ".join(row["key"])
+        options = "\n".join(f"{letter}. {text}" for letter, text in zip("ABCDE", row["options"], strict=False))
+        cells = [
+            (row["task"], f"{row['question']}\n{options}".strip()),
+            ("key", key),
+            ("about the reference", row["answer_ref"]),
+            ("about the corrupted image", row["answer_dis"]),
+            ("absolute, relative", f"{_number(row['absolute'])}, {_number(row['relative'])}"),
+        ]
+        parts.append(table((row["name"], told), [("", cell) for cell in cells]))
+    return parts
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if np.isfinite(value) else "not scored"
+
+
+def gallery(image: Any, *, name: str = "", seed: int = 0, width: int = 300, scale: bool = False) -> str:
+    """A page with an image in all 33 ways at three strengths.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (H, W, 3)
+        sRGB.
+    name : str
+        What to call it, and its image_id.
+    seed : int
+        Of the corruptions.
+    width : int
+        Largest width of a picture, px.
+    scale : bool
+        As for `corrupt`.
+
+    Returns
+    -------
+    str
+        HTML in one file that loads nothing. Pictures are made smaller where they are wider, which hides some of what is
+        small; lossless or JPEG, whichever is smaller.
+    """
+    parts = [
+        '<p class="note">Levels are ours and KADID-10k\'s: R-Bench publishes none. * simulated; R-Bench photographed '
+        f"it. Seed {seed}; {image.shape[1]} x {image.shape[0]} px"
+        f"{', lengths and counts scaled to it' if scale else ', lengths in its pixels'}.</p>",
+        picture(image, name or "original", width),
+    ]
+    step = ""
+    for dimension in dimensions().values():
+        if dimension.step != step:
+            step = dimension.step
+            parts.append(f"<h2>{escape(step)}: {escape(STEPS[step])}</h2>")
+        star = " *" if dimension.captured else ""
+        parts.append(
+            f"<p><b>{dimension.id}. {escape(dimension.title)}{star}</b> ({escape(dimension.group)}) "
+            f'<span class="note">{escape(dimension.parameter)}; levels: {escape(dimension.source)}</span></p>'
+        )
+        for strength, level in zip(STRENGTHS, dimension.levels, strict=True):
+            changed = corrupt(image, dimension.name, strength, seed, image_id=name, scale=scale)
+            parts.append(picture(changed, f"{strength}: {level:g}", width))
+    return page(f"33 corruptions{f' of {name}' if name else ''}", parts)

@@ -1,0 +1,185 @@
+"""From answers and judgements to the scores of each item.
+
+An item's absolute robustness is the score of the answer about the corrupted image against the key. Its relative
+robustness is the score of the answer about the reference image, times the agreement of both answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.tasks.r_bench.items import read_table
+from psyprobe.tasks.r_bench.prediction_files import once
+
+#: How a multiple-choice answer is scored. "published": right where its first character is the key, or where the judge
+#: says so (for the agreement of both answers the judge alone). "judge": the judge alone. "letter": the first character
+#: alone, for the agreement too; no judge is needed. "letter_then_judge": the letter where the answer is one, the judge
+#: where it is not.
+MCQ_RULES = ("published", "judge", "letter", "letter_then_judge")
+
+
+def read_judgements(path: str | Path) -> pd.Series:
+    """What a judge made of answers.
+
+    Parameters
+    ----------
+    path : str or Path
+        A CSV with the columns name and result, from 0 to 1, as the benchmark's authors released them.
+
+    Returns
+    -------
+    pandas.Series
+        float64 by name.
+
+    Raises
+    ------
+    InputError
+        It is no such table, a name has two different judgements, or one is not from 0 to 1.
+    """
+    table, _ = read_table(path, ("name", "result"))
+    values = pd.to_numeric(once(path, table, "result"), errors="coerce")
+    bad = values.index[~values.between(0, 1)]
+    if len(bad):
+        raise InputError(f"{path}: the result of {bad[0]} is not a number from 0 to 1; judge it again")
+    return values.astype("float64")
+
+
+def score_items(
+    items: pd.DataFrame,
+    *,
+    answers: Mapping[str, pd.Series] | None = None,
+    judged: Mapping[str, pd.Series] | None = None,
+    mcq_rule: str = "letter_then_judge",
+) -> pd.DataFrame:
+    """Absolute and relative robustness of each item.
+
+    Parameters
+    ----------
+    items : pandas.DataFrame
+        An item table, as `psyprobe.tasks.r_bench.read_items` gives it.
+    answers : mapping of str to pandas.Series
+        "dis" and "ref": answers about the corrupted and the reference images, by name.
+    judged : mapping of str to pandas.Series
+        "dis", "ref" (against the key) and "com" (both answers against each other): 0 to 1, by name. A relative score
+        needs "ref" and "com".
+    mcq_rule : {"letter_then_judge", "published", "judge", "letter"}
+        See `MCQ_RULES`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The items with columns absolute and relative (NaN where what it needs is not given at all), and odd_key: whether
+        the key names no option, so that nothing can be right.
+
+    Raises
+    ------
+    InputError
+        Answers or judgements lack an item, or the rule needs what is not given.
+    """
+    if mcq_rule not in MCQ_RULES:
+        raise unknown_name("rule for multiple choice", mcq_rule, MCQ_RULES)
+    given = {("answers", name): values for name, values in (answers or {}).items()}
+    given |= {("judged", name): values for name, values in (judged or {}).items()}
+    aligned = {part: _aligned(items, values, " ".join(part)) for part, values in given.items()}
+    choice = (items["task"] == "MCQ").to_numpy()
+    key = np.array([value if isinstance(value, str) else "" for value in items["key"]])
+
+    def against_key(which: str) -> FloatArray | None:
+        return _scores(choice, key, aligned.get(("answers", which)), aligned.get(("judged", which)), mcq_rule, which)
+
+    absolute, reference = against_key("dis"), against_key("ref")
+    agreement = _agreement(choice, aligned, mcq_rule)
+    relative = None
+    if reference is not None and agreement is not None:
+        # Wrong about the reference is 0, even where the judge failed on the agreement.
+        relative = np.where(reference == 0, 0.0, reference * agreement)
+    if absolute is None and relative is None:
+        raise InputError(
+            "nothing can be scored: give answers and judgements of corrupted images, or of all three kinds"
+        )
+    options = np.array([len(each) for each in items["options"]])
+    place = np.array(["ABCDE".find(value) if value else -1 for value in key])
+    return items.assign(
+        absolute=np.nan if absolute is None else absolute,
+        relative=np.nan if relative is None else relative,
+        odd_key=choice & (place >= options),
+    )
+
+
+def _aligned(items: pd.DataFrame, values: pd.Series, what: str) -> pd.Series:
+    missing = items["name"][~items["name"].isin(values.index)]
+    if len(missing):
+        raise InputError(f"{what}: {len(missing)} of {len(items)} items are missing, the first {missing.iloc[0]}")
+    return values.loc[items["name"]]
+
+
+def _scores(
+    choice: FloatArray, key: FloatArray, answer: pd.Series | None, judge: pd.Series | None, rule: str, which: str
+) -> FloatArray | None:
+    """Scores against the key; None where neither answers nor judgements are given."""
+    if answer is None and judge is None:
+        return None
+    if judge is None and (rule in ("published", "judge") or not choice.all()):
+        raise InputError(
+            f"judgements of {which!r} are missing: short answers and captions have no rule without a judge"
+        )
+    if answer is None and rule != "judge":
+        raise InputError(f"answers about {which!r} are missing: the rule {rule!r} for multiple choice reads letters")
+    judged = np.zeros(len(choice)) if judge is None else judge.to_numpy(dtype=np.float64)
+    if rule == "judge" or answer is None:
+        return judged
+    letter, first = read_letters(answer)
+    right = (first == key).astype(np.float64)
+    by_rule = {
+        # Right by its first character is right, whatever the judge could not say.
+        "published": np.where(right == 1, 1.0, judged),
+        "letter": right,
+        "letter_then_judge": np.where(letter != "", (letter == key).astype(np.float64), judged),
+    }[rule]
+    return np.where(choice, by_rule, judged)
+
+
+def _agreement(choice: FloatArray, aligned: Mapping[tuple[str, str], pd.Series], rule: str) -> FloatArray | None:
+    judge = aligned.get(("judged", "com"))
+    answers = [aligned.get(("answers", which)) for which in ("dis", "ref")]
+    if judge is None and (rule != "letter" or not choice.all()):
+        return None
+    judged = np.zeros(len(choice)) if judge is None else judge.to_numpy(dtype=np.float64)
+    if rule in ("published", "judge") or answers[0] is None or answers[1] is None:
+        return judged
+    (one, one_first), (other, other_first) = read_letters(answers[0]), read_letters(answers[1])
+    if rule == "letter":
+        return np.where(choice, (one_first == other_first).astype(np.float64), judged)
+    both = (one != "") & (other != "")
+    return np.where(choice & both, (one == other).astype(np.float64), judged)
+
+
+def read_letters(answers: pd.Series) -> tuple[FloatArray, FloatArray]:
+    """The letter that each answer is, and its first character.
+
+    Parameters
+    ----------
+    answers : pandas.Series
+        Text.
+
+    Returns
+    -------
+    letter : ndarray of str
+        "" where an answer is no letter.
+    first : ndarray of str
+        As the published rule reads it.
+
+    Examples
+    --------
+    >>> [each.tolist() for each in read_letters(pd.Series(["B.", "Black", "(A) left"]))]
+    [['B', '', 'A'], ['B', 'B', '(']]
+    """
+    stripped = answers.str.strip()
+    letter = stripped.str.extract(r"^\(?([A-E])(?:[.):,;\s]|$)", expand=False).fillna("")
+    return letter.to_numpy(dtype=str), stripped.str[:1].fillna("").to_numpy(dtype=str)

@@ -1,0 +1,135 @@
+"""``psyprobe review``: a page on this machine where people accept, answer or label, and what came of it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from psyprobe.errors import InputError
+from psyprobe.files.output import write_whole
+from psyprobe.files.terminal import say, say_json, tell
+
+if TYPE_CHECKING:
+    from psyprobe.tasks.review.sitting import Sitting
+
+
+def add_review_options(parser: argparse.ArgumentParser) -> None:
+    """Options of the command.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+        Gets them.
+    """
+    parser.add_argument(
+        "set", metavar="SET", help="folder with questions.json (as MVP-Bench) or items.csv (as R-Bench)"
+    )
+    parser.add_argument(
+        "--annotator", metavar="NAME", help="who sits down at the page; without: what came of it so far"
+    )
+    parser.add_argument("--answer", action="store_true", help="answer the questions as a model would")
+    parser.add_argument(
+        "--questions", metavar="FILE", help="question file to answer (default: kept.json, questions.json)"
+    )
+    parser.add_argument(
+        "--port", type=int, default=0, help="to listen at, on this machine alone (default: any free one)"
+    )
+
+
+def review_command(arguments: argparse.Namespace) -> int:
+    """Serve the page to one person, or say what came of it.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        As `add_review_options` says, and ``json``.
+
+    Returns
+    -------
+    int
+        Exit code 0.
+    """
+    folder = Path(arguments.set)
+    labels = (folder / "items.csv").is_file()
+    if not labels and not (folder / "questions.json").is_file():
+        raise InputError(f"folder {folder} has neither questions.json nor items.csv; give a set")
+    if arguments.annotator is not None:
+        from psyprobe.tasks.review.sittings import sitting
+
+        kind = "answer" if arguments.answer else "label" if labels else "review"
+        return _serve(sitting(folder, kind, arguments.annotator, arguments.questions), arguments.port)
+    if arguments.answer:
+        result, lines = _answered(folder, arguments.questions)
+    else:
+        result, lines = _labelled(folder) if labels else _reviewed(folder)
+    say_json(result) if arguments.json else say("\n".join(lines))
+    return 0
+
+
+def _serve(sitting: Sitting, port: int) -> int:
+    from psyprobe.tasks.review.server import ReviewServer
+
+    server = ReviewServer(sitting, port)
+    say(f"Open {server.address} in a browser on this machine; Ctrl-C ends.")
+    tell(f"{len(sitting.tasks)} tasks for {sitting.journal.person}; each decision is on the disk at once")
+    try:
+        server.serve()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        server.close()
+    decided = sum(each is not None for each in sitting.state()["decided"])
+    tell(f"{decided} of {len(sitting.tasks)} decided; {sitting.journal.path}")
+    return 0
+
+
+def _reviewed(folder: Path) -> tuple[Any, list[str]]:
+    from psyprobe.tasks.review.mvp_tasks import KEPT, agreements, by_kind, review_tasks, verdicts_of, write_kept
+
+    tasks = review_tasks(folder)
+    verdicts = verdicts_of(folder, tasks)
+    found = agreements(verdicts)
+    lines = [
+        f"{name}: {list(said.values()).count('accept')} of {len(said)} accepted, {len(tasks) - len(said)} to decide"
+        for name, said in verdicts.items()
+    ]
+    lines += [str(each) for each in found]
+    kinds = {kind: agreements(said) for kind, said in by_kind(tasks, verdicts).items()}
+    lines += [f"  {kind}: {each}" for kind, parts in kinds.items() for each in parts if each.both]
+    kept = write_kept(folder, tasks, verdicts) if found else 0
+    if found:
+        lines.append(f"{kept} rows kept, which both accepted; {folder / KEPT}")
+    else:
+        lines.append("two annotators must review a set before questions of it are kept")
+    result = {
+        "annotators": verdicts,
+        "agreement": [each.to_dict() for each in found],
+        "agreement_by_kind": {kind: [each.to_dict() for each in parts] for kind, parts in kinds.items()},
+        "kept": kept,
+    }
+    return result, lines
+
+
+def _answered(folder: Path, questions: str | None) -> tuple[Any, list[str]]:
+    from psyprobe.tasks.review.sittings import answers_of
+
+    lines, result = [], {}
+    for name, (rows, missing, text, suffix) in answers_of(folder, questions).items():
+        path = folder / "people" / f"{name}{suffix}"
+        write_whole(path, lambda part, text=text: part.write_text(text, encoding="utf-8"))  # type: ignore[misc]
+        lines.append(f"{name}: {rows} answered, {missing} to answer; {path}")
+        result[name] = {"answered": rows, "to_answer": missing, "file": str(path)}
+    return result, lines or ["nobody has answered yet; sit down with --answer --annotator NAME"]
+
+
+def _labelled(folder: Path) -> tuple[Any, list[str]]:
+    from psyprobe.tasks.review.r_bench_tasks import label_counts, label_table
+
+    table = label_table(folder)
+    path = folder / "people" / "labels.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, lambda part: table.to_csv(part, index=False))
+    counts = label_counts(table)
+    lines = [f"{name}: " + ", ".join(f"{n} {value}" for value, n in said.items()) for name, said in counts.items()]
+    return counts, [*lines, f"{len(table)} labels; {path}"]
