@@ -33,7 +33,7 @@ _PUBLIC = {
     "noise_matched_csf": "human",
     "fit_psychometric": "analysis.psychometric",
     "read_reply": "analysis.words.reply",
-    "load_prompts": "probes.prompts",
+    "load_prompts": "experiment.prompts",
     "robustness_profile": "tasks.r_bench.corruption_profile",
     "corrupt": "corruption",
     "angular_distance": "probes.distance",
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from psyprobe.observers import CallableObserver, list_observers, load_observer
     from psyprobe.plotting import plot, save_figure
     from psyprobe.probes.distance import angular_distance
-    from psyprobe.probes.prompts import load_prompts
+    from psyprobe.experiment.prompts import load_prompts
     from psyprobe.stimulus import Stimulus, annulus_noise, disc, gabor, grating, noise, uniform
     from psyprobe.stimulus.catalogue import load_stimulus
     from psyprobe.tasks.mvp_bench import mvp_metrics

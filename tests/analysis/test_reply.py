@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from psyprobe.analysis.words.reply import plain_text, read_first_token, read_reply
 from psyprobe.errors import InputError
-from psyprobe.probes.prompts import load_prompts, prompt_sets
+from psyprobe.experiment.prompts import load_prompts, prompt_sets
 
 READINGS = ("yes", "no", "ambiguous", "refusal", "invalid")
 

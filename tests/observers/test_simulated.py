@@ -20,8 +20,8 @@ from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding
 from psyprobe.observers.simulated.mind import FUNCTIONS, psychometric
 from psyprobe.observers.simulated.observer import SENSITIVITIES, SimulatedObserver
-from psyprobe.probes.delivery import Delivery, deliver, png_bytes
-from psyprobe.probes.prompts import load_prompts, prompt_sets
+from psyprobe.probes.words.delivery import Delivery, deliver, png_bytes
+from psyprobe.experiment.prompts import load_prompts, prompt_sets
 from psyprobe.stimulus import AnnulusNoise, Gabor, Noise
 
 PROMPT = "Is there a pattern visible in the image? Answer with yes or no."

@@ -16,7 +16,7 @@ from psyprobe.errors import InputError
 from psyprobe.files.png import decode_png
 from psyprobe.light.display import Display
 from psyprobe.observers.chat.answering import eight_bit
-from psyprobe.probes.delivery import (
+from psyprobe.probes.words.delivery import (
     Delivered,
     Delivery,
     deliver,

@@ -1,4 +1,4 @@
-"""One prompt's share of a run that asks in words: which levels come next, and which reading of the answers counts."""
+"""What is asked in one wording: which levels come next, and which reading of the answers counts."""
 
 from __future__ import annotations
 
@@ -12,52 +12,68 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.page_reading import plain
-from psyprobe.probes.answer_reading import Read, Readout, readout_of, said
-from psyprobe.probes.prompts import Prompt
-from psyprobe.probes.scene import derived_seed
+from psyprobe.experiment.prompts import Prompt
+from psyprobe.files.digest import plain
+from psyprobe.probes.words.reading import Read, Readout, readout_of, said
+from psyprobe.probes.words.scene import derived_seed
 
 if TYPE_CHECKING:
+    from psyprobe.experiment import Experiment
+    from psyprobe.experiment.sections import Asking
     from psyprobe.probes.designs import Design, Level
-    from psyprobe.question_file import QuestionExperiment
 
 #: Answers with text and probabilities from which it is decided which of the two counts.
 PILOT = 4
 #: Contrasts among which an adaptive design chooses lie so far apart, in log10.
 _STEP = 0.05
-#: What the runner gives to every design by itself.
-_GIVEN = ("frequencies", "contrasts", "task", "catch", "seed", "repeats", "grid", "csf")
+#: What the session gives to every design by itself.
+_GIVEN = ("levels", "contrasts", "task", "catch", "seed", "repeats", "grid", "csf")
 _ALL = 2**31
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One showing of one level with one prompt.
+    """One showing of one level in one wording."""
 
-    Parameters
-    ----------
-    prompt : int
-        Place of the prompt in the experiment.
-    level : Level
-        Frequency and contrast.
-    repeat : int
-        Which showing of the level this is; with an adaptive design, of the frequency.
-    check : bool
-        Whether its text is wanted even where probabilities are read.
-    """
-
+    #: Place of the prompt in the experiment.
     prompt: int
     level: Level
+    #: Which showing of the level this is; with an adaptive design, of its value besides contrast.
     repeat: int
+    #: Whether its text is wanted even where probabilities are read.
     check: bool = False
 
+    @property
+    def place(self) -> list[Any]:
+        """What the image depends on, as JSON can hold it."""
+        return ["catch", self.repeat] if self.level.catch else [self.level.value, self.level.contrast, self.repeat]
 
-def design_of(experiment: QuestionExperiment, task: str, prompt: Prompt, repeats: int, part: int = 0) -> Design:
-    """The design by which an experiment asks with one prompt.
+
+def level_name(experiment: Experiment) -> str:
+    """The one level besides contrast.
+
+    Raises
+    ------
+    InputError
+        There is none, or there are several.
+    """
+    names = [name for name in experiment.levels if name != "contrast"]
+    if "contrast" not in experiment.levels:
+        raise InputError(f"{experiment.name}: [levels] has no 'contrast'; give for example {{ values = [0.01, 0.1] }}")
+    if len(names) != 1:
+        raise InputError(
+            f"{experiment.name}: [levels] holds {', '.join(experiment.levels)}; an experiment in words has contrast and "
+            "one more level, such as frequency: give for example frequency = { values = [1, 2, 4] }"
+        )
+    return names[0]
+
+
+def design_of(experiment: Experiment, task: str, prompt: Prompt, repeats: int, part: int = 0) -> Design:
+    """The design by which an experiment asks in one wording.
 
     Parameters
     ----------
-    experiment : QuestionExperiment
+    experiment : Experiment
         Names the design.
     task : {"yes_no", "two_interval"}
         Of its probe.
@@ -68,10 +84,6 @@ def design_of(experiment: QuestionExperiment, task: str, prompt: Prompt, repeats
     part : int
         A second part of an experiment has an order of its own.
 
-    Returns
-    -------
-    Design
-
     Raises
     ------
     InputError
@@ -79,33 +91,45 @@ def design_of(experiment: QuestionExperiment, task: str, prompt: Prompt, repeats
     """
     from psyprobe.probes import designs
 
-    asking = experiment.asking
+    asking = asking_of(experiment)
     makers: dict[str, Callable[..., Design]] = {
         "constant": designs.constant,
         "ladder": designs.ladder,
         "quest_plus": designs.QuestPlus,
         "quick_csf": designs.QuickCSF,
     }
-    make = makers[asking.design]
-    known = [name for name in inspect.signature(make).parameters if name not in _GIVEN or name == _more(asking.design)]
-    for name in asking.options:
-        if name not in known:
-            raise unknown_name(f"key in [asking.options] of design {asking.design!r}", name, known)
+    name, make = level_name(experiment), makers[asking.design]
+    if asking.design == "quick_csf" and name != "frequency":
+        raise InputError(
+            f"{experiment.name}: the design 'quick_csf' models sensitivity over frequency, and [levels] varies {name}; "
+            "take 'quest_plus'"
+        )
+    known = [each for each in inspect.signature(make).parameters if each not in _GIVEN or each == _more(asking.design)]
+    for option in asking.options:
+        if option not in known:
+            raise unknown_name(f"key in [asking.options] of design {asking.design!r}", option, known)
     given: dict[str, Any] = {"task": task, "catch": asking.catch, **asking.options}
     if adaptive(asking.design):
         given["seed"] = derived_seed(asking.seed, "design", prompt.id)
-        contrasts = fine_contrasts(experiment.contrast)
+        contrasts = fine_contrasts(experiment.levels["contrast"])
     else:
         given["seed"] = derived_seed(asking.seed, "design", part)
-        contrasts = experiment.contrast
+        contrasts = experiment.levels["contrast"]
     if asking.design == "constant":
         given["repeats"] = repeats
     try:
-        return make(experiment.frequency, contrasts, **given)
+        return make(experiment.levels[name], contrasts, **given)
     except (TypeError, ValueError) as error:
         if isinstance(error, InputError):
-            raise
+            raise type(error)(f"{experiment.name}: {error}") from error
         raise InputError(f"design {asking.design!r} does not take {dict(asking.options)}: {error}") from error
+
+
+def asking_of(experiment: Experiment) -> Asking:
+    """The table [asking], which an experiment in words must have."""
+    if experiment.asking is None:
+        raise InputError(f'{experiment.name}: there is no [asking]; give for example prompts = "hernandez2025"')
+    return experiment.asking
 
 
 def _more(design: str) -> str:
@@ -124,23 +148,13 @@ def fine_contrasts(contrast: tuple[float, ...]) -> tuple[float, ...]:
     return tuple((10 ** np.round(np.linspace(low, high, math.ceil((high - low) / _STEP - 1e-9) + 1), 6)).tolist())
 
 
-class Sitting:
-    """What is asked with one prompt, in rounds: each is planned from the answers to those before.
+class Wording:
+    """What is asked in one wording, in rounds: each is planned from the answers to those before."""
 
-    Parameters
-    ----------
-    experiment : QuestionExperiment
-        What is asked.
-    task : {"yes_no", "two_interval"}
-        Of its probe.
-    index : int
-        Place of the prompt.
-    """
-
-    def __init__(self, experiment: QuestionExperiment, task: str, index: int) -> None:
-        asking = experiment.asking
-        self.prompt = experiment.prompts[index]
-        self._experiment, self._task, self._index = experiment, task, index
+    def __init__(self, experiment: Experiment, task: str, index: int) -> None:
+        asking = asking_of(experiment)
+        self.prompt = asking.prompts[index]
+        self._experiment, self._asking, self._task, self._index = experiment, asking, task, index
         #: Which reading counts; None until the pilot has shown it.
         self.readout: Readout | None = None if asking.readout == "auto" else readout_of((), asking.readout)
         self._later = asking.repeats.text - asking.repeats.p_yes if self.readout is None else 0
@@ -151,50 +165,23 @@ class Sitting:
         self._planned = self._checked = 0
 
     def next(self) -> list[Trial]:
-        """Trials to be put now; none when everything is asked.
-
-        Returns
-        -------
-        list of Trial
-            Those to be asked with text are marked; as long as `readout` is undecided they come first.
-        """
-        asking = self._experiment.asking
+        """Trials to be put now, none when everything is asked; those to be asked with text are marked."""
+        asking = self._asking
         levels = self._design.ask(asking.at_once if adaptive(asking.design) else _ALL)
         if not levels and self.readout == "text" and asking.design == "constant" and self._later:
             self._design = design_of(self._experiment, self._task, self.prompt, self._later, part=1)
             self._later = 0
             levels = self._design.ask(_ALL)
-        trials = [Trial(self._index, level, self._repeat(level)) for level in levels]
-        return self._mark(trials)
+        return self._mark([Trial(self._index, level, self._repeat(level)) for level in levels])
 
     def hear(self, answers: list[Read]) -> None:
-        """Take in answers to marked trials, and decide which reading counts once there are enough.
-
-        Parameters
-        ----------
-        answers : list of Read
-            With text and, where the observer gives them, probabilities.
-        """
+        """Take in answers to marked trials, and decide which reading counts once there are enough."""
         self._pilot += answers
         if self.readout is None and len(self._pilot) >= PILOT:
             self.readout = readout_of(self._pilot, "auto")
 
     def tell(self, trial: Trial, answers: list[Read], polarities: list[int], delivered: float) -> None:
-        """Tell the design what was answered.
-
-        Parameters
-        ----------
-        trial : Trial
-            As it was planned.
-        answers : list of Read
-            One for each order of the images; none where the image was refused.
-        polarities : list of int
-            Of each.
-        delivered : float
-            Contrast that reached the observer.
-        """
-        if self._experiment.asking.design == "constant":
-            return
+        """Tell the design what was answered, in each order of the images, and the contrast that arrived."""
         readout = self.readout or readout_of(self._pilot, "auto")
         values = [said(each, readout, polarity) for each, polarity in zip(answers, polarities, strict=True)]
         mean = float(np.mean(values)) if values else math.nan
@@ -202,59 +189,36 @@ class Sitting:
 
     def estimate(self) -> dict[str, Any] | None:
         """What the design itself has found, as JSON can hold it; None of constant stimuli, which are not told."""
-        if self._experiment.asking.design == "constant":
+        if self._asking.design == "constant":
             return None
         found: dict[str, Any] = plain(asdict(self._design.estimate()))
         return found
 
+    def decoding(self, trial: Trial) -> Mapping[str, Any]:
+        """Arguments of `Decoding` for a trial; as long as the read-out is undecided, with text and probabilities."""
+        asking = self._asking
+        text = trial.check or self.readout != "p_yes"
+        return {
+            "temperature": asking.temperature,
+            "max_tokens": asking.max_tokens if text else 1,
+            "logprobs": self.readout != "text",
+            "seed": derived_seed(asking.seed, "sampling", *trial.place) if asking.temperature > 0 else None,
+        }
+
     def _repeat(self, level: Level) -> int:
-        place: Any = "catch" if level.catch else level.frequency
-        if not level.catch and not adaptive(self._experiment.asking.design):
+        place: Any = "catch" if level.catch else level.value
+        if not level.catch and not adaptive(self._asking.design):
             place = level
         self._shown[place] += 1
         return self._shown[place] - 1
 
     def _mark(self, trials: list[Trial]) -> list[Trial]:
-        asking = self._experiment.asking
         self._planned += len(trials)
-        wanted = math.ceil(asking.check * self._planned - 1e-9) - self._checked
+        wanted = math.ceil(self._asking.check * self._planned - 1e-9) - self._checked
         if self.readout is None:
             wanted = max(wanted, PILOT - len(self._pilot))
         # The same images for every prompt, whatever the order of the levels.
-        order = sorted(trials, key=lambda t: derived_seed(asking.seed, "check", *place(t)))
+        order = sorted(trials, key=lambda trial: derived_seed(self._asking.seed, "check", *trial.place))
         marked = set(order[: max(wanted, 0)])
         self._checked += len(marked)
         return [replace(trial, check=trial in marked) for trial in trials]
-
-
-def place(trial: Trial) -> list[Any]:
-    """What an image depends on, as JSON can hold it."""
-    return ["catch", trial.repeat] if trial.level.catch else [trial.level.frequency, trial.level.contrast, trial.repeat]
-
-
-def decodings(experiment: QuestionExperiment, trial: Trial, readout: Readout | None) -> Mapping[str, Any]:
-    """Arguments of `Decoding` for a trial.
-
-    Parameters
-    ----------
-    experiment : QuestionExperiment
-        Temperature and length of an answer.
-    trial : Trial
-        Marked ones are asked for text.
-    readout : {"text", "p_yes"} or None
-        What counts; None while it is undecided.
-
-    Returns
-    -------
-    mapping
-        "temperature", "max_tokens", "logprobs", "seed".
-    """
-    asking = experiment.asking
-    text = trial.check or readout != "p_yes"
-    sampled = asking.temperature > 0
-    return {
-        "temperature": asking.temperature,
-        "max_tokens": asking.max_tokens if text else 1,
-        "logprobs": readout != "text",
-        "seed": derived_seed(asking.seed, "sampling", *place(trial)) if sampled else None,
-    }

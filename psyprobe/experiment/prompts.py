@@ -214,7 +214,7 @@ def _prompts_of(item: Any, *, alone: bool) -> list[Prompt]:
 
 @cache
 def _catalogue() -> dict[str, dict[str, Any]]:
-    return tomllib.loads((files("psyprobe") / "probes" / "prompts.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((files("psyprobe.experiment") / "prompts.toml").read_text(encoding="utf-8"))
 
 
 def _read(path: Path) -> list[Prompt]:

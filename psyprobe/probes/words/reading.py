@@ -14,7 +14,7 @@ import numpy as np
 
 from psyprobe.analysis.words.reply import read_first_token, read_reply
 from psyprobe.observers.chat.answering import Answer
-from psyprobe.probes.prompts import Prompt
+from psyprobe.experiment.prompts import Prompt
 
 Readout: TypeAlias = Literal["text", "p_yes"]
 

@@ -10,20 +10,17 @@ import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 import numpy as np
 
-from psyprobe.answer_store import AnswerStore
 from psyprobe.probes import designs
 from psyprobe.probes.designs.expected import DesignName
-from psyprobe.question_file import QuestionExperiment
-from psyprobe.question_run import AskedInWords, asked_of, record_of
-from psyprobe.store import Store, open_store
+from psyprobe.running.store import Store
+from psyprobe.stimulus.levels import level_of
 
 if TYPE_CHECKING:
-    from psyprobe.observers.protocol import Observer
+    from psyprobe.probes.words.session import WordsSession
 
 _DESIGNS: tuple[DesignName, ...] = get_args(DesignName)
 #: Unless tokens were counted: a patch of so many pixels square is one, and so many letters.
@@ -39,74 +36,45 @@ _LOGIT_SD = 0.5
 
 @dataclass(frozen=True)
 class DesignCost:
-    """What one design would take.
-
-    Parameters
-    ----------
-    design : str
-        Its name.
-    readout : {"p_yes", "text"}
-        How answers are read.
-    questions, images : int
-        Questions in all, and distinct images; of an adaptive design as expected.
-    tokens_in, tokens_out : int
-        About so many.
-    seconds : float
-        About so long.
-    cost : float or None
-        About so much, in USD; None where no price is known.
-    interval_width : float
-        Expected width of the 95 % interval of a log10 threshold, of one prompt and one frequency.
-    """
+    """What one design would take."""
 
     design: str
+    #: "p_yes" or "text".
     readout: str
+    #: Questions in all, and distinct images; of an adaptive design as expected.
     questions: int
     images: int
+    #: About so many, and about so long.
     tokens_in: int
     tokens_out: int
     seconds: float
+    #: About so much, in USD; None where no price is known.
     cost: float | None
+    #: Expected width of the 95 % interval of a log10 threshold, of one prompt and one level.
     interval_width: float
 
 
 @dataclass(frozen=True)
-class QuestionPlan:
-    """What running an experiment that asks in words means, before anything is sent.
+class WordsPlan:
+    """What running an experiment that asks in words means, before anything is sent."""
 
-    Parameters
-    ----------
-    experiment, observer : str
-        Names.
-    prompts : int
-        Wordings of the question.
-    chosen : DesignCost
-        What the experiment's design takes.
-    others : tuple of DesignCost
-        What other designs and read-outs would take.
-    answered : int
-        Questions of this run that the store holds already.
-    refused : tuple of str
-        Levels that cannot be shown faithfully, and are not asked.
-    remarks : tuple of str
-        What may spoil the measurement.
-    measured : bool
-        Whether tokens and seconds a question come from answers in the store; else they are a guess.
-    size : (int, int)
-        Pixels (H, W) of an image.
-    ppd : float
-        Pixels per degree.
-    """
-
+    #: Names.
     experiment: str
     observer: str
+    #: Wordings of the question.
     prompts: int
+    #: What the experiment's design takes, and what other designs and read-outs would take.
     chosen: DesignCost
     others: tuple[DesignCost, ...]
+    #: Questions of this run that the store holds already.
     answered: int
+    #: Levels that cannot be shown faithfully, and are not asked.
     refused: tuple[str, ...]
+    #: What may spoil the measurement.
     remarks: tuple[str, ...]
+    #: Whether tokens and seconds a question come from answers in the store; else they are a guess.
     measured: bool
+    #: Pixels (H, W) of an image, and pixels per degree.
     size: tuple[int, int]
     ppd: float
 
@@ -119,6 +87,11 @@ class QuestionPlan:
     def images(self) -> int:
         """Distinct images."""
         return self.chosen.images
+
+    @property
+    def seconds(self) -> float:
+        """About so long, as far as it is known."""
+        return self.chosen.seconds
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as numbers, text and lists.
@@ -156,98 +129,70 @@ class QuestionPlan:
         return "\n".join(lines)
 
 
-def plan_questions(
-    experiment: QuestionExperiment, observer: str | Observer | None, *, store: str | Path | Store | None = None
-) -> QuestionPlan:
-    """What `run_questions` with the same arguments would ask; nothing is asked.
-
-    Parameters
-    ----------
-    experiment, observer, store
-        As for `run_questions`. A store that does not exist yet is not made.
-
-    Returns
-    -------
-    QuestionPlan
-        It prints as a paragraph and a table.
-
-    Raises
-    ------
-    InputError, StoreError
-        As `run_questions` would.
-    """
-    asked = asked_of(experiment, observer)
-    if isinstance(store, str | Path) and not Path(store).exists():
-        store = None
-    with open_store(store) as opened:
-        answered, pace = _so_far(opened, record_of(asked).key)
-    refused = refused_levels(asked)
-    readout = "text" if experiment.asking.readout == "text" else "p_yes"
+def words_plan(session: WordsSession, store: Store) -> WordsPlan:
+    """What a run of a session would ask that has not begun; nothing is asked."""
+    answered, pace = _so_far(session, store)
+    refused = refused_levels(session)
+    readout = "text" if session.asking.readout == "text" else "p_yes"
     costs = {
-        (design, reading): _cost(asked, design, reading, len(refused), pace)
-        for design in _DESIGNS
+        (design, reading): _cost(session, design, reading, len(refused), pace)
+        for design in _offered(session)
         for reading in ("p_yes", "text")
         if not (design == "ladder" and reading == "text")
     }
-    name = cast(DesignName, experiment.asking.design)
-    chosen = costs.pop((name, readout), None) or _cost(asked, name, readout, len(refused), pace)
-    return QuestionPlan(
-        experiment=experiment.name,
-        observer=asked.observer.card.name,
-        prompts=len(experiment.prompts),
+    name = cast(DesignName, session.asking.design)
+    chosen = costs.pop((name, readout), None) or _cost(session, name, readout, len(refused), pace)
+    return WordsPlan(
+        experiment=session.experiment.name,
+        observer=session.observer.card.name,
+        prompts=len(session.asking.prompts),
         chosen=chosen,
         others=tuple(costs.values()),
         answered=answered,
-        refused=_told(refused),
-        remarks=_remarks(asked),
+        refused=_told(session, refused),
+        remarks=(*session.remarks, *_remarks(session)),
         measured=pace is not None,
-        size=asked.scene.size,
-        ppd=asked.scene.ppd,
+        size=session.scene.spec.shape,
+        ppd=session.scene.spec.ppd,
     )
 
 
-def refused_levels(asked: AskedInWords) -> dict[tuple[float, float], str]:
-    """Levels that cannot be shown faithfully to an observer.
+def _offered(session: WordsSession) -> tuple[DesignName, ...]:
+    """Designs that can ask this; one of them models sensitivity over frequency."""
+    return tuple(name for name in _DESIGNS if name != "quick_csf" or session.level == "frequency")
 
-    Parameters
-    ----------
-    asked : AskedInWords
-        What is shown to whom.
 
-    Returns
-    -------
-    dict of (float, float) to str
-        Frequency and contrast to the reason.
-    """
+def refused_levels(session: WordsSession) -> dict[tuple[float, float], str]:
+    """Levels, by value and contrast, that cannot be shown faithfully to an observer, and why."""
     found = {}
-    for frequency in asked.experiment.frequency:
-        for contrast in asked.experiment.contrast:
-            shown = asked.scene.shown(frequency, contrast, 0, 0)
-            reason = shown.refused or asked.scene.draw(shown, asked.observer.delivered)[1]["refused"]
+    for value in session.experiment.levels[session.level]:
+        for contrast in session.experiment.levels["contrast"]:
+            shown = session.scene.shown(value, contrast, 0, 0)
+            reason = shown.refused or session.scene.draw(shown, session.observer.delivered)[1]["refused"]
             if reason:
-                found[frequency, contrast] = reason
+                found[value, contrast] = reason
     return found
 
 
-def _told(refused: Mapping[tuple[float, float], str]) -> tuple[str, ...]:
-    """Refused levels in words, those of one frequency and reason together."""
+def _told(session: WordsSession, refused: Mapping[tuple[float, float], str]) -> tuple[str, ...]:
+    """Refused levels in words, those of one value and reason together."""
+    unit = level_of(session.scene.spec, session.level).unit
     alike: dict[tuple[float, str], list[float]] = {}
-    for (frequency, contrast), reason in refused.items():
-        alike.setdefault((frequency, reason), []).append(contrast)
+    for (value, contrast), reason in refused.items():
+        alike.setdefault((value, reason), []).append(contrast)
     return tuple(
-        f"{frequency:g} cpd at "
+        f"{value:g} {unit} at "
         + (f"contrast {c[0]:.3g}" if len(c) == 1 else f"{len(c)} contrasts from {c[0]:.3g} to {c[-1]:.3g}")
         + f": {reason}"
-        for (frequency, reason), c in alike.items()
+        for (value, reason), c in alike.items()
     )
 
 
-def _remarks(asked: AskedInWords) -> tuple[str, ...]:
-    experiment = asked.experiment
-    if experiment.delivery.bits is None or experiment.delivery.dither == "none":
+def _remarks(session: WordsSession) -> tuple[str, ...]:
+    if session.scene.delivery.bits is None or session.scene.delivery.dither == "none":
         return ()
-    blank = asked.scene.shown(experiment.frequency[0], 0.0, 0, 0)
-    (image, *_), _ = asked.scene.draw(blank, np.asarray)
+    blank = session.scene.shown(session.experiment.levels[session.level][0], 0.0, 0, 0)
+    (image, *_), _ = session.scene.draw(blank, np.asarray)
     noise = 255 * float(np.std(image))
     if noise >= _LEAST_NOISE:
         return ()
@@ -267,31 +212,40 @@ class _Pace:
     seconds: float
 
 
-def _so_far(store: Store, run: str) -> tuple[int, _Pace | None]:
-    answers = [answer for _, _, answer, _ in AnswerStore(store).trials(run) if answer is not None]
-    if not answers:
+def _so_far(session: WordsSession, store: Store) -> tuple[int, _Pace | None]:
+    """How many questions of the run are answered, and what an answer took: the session is played as far as it goes."""
+    answered, replies = 0, []
+    while batches := session.next():
+        keys = [question.key for batch in batches for question in batch.questions]
+        found = store.answers(keys)
+        told = [found[key] for key in keys if key in found]
+        answered += sum(not each["refused"] for each in told)
+        replies += [each["reply"] for each in told if each["reply"] is not None]
+        if len(told) < len(keys):
+            break
+        session.tell(found)
+    if not replies:
         return 0, None
-    n = len(answers)
-    return n, _Pace(
-        tokens_in=sum(each.tokens_in or 0 for each in answers) / n,
-        tokens_out=sum(each.tokens_out or 0 for each in answers) / n,
-        seconds=sum(each.latency for each in answers) / n,
+    n = len(replies)
+    return answered, _Pace(
+        tokens_in=sum(each["tokens_in"] or 0 for each in replies) / n,
+        tokens_out=sum(each["tokens_out"] or 0 for each in replies) / n,
+        seconds=sum(each["latency"] for each in replies) / n,
     )
 
 
-def _cost(asked: AskedInWords, design: DesignName, readout: str, refused: int, pace: _Pace | None) -> DesignCost:
-    experiment, orders, prompts = asked.experiment, len(asked.orders), len(asked.experiment.prompts)
-    asking = experiment.asking
-    trials, shared = _trials(asked, design, readout, refused)
+def _cost(session: WordsSession, design: DesignName, readout: str, refused: int, pace: _Pace | None) -> DesignCost:
+    asking, orders, prompts = session.asking, len(session.task.orders), len(session.asking.prompts)
+    trials, shared = _trials(session, design, readout, refused)
     questions = trials * prompts * orders
     if pace is None:
-        height, columns = asked.scene.size
-        letters = sum(len(prompt.full) for prompt in experiment.prompts) / prompts
+        height, columns = session.scene.spec.shape
+        letters = sum(len(prompt.full) for prompt in asking.prompts) / prompts
         patches = orders * math.ceil(height / _PATCH) * math.ceil(columns / _PATCH)
         checked = 1.0 if readout == "text" else asking.check
         tokens_out = 1 + checked * (asking.max_tokens - 1)
         pace = _Pace(patches + (letters + len(asking.system)) / _LETTERS, tokens_out, _LATENCY)
-    who: Any = asked.observer
+    who: Any = session.observer
     price_in, price_out = getattr(who, "prices", (None, None))
     seconds = questions * pace.seconds / (getattr(who, "concurrency", None) or 1)
     rate = getattr(who, "rate", None)
@@ -307,27 +261,26 @@ def _cost(asked: AskedInWords, design: DesignName, readout: str, refused: int, p
         seconds=max(seconds, questions / rate) if rate else seconds,
         cost=(tokens_in * (price_in or 0) + tokens_out * (price_out or 0)) / 1e6 if priced else None,
         interval_width=designs.expected_interval_width(
-            design, trials, observer=_assumed(readout), **_conditions(asked)
+            design, trials, observer=_assumed(readout), **_conditions(session)
         ),
     )
 
 
-def _trials(asked: AskedInWords, design: DesignName, readout: str, refused: int) -> tuple[int, int]:
+def _trials(session: WordsSession, design: DesignName, readout: str, refused: int) -> tuple[int, int]:
     """Trials with one prompt, and how many of them show images that all prompts share."""
-    experiment = asked.experiment
-    asking = experiment.asking
-    share = asking.catch if asked.task == "yes_no" else 0.0
-    frequencies = len(experiment.frequency)
+    asking, levels = session.asking, session.experiment.levels
+    share = asking.catch if session.task.name == "yes_no" else 0.0
+    values = len(levels[session.level])
     options = asking.options if design == asking.design else {}
     if design == "constant":
         parts = [asking.repeats.text if readout == "text" else asking.repeats.p_yes]
         if readout == "text" and asking.readout == "auto":
             parts = [asking.repeats.p_yes, asking.repeats.text - asking.repeats.p_yes]
-        levels = frequencies * len(experiment.contrast)
-        trials = sum(repeats * (levels - refused) + _catches(repeats * levels, share) for repeats in parts)
+        conditions = values * len(levels["contrast"])
+        trials = sum(repeats * (conditions - refused) + _catches(repeats * conditions, share) for repeats in parts)
         return trials, trials
     if design == "ladder":
-        repeats = frequencies * options.get("repeats", 1)
+        repeats = values * options.get("repeats", 1)
         coarse, fine = (options.get(name, count) * repeats for name, count in (("coarse", 5), ("fine", 4)))
         first = coarse + _catches(coarse, share)
         return first + fine + _catches(fine, share), first + _catches(fine, share)
@@ -335,8 +288,8 @@ def _trials(asked: AskedInWords, design: DesignName, readout: str, refused: int)
     limits = inspect.signature(designs.QuestPlus if per_frequency else designs.QuickCSF).parameters
     stop, most = (options.get(name, limits[name].default) for name in ("stop", "n_max"))
     if per_frequency:
-        most = math.ceil(most * frequencies / (1 - share))
-    wanted = _expected_queries(design, stop, most, _assumed(readout), _conditions(asked))
+        most = math.ceil(most * values / (1 - share))
+    wanted = _expected_queries(design, stop, most, _assumed(readout), _conditions(session))
     return wanted, 0
 
 
@@ -348,14 +301,15 @@ def _expected_queries(
     return designs.expected_queries(design, stop, observer=observer, **conditions)
 
 
-def _conditions(asked: AskedInWords) -> dict[str, Any]:
-    experiment = asked.experiment
+def _conditions(session: WordsSession) -> dict[str, Any]:
+    levels = session.experiment.levels
+    contrasts = levels["contrast"]
     return {
-        "frequencies": len(experiment.frequency),
-        "contrasts": (experiment.contrast[0], experiment.contrast[-1]),
-        "levels": len(experiment.contrast),
-        "task": asked.task,
-        "catch": experiment.asking.catch if asked.task == "yes_no" else 0.0,
+        "frequencies": len(levels[session.level]),
+        "contrasts": (contrasts[0], contrasts[-1]),
+        "levels": len(contrasts),
+        "task": session.task.name,
+        "catch": session.asking.catch if session.task.name == "yes_no" else 0.0,
     }
 
 

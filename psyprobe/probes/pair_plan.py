@@ -18,47 +18,42 @@ MOST_IMAGES = 256
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What running an experiment means, before anything is asked.
+class PairPlan:
+    """What running an experiment of pairs means, before anything is asked."""
 
-    Parameters
-    ----------
-    experiment, observer : str
-        Names.
-    grid, score, references : int
-        Distinct images of the level grid, those of the score that the grid lacks, and those that tests are
-        compared with.
-    repeated : int
-        References shown a second time, for the noise floor.
-    answered : int
-        Questions that the store holds already, of ``questions``.
-    questions : int
-        Pairs of test and reference, those of the noise floor included.
-    batches, batch_size : int
-        Batches left to ask, and images in each.
-    size : (int, int)
-        Pixels (H, W) of an image.
-    ppd : float
-        Pixels per degree.
-    """
-
+    #: Names.
     experiment: str
     observer: str
+    #: Distinct images of the level grid, those of the score that the grid lacks, and those that tests are compared with.
     grid: int
     score: int
     references: int
+    #: References shown a second time, for the noise floor.
     repeated: int
+    #: Pairs of test and reference, those of the noise floor included, and how many of them the store has answered.
     questions: int
     answered: int
+    #: Batches left to ask, and images in each.
     batches: int
     batch_size: int
+    #: Pixels (H, W) of an image, and pixels per degree.
     size: tuple[int, int]
     ppd: float
+    #: What is left takes about so long, without drawing.
+    seconds: float
+    #: What a reader should know before anything is asked.
+    remarks: tuple[str, ...] = ()
 
     @property
     def images(self) -> int:
         """Distinct images, each drawn and passed through the observer once."""
         return self.grid + self.score + self.references
+
+    def with_all(self, others: Sequence[PairPlan]) -> PairPlan:
+        """What running all variants of an experiment means: the sums of all counts."""
+        counts = ("grid", "score", "references", "repeated", "questions", "answered", "batches", "seconds")
+        sums = {name: sum(getattr(each, name) for each in (self, *others)) for name in counts}
+        return replace(self, experiment=f"{self.experiment} in {1 + len(others)} variants", **sums)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as numbers, text and lists.
@@ -78,25 +73,8 @@ class Plan:
             f"grid, {self.score} more for the score, {self.references} backgrounds; {self.repeated} shown again "
             f"for the noise floor. {self.answered} of {self.questions} questions are answered; {self.batches} batches "
             f"of up to {self.batch_size} are left."
+            + "".join(f"\nNote: {remark}." for remark in self.remarks)
         )
-
-
-def all_plans(plans: Sequence[Plan]) -> Plan:
-    """What running all variants of an experiment means.
-
-    Parameters
-    ----------
-    plans : sequence of Plan
-        One a variant; at least one.
-
-    Returns
-    -------
-    Plan
-        With the sums of all counts.
-    """
-    counts = ("grid", "score", "references", "repeated", "questions", "answered", "batches")
-    sums = {name: sum(getattr(each, name) for each in plans) for name in counts}
-    return replace(plans[0], experiment=f"{plans[0].experiment} in {len(plans)} variants", **sums)
 
 
 def default_batch_size(size: tuple[int, int], device: str) -> int:
