@@ -27,7 +27,7 @@ def beside_checkout() -> Callable[[str], Path]:
     def find(folder: str) -> Path:
         path = TESTS.parents[1] / "shared" / "data" / folder
         if not path.is_dir():
-            pytest.skip(f"../shared/data/{folder} is not beside this checkout (tests/data/README.md says what it is)")
+            pytest.skip(f"../shared/data/{folder} is not beside this checkout (tests/data/README.md says why)")
         return path
 
     return find
