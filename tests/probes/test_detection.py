@@ -84,11 +84,11 @@ def test_only_levels_below_the_limit_are_scored() -> None:
 
 
 @pytest.mark.parametrize("test", ["gabor_achromatic", "noise_achromatic", "luminance", "area"])
-def test_published_thresholds_are_those_of_the_paper(test: str, shared_data: Path) -> None:
+def test_published_thresholds_are_those_of_the_paper(test: str, oracle_data: Path) -> None:
     import csv
 
     names = {"gabor_achromatic": "sf_gabor_ach", "noise_achromatic": "sf_noise_ach"}
-    with (shared_data / "encoder_protocol" / "castlecsf_curves.csv").open() as file:
+    with (oracle_data / "encoder_protocol" / "castlecsf_curves.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["test"] == names.get(test, test)]
     table = np.array([[float(row["x"]), float(row["sensitivity"])] for row in rows])
     axes = conditions(read_experiment(f"{test}_published"), ANY_SIZE).axes

@@ -129,8 +129,8 @@ def test_float32_form_has_the_papers_floor() -> None:
     np.testing.assert_allclose(angular_of_rounded_cosine([0.0, -1.0]), [0.5, 1.0])
 
 
-def test_float32_form_reproduces_the_published_floor(shared_data: Any) -> None:
-    grids = np.load(shared_data / "encoder_protocol/published_sac_grids/luminance.npz")
+def test_float32_form_reproduces_the_published_floor(oracle_data: Any) -> None:
+    grids = np.load(oracle_data / "encoder_protocol/published_sac_grids/luminance.npz")
     published = grids["s_ac"][grids["models"] != "cvvdp_hdr"]  # which answers in JOD
     smallest = published[published > 0].min()
     assert angular_of_rounded_cosine(1 - 2.0**-24) == pytest.approx(float(smallest), rel=1e-5)
