@@ -9,7 +9,8 @@ from psyprobe.human.masking import MaskingData, masking_data
 from psyprobe.human.matched import noise_matched_csf
 from psyprobe.human.matching import MatchingData, matching_data
 from psyprobe.human.modelfest import ModelFestGabors, modelfest_csf, modelfest_gabors
-from psyprobe.human.models import CSF_MODELS, ContrastSensitivity, csf
+from psyprobe.human.models import CSF_MODELS, csf
+from psyprobe.human.signature import ContrastSensitivity
 from psyprobe.human.stela import stela_csf
 from psyprobe.human.watson_ahumada import watson_ahumada_csf
 from psyprobe.human.watson_malo import watson_malo_csf
