@@ -10,6 +10,7 @@ from psyprobe.human.matched import noise_matched_csf
 from psyprobe.human.matching import MatchingData, matching_data
 from psyprobe.human.modelfest import ModelFestGabors, modelfest_csf, modelfest_gabors
 from psyprobe.human.models import CSF_MODELS, csf
+from psyprobe.human.reference import Reference, human_names, list_human, load_reference, mismatches
 from psyprobe.human.signature import ContrastSensitivity
 from psyprobe.human.stela import stela_csf
 from psyprobe.human.watson_ahumada import watson_ahumada_csf
@@ -23,13 +24,18 @@ __all__ = [
     "MaskingData",
     "MatchingData",
     "ModelFestGabors",
+    "Reference",
     "barten_csf",
     "castle_csf",
     "castle_mechanisms",
     "csf",
     "evaluate_csf",
+    "human_names",
+    "list_human",
+    "load_reference",
     "masking_data",
     "matching_data",
+    "mismatches",
     "modelfest_csf",
     "modelfest_gabors",
     "noise_matched_csf",

@@ -1,17 +1,16 @@
-"""The contrast sensitivity functions by name: ours, those of installed packages, and those in a file of one's own."""
+"""The contrast sensitivity functions by name: ours, and those of installed packages."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.human import barten, castle, stela, watson_ahumada, watson_malo
-from psyprobe.human.signature import ContrastSensitivity, Limits, OwnCsf, own_csf
+from psyprobe.human.own import OwnCsf, own_csf
+from psyprobe.human.signature import ContrastSensitivity, Limits
 
 ENTRY_POINTS = "psyprobe.human"
 
@@ -97,51 +96,6 @@ def list_csf() -> list[HumanRow]:
     """
     ours = [HumanRow(name, _first_line(model), _LIMITS[name].source) for name, model in CSF_MODELS.items()]
     return ours + [_row(point) for point in _points()]
-
-
-def load_own_csf(place: str, folder: Path) -> OwnCsf:
-    """The function of a Python file, under the shared call.
-
-    Parameters
-    ----------
-    place : str
-        "FILE.py:FUNCTION"; the file is looked for beside the page.
-    folder : Path
-        Of the page.
-
-    Raises
-    ------
-    InputError
-        There is no such file or function, or running the file fails; with the file and, where there is one, the line.
-    """
-    file, _, name = place.rpartition(":")
-    path = folder / file
-    if not path.is_file():
-        raise InputError(f"there is no file {file}, looked for in {folder}; write FILE.py:FUNCTION")
-    module = ModuleType(f"psyprobe_human_{path.stem}")
-    module.__file__ = str(path)
-    sys.modules[module.__name__] = module  # where dataclasses look for the names in their annotations
-    try:
-        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
-    except (Exception, SystemExit) as problem:
-        raise InputError(f"{told(problem, path)}, so that {place} cannot be used") from problem
-    function = getattr(module, name, None)
-    if not callable(function):
-        own = [key for key, value in vars(module).items() if callable(value) and value.__module__ == module.__name__]
-        raise unknown_name(f"function in {file}", name, own)
-    return own_csf(place, function, str(path))
-
-
-def told(problem: BaseException, path: Path) -> str:
-    """What went wrong, in one line that names the file, and the last of its lines that had a part in it."""
-    line = problem.lineno if isinstance(problem, SyntaxError) else None
-    trace = problem.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path):
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    what = " ".join(str(problem).split()) or "no message"
-    return f"{path.name}{f', line {line}' if line else ''}: {type(problem).__name__}: {what}"
 
 
 def _points() -> list[EntryPoint]:

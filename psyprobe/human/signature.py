@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -141,7 +140,7 @@ def achromatic_csf(limits: Limits) -> Callable[[Callable[..., FloatArray]], Cont
                 arguments.PHOTOPIC_LUMINANCE.read(luminance, dtype)
             arrays = arguments.read_quantities(given, dtype)
             shape = arguments.common_shape(
-                {name: np.shape(value) for name, value in asked.items() if value is not None}  # type: ignore[arg-type]
+                {name: np.shape(value) for name, value in asked.items() if value is not None}
             )
             # What underflows ends as no sensitivity, also behind a noise that is infinite.
             with np.errstate(under="ignore", over="ignore", divide="ignore"):
@@ -149,43 +148,7 @@ def achromatic_csf(limits: Limits) -> Callable[[Callable[..., FloatArray]], Cont
             result: FloatArray = np.broadcast_to(values, shape).astype(dtype)[()]
             return result
 
-        del sensitivity.__wrapped__  # type: ignore[attr-defined] # the call is the shared one, not the formula's
+        del sensitivity.__wrapped__  # the call is the shared one, not the formula's
         return sensitivity
 
     return decorate
-
-
-@dataclass(frozen=True)
-class OwnCsf:
-    """A function of one's own under the shared call: it gets those keywords that it takes, and its own besides."""
-
-    function: Callable[..., Any]
-    limits: Limits
-
-    def __call__(self, frequency: npt.ArrayLike | None = None, **conditions: Any) -> FloatArray:
-        given = self.limits.check({"frequency": frequency} | conditions)
-        sensitivity: FloatArray = np.asarray(self.function(**given))[()]
-        return sensitivity
-
-
-def own_csf(name: str, function: Callable[..., Any], source: str) -> OwnCsf:
-    """A function under the shared call, what it needs and takes read from its parameters.
-
-    Raises
-    ------
-    InputError
-        The function takes arguments by place or any keyword, so that its inputs cannot be told.
-
-    Examples
-    --------
-    >>> own = own_csf("mine", lambda frequency, orientation=0: 100 / frequency, "")
-    >>> float(own(4, luminance=None)), own.limits.needs, own.limits.takes
-    (25.0, ('frequency',), ('orientation',))
-    """
-    parameters = inspect.signature(function).parameters.values()
-    for each in parameters:
-        if each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL, each.POSITIONAL_ONLY):
-            raise InputError(f"{name} takes {str(each)!r}; give its inputs names, such as frequency and luminance")
-    needs = tuple(each.name for each in parameters if each.default is each.empty)
-    takes = tuple(each.name for each in parameters if each.default is not each.empty)
-    return OwnCsf(function, Limits(name, needs, takes, source=source))
