@@ -77,7 +77,8 @@ def test_what_a_model_lacks_and_where_it_ends_are_said() -> None:
         people.sensitivity(
             **human_inputs({"frequency": FREQUENCY, "luminance": 100.0, "radius": 1.0, "window": "none"})
         )
-    with pytest.raises(InputError, match=r"castle_csf has no threshold at frequency 1e\+09 cpd"):
+    people = load_reference({"model": "barten_csf"}, Path())
+    with pytest.raises(InputError, match=r"barten_csf has no threshold at frequency 1e\+09 cpd .* is 0"):
         people.sensitivity(**human_inputs(GABOR | {"frequency": np.array([4.0, 1e9])}))
 
 
