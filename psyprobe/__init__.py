@@ -36,7 +36,7 @@ _PUBLIC = {
     "load_prompts": "probes.prompts",
     "robustness_profile": "tasks.r_bench.corruption_profile",
     "corrupt": "corruption",
-    "angular_distance": "probes.distance",
+    "angular_distance": "analysis.distance",
     "CallableObserver": "observers",
     "list_observers": "observers",
     "load_observer": "observers",
@@ -71,6 +71,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from psyprobe import analysis, corruption, errors, human, light, observers, probes, stimulus, tasks, testing
     from psyprobe.analysis import score
+    from psyprobe.analysis.distance import angular_distance
     from psyprobe.analysis.psychometric import fit_psychometric
     from psyprobe.analysis.words.reply import read_reply
     from psyprobe.corruption import corrupt
@@ -79,7 +80,6 @@ if TYPE_CHECKING:
     from psyprobe.light.display import Display, display_presets, pixels_per_degree
     from psyprobe.observers import CallableObserver, list_observers, load_observer
     from psyprobe.plotting import plot, save_figure
-    from psyprobe.probes.distance import angular_distance
     from psyprobe.probes.prompts import load_prompts
     from psyprobe.stimulus import Stimulus, annulus_noise, disc, gabor, grating, noise, uniform
     from psyprobe.stimulus.catalogue import load_stimulus

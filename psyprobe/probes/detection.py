@@ -26,9 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.distance import MEASURES
 from psyprobe.errors import InputError
 from psyprobe.probes.asking import DIFFERENCE, features, noise_floor, respond
-from psyprobe.probes.distance import MEASURES
 from psyprobe.stimulus import Specification
 
 if TYPE_CHECKING:
