@@ -19,11 +19,11 @@ import xarray
 from small_experiment import Counting, write_experiment
 
 import psyprobe as pp
+from psyprobe.analysis.float32_cosine import angular_distance_float32
 from psyprobe.errors import GamutError, InputError, StoreError
 from psyprobe.experiment import load_results, plan, run
 from psyprobe.experiment_file import read_experiment
 from psyprobe.observers import CallableObserver
-from psyprobe.probes.float32_cosine import angular_distance_float32
 from psyprobe.run_plan import fixed_batches
 from psyprobe.store import Store
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_experiment import Counting, write_experiment
 
+from psyprobe.analysis.distance import MEASURES, distances
 from psyprobe.errors import GamutError, InputError
 from psyprobe.experiment_file import read_experiment
 from psyprobe.human import castle_csf
@@ -18,7 +19,6 @@ from psyprobe.light.display import Display
 from psyprobe.observers import CallableObserver, Card, load_observer
 from psyprobe.probes.asking import features, respond
 from psyprobe.probes.detection import conditions, human_sensitivity
-from psyprobe.probes.distance import MEASURES, distances
 from psyprobe.probes.presentation import show, together
 from psyprobe.stimulus import Gabor, Grating, Noise, Specification, Sum, Uniform
 

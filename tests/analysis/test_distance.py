@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 
+from psyprobe.analysis.distance import MEASURES, angular_distance, angular_of_rounded_cosine, distances
 from psyprobe.errors import InputError
-from psyprobe.probes.distance import MEASURES, angular_distance, angular_of_rounded_cosine, distances
 
 VALUES = st.floats(-1e6, 1e6).filter(lambda v: v == 0 or abs(v) > 1e-6)
 PAIRS = (

@@ -125,7 +125,7 @@ def angular_of_rounded_cosine(cosine: npt.ArrayLike) -> FloatArray:
     """S_ac from a cosine similarity that is exact but for its rounding to float32: its arccosine over pi.
 
     This is what the float32 number itself costs. The paper's arithmetic adds the rounding errors of its sums:
-    `psyprobe.probes.float32_cosine` repeats those, too.
+    `psyprobe.analysis.float32_cosine` repeats those, too.
 
     Parameters
     ----------
