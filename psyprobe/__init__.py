@@ -75,12 +75,12 @@ if TYPE_CHECKING:
     from psyprobe.analysis.psychometric import fit_psychometric
     from psyprobe.analysis.words.reply import read_reply
     from psyprobe.corruption import corrupt
-    from psyprobe.probes.conduct import load_results, plan, run
+    from psyprobe.experiment.prompts import load_prompts
     from psyprobe.human import castle_csf, noise_matched_csf
     from psyprobe.light.display import Display, display_presets, pixels_per_degree
     from psyprobe.observers import CallableObserver, list_observers, load_observer
     from psyprobe.plotting import plot, save_figure
-    from psyprobe.experiment.prompts import load_prompts
+    from psyprobe.probes.conduct import load_results, plan, run
     from psyprobe.stimulus import Stimulus, annulus_noise, disc, gabor, grating, noise, uniform
     from psyprobe.stimulus.catalogue import load_stimulus
     from psyprobe.tasks.mvp_bench import mvp_metrics

@@ -210,7 +210,9 @@ class Experiment(Page):
         """One experiment for each combination of variants, in the order in which they are run; itself without any."""
         if not self.variants:
             return (self,)
-        combinations = (dict(zip(self.variants, each, strict=True)) for each in itertools.product(*self.variants.values()))
+        combinations = (
+            dict(zip(self.variants, each, strict=True)) for each in itertools.product(*self.variants.values())
+        )
         return tuple(
             self.model_copy(
                 update={
@@ -299,4 +301,3 @@ def read_suite(name_or_path: str | Path) -> tuple[Experiment, ...]:
         if not names or len(set(names)) != len(names):
             raise InputError(f"experiments is {names!r}; list at least one, each once")
     return tuple(read_experiment(path.parent / name if name.endswith(".toml") else name) for name in names)
-

@@ -86,7 +86,9 @@ def run(
             session = _session(one, who, batch_size)
             for remark in session.remarks:
                 warnings.warn(f"{one.name}: {remark}", ConditionWarning, stacklevel=2)
-            record = ask(opened, load_probe(one.probe), session, label=f"{one.name}: {who.card.name}", progress=progress)
+            record = ask(
+                opened, load_probe(one.probe), session, label=f"{one.name}: {who.card.name}", progress=progress
+            )
             results.append(_result(opened, record))
         return _together(results, read)
 

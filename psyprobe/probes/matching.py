@@ -55,7 +55,9 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
     if not (isinstance(experiment.human, DataReference) and experiment.human.matches):
         raise InputError(f"{name}: a matching experiment compares with matches; give human.data = {_DATA!r}")
     if set(levels) != {"frequency", "contrast"}:
-        raise InputError(f"{name}: human.data = {_DATA!r} goes with levels of frequency and contrast, and [levels] varies {', '.join(levels)}")
+        raise InputError(
+            f"{name}: human.data = {_DATA!r} goes with levels of frequency and contrast, and [levels] varies {', '.join(levels)}"
+        )
     check_levels(experiment, levels)
     frequency, contrast = levels["frequency"], levels["contrast"]
     lacking = [f for f in human.frequency if not np.isclose(frequency, f, rtol=1e-9, atol=0).any()]
@@ -108,7 +110,9 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
             "human_match": human.matched_contrast.tolist(),
             "human": experiment.human.name,
         },
-        strongest={row[-1]: f"frequency {f:.4g}, contrast {contrast[-1]:.4g}" for f, row in zip(frequency, grid, strict=True)},
+        strongest={
+            row[-1]: f"frequency {f:.4g}, contrast {contrast[-1]:.4g}" for f, row in zip(frequency, grid, strict=True)
+        },
     )
 
 

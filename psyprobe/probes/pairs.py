@@ -29,8 +29,7 @@ from psyprobe.observers.protocol import STIMULUS_PPD
 from psyprobe.probes.asking import features, respond
 from psyprobe.probes.pair_plan import PairPlan, default_batch_size, fixed_batches
 from psyprobe.probes.presentation import presented, show
-from psyprobe.running.protocol import RunRecord
-from psyprobe.running.question import Answered, Batch, Question
+from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.stimulus import Specification
 
 if TYPE_CHECKING:

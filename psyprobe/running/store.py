@@ -20,8 +20,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from psyprobe.errors import StoreError
-from psyprobe.running.protocol import RunRecord
-from psyprobe.running.question import Answered, Question
+from psyprobe.running.protocol import Answered, Question, RunRecord
 
 #: How long a process waits for another one's transaction, in seconds.
 BUSY_TIMEOUT = 60.0

@@ -13,6 +13,7 @@ import pytest
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.words.reply import read_first_token, read_reply
 from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.experiment.prompts import load_prompts, prompt_sets
 from psyprobe.files.png import decode_png
 from psyprobe.human import watson_malo_csf
 from psyprobe.light.display import Display
@@ -21,7 +22,6 @@ from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding
 from psyprobe.observers.simulated.mind import FUNCTIONS, psychometric
 from psyprobe.observers.simulated.observer import SENSITIVITIES, SimulatedObserver
 from psyprobe.probes.words.delivery import Delivery, deliver, png_bytes
-from psyprobe.experiment.prompts import load_prompts, prompt_sets
 from psyprobe.stimulus import AnnulusNoise, Gabor, Noise
 
 PROMPT = "Is there a pattern visible in the image? Answer with yes or no."

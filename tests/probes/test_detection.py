@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from psyprobe.experiment_file import read_experiment
 from small_experiment import Counting, write_experiment
 
 from psyprobe.analysis.distance import MEASURES, distances
 from psyprobe.errors import GamutError, InputError
-from psyprobe.experiment_file import read_experiment
 from psyprobe.human import castle_csf
 from psyprobe.light.display import Display
 from psyprobe.observers import CallableObserver, Card, load_observer

@@ -20,13 +20,11 @@ from psyprobe.probes.words.delivery import Delivery
 from psyprobe.probes.words.reading import Read, polarity, read_answer
 from psyprobe.probes.words.scene import Scene, derived_seed
 from psyprobe.probes.words.wording import Trial, Wording, asking_of, level_name
-from psyprobe.running.protocol import RunRecord
-from psyprobe.running.question import Answered, Batch, Question
+from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.stimulus.levels import level_of, with_levels
 
 if TYPE_CHECKING:
     from psyprobe.experiment import Experiment
-    from psyprobe.experiment.prompts import Prompt
     from psyprobe.observers.chat.answering import AnswerObserver
     from psyprobe.probes.words.plan import WordsPlan
     from psyprobe.running.store import Store
@@ -262,9 +260,7 @@ class WordsSession:
             "contrast": trial.level.contrast,
             "repeat": trial.repeat,
             "order": entry.order,
-            "image_seed": derived_seed(
-                self.scene.seed, "noise", "catch" if catch else trial.level.value, trial.repeat
-            ),
+            "image_seed": derived_seed(self.scene.seed, "noise", "catch" if catch else trial.level.value, trial.repeat),
             "text_asked": entry.asked["decoding"]["max_tokens"] > 1,
         }
 
