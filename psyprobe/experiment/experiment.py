@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import SkipValidation, ValidationInfo, field_validator
+from pydantic import Field, SkipValidation, ValidationInfo, field_validator
 
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment.sections import (
@@ -47,10 +47,10 @@ class Page(Section):
     #: How the observer is asked; see `psyprobe list probes`.
     probe: str
     #: Any numeric parameters of the stimulus, each with its values.
-    levels: dict[str, Levels] = {}
+    levels: dict[str, Levels] = Field(default_factory=dict)
     difference: Difference | None = None
     #: Parameters that vary besides the levels: every combination is shown, and responses are averaged.
-    variants: dict[str, tuple[float, ...]] = {}
+    variants: dict[str, tuple[float, ...]] = Field(default_factory=dict)
     human: Annotated[Reference | None, SkipValidation] = None
     score: Score = Score()
     display: Display = Display()
@@ -60,7 +60,7 @@ class Page(Section):
     fit: Fit = Fit()
     judge: Judging | None = None
     #: What a probe takes besides; the probe says what.
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = Field(default_factory=dict)
     #: What departs from the source, and what the source does not say, in words.
     differences: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
@@ -139,7 +139,7 @@ class Experiment(Page):
     #: Show only what the score needs, and nothing that is for figures alone.
     score_only: bool = False
     #: Which of the variants this is; none where it stands for all.
-    variant: dict[str, float] = {}
+    variant: dict[str, float] = Field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -210,9 +210,7 @@ class Experiment(Page):
         """One experiment for each combination of variants, in the order in which they are run; itself without any."""
         if not self.variants:
             return (self,)
-        combinations = (
-            dict(zip(self.variants, each, strict=True)) for each in itertools.product(*self.variants.values())
-        )
+        every = itertools.product(*self.variants.values())
         return tuple(
             self.model_copy(
                 update={
@@ -220,7 +218,7 @@ class Experiment(Page):
                     "variant": chosen,
                 }
             )
-            for chosen in combinations
+            for chosen in (dict(zip(self.variants, each, strict=True)) for each in every)
         )
 
 

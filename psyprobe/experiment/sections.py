@@ -113,7 +113,7 @@ class Asking(Section):
     #: Which levels are shown, in which order, and until when.
     design: Literal["constant", "ladder", "quest_plus", "quick_csf"] = "constant"
     #: What the design takes besides; see `psyprobe.probes.designs`.
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = Field(default_factory=dict)
     #: Questions with one prompt that an adaptive design puts before it has any of their answers.
     at_once: Annotated[int, Field(ge=1, le=10_000)] = 4
     #: Of noise, dither, order and sampling.
@@ -168,7 +168,8 @@ def _rate(value: Any, info: ValidationInfo) -> Any:
     if plain and len(numbers) == 2 and numbers[0] < numbers[1]:
         return (float(numbers[0]), float(numbers[1]))
     raise InputError(
-        f"fit.{info.field_name} is {value!r}; give a rate from 0 to below 1, or bounds such as [0, 0.5] to fit it within"
+        f"fit.{info.field_name} is {value!r}; give a rate from 0 to below 1, or bounds such as [0, 0.5] to fit it "
+        "within"
     )
 
 

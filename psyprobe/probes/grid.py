@@ -192,8 +192,8 @@ def check_levels(experiment: Experiment, levels: Mapping[str, FloatArray]) -> No
     for name, values in levels.items():
         if len(values) < 2:
             raise InputError(
-                f"{experiment.name}: levels.{name} are {values.tolist()}; give at least two levels, in ascending order; "
-                "a single value belongs to the stimulus"
+                f"{experiment.name}: levels.{name} are {values.tolist()}; give at least two levels, in ascending "
+                "order; a single value belongs to the stimulus"
             )
 
 

@@ -56,7 +56,8 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
         raise InputError(f"{name}: a matching experiment compares with matches; give human.data = {_DATA!r}")
     if set(levels) != {"frequency", "contrast"}:
         raise InputError(
-            f"{name}: human.data = {_DATA!r} goes with levels of frequency and contrast, and [levels] varies {', '.join(levels)}"
+            f"{name}: human.data = {_DATA!r} goes with levels of frequency and contrast, and [levels] "
+            f"varies {', '.join(levels)}"
         )
     check_levels(experiment, levels)
     frequency, contrast = levels["frequency"], levels["contrast"]

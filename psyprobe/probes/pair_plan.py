@@ -24,7 +24,7 @@ class PairPlan:
     #: Names.
     experiment: str
     observer: str
-    #: Distinct images of the level grid, those of the score that the grid lacks, and those that tests are compared with.
+    #: Distinct images of the level grid, those that only the score needs, and those that tests are compared with.
     grid: int
     score: int
     references: int

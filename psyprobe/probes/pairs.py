@@ -124,7 +124,7 @@ class PairSession:
         ]
 
     def record(self, store: Store) -> RunRecord:
-        """The run as it would begin now: batches of what the store lacks; refused where the display cannot show them."""
+        """The run as it would begin now, in batches of what the store lacks; `GamutError` if it cannot be shown."""
         experiment, conditions, card = self.experiment, self.conditions, self.observer.card
         missing = self._missing(store)
         self._check_gamut(missing)

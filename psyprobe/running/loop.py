@@ -79,7 +79,7 @@ def _unanswered(store: Store, batches: Sequence[Batch]) -> Iterator[Batch]:
 
 
 class Writer:
-    """Writes answers by the clock, from a thread of its own: a question that hangs must not hold back the answers to others."""
+    """Writes answers by the clock: a question that hangs must not hold back the answers to others."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

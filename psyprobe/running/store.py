@@ -270,8 +270,8 @@ class Store:
 
     def _prepare(self) -> None:
         version, application, tables = self._identity()
-        if application == version == tables == 0:
-            # The lock comes first: two processes that make the same store at once must not both create its tables.
+        if (application, version) != (APPLICATION_ID, SCHEMA_VERSION):
+            # Another process may be making the same store just now: what counts is seen under the lock.
             with self._transaction() as connection:
                 if self._identity() == (0, 0, 0):
                     for statement in filter(str.strip, _TABLES.split(";")):

@@ -62,8 +62,8 @@ def level_name(experiment: Experiment) -> str:
         raise InputError(f"{experiment.name}: [levels] has no 'contrast'; give for example {{ values = [0.01, 0.1] }}")
     if len(names) != 1:
         raise InputError(
-            f"{experiment.name}: [levels] holds {', '.join(experiment.levels)}; an experiment in words has contrast and "
-            "one more level, such as frequency: give for example frequency = { values = [1, 2, 4] }"
+            f"{experiment.name}: [levels] holds {', '.join(experiment.levels)}; an experiment in words has contrast "
+            "and one more level, such as frequency: give for example frequency = { values = [1, 2, 4] }"
         )
     return names[0]
 
