@@ -19,33 +19,15 @@ from psyprobe.human.channel import Condition
 
 @dataclass(frozen=True)
 class ChromaticMechanism:
-    """The constants of a chromatic mechanism, under the names of the castleCSF paper.
+    """The constants of a chromatic mechanism, under the names of the castleCSF paper."""
 
-    Parameters
-    ----------
-    peak_sensitivity : tuple of float
-        (maximum, knee cd/m², exponent).
-    peak_frequency : float
-        cpd; sensitivity is flat below it.
-    bandwidth : float
-        log2 of the parabola's scale in squared log10 units.
-    critical_area : float
-        deg².
-    critical_frequency : float
-        cpd.
-    temporal_decay : tuple of float
-        (exponent, scale) of exp(-w**exponent / scale), w in Hz.
-    eccentricity : tuple of float
-        (k0, k0n, k1, k1n), see `channel.eccentricity_loss`.
-    """
-
-    peak_sensitivity: tuple[float, float, float]
-    peak_frequency: float
-    bandwidth: float
-    critical_area: float
-    critical_frequency: float
-    temporal_decay: tuple[float, float]
-    eccentricity: tuple[float, float, float, float]
+    peak_sensitivity: tuple[float, float, float]  # maximum, knee cd/m², exponent
+    peak_frequency: float  # cpd; sensitivity is flat below it
+    bandwidth: float  # log2 of the parabola's scale in squared log10 units
+    critical_area: float  # deg²
+    critical_frequency: float  # cpd
+    temporal_decay: tuple[float, float]  # (exponent, scale) of exp(-w**exponent / scale), w in Hz
+    eccentricity: tuple[float, float, float, float]  # (k0, k0n, k1, k1n), see `channel.eccentricity_loss`
 
     def temporal_response(self, condition: Condition) -> FloatArray:
         """Response to the temporal frequency, 0 to 1."""

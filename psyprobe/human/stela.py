@@ -47,9 +47,5 @@ def stela_csf(**condition: FloatArray) -> FloatArray:
 
     Call and errors as in `castle_csf`; frequency, luminance and area are needed. The default visual field is that of
     castleCSF, so that changing the model does not change the place; the authors' code has 0 (temporal) here.
-
-    References
-    ----------
-    Mantiuk, Ashraf, Chapiro (2022), ACM Transactions on Graphics 41(4):145.
     """
     return MECHANISM.sensitivity(Condition(**condition))
