@@ -17,7 +17,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.human.arguments import QUANTITIES
+from psyprobe.human.arguments import QUANTITIES, common_shape
 from psyprobe.human.castle import DIRECTIONS
 from psyprobe.human.masking import masking_data
 from psyprobe.human.matching import matching_data
@@ -107,7 +107,7 @@ class ModelReference:
         return sensitivity * math.sqrt(2) if self.rms else sensitivity
 
     def _ask(self, asked: Mapping[str, Any], levels: Mapping[str, FloatArray]) -> FloatArray:
-        shape = np.broadcast_shapes(*(level.shape for level in levels.values()))
+        shape = common_shape({name: level.shape for name, level in levels.items()})
         values = np.asarray(self.model(**asked), dtype=np.float64)
         try:
             sensitivity = np.broadcast_to(values, shape)
@@ -160,7 +160,7 @@ class DataReference:
         if self.matches:
             raise InputError(f'{self.name} holds matched contrasts and no thresholds; it goes with probe = "matching"')
         asked = {name: np.asarray(inputs[name], dtype=np.float64) for name in self._asked(inputs)}
-        shape = np.broadcast_shapes(*(value.shape for value in asked.values()))
+        shape = common_shape({name: value.shape for name, value in asked.items()})
         flat = {name: np.broadcast_to(value, shape).reshape(-1, 1) for name, value in asked.items()}
         fits = np.ones((math.prod(shape), len(self.values)), dtype=bool)
         for name, value in flat.items():
