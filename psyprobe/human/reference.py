@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,7 +25,7 @@ from psyprobe.human.modelfest import modelfest_gabors
 from psyprobe.human.models import HumanRow, csf, csf_limits, csf_names, list_csf
 from psyprobe.human.own import OwnCsf, load_own_csf
 from psyprobe.human.signature import ContrastSensitivity, Limits
-from psyprobe.human.tables import read_thresholds
+from psyprobe.human.tables import read_human_table, read_thresholds
 
 #: Relative difference from which two conditions are told to differ; of orientation, degrees.
 TOLERANCE = 0.01
@@ -33,7 +33,7 @@ _ORIENTATION_TOLERANCE = 1.0
 #: Relative difference within which a condition is one at which people were measured.
 _SAME = 1e-9
 #: Of conditions that are no input of a model.
-_UNITS = {"radius": "deg", "orientation": "deg", "phase": "deg", "x": "deg", "y": "deg"}
+_UNITS = {"radius": "deg", "orientation": "deg", "mask_orientation": "deg", "phase": "deg", "x": "deg", "y": "deg"}
 
 
 class Reference(Protocol):
@@ -280,7 +280,7 @@ def list_human() -> list[HumanRow]:
     Examples
     --------
     >>> [row.name for row in list_human() if row.source.startswith("Foley")]
-    ['foley1994']
+    ['foley1994', 'foley1994_orientation']
     """
     data = [HumanRow(name, summary, source) for name, (summary, source, _) in _STUDIES.items()]
     return list_csf() + data
@@ -422,6 +422,12 @@ def _masking(name: str, mask: str, radius: float, luminance: float) -> DataRefer
     return DataReference(name, {"mask_contrast": masks}, 1 / thresholds, conditions | {"mask": mask})
 
 
+def _oblique_masking() -> DataReference:
+    _, columns = read_human_table("foley1994_orientation")
+    threshold = columns.pop("threshold")
+    return replace(_STUDIES["foley1994"][2](), name="foley1994_orientation", measured=columns, values=1 / threshold)
+
+
 def _modelfest() -> DataReference:
     data = modelfest_gabors()
     return DataReference(
@@ -450,6 +456,11 @@ _STUDIES: Mapping[str, tuple[str, str, Callable[[], DataReference]]] = {
         "thresholds of a Gabor on a grating, over the mask's contrast",
         "Foley (1994), JOSA A 11:1710",
         lambda: _masking("foley1994", "grating", 0.5, 32.0),
+    ),
+    "foley1994_orientation": (
+        "the same with gratings of 0, 45 and 90 deg, over the mask's orientation and contrast",
+        "Foley (1994), JOSA A 11:1710",
+        _oblique_masking,
     ),
     "gegenfurtner_kiper1992": (
         "thresholds of a Gabor on noise, over the noise's RMS contrast",
