@@ -1,4 +1,4 @@
-"""The achromatic mechanism of stelaCSF and castleCSF: a sustained and a transient channel, added.
+"""The mechanisms of stelaCSF and castleCSF: a sustained and a transient achromatic channel, added; and a chromatic one.
 
 References
 ----------
@@ -20,24 +20,12 @@ from psyprobe.human.channel import Condition
 
 @dataclass(frozen=True)
 class SpatialChannel:
-    """The constants of one channel's dependence on spatial frequency and area, in the papers' units.
+    """The constants of one channel's dependence on spatial frequency and area, in the papers' units."""
 
-    Parameters
-    ----------
-    bandwidth : float
-        log2 of the parabola's scale in squared log10 units.
-    truncation : float
-        How far the parabola may fall below its peak on the low-frequency side.
-    critical_area : float
-        deg².
-    critical_frequency : float
-        cpd.
-    """
-
-    bandwidth: float
-    truncation: float
-    critical_area: float
-    critical_frequency: float
+    bandwidth: float  # log2 of the parabola's scale in squared log10 units
+    truncation: float  # how far the parabola may fall below its peak on the low-frequency side
+    critical_area: float  # deg²
+    critical_frequency: float  # cpd
 
     def shape(self, log_frequency: FloatArray, log_peak: FloatArray | float, condition: Condition) -> FloatArray:
         """Sensitivity over frequency and area, for a peak sensitivity of 1."""
@@ -49,40 +37,19 @@ class SpatialChannel:
 
 @dataclass(frozen=True)
 class AchromaticMechanism:
-    """The constants of an achromatic mechanism, under the names of the castleCSF paper.
-
-    Parameters
-    ----------
-    sustained, transient : SpatialChannel
-        The two channels.
-    sustained_sensitivity : tuple of float
-        Peak sensitivity (maximum, knee cd/m², exponent) in dim light, and its fading (knee, exponent) in bright.
-    sustained_peak : tuple of float
-        Peak frequency (maximum cpd, knee cd/m², exponent).
-    transient_sensitivity : tuple of float
-        Peak sensitivity (exponent, factor): factor * luminance**exponent.
-    transient_peak : float
-        Peak frequency, cpd.
-    sustained_decay : tuple of float
-        (exponent, scale) of exp(-w**exponent / scale), w in Hz.
-    transient_tuning : tuple of float
-        (exponent B, scale) of exp(-|w**B - w0**B|**2 / scale), w in Hz.
-    transient_centre : tuple of float
-        (slope, intercept): w0 = slope * log10(luminance) + intercept, Hz.
-    eccentricity : tuple of float
-        (k0, k0n, k1, k1n), see `channel.eccentricity_loss`.
-    """
+    """The constants of an achromatic mechanism, under the names of the castleCSF paper."""
 
     sustained: SpatialChannel
     transient: SpatialChannel
+    #: Peak sensitivity (maximum, knee cd/m², exponent) in dim light, and its fading (knee, exponent) in bright.
     sustained_sensitivity: tuple[float, float, float, float, float]
-    sustained_peak: tuple[float, float, float]
-    transient_sensitivity: tuple[float, float]
-    transient_peak: float
-    sustained_decay: tuple[float, float]
-    transient_tuning: tuple[float, float]
-    transient_centre: tuple[float, float]
-    eccentricity: tuple[float, float, float, float]
+    sustained_peak: tuple[float, float, float]  # maximum cpd, knee cd/m², exponent
+    transient_sensitivity: tuple[float, float]  # (exponent, factor) of factor * luminance**exponent
+    transient_peak: float  # cpd
+    sustained_decay: tuple[float, float]  # (exponent, scale) of exp(-w**exponent / scale), w in Hz
+    transient_tuning: tuple[float, float]  # (exponent B, scale) of exp(-|w**B - w0**B|**2 / scale), w in Hz
+    transient_centre: tuple[float, float]  # (slope, intercept) of w0 = slope * log10(luminance) + intercept, Hz
+    eccentricity: tuple[float, float, float, float]  # (k0, k0n, k1, k1n), see `channel.eccentricity_loss`
 
     def temporal_responses(self, condition: Condition) -> tuple[FloatArray, FloatArray]:
         """Response of the sustained and of the transient channel to the temporal frequency, 0 to 1."""
@@ -119,3 +86,31 @@ class AchromaticMechanism:
         total = sustained_gain * self.sustained.shape(log_frequency, log_peak, condition)
         total = total + transient_gain * self.transient.shape(log_frequency, math.log10(self.transient_peak), condition)
         return total * channel.eccentricity_loss(condition, self.eccentricity)
+
+
+@dataclass(frozen=True)
+class ChromaticMechanism:
+    """The constants of a chromatic mechanism, one sustained, low-pass channel, under the names of the paper."""
+
+    peak_sensitivity: tuple[float, float, float]  # maximum, knee cd/m², exponent
+    peak_frequency: float  # cpd; sensitivity is flat below it
+    bandwidth: float  # log2 of the parabola's scale in squared log10 units
+    critical_area: float  # deg²
+    critical_frequency: float  # cpd
+    temporal_decay: tuple[float, float]  # (exponent, scale) of exp(-w**exponent / scale), w in Hz
+    eccentricity: tuple[float, float, float, float]  # (k0, k0n, k1, k1n), see `channel.eccentricity_loss`
+
+    def temporal_response(self, condition: Condition) -> FloatArray:
+        """Response to the temporal frequency, 0 to 1."""
+        exponent, scale = self.temporal_decay
+        return np.exp(np.power(condition.temporal_frequency, exponent) / -scale)
+
+    def sensitivity(self, condition: Condition) -> FloatArray:
+        """Sensitivity in the mechanism's own contrast units."""
+        gain = self.temporal_response(condition) * channel.saturating(condition.luminance, *self.peak_sensitivity)
+        log_frequency = np.log10(condition.frequency)
+        low_pass = channel.log_parabola(log_frequency, math.log10(self.peak_frequency), self.bandwidth)
+        summation = channel.area_summation(
+            condition.frequency, condition.area, self.critical_area, self.critical_frequency
+        )
+        return gain * (low_pass * summation) * channel.eccentricity_loss(condition, self.eccentricity)
