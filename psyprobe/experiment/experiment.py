@@ -22,10 +22,11 @@ from psyprobe.experiment.sections import (
     Feeding,
     Fit,
     Judging,
-    Levels,
     Score,
     Section,
     Sending,
+    ascending,
+    folder_of,
 )
 from psyprobe.experiment.slips import in_file, one_line
 from psyprobe.files.digest import digest, plain
@@ -47,7 +48,7 @@ class Page(Section):
     #: How the observer is asked; see `psyprobe list probes`.
     probe: str
     #: Any numeric parameters of the stimulus, each with its values.
-    levels: dict[str, Levels] = Field(default_factory=dict)
+    levels: dict[str, tuple[float, ...]] = Field(default_factory=dict)
     difference: Difference | None = None
     #: Parameters that vary besides the levels: every combination is shown, and responses are averaged.
     variants: dict[str, tuple[float, ...]] = Field(default_factory=dict)
@@ -68,7 +69,7 @@ class Page(Section):
     @field_validator("stimulus", mode="before")
     @classmethod
     def _stimulus(cls, value: Any, info: ValidationInfo) -> StimulusSet:
-        folder: Path = info.context["folder"]
+        folder = folder_of(info)
         if isinstance(value, Mapping):
             return stimulus_set("stimulus", {"title": "", **value}, folder)
         if not isinstance(value, str):
@@ -80,12 +81,16 @@ class Page(Section):
     def _items(cls, value: Any, info: ValidationInfo) -> Path:
         if not isinstance(value, str):
             raise InputError(f"items is {value!r}; give the folder that holds them, as text")
-        return Path(info.context["folder"], value)
+        return folder_of(info) / value
 
     @field_validator("levels", mode="before")
     @classmethod
-    def _named(cls, value: Any) -> Any:
-        return value
+    def _levels(cls, value: Any, info: ValidationInfo) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        stimulus = info.data.get("stimulus")
+        units = {} if stimulus is None else {name: level_of(stimulus.spec(), name).unit for name in value}
+        return {name: ascending(f"levels.{name} ({units.get(name, '')})", entry) for name, entry in value.items()}
 
     @field_validator("variants", mode="before")
     @classmethod
@@ -102,7 +107,7 @@ class Page(Section):
     def _human(cls, value: Any, info: ValidationInfo) -> Reference:
         if not isinstance(value, Mapping):
             raise InputError(f"human is {value!r}; it must be a table")
-        return load_reference(value, info.context["folder"])
+        return load_reference(value, folder_of(info))
 
     @field_validator("display", mode="before")
     @classmethod
@@ -262,17 +267,9 @@ def read_experiment(name_or_path: str | Path) -> Experiment:
         read = Experiment.model_construct(
             **parts, name=path.stem, folder=path.parent, toml=path.read_text(encoding="utf-8")
         )
-        _check_levels(read)
+        if read.difference is not None:
+            level_of(read.shown.spec(), read.difference.parameter)
         return read.with_variants(read.variants) if read.variants else read
-
-
-def _check_levels(experiment: Experiment) -> None:
-    if experiment.stimulus is None:
-        return
-    for name in experiment.levels:
-        level_of(experiment.shown.spec(), name)
-    if experiment.difference is not None:
-        level_of(experiment.shown.spec(), experiment.difference.parameter)
 
 
 class _Suite(Section):

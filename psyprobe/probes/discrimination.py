@@ -23,7 +23,7 @@ def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -
     """As in `Probe`; the experiment must say in what test and reference differ."""
     if experiment.difference is None:
         raise InputError(
-            f"{experiment.name}: there is no [difference]; give the parameter in which test and reference differ, such "
+            "there is no [difference]; give the parameter in which test and reference differ, such "
             'as parameter = "orientation", and its levels'
         )
     return PairSession(experiment, observer, grid_conditions(experiment, observer.card), VERSION, batch_size)

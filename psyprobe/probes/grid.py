@@ -88,7 +88,7 @@ def differing(experiment: Experiment) -> Differing:
     if given is None:
         if "contrast" not in experiment.levels:
             raise InputError(
-                f"{experiment.name}: [levels] has no 'contrast', and there is no [difference]; give one of them, such "
+                "[levels] has no 'contrast', and there is no [difference]; give one of them, such "
                 "as contrast = { from = 0.001, to = 1, n = 20 }"
             )
         kind = contrast_kind(spec)
@@ -188,11 +188,11 @@ def grid_conditions(experiment: Experiment, card: Card) -> Conditions:
 def check_levels(experiment: Experiment, levels: Mapping[str, FloatArray]) -> None:
     """Refuse a level of one value, which is no level, and contrasts of which none is left."""
     if not levels:
-        raise InputError(f"{experiment.name}: [levels] is empty; give for example frequency = {{ values = [1, 2, 4] }}")
+        raise InputError("[levels] is empty; give for example frequency = { values = [1, 2, 4] }")
     for name, values in levels.items():
         if len(values) < 2:
             raise InputError(
-                f"{experiment.name}: levels.{name} are {values.tolist()}; give at least two levels, in ascending "
+                f"levels.{name} are {values.tolist()}; give at least two levels, in ascending "
                 "order; a single value belongs to the stimulus"
             )
 
@@ -216,10 +216,7 @@ def _human(experiment: Experiment, levels: Mapping[str, FloatArray], native: Spe
     if reference is None:
         return None
     if score.multiplier is None:
-        raise InputError(
-            f"{experiment.name}: [score] has no multiplier; give for example "
-            '{ from = 0.5, to = 2, n = 10, scale = "log" }'
-        )
+        raise InputError('[score] has no multiplier; give for example { from = 0.5, to = 2, n = 10, scale = "log" }')
     if isinstance(reference, DataReference):
         points, _ = reference.within(levels, _parameters(native))
         curve_levels = scored = {name: np.unique(values) for name, values in points.items()}
@@ -253,8 +250,7 @@ def _scored(experiment: Experiment, name: str, values: FloatArray) -> FloatArray
         )
         unit = level_of(experiment.shown.spec(), name).unit
         raise InputError(
-            f"{experiment.name}: {limits} leaves no level of {name} to score; the levels reach from {values[0]:g} to "
-            f"{values[-1]:g} {unit}"
+            f"{limits} leaves no level of {name} to score; the levels reach from {values[0]:g} to {values[-1]:g} {unit}"
         )
     return scored
 
@@ -336,7 +332,7 @@ def redrawn(name: str, native: Specification, drawn: Specification, card: Card) 
         yield
     except InputError as error:
         if drawn.shape == native.shape:
-            raise type(error)(f"{name}: {error}".replace(f"{name}: {name}: ", f"{name}: ")) from error
+            raise
         height, width = drawn.shape
         raise type(error)(
             f"{name}, redrawn at {height} x {width} px ({drawn.ppd:.4g} ppd) for {card.name}: {error}; for "

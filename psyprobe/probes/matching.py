@@ -53,10 +53,10 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
     human = matching_data()
     name, levels = experiment.name, {each: np.array(values) for each, values in experiment.levels.items()}
     if not (isinstance(experiment.human, DataReference) and experiment.human.matches):
-        raise InputError(f"{name}: a matching experiment compares with matches; give human.data = {_DATA!r}")
+        raise InputError(f"a matching experiment compares with matches; give human.data = {_DATA!r}")
     if set(levels) != {"frequency", "contrast"}:
         raise InputError(
-            f"{name}: human.data = {_DATA!r} goes with levels of frequency and contrast, and [levels] "
+            f"human.data = {_DATA!r} goes with levels of frequency and contrast, and [levels] "
             f"varies {', '.join(levels)}"
         )
     check_levels(experiment, levels)
@@ -64,7 +64,7 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
     lacking = [f for f in human.frequency if not np.isclose(frequency, f, rtol=1e-9, atol=0).any()]
     if lacking:
         raise InputError(
-            f"{name}: people matched at {', '.join(f'{f:g}' for f in lacking)} cpd too; add it to levels.frequency"
+            f"people matched at {', '.join(f'{f:g}' for f in lacking)} cpd too; add it to levels.frequency"
         )
     if experiment.score_only:
         frequency = human.frequency

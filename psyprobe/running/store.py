@@ -269,7 +269,7 @@ class Store:
         return sqlite3.connect(self.path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
 
     def _prepare(self) -> None:
-        version, application, tables = self._identity()
+        version, application, _ = self._identity()
         if (application, version) != (APPLICATION_ID, SCHEMA_VERSION):
             # Another process may be making the same store just now: what counts is seen under the lock.
             with self._transaction() as connection:
@@ -278,7 +278,7 @@ class Store:
                         connection.execute(statement)
                     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            version, application, tables = self._identity()
+            version, application, _ = self._identity()
         if application != APPLICATION_ID:
             raise StoreError(f"{self._name} is a database of another program; give another file name")
         if version != SCHEMA_VERSION:

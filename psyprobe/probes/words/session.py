@@ -183,7 +183,7 @@ class WordsSession:
             values = experiment.levels[name]
             if len(values) < least or (name == "contrast" and not values[0] > 0):
                 raise InputError(
-                    f"{experiment.name}: levels.{name} are {list(values)}; give at least "
+                    f"levels.{name} are {list(values)}; give at least "
                     f"{'two levels above 0' if least == 2 else 'one level'}, in ascending order"
                 )
         self._check_prompts()
