@@ -21,8 +21,8 @@ from psyprobe.files.terminal import say, say_json, tell
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Specification, Stimulus, specification_from_dict
 from psyprobe.stimulus.catalogue import load_stimulus
-from psyprobe.stimulus.certify import image_rows
-from psyprobe.stimulus.measure import Certificate, certificate, certify
+from psyprobe.stimulus.certificate import Certificate
+from psyprobe.stimulus.measure import certificate, certify, image_rows
 
 #: What a file of each ending holds.
 _HOLDS = {

@@ -63,4 +63,12 @@ def _items(kind: str) -> list[dict[str, Any]]:
 
     pages = {name: read_page(kind, name)[1] for name in catalogue_names(kind)}
     keys = ("title", "source", "differences")
-    return [{"name": name} | {key: page[key] for key in keys if key in page} for name, page in pages.items()]
+    items: list[dict[str, Any]] = [
+        {"name": name} | {key: page[key] for key in keys if key in page} for name, page in pages.items()
+    ]
+    if kind == "stimuli":
+        from psyprobe.stimulus import broken_kinds
+
+        title = "a stimulus kind of an installed package"
+        items += [{"name": name, "title": title, "obstacle": why} for name, why in broken_kinds().items()]
+    return items

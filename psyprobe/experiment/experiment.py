@@ -71,7 +71,7 @@ class Page(Section):
     def _stimulus(cls, value: Any, info: ValidationInfo) -> StimulusSet:
         folder = folder_of(info)
         if isinstance(value, Mapping):
-            return stimulus_set("stimulus", {"title": "", **value}, folder)
+            return stimulus_set({"title": "stimulus", **value}, "stimulus", folder)
         if not isinstance(value, str):
             raise InputError(f"stimulus is {value!r}; give text, or a table with a kind and its parameters")
         return load_stimulus(folder / value if value.endswith(".toml") else value)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from image_measures import centroid
 
 from psyprobe.errors import InputError
 from psyprobe.light.colour import SINE_CONTRAST, convert_contrast
@@ -171,7 +172,7 @@ def test_p11_centroid_lies_at_the_centre_asked_for(
     spec = Gabor(
         frequency=frequency, contrast=0.5, radius=0.07, x=x, y=y, orientation=orientation, phase=phase, **FIELD
     )
-    found = estimate.centroid(pixels(spec, dtype), LEVEL, PPD)
+    found = centroid(pixels(spec, dtype), LEVEL, PPD)
     # The energy of a Gabor has sidelobes at twice its frequency, which fade out with the envelope.
     assert [float(v) * PPD for v in found] == pytest.approx(
         [x * PPD, y * PPD], abs=1e-9 if dtype == "float64" else 1e-3

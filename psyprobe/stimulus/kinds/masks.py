@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from psyprobe._typing import Array
 from psyprobe.errors import unknown_name
-from psyprobe.stimulus.band_noise import Noise
-from psyprobe.stimulus.specification import Modulation, Specification, require, stimulus_kind
-from psyprobe.stimulus.superposition import Sum
-from psyprobe.stimulus.wave import Gabor, Grating
+from psyprobe.stimulus.estimate import Float64
+from psyprobe.stimulus.kinds.noise import Noise
+from psyprobe.stimulus.kinds.sums import Sum
+from psyprobe.stimulus.kinds.waves import Gabor, Grating
+from psyprobe.stimulus.modulation import Modulation
+from psyprobe.stimulus.parameters import AREA, DerivedLevel, parameter, require
+from psyprobe.stimulus.registry import stimulus_kind
+from psyprobe.stimulus.specification import Specification
+
+if TYPE_CHECKING:
+    from psyprobe.light.display import Display
+    from psyprobe.stimulus.certificate import Row, Sheet
 
 #: Low-pass noise holds every frequency above this, cpd: lower than the lowest of any usual field, 1 / extent.
 _LOWEST = 0.01
@@ -48,26 +57,17 @@ class MaskedGabor(Specification):
     ((2, 224, 224), 'grating')
     """
 
-    frequency: Any
-    contrast: Any
-    mask_contrast: Any
-    radius: Any = 0.5
-    orientation: Any = 0.0
-    phase: Any = 0.0
+    frequency: Any = parameter("cpd", "Spatial frequency", low=0, above=True)
+    contrast: Any = parameter("1", "Contrast", low=0, high=1)
+    mask_contrast: Any = parameter("1", "Mask contrast", low=0)
+    radius: Any = parameter("deg", "Radius", default=0.5, low=0, above=True)
+    orientation: Any = parameter("deg", "Orientation", default=0.0)
+    phase: Any = parameter("deg", "Phase", default=0.0)
     mask: str = "grating"
-    highest: float = 12.0
-    seed: Any = 0
+    highest: float = parameter("cpd", "Highest frequency of the mask", default=12.0, numeric=False)
+    seed: Any = parameter("1", "Seed", default=0, low=0, whole=True)
 
-    numeric: ClassVar[tuple[str, ...]] = (
-        "luminance",
-        "contrast",
-        "mask_contrast",
-        "frequency",
-        "radius",
-        "orientation",
-        "phase",
-        "seed",
-    )
+    derived_levels: ClassVar[Mapping[str, DerivedLevel]] = {"area": AREA}
     contrast_kind: ClassVar[str | None] = "michelson"
     masks: ClassVar[tuple[str, ...]] = ("grating", "noise")
 
@@ -80,13 +80,7 @@ class MaskedGabor(Specification):
         self.as_sum()
 
     def as_sum(self) -> Sum:
-        """The target and the mask, as the sum of two specifications.
-
-        Returns
-        -------
-        Sum
-            Of a Gabor and a grating or noise.
-        """
+        """The target and the mask, as the sum of a Gabor and a grating or noise."""
         return Sum(parts=(self._target(), self.reference()))
 
     def reference(self) -> Modulation:
@@ -122,3 +116,7 @@ class MaskedGabor(Specification):
 
     def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
         return self.as_sum()._pixels(dtype, device)
+
+    def rows(self, image: Float64, space: str, sheet: Sheet, display: Display | None) -> list[Row]:
+        """Those of the sum."""
+        return self.as_sum().rows(image, space, sheet, display)

@@ -14,6 +14,7 @@ human visual system?", CVPR; arXiv 2502.20256.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar
@@ -24,8 +25,10 @@ from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.light.colour import cone_observer, dkl_matrix
 from psyprobe.stimulus import pattern
-from psyprobe.stimulus.field import Uniform
-from psyprobe.stimulus.specification import Specification, require, stimulus_kind
+from psyprobe.stimulus.kinds.uniform import Uniform
+from psyprobe.stimulus.parameters import AREA, DerivedLevel, parameter
+from psyprobe.stimulus.registry import stimulus_kind
+from psyprobe.stimulus.specification import Specification
 
 #: XYZ to linear BT.709, four decimals, as the authors used it; display.py derives its own.
 _XYZ_TO_RGB = np.array([[3.2406, -1.5372, -0.4986], [-0.9689, 1.8758, 0.0415], [0.0557, -0.2040, 1.0570]])
@@ -46,12 +49,7 @@ _DARKEST = 1e-4
 class _Published(Specification):
     """Numeric fields that broadcast, drawn one image at a time: fidelity before speed."""
 
-    contrast: Any = 0.5
-    numeric: ClassVar[tuple[str, ...]] = ("luminance", "contrast")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.contrast >= 0, "contrast", self.contrast, "", "a contrast is a fraction >= 0")
+    contrast: Any = parameter("1", "Contrast", default=0.5, low=0)
 
     def reference(self) -> Specification:
         """The uniform background, exactly neutral."""
@@ -106,11 +104,11 @@ class Cai2025Gabor(_Published):
         DKL axis.
     """
 
-    frequency: Any = 4.0
-    radius: Any = 1.0
+    frequency: Any = parameter("cpd", "Spatial frequency", default=4.0, low=0, above=True)
+    radius: Any = parameter("deg", "Radius", default=1.0, low=0, above=True)
     axis: str = "achromatic"
-    numeric: ClassVar[tuple[str, ...]] = ("luminance", "contrast", "frequency", "radius")
     contrast_kind: ClassVar[str | None] = "dkl_over_luminance"
+    derived_levels: ClassVar[Mapping[str, DerivedLevel]] = {"area": AREA}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -180,8 +178,7 @@ class Cai2025Noise(_Published):
         RMS, before the cut-off.
     """
 
-    frequency: Any = 4.0
-    numeric: ClassVar[tuple[str, ...]] = ("luminance", "contrast", "frequency")
+    frequency: Any = parameter("cpd", "Spatial frequency", default=4.0, low=0, above=True)
     contrast_kind: ClassVar[str | None] = "rms"
 
     def _image(self, **values: float) -> FloatArray:
@@ -195,9 +192,8 @@ class Cai2025Noise(_Published):
 class Cai2025Grating(_Published):
     """The full-field sine grating of the published contrast-matching test."""
 
-    frequency: Any = 5.0
+    frequency: Any = parameter("cpd", "Spatial frequency", default=5.0, low=0, above=True)
     luminance: Any = 10.0
-    numeric: ClassVar[tuple[str, ...]] = ("luminance", "contrast", "frequency")
     contrast_kind: ClassVar[str | None] = "michelson"
 
     def _image(self, **values: float) -> FloatArray:
@@ -210,10 +206,9 @@ class Cai2025Grating(_Published):
 class _PublishedMask(_Published):
     """A Gabor target, in cosine phase from the image's corner, on a mask."""
 
-    mask_contrast: Any = 0.1
-    frequency: Any = 2.0
-    radius: Any = 0.5
-    numeric: ClassVar[tuple[str, ...]] = ("luminance", "contrast", "mask_contrast", "frequency", "radius")
+    mask_contrast: Any = parameter("1", "Mask contrast", default=0.1, low=0)
+    frequency: Any = parameter("cpd", "Spatial frequency", default=2.0, low=0, above=True)
+    radius: Any = parameter("deg", "Radius", default=0.5, low=0, above=True)
     contrast_kind: ClassVar[str | None] = "michelson"
 
     def reference(self) -> Specification:

@@ -10,14 +10,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.stimulus import pattern
-from psyprobe.stimulus.specification import Modulation, require, stimulus_kind
+from psyprobe.stimulus.certificate import STANDARD_ERRORS
+from psyprobe.stimulus.kinds.noise import level_rows
+from psyprobe.stimulus.modulation import Modulation
+from psyprobe.stimulus.parameters import parameter, require
+from psyprobe.stimulus.planes import Planes
+from psyprobe.stimulus.registry import stimulus_kind
+
+if TYPE_CHECKING:
+    from psyprobe.stimulus.certificate import Sheet
 
 
 @stimulus_kind("annulus_noise")
@@ -29,22 +37,7 @@ class AnnulusNoise(Modulation):
     periodic over the field, and one seed gives one pattern at whatever resolution the same field in degrees is drawn,
     as far as that resolution holds its frequencies.
 
-    Attributes
-    ----------
-    frequency : float or array
-        Nominal frequency, cpd, up to the Nyquist frequency; a ring that reaches beyond it is cut there.
-    contrast : float or array
-        Sinusoid-equivalent RMS: ``sqrt(2) * SD / mean`` of the light, exactly, in each image. It is the Michelson
-        contrast of a grating of the same energy. 0 gives a uniform field.
-    low, high : float or array
-        Edges of the ring as multiples of `frequency`; components on an edge are outside.
-    window : float or array
-        Size s of a round Gaussian window ``exp(-r²/s²)``, deg (its standard deviation is s/sqrt(2)); 0 is none. A
-        window spreads the spectrum beyond the ring, and contrast stays that of the whole image.
-    seed : int or array of int
-        Of the phases.
-    chromatic : bool
-        Draw the grey in LMS of `observer` with the chromaticity `white`, not as the display's own grey.
+    Parameters as in `psyprobe.annulus_noise`.
 
     Examples
     --------
@@ -57,14 +50,13 @@ class AnnulusNoise(Modulation):
     luminance: Any = 40.0
     ppd: float = 64.0
     size: int | tuple[int, int] = 256
-    frequency: Any
-    low: Any = 0.75
-    high: Any = 1.25
-    window: Any = 0.0
-    seed: Any = 0
+    frequency: Any = parameter("cpd", "Spatial frequency", low=0, above=True)
+    low: Any = parameter("1", "Inner edge over frequency", default=0.75, low=0)
+    high: Any = parameter("1", "Outer edge over frequency", default=1.25)
+    window: Any = parameter("deg", "Window", default=0.0, low=0)
+    seed: Any = parameter("1", "Seed", default=0, low=0, whole=True)
     chromatic: bool = False
 
-    numeric: ClassVar[tuple[str, ...]] = ("luminance", "contrast", "frequency", "low", "high", "window", "seed")
     contrast_kind: ClassVar[str | None] = "sinusoid_rms"
     deepest: ClassVar[float | None] = None
 
@@ -72,18 +64,15 @@ class AnnulusNoise(Modulation):
         super().__post_init__()
         nyquist = self.ppd / 2
         require(
-            (self.frequency > 0) & (self.frequency <= nyquist),
+            self.frequency <= nyquist,
             "frequency",
             self.frequency,
             "cpd",
             f"noise is drawn from 0 up to {nyquist:g} cpd (Nyquist at {self.ppd:g} pixels per degree)",
         )
-        require(self.low >= 0, "low", self.low, "times the frequency", "the inner edge must be >= 0")
         require(
             self.high > self.low, "high", self.high, "times the frequency", "the outer edge must lie above the inner"
         )
-        require(self.window >= 0, "window", self.window, "deg", "the size of a window must be > 0, or 0 for none")
-        require((np.mod(self.seed, 1) == 0) & (self.seed >= 0), "seed", self.seed, "", "a seed is a whole number >= 0")
         for low, high in {*zip(*(edge.ravel() for edge in self.band), strict=True)}:
             _annulus(self.shape, self.ppd, float(low), float(high))
 
@@ -106,6 +95,24 @@ class AnnulusNoise(Modulation):
             unit = _unit_noise(self.shape, self.ppd, float(low[i]), float(high[i]), float(window), int(seed))
             images[i] = unit * (amplitude[i] / np.sqrt(2)) + offset[i]
         return pattern.to_backend(images, dtype, device)
+
+    def promises(self, planes: Planes, sheet: Sheet) -> None:
+        """Mean, contrast, nothing outside the ring, and one amplitude for every component inside."""
+        ratio = level_rows(self, planes, sheet, "contrast", "SD over mean, times sqrt(2)", np.sqrt(2))
+        if ratio is None or self.window:
+            return
+        low, high = (float(edge) for edge in self.band)
+        amplitude = np.abs(np.fft.fft2(planes.pattern - planes.pattern.mean()))
+        down, across = (np.fft.fftfreq(pixels, 1 / pixels) * self.ppd / pixels for pixels in self.shape)
+        radius = np.sqrt(down[:, None] ** 2 + across**2)
+        inside = (radius > low) & (radius < high)
+        power = float((amplitude**2).sum())
+        outside = float((amplitude[~inside] ** 2).sum()) / power
+        sheet.add("energy outside band", 0.0, outside, "Fourier sum, edges outside", extra=10 * ratio**2)
+        if ratio < 1e-5 and sheet.precision in ("float64", "float32"):
+            spread = float(amplitude[inside].std() / amplitude[inside].mean())
+            extra = STANDARD_ERRORS * ratio
+            sheet.add("flatness", 0.0, spread, "SD over mean of the amplitudes in the band", extra=extra)
 
 
 @lru_cache(maxsize=32)
