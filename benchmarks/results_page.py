@@ -22,8 +22,8 @@ from PIL import Image
 
 import psyprobe as pp
 from psyprobe.analysis import score_layers
-from psyprobe.experiment import load_results
-from psyprobe.experiment_file import read_suite
+from psyprobe.probes.conduct import load_results
+from psyprobe.experiment import read_suite
 from psyprobe.plotting import bar_panels, heat_map, matched_contrast, plot
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"

@@ -16,15 +16,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray
-from psyprobe.experiment_file import read_experiment
-from psyprobe.run_plan import fixed_batches
-from psyprobe.store import Store
+from psyprobe.experiment import read_experiment
+from psyprobe.probes.pair_plan import fixed_batches
+from psyprobe.running.store import Store
 from small_experiment import Counting, write_experiment
 
 import psyprobe as pp
 from psyprobe.analysis.float32_cosine import angular_distance_float32
 from psyprobe.errors import GamutError, InputError, StoreError
-from psyprobe.experiment import load_results, plan, run
+from psyprobe.probes.conduct import load_results, plan, run
 from psyprobe.observers import CallableObserver
 
 #: 3 x 3 grid, 3 x 2 score points, 1 background; the background once more for the noise floor.

@@ -6,11 +6,11 @@ import csv
 from pathlib import Path
 
 import pytest
-from psyprobe.experiment_file import read_suite
+from psyprobe.experiment import read_suite
 
 from psyprobe.analysis.matching_score import score_matching
 from psyprobe.analysis.scoring import score
-from psyprobe.experiment import plan, run
+from psyprobe.probes.conduct import plan, run
 from psyprobe.observers import CallableObserver
 
 #: Rows of no_encoder_scores.csv of the two masking tests; test_experiment.py has those of the six detection tests.

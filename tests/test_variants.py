@@ -13,8 +13,8 @@ import psyprobe as pp
 from psyprobe.analysis.variants import average_variants, variant_spread
 from psyprobe.cli import main
 from psyprobe.errors import InputError
-from psyprobe.experiment import load_results, plan, run
-from psyprobe.experiment_file import read_experiment
+from psyprobe.probes.conduct import load_results, plan, run
+from psyprobe.experiment import read_experiment
 from psyprobe.variants import expand_variants, with_variants
 
 

@@ -102,6 +102,6 @@ def _draw_scoreboard(arguments: argparse.Namespace, results: list[xarray.Dataset
 
 
 def _load(paths: list[str]) -> list[xarray.Dataset]:
-    from psyprobe.experiment import load_results
+    from psyprobe.probes.conduct import load_results
 
     return [result for path in paths for result in load_results(path)]

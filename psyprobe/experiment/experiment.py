@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,6 +33,7 @@ from psyprobe.human.reference import Reference, load_reference
 from psyprobe.light.display import Display
 from psyprobe.stimulus.catalogue import StimulusSet, load_stimulus, read_page, stimulus_set
 from psyprobe.stimulus.levels import level_of
+from psyprobe.stimulus.specification import Specification
 
 
 class Page(Section):
@@ -151,11 +151,11 @@ class Experiment(Page):
         """SHA-256 of what the page and the files that it names say, whatever their spelling and comments."""
         # The table of fits says how answers are worked up, not what is asked.
         page = {key: value for key, value in tomllib.loads(self.toml).items() if key != "fit"}
-        stimulus = None if self.stimulus is None else self.stimulus.spec().to_dict()
+        stimulus = None if self.stimulus is None else plain(self.stimulus.content())
         prompts = [] if self.asking is None else [prompt.to_dict() for prompt in self.asking.prompts]
         asking = {} if self.asking is None else plain(self.asking.model_dump(exclude={"prompts"}))
         human = "" if self.human is None else self.human.digest
-        return digest([page, stimulus, prompts, asking, human])
+        return digest([page, stimulus, self.variant, prompts, asking, human])
 
     @property
     def shown(self) -> StimulusSet:
@@ -169,6 +169,10 @@ class Experiment(Page):
         if self.stimulus is None:
             raise InputError(f"{self.name}: there is no 'stimulus'; give a catalogue name, a file, or a kind")
         return self.stimulus
+
+    def spec(self, **levels: float) -> Specification:
+        """The stimulus of this variant at some levels."""
+        return self.shown.spec(**{**self.variant, **levels})
 
     def with_variants(self, variants: Mapping[str, Sequence[float]]) -> Experiment:
         """The experiment with other variants: ``{"phase": [0, 90, 180, 270], "orientation": [0, 45]}``, deg.
@@ -195,7 +199,7 @@ class Experiment(Page):
         varied = self.model_copy(update={"variants": {name: tuple(values) for name, values in variants.items()}})
         for each in varied.expanded():
             try:
-                each.shown.spec()
+                each.spec()
             except InputError as error:
                 raise type(error)(f"{self.name}, variant {variant_label(each.variant)}: {error}") from error
         return varied
@@ -208,23 +212,17 @@ class Experiment(Page):
         >>> read_experiment("noise_achromatic").free_parameters()
         ['luminance', 'bandwidth', 'exponent', 'edge', 'seed']
         """
-        taken = {*self.levels, "contrast", *(["radius"] if "area" in self.levels else [])}
-        return [name for name in self.shown.spec().numeric if name not in taken]
+        spec = self.shown.spec()
+        derived = {name: spec.derived_levels[name].parameter for name in spec.derived_levels}
+        taken = {*self.levels, "contrast", *derived, *(derived[name] for name in self.levels if name in derived)}
+        return [name for name in spec.levels() if name not in taken]
 
     def expanded(self) -> tuple[Experiment, ...]:
         """One experiment for each combination of variants, in the order in which they are run; itself without any."""
         if not self.variants:
             return (self,)
         every = itertools.product(*self.variants.values())
-        return tuple(
-            self.model_copy(
-                update={
-                    "stimulus": replace(self.shown, parameters={**self.shown.parameters, **chosen}),
-                    "variant": chosen,
-                }
-            )
-            for chosen in (dict(zip(self.variants, each, strict=True)) for each in every)
-        )
+        return tuple(self.model_copy(update={"variant": dict(zip(self.variants, each, strict=True))}) for each in every)
 
 
 def variant_label(variant: Mapping[str, float]) -> str:

@@ -72,7 +72,7 @@ class Differing:
         if not self.change:
             test = with_levels(base, **{self.parameter: float(value)})
             return test, test.reference()
-        changed = _CHANGES[self.change][0](float(getattr(base, self.parameter)), float(value))
+        changed = _CHANGES[self.change][0](float(base.value(self.parameter)), float(value))
         return with_levels(base, **{self.parameter: changed}), base
 
 
@@ -84,7 +84,7 @@ def differing(experiment: Experiment) -> Differing:
     InputError
         Neither levels of contrast nor a table [difference] say so.
     """
-    given, spec = experiment.difference, experiment.shown.spec()
+    given, spec = experiment.difference, experiment.spec()
     if given is None:
         if "contrast" not in experiment.levels:
             raise InputError(
@@ -134,7 +134,7 @@ def grid_conditions(experiment: Experiment, card: Card) -> Conditions:
     check_levels(experiment, {**levels, by.name: np.array(by.values)})
     measures, scored_measure = measures_of(experiment, card)
     first = {name: float(values[0]) for name, values in levels.items()}
-    native = with_levels(experiment.shown.spec(), **first)
+    native = with_levels(experiment.spec(), **first)
     drawn = at_native_size(experiment.name, native, card)
     with redrawn(experiment.name, native, drawn, card):
         human = _human(experiment, levels, native)
@@ -248,7 +248,7 @@ def _scored(experiment: Experiment, name: str, values: FloatArray) -> FloatArray
         limits = " and ".join(
             f"score.{key} = {limit:g}" for key, limit in (("above", above), ("below", below)) if limit is not None
         )
-        unit = level_of(experiment.shown.spec(), name).unit
+        unit = level_of(experiment.spec(), name).unit
         raise InputError(
             f"{limits} leaves no level of {name} to score; the levels reach from {values[0]:g} to {values[-1]:g} {unit}"
         )
@@ -342,7 +342,9 @@ def redrawn(name: str, native: Specification, drawn: Specification, card: Card) 
 
 def _parameters(native: Specification) -> dict[str, Any]:
     """All that a human reference may want to know of a stimulus."""
-    return {each.name: getattr(native, each.name) for each in fields(native)}
+    target = getattr(native, "parts", (native,))[0]
+    told = {each.name: getattr(target, each.name) for each in fields(target)}
+    return told | {name: native.value(name) for name in native.levels() if name not in target.derived_levels}
 
 
 def _remarks(experiment: Experiment, native: Specification) -> tuple[str, ...]:

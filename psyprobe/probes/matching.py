@@ -69,7 +69,7 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
     if experiment.score_only:
         frequency = human.frequency
     measures, measure = measures_of(experiment, card)
-    native = with_levels(experiment.shown.spec(), frequency=human.reference_frequency, contrast=float(contrast[0]))
+    native = with_levels(experiment.spec(), frequency=human.reference_frequency, contrast=float(contrast[0]))
     drawn = at_native_size(name, native, card)
 
     def pairs_at(f: float, contrasts: Any) -> list[Any]:

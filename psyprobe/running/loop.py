@@ -6,18 +6,19 @@ neither the number of questions under way, nor the order in which answers arrive
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from threading import Event, Lock, Thread
+from time import monotonic
 from typing import Self
 
 from psyprobe.files.progress import progress_bar
 from psyprobe.running.protocol import Answered, Batch, Probe, RunRecord, Session
 from psyprobe.running.store import Store
 
-#: Answers are written when so many have come, and every so many seconds.
-_WRITTEN_TOGETHER = 64
+#: Answers are written every so many seconds; the first at once.
 _WRITTEN_EVERY = 0.5
 
 
@@ -86,6 +87,7 @@ class Writer:
         self._waiting: deque[Answered] = deque()
         self._one_at_a_time, self._end = Lock(), Event()
         self._failure: Exception | None = None
+        self._written = -math.inf
         self._thread = Thread(target=self._write_now_and_then, daemon=True)
 
     def __enter__(self) -> Self:
@@ -102,7 +104,7 @@ class Writer:
         self._waiting.append(answered)
         if self._failure is not None:
             raise self._failure
-        if len(self._waiting) >= _WRITTEN_TOGETHER:
+        if monotonic() - self._written >= _WRITTEN_EVERY:
             self.write()
 
     def write(self) -> None:
@@ -114,6 +116,7 @@ class Writer:
                 self._store.add(answered)
             for _ in answered:
                 self._waiting.popleft()
+            self._written = monotonic()
 
     def _write_now_and_then(self) -> None:
         while not self._end.wait(_WRITTEN_EVERY):

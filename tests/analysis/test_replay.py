@@ -11,7 +11,7 @@ import pytest
 
 from psyprobe.analysis import published_scores, replay, score, scoreboard
 from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.experiment import load_results
+from psyprobe.probes.conduct import load_results
 from psyprobe.human import masking_data
 
 MULTIPLIER = np.geomspace(0.5, 2, 4)

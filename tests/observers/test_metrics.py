@@ -15,8 +15,8 @@ from small_experiment import write_experiment
 import psyprobe as pp
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
-from psyprobe.experiment import observer_for
-from psyprobe.experiment_file import read_experiment
+from psyprobe.probes.conduct import observer_for
+from psyprobe.experiment import read_experiment
 from psyprobe.light.display import Display
 from psyprobe.observers import DifferenceObserver, load_observer
 from psyprobe.observers.castlecsf import CastleCsf

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from psyprobe.experiment_file import read_experiment
+from psyprobe.experiment import read_experiment
 
 from psyprobe.errors import UnknownNameError, WeightsError
-from psyprobe.experiment import observer_for
+from psyprobe.probes.conduct import observer_for
 from psyprobe.observers import list_observers, load_observer
 from psyprobe.observers.encoders.zoo import zoo_models
 

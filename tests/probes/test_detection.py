@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from psyprobe.experiment_file import read_experiment
+from psyprobe.experiment import read_experiment
 from small_experiment import Counting, write_experiment
 
 from psyprobe.analysis.distance import MEASURES, distances

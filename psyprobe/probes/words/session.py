@@ -21,7 +21,7 @@ from psyprobe.probes.words.reading import Read, polarity, read_answer
 from psyprobe.probes.words.scene import Scene, derived_seed
 from psyprobe.probes.words.wording import Trial, Wording, asking_of, level_name
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
-from psyprobe.stimulus.levels import level_of, with_levels
+from psyprobe.stimulus.levels import level_of
 
 if TYPE_CHECKING:
     from psyprobe.experiment import Experiment
@@ -204,7 +204,7 @@ class WordsSession:
     def _scene(self) -> Scene:
         experiment, sending = self.experiment, self.experiment.delivery
         first = {name: values[0] for name, values in experiment.levels.items()}
-        native = with_levels(experiment.shown.spec(), **first)
+        native = experiment.spec(**first)
         drawn = at_native_size(experiment.name, native, self.observer.card) if sending.native else native
         bits = None if sending.bits == "float" else sending.bits
         return Scene(
