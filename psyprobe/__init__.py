@@ -45,8 +45,8 @@ _PUBLIC = {
     "rbench_metrics": "tasks.r_bench",
     "plan": "experiment",
     "run": "experiment",
-    "score": "analysis",
-    "plot": "plotting",
+    "score": "probes.conduct",
+    "plot": "probes.conduct",
     "save_figure": "plotting",
 }
 _ROOMS = ("analysis", "corruption", "errors", "human", "light", "observers", "probes", "stimulus", "tasks", "testing")
@@ -70,7 +70,6 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from psyprobe import analysis, corruption, errors, human, light, observers, probes, stimulus, tasks, testing
-    from psyprobe.analysis import score
     from psyprobe.analysis.distance import angular_distance
     from psyprobe.analysis.psychometric import fit_psychometric
     from psyprobe.analysis.words.reply import read_reply
@@ -79,7 +78,8 @@ if TYPE_CHECKING:
     from psyprobe.human import castle_csf, noise_matched_csf
     from psyprobe.light.display import Display, display_presets, pixels_per_degree
     from psyprobe.observers import CallableObserver, list_observers, load_observer
-    from psyprobe.plotting import plot, save_figure
+    from psyprobe.plotting import save_figure
+    from psyprobe.probes.conduct import plot, score
     from psyprobe.probes.prompts import load_prompts
     from psyprobe.stimulus import Stimulus, annulus_noise, disc, gabor, grating, noise, uniform
     from psyprobe.stimulus.catalogue import load_stimulus

@@ -155,13 +155,13 @@ def plan(
         _check_gamut(asked, missing)
     tests = asked.conditions.pairs
     grid = set(asked.conditions.grid.ravel().tolist())
-    along = set(asked.conditions.along.ravel().tolist()) - grid
+    scored = set(asked.conditions.scored.ravel().tolist()) - grid
     left = [b for b in record.layout["batches"] if any(asked.keys[i] in missing for i in b["pairs"])]
     return Plan(
         experiment=asked.experiment.name,
         observer=asked.observer.card.name,
         grid=len(grid),
-        score=len(along),
+        score=len(scored),
         references=len({reference for _, reference in tests}),
         repeated=asked.conditions.noise_floor.size,
         questions=len(tests),
@@ -210,7 +210,7 @@ def _whole_results(store: Store, records: Sequence[RunRecord]) -> list[xarray.Da
     together: dict[str, list[RunRecord]] = {}
     for record in records:
         layout = record.layout
-        names = ("variants", "score_x", "x")
+        names = ("variants", "levels")
         shared = [record.experiment_toml, record.observer_digest, record.display_digest, *map(layout.get, names)]
         together.setdefault(digest(shared) if "variant" in layout else record.key, []).append(record)
     results = []
@@ -236,7 +236,7 @@ def _read_result(path: Path) -> xarray.Dataset:
         raise InputError(f"there is no result file {str(path)!r}") from None
     except (TypeError, ValueError, KeyError, IndexError) as error:
         raise InputError(f"{path} is no result that psyprobe wrote: {error}") from None
-    if not {"response", "along", "said"} & set(result) or "experiment" not in result.attrs:
+    if not {"probe", "experiment"} <= set(result.attrs):
         raise InputError(f"{path} is no result that psyprobe wrote: it has no responses of an experiment")
     return result
 
@@ -387,10 +387,11 @@ def _check_gamut(asked: _Asked, missing: set[str]) -> None:
     """Draw the strongest contrast at each level before the observer works for minutes and the display then refuses."""
     experiment, conditions = asked.experiment, asked.conditions
     keys = asked.keys
-    contrasts = (conditions.axes["contrast"], conditions.axes["along_contrast"])
+    (axis,) = conditions.axes["levels"]
+    contrasts = (conditions.axes["difference"]["values"], conditions.axes["scored_difference"])
     for places, levels, contrast in (
-        (conditions.grid, conditions.axes["x"], [contrasts[0]] * len(conditions.grid)),
-        (conditions.along, conditions.axes["score_x"], contrasts[1]),
+        (conditions.grid, axis["values"], [contrasts[0]] * len(conditions.grid)),
+        (conditions.scored, axis["scored"], contrasts[1]),
     ):
         for row, level, values in zip(places, levels, contrast, strict=True):
             strongest = int(np.argmax(values))

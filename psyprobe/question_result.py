@@ -19,9 +19,8 @@ from psyprobe.store import RunRecord, Store, digest
 if TYPE_CHECKING:
     import xarray
 
-#: Name to unit and description of each variable; those whose unit is "text" hold text.
+#: Name to unit and description of each variable but the level; those whose unit is "text" hold text.
 VARIABLES = {
-    "frequency": ("cpd", "Spatial frequency; of a catch trial one that it has no use for"),
     "contrast": ("1", "Contrast that was asked for, in the stimulus' own kind; 0 in a catch trial"),
     "delivered_contrast": ("1", "Contrast of the asked pattern in the image that the observer got"),
     "coherent_gain": ("1", "Delivered over asked contrast"),
@@ -29,7 +28,7 @@ VARIABLES = {
     "catch": ("1", "1 where nothing was shown"),
     "shown": ("1", "0 where the image could not be delivered and nothing was asked"),
     "refused": ("text", "Why nothing was asked"),
-    "repeat": ("1", "Which showing of the level, or with an adaptive design of the frequency"),
+    "repeat": ("1", "Which showing of the contrast, or with an adaptive design of the level"),
     "order": ("1", "Place of the pattern among the images"),
     "image_seed": ("1", "Seed of the noise"),
     "prompt": ("text", "Id of the prompt"),
@@ -67,7 +66,7 @@ def question_result(store: Store, record: RunRecord) -> xarray.Dataset:
     Returns
     -------
     xarray.Dataset
-        One dimension, "trial"; `VARIABLES` says what it holds.
+        One dimension, "trial"; `VARIABLES` says what it holds, beside a column named after the level ("frequency").
 
     Raises
     ------
@@ -76,6 +75,7 @@ def question_result(store: Store, record: RunRecord) -> xarray.Dataset:
     """
     import xarray
 
+    (level,) = record.layout["levels"]
     prompts = {prompt.id: prompt for prompt in map(Prompt.from_dict, record.layout["prompts"])}
     wanted = record.layout["asking"]["readout"]
     logged = list(AnswerStore(store).trials(record.key))
@@ -101,20 +101,23 @@ def question_result(store: Store, record: RunRecord) -> xarray.Dataset:
         for name in prompts
     }
     rows = [
-        _row(trial, shown, answer, decoding, read, prompts[trial.about["prompt"]], readouts[trial.about["prompt"]])
+        {level["name"]: trial.about[level["name"]]}
+        | _row(trial, shown, answer, decoding, read, prompts[trial.about["prompt"]], readouts[trial.about["prompt"]])
         for (trial, shown, answer, decoding), read in zip(logged, reads, strict=True)
     ]
+    variables = {level["name"]: (level["unit"], f"{level['label']}; of a catch trial one that it has no use for")}
     data = {
         name: (
             ("trial",),
             np.array([row[name] for row in rows], dtype=object if unit == "text" else np.float64),
             {"units": "1" if unit == "text" else unit, "long_name": long_name},
         )
-        for name, (unit, long_name) in VARIABLES.items()
+        for name, (unit, long_name) in {**variables, **VARIABLES}.items()
     }
     card, used = record.observer_card, set(readouts.values())
     return xarray.Dataset(
         data,
+        coords={"observer": ((), record.observer, {"units": "1", "long_name": "Observer"})},
         attrs={
             "experiment": record.experiment,
             "experiment_digest": record.experiment_digest,
@@ -126,6 +129,7 @@ def question_result(store: Store, record: RunRecord) -> xarray.Dataset:
             "psyprobe_version": record.software["psyprobe"],
             "random_weights": int(card["random_weights"]),
             "probe": record.layout["probe"],
+            "levels": json.dumps([level["name"]]),
             "prompts": json.dumps(record.layout["prompts"]),
             "delivery": json.dumps(record.layout["delivery"], sort_keys=True),
             "asking": json.dumps(record.layout["asking"], sort_keys=True),
@@ -166,7 +170,6 @@ def _row(
     delivered, contrast = shown["delivered_contrast"], about["contrast"]
     turned = polarity(prompt, about["order"])
     return {
-        "frequency": about["frequency"],
         "contrast": contrast,
         "delivered_contrast": _number(delivered),
         "coherent_gain": _number(shown["coherent_gain"]),

@@ -192,6 +192,7 @@ def record_of(asked: AskedInWords) -> RunRecord:
         display_digest=digest(experiment.display.to_dict()),
         layout={
             "probe": experiment.probe,
+            "levels": [{"name": "frequency", "unit": "cpd", "label": "Spatial frequency"}],
             "version": asked.version,
             "prompts": [prompt.to_dict() for prompt in experiment.prompts],
             "asking": experiment.asking.to_dict(),

@@ -136,15 +136,16 @@ def _seconds_an_image(observer: Any, size: tuple[int, int], ppd: float, batch_si
 def _run(
     arguments: argparse.Namespace, experiments: list[Experiment | QuestionExperiment], folder: Path, store: Path
 ) -> int:
-    from psyprobe.analysis import score_layers, score_table
+    from psyprobe.analysis import score_table
     from psyprobe.experiment import run
+    from psyprobe.probes.conduct import score_layers
 
     scores, reports = [], []
     for experiment, observer in _asked(arguments, experiments):
         result = run(
             experiment, observer, store=store, batch_size=arguments.batch_size, score_only=arguments.score_only
         )
-        found = score_layers(result)
+        found = list(score_layers(result))
         files = write_result(result, found, folder / _stem(arguments, experiment, observer.card))
         scores += found
         reports.append(
@@ -189,7 +190,8 @@ def write_result(result: xarray.Dataset, scores: list[Any], stem: Path) -> dict[
     """
     import matplotlib as mpl
 
-    from psyprobe.plotting import plot, save_figure
+    from psyprobe.plotting import save_figure
+    from psyprobe.probes.conduct import plot
 
     files = {
         "result": stem.with_name(f"{stem.name}.nc"),

@@ -26,8 +26,11 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.detection import score_detection as score
 from psyprobe.analysis.distance import MEASURES
+from psyprobe.analysis.labelled import detection_result
 from psyprobe.errors import InputError
+from psyprobe.plotting.contour import contour_panels as plot
 from psyprobe.probes.asking import DIFFERENCE, features, noise_floor, respond
 from psyprobe.stimulus import Specification
 
@@ -37,7 +40,18 @@ if TYPE_CHECKING:
     from psyprobe.experiment_file import Experiment
     from psyprobe.observers import Card
 
-__all__ = ["ABILITIES", "MEASURES", "VERSION", "conditions", "features", "measures_of", "respond", "result"]
+__all__ = [
+    "ABILITIES",
+    "MEASURES",
+    "VERSION",
+    "conditions",
+    "features",
+    "measures_of",
+    "plot",
+    "respond",
+    "result",
+    "score",
+]
 
 ABILITIES = ("features", "difference")
 #: Drawing, showing or measuring differently makes another question of the same condition.
@@ -60,8 +74,8 @@ class Conditions:
         Distinct pairs of test and reference; those of the noise floor, whose test is the reference, come first.
     grid : array of int, shape (x, contrast)
         Index into ``pairs`` of each grid point.
-    along : array of int, shape (score_x, multiplier)
-        Index into ``pairs`` of each point along the human curve.
+    scored : array of int, shape (scored x, multiplier)
+        Index into ``pairs`` of each multiple of a human threshold.
     noise_floor : array of int, shape (repeats,)
         Index into ``pairs`` of the repeated references.
     size : (int, int)
@@ -76,7 +90,7 @@ class Conditions:
 
     pairs: tuple[Pair, ...]
     grid: npt.NDArray[np.int64]
-    along: npt.NDArray[np.int64]
+    scored: npt.NDArray[np.int64]
     noise_floor: npt.NDArray[np.int64]
     size: tuple[int, int]
     ppd: float
@@ -95,7 +109,7 @@ class Conditions:
             **self.axes,
             "pairs": [[test.digest, reference.digest] for test, reference in self.pairs],
             "grid": self.grid.tolist(),
-            "along": self.along.tolist(),
+            "scored": self.scored.tolist(),
             "noise_floor": self.noise_floor.tolist(),
             "size": list(self.size),
             "ppd": self.ppd,
@@ -126,7 +140,7 @@ def conditions(experiment: Experiment, card: Card) -> Conditions:
     x, contrast, multiplier = (
         np.array(values) for values in (experiment.x.values, experiment.contrast.values, experiment.score.multiplier)
     )
-    measures, scored = measures_of(experiment, card)
+    measures, measure = measures_of(experiment, card)
     native = experiment.stimulus.spec(contrast=experiment.contrast.values[0], **_parameter(experiment, x[0]))
     size, ppd = native_size(experiment.name, native, card)
 
@@ -140,45 +154,52 @@ def conditions(experiment: Experiment, card: Card) -> Conditions:
     with redrawn(experiment, native, size, ppd, card):
         if experiment.human.data:
             curve_x, curve = _measured(experiment, x)
-            score_x = _scored(experiment, curve_x)
-            sensitivity = curve[np.isin(curve_x, score_x)]
+            scored_x = _scored(experiment, curve_x)
+            sensitivity = curve[np.isin(curve_x, scored_x)]
         else:
             curve_x = np.geomspace(x[0], x[-1], _CURVE_POINTS)
             curve = human_sensitivity(experiment, curve_x, native)
-            score_x = _scored(experiment, x)
-            sensitivity = human_sensitivity(experiment, score_x, native)
+            scored_x = _scored(experiment, x)
+            sensitivity = human_sensitivity(experiment, scored_x, native)
         if experiment.score_only:
             x, contrast = x[:0], contrast[:0]
         factor = multiplier if experiment.score.multiplier_of == "threshold" else 1 / multiplier
-        along_contrast = factor / sensitivity[:, None]
-        grid, along = specs(x, [contrast] * len(x)), specs(score_x, along_contrast)
-    pairs, grid_places, along_places, repeated = pair_up(grid, along)
+        scored_contrast = factor / sensitivity[:, None]
+        grid, scored = specs(x, [contrast] * len(x)), specs(scored_x, scored_contrast)
+    pairs, grid_places, scored_places, repeated = pair_up(grid, scored)
     kind = _contrast_kind(native)
     return Conditions(
         pairs=pairs,
         grid=grid_places,
-        along=along_places,
+        scored=scored_places,
         noise_floor=repeated,
         size=size,
         ppd=ppd,
         measures=measures,
         axes={
-            "x_name": experiment.x.name,
-            "x_unit": experiment.x.unit,
-            "x_label": experiment.x.label,
-            "x": x.tolist(),
-            "contrast": contrast.tolist(),
-            "contrast_kind": kind,
-            "contrast_label": _CONTRAST_LABELS.get(kind, kind),
-            "score_x": score_x.tolist(),
+            "levels": [
+                {
+                    "name": experiment.x.name,
+                    "unit": experiment.x.unit,
+                    "label": experiment.x.label,
+                    "values": x.tolist(),
+                    "scored": scored_x.tolist(),
+                }
+            ],
+            "difference": {
+                "name": "contrast",
+                "unit": "1",
+                "label": _CONTRAST_LABELS.get(kind, kind),
+                "kind": kind,
+                "values": contrast.tolist(),
+            },
             "multiplier": multiplier.tolist(),
             "multiplier_of": experiment.score.multiplier_of,
-            "score_measure": scored,
-            "along_contrast": along_contrast.tolist(),
-            "human_model": experiment.human.model or experiment.human.data,
+            "score_measure": measure,
+            "scored_difference": scored_contrast.tolist(),
+            "human": experiment.human.model or experiment.human.data,
             "human_sensitivity": sensitivity.tolist(),
-            "curve_x": curve_x.tolist(),
-            "human_curve": curve.tolist(),
+            "curve": {"level": experiment.x.name, "values": curve_x.tolist(), "sensitivity": curve.tolist()},
         },
     )
 
@@ -212,23 +233,23 @@ def redrawn(
 
 
 def pair_up(
-    grid: Sequence[Sequence[Specification]], along: Sequence[Sequence[Specification]]
+    grid: Sequence[Sequence[Specification]], scored: Sequence[Sequence[Specification]]
 ) -> tuple[tuple[Pair, ...], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Distinct pairs of test and reference, and where each is needed.
 
     Parameters
     ----------
-    grid, along : sequence of sequence of Specification
+    grid, scored : sequence of sequence of Specification
         Tests of the level grid, and those that are scored.
 
     Returns
     -------
     pairs : tuple of (Specification, Specification)
         Up to three references of what is scored come first, with themselves, for the noise floor.
-    grid, along, noise_floor : array of int
+    grid, scored, noise_floor : array of int
         Indices into ``pairs``.
     """
-    references = list(dict.fromkeys(spec.reference() for row in along for spec in row))
+    references = list(dict.fromkeys(spec.reference() for row in scored for spec in row))
     repeated = [references[i] for i in np.unique(np.linspace(0, len(references) - 1, _REPEATED).round().astype(int))]
     index: dict[Pair, int] = {(reference, reference): i for i, reference in enumerate(repeated)}
 
@@ -237,8 +258,8 @@ def pair_up(
             [[index.setdefault((spec, spec.reference()), len(index)) for spec in row] for row in rows], dtype=np.int64
         )
 
-    grid_places, along_places = places(grid), places(along)
-    return tuple(index), grid_places, along_places, np.arange(len(repeated))
+    grid_places, scored_places = places(grid), places(scored)
+    return tuple(index), grid_places, scored_places, np.arange(len(repeated))
 
 
 def _measured(experiment: Experiment, x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -423,7 +444,8 @@ def result(
     Parameters
     ----------
     layout : mapping
-        As `Conditions.layout` gives it.
+        As `detection_result` has it, and "grid" (levels ..., difference), "scored" (scored levels ..., multiplier) and
+        "noise_floor" (repeats): indices of pairs. An empty grid was not shown.
     responses : array, shape (pairs, layers, measures), float64
         Of the observer.
     layers : sequence of str
@@ -436,77 +458,12 @@ def result(
     Returns
     -------
     xarray.Dataset
-        Dimensions layer, measure, x, contrast, score_x, multiplier, curve_x; units in the attributes. Without a level
-        grid, everything that belongs to it is absent.
+        As `detection_result` says.
     """
-    import xarray
-
-    grid, along = np.array(layout["grid"]), np.array(layout["along"])
-    measures = layout["measures"]
-    floor = noise_floor(responses[np.array(layout["noise_floor"])], measures)
-    shown_grid = bool(layout["grid"])
-    unit, label = layout["x_unit"], layout["x_label"]
-    scale = "angular: angle / pi; cosine: cosine similarity; l1, l2: feature units; difference: the metric's own"
-    data: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
-        "response": (
-            ("layer", "measure", "x", "contrast"),
-            np.moveaxis(responses[grid], (2, 3), (0, 1)) if shown_grid else None,
-            scale,
-            "Response on the level grid",
-        ),
-        "along": (
-            ("layer", "measure", "score_x", "multiplier"),
-            np.moveaxis(responses[along], (2, 3), (0, 1)),
-            scale,
-            "Response along the human curve",
-        ),
-        "along_contrast": (("score_x", "multiplier"), layout["along_contrast"], "1", layout["contrast_label"]),
-        "human_sensitivity": (("score_x",), layout["human_sensitivity"], "1", "Human contrast sensitivity"),
-        "human_curve": (("curve_x",), layout["human_curve"], "1", "Human contrast sensitivity"),
-        "pixels_response": (
-            ("measure", "x", "contrast"),
-            np.moveaxis(baseline[grid], 2, 0) if shown_grid else None,
-            scale,
-            "Response of the pixels on the level grid",
-        ),
-        "pixels_along": (
-            ("measure", "score_x", "multiplier"),
-            np.moveaxis(baseline[along], 2, 0),
-            scale,
-            "Response of the pixels along the human curve",
-        ),
-        "noise_floor": (("layer", "measure"), floor, scale, "Largest response to identical images"),
-    }
-    coordinates = {
-        "layer": (list(layers), "1", "Features"),
-        "measure": (list(measures), "1", "Measure"),
-        "x": (layout["x"], unit, label),
-        "contrast": (layout["contrast"], "1", layout["contrast_label"]),
-        "score_x": (layout["score_x"], unit, label),
-        "multiplier": (layout["multiplier"], "1", f"Multiplier of the human {layout['multiplier_of']}"),
-        "curve_x": (layout["curve_x"], unit, label),
-    }
-    names = (
-        "x_name",
-        "x_unit",
-        "x_label",
-        "contrast_kind",
-        "contrast_label",
-        "multiplier_of",
-        "score_measure",
-        "human_model",
-        "ppd",
-    )
-    return xarray.Dataset(
-        {
-            name: (dims, np.asarray(values, dtype=np.float64), {"units": units, "long_name": long_name})
-            for name, (dims, values, units, long_name) in data.items()
-            if values is not None
-        },
-        coords={
-            name: ((name,), values, {"units": units, "long_name": long_name})
-            for name, (values, units, long_name) in coordinates.items()
-            if shown_grid or name not in ("x", "contrast")
-        },
-        attrs={**attributes, **{name: layout[name] for name in names}, "size": json.dumps(layout["size"])},
-    )
+    places = [np.array(layout["grid"]) if np.size(layout["grid"]) else None]
+    places.append(np.array(layout["scored"]) if layout["human"] else None)
+    observer = [None if at is None else np.moveaxis(responses[at], (-2, -1), (0, 1)) for at in places]
+    pixels = [None if at is None else np.moveaxis(baseline[at], -1, 0) for at in places]
+    floor = noise_floor(responses[np.array(layout["noise_floor"])], layout["measures"])
+    about = {**attributes, "probe": "detection", "ppd": layout["ppd"], "size": json.dumps(layout["size"])}
+    return detection_result(layout, (observer[0], observer[1]), (pixels[0], pixels[1]), floor, layers, about)

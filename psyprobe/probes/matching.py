@@ -20,7 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.labelled import SCALE, Variable, labelled
+from psyprobe.analysis.matching_score import score_matching as score
 from psyprobe.errors import InputError
+from psyprobe.plotting.matches import match_panels as plot
 from psyprobe.probes import detection
 from psyprobe.probes.asking import features, noise_floor, respond
 from psyprobe.probes.detection import ABILITIES, VERSION, Conditions, native_size, pair_up
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from psyprobe.observers import Card
 
 # A grating on a uniform field is asked about as it is in detection: both probes share the answers of a store.
-__all__ = ["ABILITIES", "VERSION", "conditions", "features", "respond", "result"]
+__all__ = ["ABILITIES", "VERSION", "conditions", "features", "plot", "respond", "result", "score"]
 
 
 def conditions(experiment: Experiment, card: Card) -> Conditions:
@@ -48,7 +51,7 @@ def conditions(experiment: Experiment, card: Card) -> Conditions:
     Returns
     -------
     Conditions
-        ``grid``: test gratings, shape (frequencies, contrasts). ``along``: reference gratings, shape (1, references).
+        ``grid``: test gratings, shape (frequencies, contrasts). ``scored``: reference gratings, shape (1, references).
 
     Raises
     ------
@@ -67,36 +70,45 @@ def conditions(experiment: Experiment, card: Card) -> Conditions:
         )
     if experiment.score_only:
         x = human.frequency
-    measures, scored = detection.measures_of(experiment, card)
+    measures, measure = detection.measures_of(experiment, card)
     native = experiment.stimulus.spec(frequency=human.reference_frequency, contrast=float(contrast[0]))
     size, ppd = native_size(experiment.name, native, card)
     with detection.redrawn(experiment, native, size, ppd, card):
         drawn = replace(native, size=size, ppd=ppd)
         tests = [[replace(drawn, **_levels(f, c)) for c in contrast] for f in x]
         references = [[replace(drawn, **_levels(human.reference_frequency, c)) for c in human.reference_contrast]]
-    pairs, grid, along, repeated = pair_up(tests, references)
+    pairs, grid, scored, repeated = pair_up(tests, references)
     return Conditions(
         pairs=pairs,
         grid=grid,
-        along=along,
+        scored=scored,
         noise_floor=repeated,
         size=size,
         ppd=ppd,
         measures=measures,
         axes={
-            "x_name": experiment.x.name,
-            "x_unit": experiment.x.unit,
-            "x_label": experiment.x.label,
-            "x": x.tolist(),
-            "contrast": contrast.tolist(),
-            "score_x": [human.reference_frequency],
-            "along_contrast": [human.reference_contrast.tolist()],
-            "score_measure": scored,
+            "levels": [
+                {
+                    "name": experiment.x.name,
+                    "unit": experiment.x.unit,
+                    "label": experiment.x.label,
+                    "values": x.tolist(),
+                    "scored": [human.reference_frequency],
+                }
+            ],
+            "difference": {
+                "name": "contrast",
+                "unit": "1",
+                "label": "Michelson contrast",
+                "kind": "michelson",
+                "values": contrast.tolist(),
+            },
+            "scored_difference": [human.reference_contrast.tolist()],
+            "score_measure": measure,
             "match_method": experiment.score.method,
-            "reference_frequency": human.reference_frequency,
-            "x_measured": human.frequency.tolist(),
+            "measured": human.frequency.tolist(),
             "human_match": human.matched_contrast.tolist(),
-            "human_model": experiment.human.data,
+            "human": experiment.human.data,
         },
     )
 
@@ -117,81 +129,52 @@ def result(
     Parameters
     ----------
     layout : mapping
-        As `Conditions.layout` gives it.
-    responses : array, shape (pairs, layers, measures), float64
-        Of the observer.
-    layers : sequence of str
-        Names of its features.
-    baseline : array, shape (pairs, measures), float64
-        Of the pixels themselves.
-    attributes : mapping of str to (str or number)
-        Where the result comes from.
+        "levels" and "difference" as `detection_result` has them: one level, the frequency of test gratings, whose one
+        scored value is that of the reference. "scored_difference" (1, references): contrasts of the reference.
+        "measured" (frequencies): where people matched, and "human_match" (references, frequencies): what they did.
+        "match_method", "score_measure", "human", "measures", "ppd", "size". "grid" (frequencies, contrasts), "scored"
+        (1, references) and "noise_floor": indices of pairs.
+    responses, layers, baseline, attributes
+        As for `psyprobe.probes.detection.result`.
 
     Returns
     -------
     xarray.Dataset
-        Dimensions layer, measure, x, contrast, reference_contrast, x_measured; units in the attributes.
+        ``response`` (layer, measure, frequency, contrast), ``reference_response`` (layer, measure, reference_contrast),
+        the same of the pixels, and ``human_match`` (reference_contrast, measured_frequency).
     """
-    import xarray
-
-    grid, reference = np.array(layout["grid"]), np.array(layout["along"])[0]
-    measures, unit, label = layout["measures"], layout["x_unit"], layout["x_label"]
-    scale = "angular: angle / pi; cosine: cosine similarity; l1, l2: feature units"
-    curves, targets = ("measure", "x", "contrast"), ("measure", "reference_contrast")
-    data = {
-        "response": (("layer", *curves), np.moveaxis(responses[grid], (2, 3), (0, 1)), scale, "Response to gratings"),
-        "reference_response": (
-            ("layer", *targets),
-            np.moveaxis(responses[reference], 0, -1),
-            scale,
-            "Response to the reference gratings",
-        ),
-        "pixels_response": (curves, np.moveaxis(baseline[grid], 2, 0), scale, "Response of the pixels to gratings"),
+    (level,), difference, measures = layout["levels"], layout["difference"], layout["measures"]
+    grid, reference = np.array(layout["grid"]), np.array(layout["scored"])[0]
+    floor = noise_floor(responses[np.array(layout["noise_floor"])], measures)
+    curves, targets = ("measure", level["name"], difference["name"]), ("measure", "reference_contrast")
+    measured, of_reference = f"measured_{level['name']}", np.moveaxis(responses[reference], 0, -1)
+    data: dict[str, Variable] = {
+        "response": (("layer", *curves), np.moveaxis(responses[grid], (2, 3), (0, 1)), SCALE, "Response to gratings"),
+        "reference_response": (("layer", *targets), of_reference, SCALE, "Response to the reference gratings"),
+        "pixels_response": (curves, np.moveaxis(baseline[grid], 2, 0), SCALE, "Response of the pixels to gratings"),
         "pixels_reference_response": (
-            targets,
-            baseline[reference].T,
-            scale,
-            "Response of the pixels to the reference gratings",
+            targets, baseline[reference].T, SCALE, "Response of the pixels to the reference gratings",
         ),
-        "human_match": (("reference_contrast", "x_measured"), layout["human_match"], "1", "Contrast that people match"),
-        "noise_floor": (
-            ("layer", "measure"),
-            noise_floor(responses[np.array(layout["noise_floor"])], measures),
-            scale,
-            "Largest response to identical images",
-        ),
+        "human_match": (("reference_contrast", measured), layout["human_match"], "1", "Contrast that people match"),
+        "noise_floor": (("layer", "measure"), floor, SCALE, "Largest response to identical images"),
+    }  # fmt: skip
+    label = f"{difference['label']} of the reference grating"
+    coordinates: dict[str, Variable] = {
+        "layer": (("layer",), list(layers), "1", "Features"),
+        "measure": (("measure",), list(measures), "1", "Measure"),
+        **{one["name"]: ((one["name"],), one["values"], one["unit"], one["label"]) for one in (level, difference)},
+        "reference_contrast": (("reference_contrast",), layout["scored_difference"][0], difference["unit"], label),
+        measured: ((measured,), layout["measured"], level["unit"], level["label"]),
     }
-    coordinates = {
-        "layer": (list(layers), "1", "Features"),
-        "measure": (list(measures), "1", "Measure"),
-        "x": (layout["x"], unit, label),
-        "contrast": (layout["contrast"], "1", "Michelson contrast"),
-        "reference_contrast": (layout["along_contrast"][0], "1", "Michelson contrast of the reference grating"),
-        "x_measured": (layout["x_measured"], unit, label),
+    named = {
+        "levels": json.dumps([level["name"]]),
+        "difference": difference["name"],
+        "difference_label": difference["label"],
+        "contrast_kind": difference["kind"],
+        "reference_frequency": level["scored"][0],
+        "human_model": layout["human"],
+        **{name: layout[name] for name in ("score_measure", "match_method", "ppd")},
+        "size": json.dumps(layout["size"]),
+        "probe": "matching",
     }
-    names = (
-        "x_name",
-        "x_unit",
-        "x_label",
-        "score_measure",
-        "match_method",
-        "reference_frequency",
-        "human_model",
-        "ppd",
-    )
-    return xarray.Dataset(
-        {
-            name: (dims, np.asarray(values, dtype=np.float64), {"units": units, "long_name": long_name})
-            for name, (dims, values, units, long_name) in data.items()
-        },
-        coords={
-            name: ((name,), values, {"units": units, "long_name": long_name})
-            for name, (values, units, long_name) in coordinates.items()
-        },
-        attrs={
-            **attributes,
-            **{name: layout[name] for name in names},
-            "size": json.dumps(layout["size"]),
-            "probe": "matching",
-        },
-    )
+    return labelled(data, coordinates, {**attributes, **named})

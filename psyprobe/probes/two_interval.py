@@ -5,7 +5,10 @@ An observer that prefers one position does so in both orders, so that the mean o
 
 from __future__ import annotations
 
-__all__ = ["ABILITIES", "INTERVALS", "ORDERS", "TASK", "VERSION"]
+from psyprobe.analysis.words.score import score_chat as score
+from psyprobe.plotting.csf import csf_panels as plot
+
+__all__ = ["ABILITIES", "INTERVALS", "ORDERS", "TASK", "VERSION", "plot", "score"]
 
 ABILITIES = ("answer",)
 #: Showing or asking differently makes another question of the same trial.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["ABILITIES", "INTERVALS", "ORDERS", "TASK", "VERSION"]
+from psyprobe.analysis.words.score import score_chat as score
+from psyprobe.plotting.csf import csf_panels as plot
+
+__all__ = ["ABILITIES", "INTERVALS", "ORDERS", "TASK", "VERSION", "plot", "score"]
 
 ABILITIES = ("answer",)
 #: Showing or asking differently makes another question of the same trial.

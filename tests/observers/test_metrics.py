@@ -201,7 +201,8 @@ def test_detection_with_a_metric(tmp_path: Path) -> None:
     pixels = pp.run(write_experiment(tmp_path), "pixels", progress=False)
     # the pixel baseline of a metric is that of every other observer
     np.testing.assert_array_equal(
-        result["pixels_along"].sel(measure="difference"), pixels["pixels_along"].sel(measure="angular")
+        result["pixels_scored_response"].sel(measure="difference"),
+        pixels["pixels_scored_response"].sel(measure="angular"),
     )
     pp.plot(result)
 
