@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from psyprobe.item_run import ItemQuestion, ask_items
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
-from psyprobe.item_run import ItemQuestion, ask_items
 from psyprobe.observers.chat.answering import Answer, Decoding
 from psyprobe.observers.protocol import Card
 

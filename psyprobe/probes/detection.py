@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.detection import score_detection as score
 from psyprobe.analysis.labelled import detection_result
+from psyprobe.plotting.contour import contour_panels as plot
 from psyprobe.probes.asking import noise_floor
 from psyprobe.probes.grid import grid_conditions
 from psyprobe.probes.pairs import ABILITIES, PairSession, answer, responses
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from psyprobe.running.protocol import RunRecord
     from psyprobe.running.store import Store
 
-__all__ = ["ABILITIES", "SECTIONS", "VERSION", "answer", "plan", "result"]
+__all__ = ["ABILITIES", "SECTIONS", "VERSION", "answer", "plan", "plot", "result", "score"]
 
 SECTIONS = ("stimulus", "levels", "variants", "human", "score", "observer")
 #: Drawing, showing or measuring differently makes another question of the same condition.

@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe.analysis.labelled import SCALE, Variable, labelled
+from psyprobe.analysis.matching_score import score_matching as score
 from psyprobe.errors import InputError
 from psyprobe.human.matching import matching_data
 from psyprobe.human.reference import DataReference
+from psyprobe.plotting.matches import match_panels as plot
 from psyprobe.probes.asking import noise_floor
 
 # A grating on a uniform field is asked about as it is in detection: both probes share the answers of a store.
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from psyprobe.running.protocol import RunRecord
     from psyprobe.running.store import Store
 
-__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "result"]
+__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "result", "score"]
 
 SECTIONS = ("stimulus", "levels", "variants", "human", "score", "observer")
 

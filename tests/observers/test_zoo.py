@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from psyprobe.experiment import read_experiment
 
 from psyprobe.errors import UnknownNameError, WeightsError
-from psyprobe.probes.conduct import observer_for
+from psyprobe.experiment import read_experiment
 from psyprobe.observers import list_observers, load_observer
 from psyprobe.observers.encoders.zoo import zoo_models
+from psyprobe.probes.conduct import observer_for
 
 #: One of each family and loader, the smallest there is.
 SMALL = [

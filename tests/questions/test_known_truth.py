@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import psyprobe as pp
-from psyprobe.analysis.words.chat_csf import chat_csf
+from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.experiment import read_experiment
 from psyprobe.stimulus.catalogue import catalogue_folder
 

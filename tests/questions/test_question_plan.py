@@ -9,8 +9,8 @@ from small_questions import Seeing, digests, write_questions
 
 import psyprobe as pp
 from psyprobe.experiment import read_experiment
-from psyprobe.probes.words.plan import refused_levels
 from psyprobe.probes import load_probe
+from psyprobe.probes.words.plan import refused_levels
 
 TWO_IMAGES = (
     ('"yes_no"', '"two_interval"'),

@@ -2,9 +2,9 @@
 
 Two files hold what a model responded, in the layout in which the responses of Cai et al. (2025) are kept:
 
-* along the human curve, a table (``.csv`` or ``.csv.gz``) with a line for each score point and the columns ``model``,
-  ``test``, ``x`` (cpd, cd/m², deg² or mask contrast), ``multiplier`` (of the human sensitivity or, on masks, of the
-  human threshold), ``stimulus_contrast`` and ``s_ac``;
+* at multiples of the human threshold, a table (``.csv`` or ``.csv.gz``) with a line for each score point and the
+  columns ``model``, ``test``, ``x`` (the level: cpd, cd/m², deg² or mask contrast), ``multiplier`` (of the human
+  sensitivity or, on masks, of the human threshold), ``stimulus_contrast`` and ``s_ac``;
 * on the level grid, a folder with a ``TEST.npz`` for each test: ``s_ac`` (models, X, C), ``x`` (X,), ``contrast``
   (C,), ``models``.
 
@@ -24,12 +24,13 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from psyprobe import __version__
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.labelled import detection_result
 from psyprobe.analysis.published import EXPERIMENT_OF_TEST
 from psyprobe.errors import InputError, unknown_name
 
@@ -47,7 +48,7 @@ _COLUMNS = ("model", "test", "x", "multiplier", "stimulus_contrast", "s_ac")
 _FREQUENCY = ("frequency", "cpd", "Spatial frequency")
 _MASK = ("mask_contrast", "1")
 
-#: Test to name, unit and label of x, kind and label of contrast, and the human reference.
+#: Test to name, unit and label of the level, kind and label of contrast, and the human reference.
 _TESTS: Mapping[str, tuple[tuple[str, str, str], str, str, str]] = {
     "sf_gabor_ach": (_FREQUENCY, "michelson", "Michelson contrast", "castle_csf"),
     "sf_noise_ach": (_FREQUENCY, "rms", "RMS contrast", "castle_csf"),
@@ -62,31 +63,26 @@ _TESTS: Mapping[str, tuple[tuple[str, str, str], str, str, str]] = {
 
 @dataclass(frozen=True)
 class StoredResponses:
-    """Responses of one model in one test, as their files hold them.
+    """Responses of one model in one test, as their files hold them."""
 
-    Attributes
-    ----------
-    x, contrast : ndarray of float64, shapes (X,) and (C,)
-        Axes of the level grid.
-    grid : ndarray of float64, shape (X, C)
-        Responses on it.
-    score_x, multiplier : ndarray of float64, shapes (K,) and (M,)
-        Axes of the score points.
-    along_contrast, along : ndarray of float64, shape (K, M)
-        Contrasts of the score points, and the responses to them.
-    """
-
-    x: FloatArray
+    values: FloatArray
+    """Of the level (frequency, luminance, ...) on the grid, shape (X,)."""
     contrast: FloatArray
+    """Of the grid, shape (C,)."""
     grid: FloatArray
-    score_x: FloatArray
+    """Responses on it, shape (X, C)."""
+    scored: FloatArray
+    """Values of the level that are scored, shape (K,)."""
     multiplier: FloatArray
-    along_contrast: FloatArray
-    along: FloatArray
+    """Of the human value, shape (M,)."""
+    scored_contrast: FloatArray
+    """Shape (K, M)."""
+    response: FloatArray
+    """To these contrasts, shape (K, M)."""
 
 
 def replay(
-    along: str | Path,
+    table: str | Path,
     grids: str | Path,
     *,
     models: Iterable[str] | None = None,
@@ -96,8 +92,8 @@ def replay(
 
     Parameters
     ----------
-    along : str or Path
-        Table of responses along the human curve.
+    table : str or Path
+        Responses at multiples of the human threshold.
     grids : str or Path
         Folder of responses on the level grid.
     models : iterable of str, optional
@@ -124,8 +120,8 @@ def replay(
     --------
     psyprobe.analysis.published_scores : scores of the models whose responses are not stored.
     """
-    table = _read_along(Path(along))
-    known = list(dict.fromkeys(model for model, _ in table))
+    rows = _read_table(Path(table))
+    known = list(dict.fromkeys(model for model, _ in rows))
     chosen = [model for model in known if model != BASELINE] if models is None else list(models)
     for model in chosen:
         if model not in known:
@@ -136,9 +132,9 @@ def replay(
             raise unknown_name("test", test, _TESTS)
     results = []
     for model in chosen:
-        for test in listed or [test for name, test in table if name == model and test in _TESTS]:
-            own, baseline = (_stored(table, Path(grids), name, test) for name in (model, BASELINE))
-            results.append(replayed_result(own, baseline, model=model, test=test, source=Path(along).name))
+        for test in listed or [test for name, test in rows if name == model and test in _TESTS]:
+            own, baseline = (_stored(rows, Path(grids), name, test) for name in (model, BASELINE))
+            results.append(replayed_result(own, baseline, model=model, test=test, source=Path(table).name))
     return results
 
 
@@ -162,82 +158,60 @@ def replayed_result(
     Raises
     ------
     InputError
-        If contrasts are not the multiples of one human threshold at each x.
+        If contrasts are not the multiples of one human threshold at each level.
     UnknownNameError
         If the test is none of the eight.
     """
-    import xarray as xr
-
     if test not in _TESTS:
         raise unknown_name("test", test, _TESTS)
-    (x_name, x_unit, x_label), kind, contrast_label, human = _TESTS[test]
-    masked = x_name == "mask_contrast"
+    (name, unit, label), kind, contrast_label, human = _TESTS[test]
+    masked = name == "mask_contrast"
     sensitivity = _human_sensitivity(stored, masked, f"{source}, {model}, {test}")
     measure = "difference" if model in _METRICS else "angular_float32"
-    angle = "1 - JOD / 10" if model in _METRICS else "angle / pi, by a float32 arccosine"
-    grid, points = ("measure", "x", "contrast"), ("measure", "score_x", "multiplier")
-    data: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
-        "response": (("layer", *grid), stored.grid[None, None], angle, "Response on the level grid"),
-        "along": (("layer", *points), stored.along[None, None], angle, "Response along the human curve"),
-        "along_contrast": (("score_x", "multiplier"), stored.along_contrast, "1", contrast_label),
-        "human_sensitivity": (("score_x",), sensitivity, "1", "Human contrast sensitivity"),
-        "human_curve": (("curve_x",), sensitivity, "1", "Human contrast sensitivity"),
-        "pixels_response": (grid, baseline.grid[None], angle, "Response of the pixels on the level grid"),
-        "pixels_along": (points, baseline.along[None], angle, "Response of the pixels along the human curve"),
-        "noise_floor": (("layer", "measure"), np.zeros((1, 1)), angle, "Not measured; replayed responses have none"),
+    level = {"name": name, "unit": unit, "label": label, "values": stored.values, "scored": stored.scored}
+    layout = {
+        "levels": [level],
+        "difference": {
+            "name": "contrast", "unit": "1", "label": contrast_label, "kind": kind, "values": stored.contrast,
+        },
+        "multiplier": stored.multiplier,
+        "multiplier_of": "threshold" if masked else "sensitivity",
+        "scored_difference": stored.scored_contrast,
+        "measures": [measure],
+        "score_measure": measure,
+        "human": human,
+        "human_sensitivity": sensitivity,
+        "curve": {"level": name, "values": stored.scored, "sensitivity": sensitivity},
+    }  # fmt: skip
+    about = {
+        "experiment": f"{EXPERIMENT_OF_TEST[test]}_published",
+        "observer": f"replay:{model}",
+        "observer_card": json.dumps({"name": f"replay:{model}", "source": source}),
+        "probe": "detection",
+        "replayed": 1,
+        "psyprobe_version": __version__,
+        "random_weights": 0,
     }
-    coordinates: dict[str, tuple[Any, str, str]] = {
-        "layer": (["stored"], "1", "Features"),
-        "measure": ([measure], "1", "Measure"),
-        "x": (stored.x, x_unit, x_label),
-        "contrast": (stored.contrast, "1", contrast_label),
-        "score_x": (stored.score_x, x_unit, x_label),
-        "multiplier": (stored.multiplier, "1", f"Multiplier of the human {'threshold' if masked else 'sensitivity'}"),
-        "curve_x": (stored.score_x, x_unit, x_label),
-    }
-    return xr.Dataset(
-        {
-            name: (dims, np.asarray(values, dtype=np.float64), {"units": units, "long_name": long_name})
-            for name, (dims, values, units, long_name) in data.items()
-        },
-        coords={
-            name: ((name,), values, {"units": units, "long_name": long_name})
-            for name, (values, units, long_name) in coordinates.items()
-        },
-        attrs={
-            "experiment": f"{EXPERIMENT_OF_TEST[test]}_published",
-            "observer": f"replay:{model}",
-            "observer_card": json.dumps({"name": f"replay:{model}", "source": source}),
-            "replayed": 1,
-            "psyprobe_version": __version__,
-            "random_weights": 0,
-            "x_name": x_name,
-            "x_unit": x_unit,
-            "x_label": x_label,
-            "contrast_kind": kind,
-            "contrast_label": contrast_label,
-            "multiplier_of": "threshold" if masked else "sensitivity",
-            "score_measure": measure,
-            "human_model": human,
-        },
-    )
+    own = (stored.grid[None, None], stored.response[None, None])
+    pixels = (baseline.grid[None], baseline.response[None])
+    return detection_result(layout, own, pixels, np.zeros((1, 1)), ["stored"], about)
 
 
 def _human_sensitivity(stored: StoredResponses, masked: bool, where: str) -> FloatArray:
-    thresholds = stored.along_contrast * (1 / stored.multiplier if masked else stored.multiplier)
+    thresholds = stored.scored_contrast * (1 / stored.multiplier if masked else stored.multiplier)
     if not np.allclose(thresholds, thresholds[:, :1], rtol=1e-5, atol=0):
         raise InputError(
-            f"{where}: contrasts are not the multiples of one human threshold at each x; stimulus_contrast must be "
+            f"{where}: contrasts are not the multiples of one human threshold at each level; stimulus_contrast must be "
             f"{'multiplier * threshold' if masked else '1 / (multiplier * sensitivity)'}"
         )
     sensitivity: FloatArray = 1 / np.median(thresholds, axis=1)
     return sensitivity
 
 
-Along = dict[tuple[str, str], FloatArray]
+Table = dict[tuple[str, str], FloatArray]
 
 
-def _read_along(path: Path) -> Along:
+def _read_table(path: Path) -> Table:
     """Rows (x, multiplier, contrast, response) of each model and test."""
     try:
         with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
@@ -257,20 +231,20 @@ def _read_along(path: Path) -> Along:
     return {key: np.array(values) for key, values in rows.items()}
 
 
-def _stored(table: Along, grids: Path, model: str, test: str) -> StoredResponses:
+def _stored(table: Table, grids: Path, model: str, test: str) -> StoredResponses:
     if (model, test) not in table:
         raise InputError(
-            f"there are no responses of {model} along the human curve in {test}"
+            f"there are no responses of {model} at multiples of the human threshold in {test}"
             + ("; they are the baseline of all others" if model == BASELINE else "")
         )
     rows = table[model, test]
-    score_x, multiplier = np.unique(rows[:, 0]), np.unique(rows[:, 1])
-    if len(rows) != len(score_x) * len(multiplier) or not np.isfinite(rows).all():
+    scored, multiplier = np.unique(rows[:, 0]), np.unique(rows[:, 1])
+    if len(rows) != len(scored) * len(multiplier) or not np.isfinite(rows).all():
         raise InputError(
-            f"{model}, {test}: {len(rows)} score points are not each of {len(score_x)} x with each of "
+            f"{model}, {test}: {len(rows)} score points are not each of {len(scored)} x with each of "
             f"{len(multiplier)} multipliers, once and finite"
         )
-    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))].reshape(len(score_x), len(multiplier), 4)
+    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))].reshape(len(scored), len(multiplier), 4)
     path = grids / f"{test}.npz"
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -284,11 +258,11 @@ def _stored(table: Along, grids: Path, model: str, test: str) -> StoredResponses
     if held["s_ac"].shape != shape:
         raise InputError(f"{path}: s_ac has shape {held['s_ac'].shape}, and (models, x, contrast) is {shape}")
     return StoredResponses(
-        x=held["x"].astype(np.float64),
+        values=held["x"].astype(np.float64),
         contrast=held["contrast"].astype(np.float64),
         grid=held["s_ac"][models.index(model)].astype(np.float64),
-        score_x=score_x,
+        scored=scored,
         multiplier=multiplier,
-        along_contrast=rows[..., 2],
-        along=rows[..., 3],
+        scored_contrast=rows[..., 2],
+        response=rows[..., 3],
     )

@@ -23,27 +23,18 @@ ENOUGH = 0.95
 
 @dataclass(frozen=True)
 class Agreement:
-    """Agreement between the first token and the text of answers.
-
-    Attributes
-    ----------
-    agreement : float
-        Share of answers in which both say the same.
-    kappa : float or None
-        Cohen's kappa, agreement beyond chance; None where only one answer was ever given.
-    n : int
-        Answers of which both were read.
-    unread : int
-        Answers with first-token probabilities whose text says neither yes nor no.
-    by_prompt : dict of str to float
-        Agreement wording by wording.
-    """
+    """Agreement between the first token and the text of answers."""
 
     agreement: float
+    """Share of answers in which both say the same."""
     kappa: float | None
+    """Cohen's kappa, agreement beyond chance; None where only one answer was ever given."""
     n: int
+    """Answers of which both were read."""
     unread: int
+    """Answers with first-token probabilities whose text says neither yes nor no."""
     by_prompt: dict[str, float]
+    """Agreement wording by wording."""
 
     @property
     def enough(self) -> bool:
@@ -51,7 +42,7 @@ class Agreement:
         return self.agreement >= ENOUGH
 
     def to_dict(self) -> dict[str, Any]:
-        """All attributes as JSON can hold them."""
+        """All fields as JSON can hold them."""
         return asdict(self)
 
 

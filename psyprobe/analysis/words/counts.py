@@ -1,4 +1,4 @@
-"""The answers of a questioning run, counted by wording, frequency and contrast; what cannot be counted is counted too.
+"""The answers of a questioning run, counted by wording, level and contrast; what cannot be counted is counted too.
 
 References
 ----------
@@ -19,14 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.responses import levels_of
 from psyprobe.errors import InputError
 from psyprobe.files.tables import printable
 
 if TYPE_CHECKING:
     import xarray as xr
-
-#: Probes whose results hold answers in words.
-PROBES = ("yes_no", "two_interval")
 
 #: Readings of a reply that say neither yes nor no.
 EXCLUDED = ("ambiguous", "refusal", "invalid")
@@ -34,81 +32,43 @@ EXCLUDED = ("ambiguous", "refusal", "invalid")
 #: Of a pattern of which less than this share arrives, nothing does: on a log axis it has no place.
 _LEAST_GAIN = 0.01
 
-_NEEDED = ("frequency", "contrast", "prompt", "said")
-
-
-def is_chat(result: xr.Dataset) -> bool:
-    """Whether a result is of a questioning run.
-
-    Parameters
-    ----------
-    result : xarray.Dataset
-        Of any run.
-
-    Returns
-    -------
-    bool
-    """
-    return getattr(result, "attrs", {}).get("probe") in PROBES
+_NEEDED = ("contrast", "prompt", "said")
 
 
 def experiment_table(result: xr.Dataset, name: str) -> dict[str, Any]:
-    """A table of the experiment file of a run, as "fit" or "human".
-
-    Parameters
-    ----------
-    result : xarray.Dataset
-        Of any run, or of `chat_csf`.
-    name : str
-        Of the table.
-
-    Returns
-    -------
-    dict
-        Empty where the file has no such table, or the result no such file.
-    """
+    """A table of the experiment file of a run, as "fit" or "human"; empty where there is none."""
     table = tomllib.loads(str(result.attrs.get("experiment_toml", ""))).get(name, {})
     return dict(table) if isinstance(table, dict) else {}
 
 
 @dataclass(frozen=True, eq=False)
 class ChatCounts:
-    """Answers by wording (P), frequency (F) and contrast (L), and those to catch trials by wording.
-
-    Attributes
-    ----------
-    prompts : tuple of str
-        Wordings, by identifier, in the order in which they were asked.
-    groups : tuple of str
-        What kind of wording each is; empty text where the run does not say.
-    frequency : ndarray of float64, shape (F,)
-        In cpd, rising.
-    contrast : ndarray of float64, shape (P, F, L)
-        As delivered, mean over the questions that count; rising. NaN where nothing was asked.
-    yes, trials : ndarray of float64, shape (P, F, L)
-        Sum of what was said (1: pattern seen; a probability counts as it is) and number of answers that count.
-    excluded : ndarray of int64, shape (P, F, L, 3)
-        Replies that say neither, by `EXCLUDED`.
-    not_shown : ndarray of int64, shape (F,)
-        Questions that do not count because the display could not deliver the contrast: not asked, or asked with
-        nothing of the pattern in the image.
-    catch_yes, catch_trials : ndarray of float64, shape (P,)
-        The same for images without a pattern, which are alike for all frequencies.
-    catch_excluded : ndarray of int64, shape (P, 3)
-        Replies to these that say neither.
-    """
+    """Answers by wording (P), level (F) and contrast (L), and those to catch trials by wording."""
 
     prompts: tuple[str, ...]
+    """Wordings, by identifier, in the order in which they were asked."""
     groups: tuple[str, ...]
-    frequency: FloatArray
+    """What kind of wording each is; empty text where the run does not say."""
+    level: str
+    """Name of the level: "frequency", "phase", "luminance"."""
+    values: FloatArray
+    """Of the level, rising, shape (F,)."""
     contrast: FloatArray
+    """As delivered, mean over the questions that count; rising, shape (P, F, L). NaN where nothing was asked."""
     yes: FloatArray
+    """Sum of what was said (1: pattern seen; a probability counts as it is), shape (P, F, L)."""
     trials: FloatArray
+    """Number of answers that count, shape (P, F, L)."""
     excluded: npt.NDArray[np.int64]
+    """Replies that say neither, by `EXCLUDED`, shape (P, F, L, 3)."""
     not_shown: npt.NDArray[np.int64]
+    """Questions that do not count because the display could not deliver the contrast, shape (F,): not asked, or asked
+    with nothing of the pattern in the image."""
     catch_yes: FloatArray
+    """As `yes` for images without a pattern, which are alike for all levels, shape (P,)."""
     catch_trials: FloatArray
     catch_excluded: npt.NDArray[np.int64]
+    """Replies to these that say neither, shape (P, 3)."""
 
     @property
     def excluded_rate(self) -> FloatArray:
@@ -120,31 +80,27 @@ class ChatCounts:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where each question of a run belongs; -1 where a place does not apply.
-
-    Attributes
-    ----------
-    prompt, frequency, level : ndarray of int64, shape (trials,)
-        Indices into the axes of the counts; catch trials have neither frequency nor level.
-    prompts : tuple of str
-        Identifiers.
-    frequencies : ndarray of float64, shape (F,)
-        In cpd.
-    levels : int
-        Number of levels L, the most that one wording has at one frequency.
-    catch, counted, shown : ndarray of bool, shape (trials,)
-        Whether it is a catch trial; has an answer that says yes or no; was asked at all.
-    """
+    """Where each question of a run belongs; -1 where a place does not apply."""
 
     prompt: npt.NDArray[np.int64]
-    frequency: npt.NDArray[np.int64]
-    level: npt.NDArray[np.int64]
+    """Index into `prompts`, as the next two shape (trials,)."""
+    value: npt.NDArray[np.int64]
+    """Index into `values`; catch trials have none."""
+    step: npt.NDArray[np.int64]
+    """Number of the contrast, from the weakest; catch trials have none."""
     prompts: tuple[str, ...]
-    frequencies: FloatArray
-    levels: int
+    """Identifiers."""
+    level: str
+    values: FloatArray
+    """Of the level, shape (F,)."""
+    steps: int
+    """Number of contrasts L, the most that one wording has at one level."""
     catch: npt.NDArray[np.bool_]
+    """Whether it is a catch trial, as the next two shape (trials,)."""
     counted: npt.NDArray[np.bool_]
+    """Whether it has an answer that says yes or no."""
     shown: npt.NDArray[np.bool_]
+    """Whether it was asked at all."""
 
 
 def places(result: xr.Dataset) -> Places:
@@ -158,7 +114,7 @@ def places(result: xr.Dataset) -> Places:
     Returns
     -------
     Places
-        Levels are numbered in the order of what arrives of them, for each wording and frequency by itself: adaptive
+        Contrasts are numbered in the order of what arrives of them, for each wording and level by itself: adaptive
         designs choose other contrasts for each. A pattern of which less than a hundredth arrives, as one that rounding
         wiped out, counts as not shown.
 
@@ -167,7 +123,8 @@ def places(result: xr.Dataset) -> Places:
     InputError
         If this is no result of a questioning run, or none of its questions has an answer that counts.
     """
-    missing = [name for name in _NEEDED if name not in getattr(result, "variables", ())]
+    level = next(iter(levels_of(result)), "levels")
+    missing = [name for name in (level, *_NEEDED) if name not in getattr(result, "variables", ())]
     if missing:
         raise InputError(
             f"this is no result of a questioning run: it lacks {', '.join(missing)}; pass what psyprobe.run() returned"
@@ -187,22 +144,22 @@ def places(result: xr.Dataset) -> Places:
             f"no question of this run has an answer that says yes or no{_commonest(result, shown)}; do the prompts and "
             f"their words for yes and no suit the probe {result.attrs.get('probe', 'yes_no')!r}?"
         )
-    cpd = result["frequency"].values.astype(np.float64)
-    frequencies = np.unique(cpd[~catch])
-    frequency = np.where(catch, -1, np.searchsorted(frequencies, cpd).clip(max=len(frequencies) - 1))
-    level = np.full(nominal.shape, -1, dtype=np.int64)
+    asked = result[level].values.astype(np.float64)
+    values = np.unique(asked[~catch])
+    value = np.where(catch, -1, np.searchsorted(values, asked).clip(max=len(values) - 1))
+    step = np.full(nominal.shape, -1, dtype=np.int64)
     most = 1
     for p in range(len(prompts)):
-        for f in range(len(frequencies)):
-            here = (prompt == p) & (frequency == f) & shown
+        for f in range(len(values)):
+            here = (prompt == p) & (value == f) & shown
             if not here.any():
                 continue
             own, index = np.unique(nominal[here], return_inverse=True)
             # Without dither, rounding can make a weaker pattern the stronger one.
             arrived = np.bincount(index, delivered[here]) / np.bincount(index)
-            level[here] = np.argsort(np.argsort(arrived, kind="stable"))[index]
+            step[here] = np.argsort(np.argsort(arrived, kind="stable"))[index]
             most = max(most, len(own))
-    return Places(prompt, frequency, level, prompts, frequencies, most, catch, counted, shown)
+    return Places(prompt, value, step, prompts, level, values, most, catch, counted, shown)
 
 
 def count_answers(result: xr.Dataset) -> ChatCounts:
@@ -224,11 +181,11 @@ def count_answers(result: xr.Dataset) -> ChatCounts:
         As for `places`.
     """
     at = places(result)
-    shape = (len(at.prompts), len(at.frequencies), at.levels)
+    shape = (len(at.prompts), len(at.values), at.steps)
     said = result["said"].values.astype(np.float64)
     delivered = _delivered(result)
     tests, blanks = at.counted & ~at.catch, at.counted & at.catch
-    # A level that only got replies that do not count has a contrast all the same.
+    # A contrast that only got replies that do not count has a contrast all the same.
     asked = at.shown & ~at.catch
     known = asked & np.isfinite(delivered)
     with np.errstate(invalid="ignore"):
@@ -238,19 +195,20 @@ def count_answers(result: xr.Dataset) -> ChatCounts:
     kind = np.array([EXCLUDED.index(r) if r in EXCLUDED else EXCLUDED.index("invalid") for r in read.tolist()])
     excluded = np.zeros((*shape, len(EXCLUDED)), dtype=np.int64)
     mine = lost & ~at.catch
-    np.add.at(excluded, (at.prompt[mine], at.frequency[mine], at.level[mine], kind[mine]), 1)
+    np.add.at(excluded, (at.prompt[mine], at.value[mine], at.step[mine], kind[mine]), 1)
     catch_excluded = np.zeros((shape[0], len(EXCLUDED)), dtype=np.int64)
     np.add.at(catch_excluded, (at.prompt[lost & at.catch], kind[lost & at.catch]), 1)
     hidden = ~at.shown & ~at.catch
     return ChatCounts(
         prompts=at.prompts,
         groups=tuple(_groups(result).get(name, "") for name in at.prompts),
-        frequency=at.frequencies,
+        level=at.level,
+        values=at.values,
         contrast=contrast,
         yes=summed(at, shape, tests, said),
         trials=summed(at, shape, tests),
         excluded=excluded,
-        not_shown=np.bincount(at.frequency[hidden], minlength=shape[1]).astype(np.int64),
+        not_shown=np.bincount(at.value[hidden], minlength=shape[1]).astype(np.int64),
         catch_yes=np.bincount(at.prompt[blanks], weights=said[blanks], minlength=shape[0]).astype(np.float64),
         catch_trials=np.bincount(at.prompt[blanks], minlength=shape[0]).astype(np.float64),
         catch_excluded=catch_excluded,
@@ -260,25 +218,9 @@ def count_answers(result: xr.Dataset) -> ChatCounts:
 def summed(
     at: Places, shape: tuple[int, ...], which: npt.NDArray[np.bool_], values: FloatArray | None = None
 ) -> FloatArray:
-    """Sum of values, or number of questions, in each cell.
-
-    Parameters
-    ----------
-    at : Places
-        Where questions belong.
-    shape : tuple of int
-        Of the counts, (P, F, L).
-    which : ndarray of bool, shape (trials,)
-        Those that count; no catch trials.
-    values : ndarray, shape (trials,), optional
-        What is summed; without it, ones.
-
-    Returns
-    -------
-    ndarray of float64, shape (P, F, L)
-    """
+    """Sum of values, or number of those questions that count (no catch trials), in each cell, shape (P, F, L)."""
     total = np.zeros(shape)
-    np.add.at(total, (at.prompt[which], at.frequency[which], at.level[which]), 1.0 if values is None else values[which])
+    np.add.at(total, (at.prompt[which], at.value[which], at.step[which]), 1.0 if values is None else values[which])
     return total
 
 

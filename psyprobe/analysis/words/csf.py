@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe.analysis.words.chat_counts import (
+from psyprobe.analysis.words.counts import (
     EXCLUDED,
     ChatCounts,
     Places,
     count_answers,
     experiment_table,
-    is_chat,
     places,
 )
-from psyprobe.analysis.words.chat_fit import USABLE, Axis, ChatFit, Rates, fit_counts, fit_p_yes, resampled_yes
 from psyprobe.analysis.words.csf_mean import PromptMean, prompt_mean
+from psyprobe.analysis.words.fit import USABLE, Axis, ChatFit, Rates, fit_counts, fit_p_yes, resampled_yes
 from psyprobe.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -31,11 +30,10 @@ LOW_VALIDITY, NO_VALIDITY = 0.1, 0.5
 #: The status of the latter.
 UNREADABLE = "unreadable"
 
-_DIMS = ("prompt", "frequency")
 _COPIED = (
     "experiment", "experiment_digest", "experiment_toml", "display", "observer", "observer_card", "random_weights",
-    "probe", "readout", "design", "size", "ppd",
-    "psyprobe_version",
+    "probe", "levels", "readout", "design", "size",
+    "ppd", "psyprobe_version",
 )  # fmt: skip
 
 
@@ -59,7 +57,7 @@ def chat_csf(
         Of a questioning run.
     guess, lapse : float or (float, float), optional
         Rates of yes without a pattern and of no to any: fixed, or the bounds between which they are fitted, common to
-        all frequencies of a wording; catch trials tell the guess rate. Without them what the experiment says, else
+        all levels of a wording; catch trials tell the guess rate. Without them what the experiment says, else
         (0, 0.5), or 0.5 where one of two images is chosen, and (0, 0.1). Logits tell the guess rate so well that it is
         bounded only where it is fixed.
     function : str, optional
@@ -81,12 +79,12 @@ def chat_csf(
     Returns
     -------
     xarray.Dataset
-        Over `prompt` and `frequency` (cpd): `status`, `threshold` (log10 contrast) and `sensitivity` with `_low` and
-        `_high`, `usable` (the threshold enters means and scores), `width`, `guess`, `lapse`, `p_value` of the deviance,
-        `raw_threshold` (where half of the answers are yes), `dprime_threshold` (where d' = 1 against the catch
-        trials), `excluded_rate`, `low_validity` and `method` ("counts" or "logits"); with `level` besides: `contrast`,
-        `trials`, `yes`, `excluded`; `catch_yes` and `catch_trials` by prompt. Over `frequency`: `mean_sensitivity`,
-        geometric over usable wordings, with its interval, and `n_usable`.
+        Over `prompt` and the level (`frequency`, in cpd): `status`, `threshold` (log10 contrast) and `sensitivity` with
+        `_low` and `_high`, `usable` (the threshold enters means and scores), `width`, `guess`, `lapse`, `p_value` of
+        the deviance, `raw_threshold` (where half of the answers are yes), `dprime_threshold` (where d' = 1 against the
+        catch trials), `excluded_rate`, `low_validity` and `method` ("counts" or "logits"); with `contrast_level`
+        besides: `contrast`, `trials`, `yes`, `excluded`; `catch_yes` and `catch_trials` by prompt. Over the level:
+        `mean_sensitivity`, geometric over usable wordings, with its interval, and `n_usable`.
 
     Raises
     ------
@@ -103,8 +101,6 @@ def chat_csf(
     ----------
     Hernandez-Camara et al. (2025), arXiv 2508.10367.
     """
-    if not is_chat(result):
-        raise InputError("this is no result of a questioning run; pass what psyprobe.run() returned for yes_no")
     if not 0 < confidence < 1:
         raise InputError(f"confidence {confidence:g} must lie between 0 and 1; usual is 0.95")
     at, counts = places(result), count_answers(result)
@@ -248,40 +244,41 @@ def _dataset(
 
     from psyprobe.analysis.words.dprime_threshold import dprime_thresholds
 
+    dims = ("prompt", counts.level)
     log_c, rate, of_contrast = "log10 contrast", "", "1 / contrast"
     fields: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
-        "status": (_DIMS, found.status, "", "What can be said of the curve"),
-        "usable": (_DIMS, np.isin(found.status, USABLE), "", "Whether the threshold enters means and scores"),
-        "threshold": (_DIMS, found.threshold, log_c, "Threshold, F = 0.5"),
-        "threshold_low": (_DIMS, found.threshold_low, log_c, "Lower end of the interval"),
-        "threshold_high": (_DIMS, found.threshold_high, log_c, "Upper end of the interval"),
-        "sensitivity": (_DIMS, 10.0**-found.threshold, of_contrast, "Sensitivity"),
-        "sensitivity_low": (_DIMS, 10.0**-found.threshold_high, of_contrast, "Lower end of the interval"),
-        "sensitivity_high": (_DIMS, 10.0**-found.threshold_low, of_contrast, "Upper end of the interval"),
-        "width": (_DIMS, found.width, log_c, "Width, F = 0.05 to 0.95"),
-        "guess": (_DIMS, found.guess, rate, "Guess rate: yes without a pattern"),
-        "lapse": (_DIMS, found.lapse, rate, "Lapse rate: no to any contrast"),
-        "p_value": (_DIMS, found.p_value, "", "Of the deviance"),
-        "raw_threshold": (_DIMS, found.raw_threshold, log_c, "Where half of the answers are yes"),
-        "dprime_threshold": (_DIMS, dprime_thresholds(counts), log_c, "Where d' = 1 against the catch trials"),
-        "method": (_DIMS[:1], np.where(logits, "logits", "counts"), "", "What was fitted"),
-        "group": (_DIMS[:1], np.array(counts.groups), "", "Kind of wording"),
-        "contrast": ((*_DIMS, "level"), counts.contrast, "contrast", "Delivered contrast"),
-        "trials": ((*_DIMS, "level"), counts.trials, "", "Answers that count"),
-        "yes": ((*_DIMS, "level"), counts.yes, "", "Yes, or the sum of its probabilities"),
-        "excluded": ((*_DIMS, "reading"), counts.excluded.sum(axis=2), "", "Replies that say neither"),
-        "excluded_rate": (_DIMS, counts.excluded_rate, "", "Share of replies that say neither"),
-        "low_validity": (_DIMS, counts.excluded_rate > LOW_VALIDITY, "", "Whether that is more than 10 %"),
-        "catch_yes": (_DIMS[:1], counts.catch_yes, "", "Yes to catch trials"),
-        "catch_trials": (_DIMS[:1], counts.catch_trials, "", "Catch trials that count"),
-        "not_shown": (_DIMS[1:], counts.not_shown, "", "Questions whose contrast could not be delivered"),
-        "mean_sensitivity": (_DIMS[1:], 10.0**mean.log_sensitivity, of_contrast, "Geometric mean over wordings"),
-        "mean_sensitivity_low": (_DIMS[1:], 10.0**mean.low, of_contrast, "Lower end of the interval"),
-        "mean_sensitivity_high": (_DIMS[1:], 10.0**mean.high, of_contrast, "Upper end of the interval"),
-        "n_usable": (_DIMS[1:], np.isin(found.status, USABLE).sum(axis=0), "", "Wordings in the mean"),
+        "status": (dims, found.status, "", "What can be said of the curve"),
+        "usable": (dims, np.isin(found.status, USABLE), "", "Whether the threshold enters means and scores"),
+        "threshold": (dims, found.threshold, log_c, "Threshold, F = 0.5"),
+        "threshold_low": (dims, found.threshold_low, log_c, "Lower end of the interval"),
+        "threshold_high": (dims, found.threshold_high, log_c, "Upper end of the interval"),
+        "sensitivity": (dims, 10.0**-found.threshold, of_contrast, "Sensitivity"),
+        "sensitivity_low": (dims, 10.0**-found.threshold_high, of_contrast, "Lower end of the interval"),
+        "sensitivity_high": (dims, 10.0**-found.threshold_low, of_contrast, "Upper end of the interval"),
+        "width": (dims, found.width, log_c, "Width, F = 0.05 to 0.95"),
+        "guess": (dims, found.guess, rate, "Guess rate: yes without a pattern"),
+        "lapse": (dims, found.lapse, rate, "Lapse rate: no to any contrast"),
+        "p_value": (dims, found.p_value, "", "Of the deviance"),
+        "raw_threshold": (dims, found.raw_threshold, log_c, "Where half of the answers are yes"),
+        "dprime_threshold": (dims, dprime_thresholds(counts), log_c, "Where d' = 1 against the catch trials"),
+        "method": (dims[:1], np.where(logits, "logits", "counts"), "", "What was fitted"),
+        "group": (dims[:1], np.array(counts.groups), "", "Kind of wording"),
+        "contrast": ((*dims, "contrast_level"), counts.contrast, "contrast", "Delivered contrast"),
+        "trials": ((*dims, "contrast_level"), counts.trials, "", "Answers that count"),
+        "yes": ((*dims, "contrast_level"), counts.yes, "", "Yes, or the sum of its probabilities"),
+        "excluded": ((*dims, "reading"), counts.excluded.sum(axis=2), "", "Replies that say neither"),
+        "excluded_rate": (dims, counts.excluded_rate, "", "Share of replies that say neither"),
+        "low_validity": (dims, counts.excluded_rate > LOW_VALIDITY, "", "Whether that is more than 10 %"),
+        "catch_yes": (dims[:1], counts.catch_yes, "", "Yes to catch trials"),
+        "catch_trials": (dims[:1], counts.catch_trials, "", "Catch trials that count"),
+        "not_shown": (dims[1:], counts.not_shown, "", "Questions whose contrast could not be delivered"),
+        "mean_sensitivity": (dims[1:], 10.0**mean.log_sensitivity, of_contrast, "Geometric mean over wordings"),
+        "mean_sensitivity_low": (dims[1:], 10.0**mean.low, of_contrast, "Lower end of the interval"),
+        "mean_sensitivity_high": (dims[1:], 10.0**mean.high, of_contrast, "Upper end of the interval"),
+        "n_usable": (dims[1:], np.isin(found.status, USABLE).sum(axis=0), "", "Wordings in the mean"),
     }
     if found.samples is not None:
-        fields["threshold_samples"] = (("sample", *_DIMS), found.samples, log_c, "Thresholds from resampled images")
+        fields["threshold_samples"] = (("sample", *dims), found.samples, log_c, "Thresholds from resampled images")
     return xr.Dataset(
         {
             name: (dims, values, {"units": unit, "long_name": text})
@@ -289,9 +286,16 @@ def _dataset(
         },
         coords={
             "prompt": list(counts.prompts),
-            "frequency": ("frequency", counts.frequency, {"units": "cpd", "long_name": "Spatial frequency"}),
+            counts.level: (counts.level, counts.values, _described(result[counts.level].attrs, counts.level)),
             "reading": list(EXCLUDED),
+            "observer": str(result.attrs.get("observer", "")),
         },
         attrs={name: result.attrs[name] for name in _COPIED if name in result.attrs}
         | {"fit": json.dumps(settings), "confidence": confidence, "seed": seed, "interval_over": mean.over},
     )
+
+
+def _described(attributes: Mapping[str, Any], level: str) -> dict[str, str]:
+    """Unit and label of a level, without what the column of a run says of catch trials."""
+    label = str(attributes.get("long_name", level)).split(";")[0]
+    return {"units": str(attributes.get("units", "1")), "long_name": label}

@@ -1,4 +1,4 @@
-"""Psychometric functions of every wording and frequency of a questioning run, by what the answers allow.
+"""Psychometric functions of every wording and level of a questioning run, by what the answers allow.
 
 References
 ----------
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.words.chat_counts import ChatCounts, Places
+from psyprobe.analysis.words.counts import ChatCounts, Places
 from psyprobe.analysis.words.logit_fit import fit_logits, wild_replicates
 from psyprobe.analysis.words.logit_status import logit_status
 
@@ -34,36 +34,26 @@ _WITH_NUMBER = (*USABLE, "extrapolated")
 
 @dataclass(frozen=True, eq=False)
 class ChatFit:
-    """Fits of P wordings at F frequencies.
-
-    Attributes
-    ----------
-    status : ndarray of str, shape (P, F)
-        As `fit_psychometric` gives it.
-    threshold, threshold_low, threshold_high : ndarray of float64, shape (P, F)
-        Log10 contrast at F = 0.5, with its interval; NaN where the status has none.
-    width : ndarray of float64, shape (P, F)
-        From F = 0.05 to 0.95, log10 contrast.
-    guess, lapse : ndarray of float64, shape (P, F)
-        Of all frequencies of a wording together.
-    raw_threshold : ndarray of float64, shape (P, F)
-        Log10 contrast at which half of the answers are yes; NaN where they never are.
-    p_value : ndarray of float64, shape (P, F)
-        Of the deviance, by bootstrap; NaN where it was not asked for.
-    samples : ndarray of float64, shape (B, P, F), or None
-        Thresholds of fits to resampled images.
-    """
+    """Fits of P wordings at F levels."""
 
     status: npt.NDArray[np.str_]
+    """As `fit_psychometric` gives it, shape (P, F), as all but `samples`."""
     threshold: FloatArray
+    """Log10 contrast at F = 0.5; NaN where the status has none."""
     threshold_low: FloatArray
     threshold_high: FloatArray
+    """Ends of its interval."""
     width: FloatArray
+    """From F = 0.05 to 0.95, log10 contrast."""
     guess: FloatArray
     lapse: FloatArray
+    """Of all levels of a wording together."""
     raw_threshold: FloatArray
+    """Log10 contrast at which half of the answers are yes; NaN where they never are."""
     p_value: FloatArray
+    """Of the deviance, by bootstrap; NaN where it was not asked for."""
     samples: FloatArray | None = None
+    """Thresholds of fits to resampled images, shape (B, P, F)."""
 
 
 def fit_counts(
@@ -78,7 +68,7 @@ def fit_counts(
     goodness: bool = False,
     seed: int = 0,
 ) -> ChatFit:
-    """Fit numbers of yes by maximum likelihood, guess and lapse rates common to all frequencies of a wording.
+    """Fit numbers of yes by maximum likelihood, guess and lapse rates common to all levels of a wording.
 
     Parameters
     ----------
@@ -146,7 +136,7 @@ def fit_counts(
 def resampled_yes(
     result: xr.Dataset, at: Places, counts: ChatCounts, which: npt.NDArray[np.int64], *, resamples: int, seed: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Sums of what was said over images drawn again, with replacement, at each level.
+    """Sums of what was said over images drawn again, with replacement, at each contrast.
 
     Parameters
     ----------
@@ -188,7 +178,7 @@ def resampled_yes(
 
 
 def with_catch_trials(counts: ChatCounts) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Contrast, yes and trials with one more level, of contrast 0: the catch trials, which stand with the first curve.
+    """Contrast, yes and trials with one more contrast, 0: the catch trials, which stand with the first curve.
 
     Parameters
     ----------
@@ -198,14 +188,14 @@ def with_catch_trials(counts: ChatCounts) -> tuple[FloatArray, FloatArray, Float
     Returns
     -------
     contrast, yes, trials : ndarray of float64, shape (P, F, 1 + L)
-        Levels without trials have contrast 1.
+        Steps without trials have contrast 1.
     """
     shape = counts.trials.shape
     contrast = np.zeros((shape[0], shape[1], 1 + shape[2]))
     yes, trials = np.zeros_like(contrast), np.zeros_like(contrast)
     contrast[..., 1:] = np.where(counts.trials > 0, counts.contrast, 1.0)
     yes[..., 1:], trials[..., 1:] = counts.yes, counts.trials
-    # Once only: the frequencies of a wording have the guess rate, and so these trials, in common.
+    # Once only: the levels of a wording have the guess rate, and so these trials, in common.
     yes[:, 0, 0], trials[:, 0, 0] = counts.catch_yes, counts.catch_trials
     return contrast, yes, trials
 
@@ -222,7 +212,7 @@ def fit_p_yes(
     resamples: int = 200,
     seed: int = 0,
 ) -> ChatFit:
-    """Fit logits of yes by least squares, guess and lapse rates common to all frequencies of a wording.
+    """Fit logits of yes by least squares, guess and lapse rates common to all levels of a wording.
 
     Parameters
     ----------
@@ -306,11 +296,11 @@ def by_image(
     """
     seeds = result["image_seed"].values
     tests, blanks = at.counted & ~at.catch, at.counted & at.catch
-    # Images are numbered at each frequency and contrast, by seed.
-    image = _numbered(np.stack([at.frequency[tests], at.level[tests]]), seeds[tests])
+    # Images are numbered at each level and contrast, by seed.
+    image = _numbered(np.stack([at.value[tests], at.step[tests]]), seeds[tests])
     catch_image = np.unique(seeds[blanks], return_inverse=True)[1]
     return (
-        _means((at.prompt[tests], at.frequency[tests], at.level[tests], image), shape, values[tests]),
+        _means((at.prompt[tests], at.value[tests], at.step[tests], image), shape, values[tests]),
         _means((at.prompt[blanks], catch_image), shape[:1], values[blanks]),
     )
 
