@@ -37,9 +37,9 @@ _PUBLIC = {
     "robustness_profile": "tasks.r_bench.corruption_profile",
     "corrupt": "corruption",
     "angular_distance": "probes.distance",
-    "CallableObserver": "observers",
     "list_observers": "observers",
     "load_observer": "observers",
+    "observer": "observers",
     "load_results": "experiment",
     "mvp_metrics": "tasks.mvp_bench",
     "rbench_metrics": "tasks.r_bench",
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from psyprobe.experiment import load_results, plan, run
     from psyprobe.human import castle_csf, noise_matched_csf
     from psyprobe.light.display import Display, display_presets, pixels_per_degree
-    from psyprobe.observers import CallableObserver, list_observers, load_observer
+    from psyprobe.observers import list_observers, load_observer, observer
     from psyprobe.plotting import plot, save_figure
     from psyprobe.probes.distance import angular_distance
     from psyprobe.probes.prompts import load_prompts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -18,6 +18,28 @@ from psyprobe.observers.encoders.weights import RANDOM, hub_weights, seeded, sta
 PACKAGES = ("transformers", "torch", "torchvision", "tokenizers")
 #: What of a repository's generation settings is kept; its temperature, penalties and forced tokens are not.
 _KEPT = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
+
+
+@dataclass(frozen=True)
+class LocalOptions:
+    """A chat model, or a part of one, in this process.
+
+    Parameters
+    ----------
+    random_weights, device, dtype
+        As in `HubOptions`.
+    input_size : int or tuple of int, optional
+        Side, or (height, width), in px that stimuli are drawn at, for models that take several sizes.
+    processor : mapping, optional
+        Arguments for the image part of the model's processor, such as ``{"do_image_splitting": True}``; by default
+        an image goes in once and whole.
+    """
+
+    random_weights: bool = False
+    device: str | None = None
+    dtype: str = "float32"
+    input_size: int | tuple[int, int] | None = None
+    processor: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +90,7 @@ class ChatModel:
         return {package: version(package) for package in PACKAGES}
 
 
-def load_model(
-    name: str, source: str, *, random_weights: bool = False, device: str | None = None, dtype: str = "float32"
-) -> ChatModel:
+def load_model(name: str, source: str, options: LocalOptions) -> ChatModel:
     """A model with its processor.
 
     Parameters
@@ -79,16 +99,8 @@ def load_model(
         The observer's name, for messages.
     source : str
         A folder that ``save_pretrained`` wrote, or the model's name on the hub, looked for in the library's cache.
-    random_weights : bool
-        Random weights, always the same ones, in the architecture that the configuration describes.
-    device : str, optional
-        A torch device; by default "cuda" where there is one, else "cpu".
-    dtype : {"float32", "bfloat16", "float16"}
-        The format to compute in. The shorter ones round the pixels too.
-
-    Returns
-    -------
-    ChatModel
+    options : LocalOptions
+        Which weights, where and how.
 
     Raises
     ------
@@ -99,9 +111,10 @@ def load_model(
     """
     import torch
 
+    random_weights, dtype = options.random_weights, options.dtype
     if dtype not in DTYPES:
         raise unknown_name("dtype", dtype, DTYPES)
-    where = checked_device(name, device)
+    where = checked_device(name, options.device)
     folder = Path(source).expanduser()
     if folder.is_dir():
         try:

@@ -10,7 +10,8 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers.chat.answering import eight_bit
-from psyprobe.observers.encoders.images import check_images, size_text
+from psyprobe.observers.chat.transformers_loading import ChatModel, LocalOptions
+from psyprobe.observers.encoders.images import check_images, checked_size, size_text
 
 #: The size of the paper's stimulus, px: what a processor makes of it is the native size where it takes several.
 USUAL = 256
@@ -202,6 +203,12 @@ class PixelPath:
         noise = np.random.default_rng(0).integers(0, 256, (*size, 3)) / 255
         found = self._drive(self._views(noise)[self._overview])
         return found.shape == noise.shape and bool(np.abs(found - noise).max() < 1e-5)
+
+
+def pixel_path(name: str, chat: ChatModel, options: LocalOptions) -> PixelPath:
+    """The way of images into a model, for the size and the processor's arguments that were asked for."""
+    size = None if options.input_size is None else checked_size(options.input_size)
+    return PixelPath(name, chat.processor.image_processor, chat.model.dtype, input_size=size, options=options.processor)
 
 
 def _whole(image_processor: Any) -> dict[str, Any]:
