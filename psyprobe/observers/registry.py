@@ -120,20 +120,7 @@ def register_observer(
 ) -> Callable[[Loader], Loader]:
     """Add a kind of observer; decorates the function that loads one.
 
-    Parameters
-    ----------
-    prefix, form, summary, ability, requires, install, rows, options
-        As in `ObserverKind`.
-
-    Returns
-    -------
-    callable
-        The decorator; it returns the function unchanged.
-
-    Raises
-    ------
-    InputError
-        If the prefix is taken.
+    The arguments are as in `ObserverKind`. The function stays as it is; a prefix that is taken is an InputError.
 
     Examples
     --------
@@ -214,18 +201,9 @@ def load_observer(
 
 
 def list_observers(pattern: str = "*") -> list[ObserverRow]:
-    """The observers there are, whether they can run here, and what is missing where they cannot.
+    """The observers whose names match a glob, whether they can run here, and what is missing where they cannot.
 
     Nothing heavy is imported and nothing is looked up on a network.
-
-    Parameters
-    ----------
-    pattern : str
-        A glob over the names: "packaged:*".
-
-    Returns
-    -------
-    list of ObserverRow
 
     Examples
     --------

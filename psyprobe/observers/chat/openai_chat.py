@@ -103,11 +103,6 @@ class OpenAIObserver(Answering):
     detail : {"high", "low", "auto"}
         How large servers that tell sizes apart take the images.
 
-    Raises
-    ------
-    InputError
-        A value is out of range, or the address holds a key.
-
     Examples
     --------
     >>> from psyprobe.observers import load_observer

@@ -77,17 +77,6 @@ class TransformersChat(Answering):
     Prompts about the same images share the work on those: the model's state after the image is kept and each prompt
     goes on from there, or, where that is not possible, the vision tower runs once. The first time, the answer with
     and without sharing are compared, and where they differ nothing is shared from then on.
-
-    Parameters
-    ----------
-    chat : ChatModel
-        The model.
-    pixels : PixelPath
-        The way of the images into it.
-    template : str
-        What stands around the prompt where there is no chat template.
-    batch_size : int
-        How many inquiries are worked on at once.
     """
 
     fewest_images = 1

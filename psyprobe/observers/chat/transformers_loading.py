@@ -44,23 +44,7 @@ class LocalOptions:
 
 @dataclass(frozen=True, eq=False)
 class ChatModel:
-    """A vision-language model, ready to run.
-
-    Parameters
-    ----------
-    name : str
-        The observer's name.
-    model : transformers.PreTrainedModel
-        The network, in evaluation mode on its device, with greedy decoding and no settings of its repository's.
-    processor : transformers.ProcessorMixin
-        What turns images and text into its input.
-    device : torch.device
-        Where it runs.
-    dtype : str
-        The format that it computes in.
-    weights, weights_digest, random_weights
-        As in `Card`.
-    """
+    """A vision-language model, ready to run: in evaluation mode, greedy, without settings of its repository's."""
 
     name: str
     model: Any
@@ -93,14 +77,8 @@ class ChatModel:
 def load_model(name: str, source: str, options: LocalOptions) -> ChatModel:
     """A model with its processor.
 
-    Parameters
-    ----------
-    name : str
-        The observer's name, for messages.
-    source : str
-        A folder that ``save_pretrained`` wrote, or the model's name on the hub, looked for in the library's cache.
-    options : LocalOptions
-        Which weights, where and how.
+    `source` is a folder that ``save_pretrained`` wrote, or the model's name on the hub, looked for in the library's
+    cache.
 
     Raises
     ------

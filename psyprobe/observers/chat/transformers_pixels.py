@@ -86,17 +86,8 @@ class PixelPath:
         return tuple(np.broadcast_to(self._processor.image_std, 3).tolist()) if self._normalises else (1.0,) * 3
 
     def hand_over(self, images: Sequence[FloatArray]) -> list[Any]:
-        """Images in the form in which the processor takes them: 8-bit codes, or tensors of unrounded ones.
-
-        Parameters
-        ----------
-        images : sequence of ndarray, each (H, W, 3)
-            Display drive.
-
-        Returns
-        -------
-        list of ndarray or torch.Tensor
-            uint8 (H, W, 3), or float32 (3, H, W) from 0 to 255.
+        """Images in the form in which the processor takes them: uint8 codes (H, W, 3), or float32 codes
+        (3, H, W) that are not rounded.
 
         Raises
         ------
@@ -118,15 +109,7 @@ class PixelPath:
     def delivered(self, image: FloatArray) -> FloatArray:
         """The image that the network gets: drive (h, w, 3), after resizing, rounding and the network's own format.
 
-        Parameters
-        ----------
-        image : ndarray, shape (H, W, 3)
-            Display drive.
-
-        Returns
-        -------
-        ndarray, shape (h, w, 3), float64
-            Where an image is cut into tiles, the view of the whole.
+        Where an image is cut into tiles, the view of the whole.
 
         Raises
         ------

@@ -85,13 +85,6 @@ class NetworkObserver:
     input, layers, device, dtype
         As in `NetworkOptions`.
 
-    Raises
-    ------
-    UnknownNameError
-        If the network has no layer of such a name.
-    InputError
-        If the format, the device or a token is not to be had.
-
     Examples
     --------
     >>> import torch

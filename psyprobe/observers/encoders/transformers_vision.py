@@ -53,17 +53,7 @@ def load_transformers_vision(source: str, options: VisionOptions) -> Transformer
 
 
 class TransformersVision:
-    """What a chat model's vision tower makes of images.
-
-    Parameters
-    ----------
-    chat : ChatModel
-        The model, of which the language part is not run.
-    pixels : PixelPath
-        The way of the images into it.
-    layers : "all" or iterable of str, optional
-        As in `VisionOptions`.
-    """
+    """What a chat model's vision tower makes of images."""
 
     def __init__(self, chat: ChatModel, pixels: PixelPath, *, layers: str | Iterable[str] | None = None) -> None:
         self._chat, self._pixels = chat, pixels

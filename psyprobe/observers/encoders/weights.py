@@ -60,11 +60,6 @@ def hub_weights(name: str) -> Iterator[None]:
 
     A library without a network tries for most of a minute. So the model hub is asked once whether it is there;
     if not, the library is told to make do with its cache, and answers at once.
-
-    Raises
-    ------
-    WeightsError
-        If the library could not find, fetch or read the weights.
     """
     from huggingface_hub import constants
 

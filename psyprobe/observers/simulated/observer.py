@@ -66,11 +66,6 @@ class SimulatedObserver(Answering):
     eotf : str, float or pairs
         How drive values turn into light, as for `psyprobe.Display`.
 
-    Raises
-    ------
-    InputError
-        A value is out of range.
-
     Examples
     --------
     >>> from psyprobe.stimulus import Noise
@@ -122,18 +117,7 @@ class SimulatedObserver(Answering):
         return f"SimulatedObserver({self.name!r}, {self.mind})"
 
     def sensitivity(self, frequency: npt.ArrayLike) -> FloatArray:
-        """Its sensitivity, 1 / threshold contrast, to a sinusoid.
-
-        Parameters
-        ----------
-        frequency : array_like of float
-            cpd, > 0.
-
-        Returns
-        -------
-        ndarray
-            Of the same shape, >= 0.
-        """
+        """Its sensitivity, 1 / threshold contrast, to sinusoids of these frequencies, cpd > 0."""
         f = np.asarray(frequency, dtype=np.float64)
         if self.name == "flat":
             return np.full(f.shape, 100.0 * self.mind.scale)
@@ -182,49 +166,16 @@ class SimulatedObserver(Answering):
         return sensitivity
 
     def prompt_shift(self, prompt: str) -> float:
-        """By how much log10 threshold contrast is higher under this prompt than it is on average.
-
-        Parameters
-        ----------
-        prompt : str
-            Its full text.
-
-        Returns
-        -------
-        float
-            log10 contrast.
-        """
+        """By how much log10 threshold contrast is higher under this prompt than it is on average."""
         (u,) = uniform(1, "prompt", self.mind.seed, prompt)
         return self.mind.prompt_sd * NormalDist().inv_cdf(u)
 
     def visible(self, image: FloatArray) -> float:
-        """Contrast of an image in units of its threshold; 0 where there is nothing but noise.
-
-        Parameters
-        ----------
-        image : ndarray, shape (H, W, 3)
-            Display drive in [0, 1].
-
-        Returns
-        -------
-        float
-        """
+        """Contrast of an image in units of its threshold; 0 where there is nothing but noise."""
         return self._sight.look(image).visible
 
     def probability(self, images: Sequence[FloatArray], prompt: str) -> float:
-        """How likely it is to say yes ("first", where two images are shown) to a question that it answers.
-
-        Parameters
-        ----------
-        images : sequence of ndarray, each (H, W, 3)
-            One, or two to choose from.
-        prompt : str
-            Its full text.
-
-        Returns
-        -------
-        float
-        """
+        """How likely it is to say yes ("first", where two images are shown) to a question that it answers."""
         shown = self.checked(Inquiry(prompt, tuple(images))).images
         return self._probability([self._sight.look(image) for image in shown], prompt)
 
