@@ -106,8 +106,8 @@ def observer(
         raise unknown_name("ability", ability, get_args(Ability))
     module = _is_module(thing) and ability in (None, "features")
     told = "features" if module else ability or _ability(thing, called)
-    make = _observer_of_module if module else _OF_FUNCTION[told]
-    options = {
+    make: Callable[..., Any] = _observer_of_module if module else _OF_FUNCTION[told]
+    options: dict[str, Any] = {
         "input_size": input_size, "features": features, "mean": mean, "std": std, "input": input, "layers": layers,
         "device": device, "dtype": dtype, "bits": bits, "images_at_once": images_at_once, "complete": complete,
     }  # fmt: skip
