@@ -22,7 +22,6 @@ import psyprobe as pp
 from psyprobe.analysis.float32_cosine import angular_distance_float32
 from psyprobe.errors import GamutError, InputError, StoreError
 from psyprobe.experiment import read_experiment
-from psyprobe.observers import CallableObserver
 from psyprobe.probes.conduct import load_results, plan, run
 from psyprobe.probes.pair_plan import fixed_batches
 from psyprobe.running.store import Store
@@ -291,7 +290,6 @@ _SCRIPT = textwrap.dedent(
     import psyprobe as pp
     from psyprobe.probes.results import score_layers
     from psyprobe.files.output import json_text
-    from psyprobe.observers import CallableObserver
 
     def look(images):
         Path(output + ".ready").touch()
@@ -300,7 +298,7 @@ _SCRIPT = textwrap.dedent(
         return images.reshape(len(images), -1) * np.float32(1 + 1e-3 * images.mean())
 
     experiment, store, output = sys.argv[1:]
-    result = pp.run(experiment, CallableObserver(look, "slow", "1"), store=store, batch_size=3, progress=False)
+    result = pp.run(experiment, pp.observer(look, name="slow"), store=store, batch_size=3, progress=False)
     result.to_netcdf(output + ".nc", engine="scipy")
     scores = [score.to_dict() for score in score_layers(result, resamples=100)]
     Path(output + ".json").write_text(json_text(scores), encoding="utf-8")
@@ -357,13 +355,12 @@ def test_two_processes_on_one_store_agree(tmp_path: Path) -> None:
 
 
 def test_layers_come_in_the_order_of_the_card(tmp_path: Path) -> None:
-    observer = CallableObserver(
+    observer = pp.observer(
         lambda images: {
             "deep": images[:, :4].reshape(len(images), -1),
             "early": images.reshape(len(images), -1),
         },
-        "two layers",
-        "1",
+        name="two layers",
         features=("early", "deep"),
     )
     result = run(write_experiment(tmp_path), observer)
@@ -380,5 +377,5 @@ def test_the_store_is_free_while_an_observer_works(tmp_path: Path) -> None:
         free.append(True)
         return images.reshape(len(images), -1)
 
-    run(write_experiment(tmp_path), CallableObserver(look, "slow", "1"), store=path)
+    run(write_experiment(tmp_path), pp.observer(look, name="slow"), store=path)
     assert len(free) >= 2

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import psyprobe as pp
 from psyprobe.experiment import read_suite
-from psyprobe.observers import CallableObserver
 from psyprobe.probes.conduct import plan, run
 from psyprobe.probes.results import score
 
@@ -51,7 +51,7 @@ def test_all_scores_need_at_most_1800_images(suite: str) -> None:
 
 def test_a_score_without_the_grid_is_the_score_with_it(tmp_path: Path) -> None:
     store = tmp_path / "runs.sqlite"
-    observer = CallableObserver(lambda images: images[:, ::8, ::8, 0].reshape(len(images), -1), "coarse", "1")
+    observer = pp.observer(lambda images: images[:, ::8, ::8, 0].reshape(len(images), -1), name="coarse")
     short = run("mask_coherent", observer, store=store, score_only=True)
     assert not {"response", "pixels_response", "frequency", "contrast"} & set(short.variables)
     assert plan("mask_coherent", observer, store=store).answered == plan("mask_coherent", observer).score + 3

@@ -133,10 +133,10 @@ def test_foleys_threshold_without_a_mask() -> None:
     assert people.sensitivity(mask_contrast=0) == pytest.approx(1 / 0.0261, rel=1e-3)
 
 
-def test_foleys_masks_of_other_orientations(shared_data: Path) -> None:
+def test_foleys_masks_of_other_orientations(oracle_data: Path) -> None:
     people = load_reference({"data": "foley1994_orientation"}, Path())
     assert isinstance(people, DataReference) and people.conditions["frequency"] == 2.0
-    with (shared_data / "encoder_protocol" / "foley1994_masking.csv").open(encoding="utf-8") as file:
+    with (oracle_data / "encoder_protocol" / "foley1994_masking.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
         found = people.sensitivity(

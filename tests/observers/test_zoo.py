@@ -125,7 +125,7 @@ def test_autoencoder_gives_the_mean_or_one_seeded_sample() -> None:
 
 def test_masked_autoencoder_sees_all_patches_unless_published() -> None:
     transformers = pytest.importorskip("transformers", reason="the zoo extra is not installed")
-    from psyprobe.observers.chat.transformers_models import mae_observer
+    from psyprobe.observers.encoders.transformers_models import mae_observer
 
     def tiny() -> Any:
         import torch

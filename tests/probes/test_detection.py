@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_experiment import Counting, write_experiment
 
+import psyprobe as pp
 from psyprobe.analysis.distance import MEASURES, distances
 from psyprobe.errors import GamutError, InputError
 from psyprobe.experiment import read_experiment
 from psyprobe.human import castle_csf
 from psyprobe.light.display import Display
-from psyprobe.observers import CallableObserver, Card, load_observer
+from psyprobe.observers import Card, load_observer
 from psyprobe.probes.asking import features, respond
 from psyprobe.probes.detection import conditions, human_sensitivity
 from psyprobe.probes.presentation import show, together
@@ -242,10 +243,9 @@ def test_observers_that_break_their_word_are_named() -> None:
 
 
 def test_a_layer_each() -> None:
-    observer = CallableObserver(
+    observer = pp.observer(
         lambda images: {"a": images.reshape(len(images), -1), "b": images[:, :2].reshape(len(images), -1)},
-        "two",
-        "1",
+        name="two",
         features=("a", "b"),
     )
     images = np.random.default_rng(1).random((3, 4, 4, 3), dtype=np.float32)

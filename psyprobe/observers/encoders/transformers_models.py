@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from psyprobe.errors import unknown_name
 from psyprobe.observers.encoders.network import Network, NetworkObserver
+from psyprobe.observers.encoders.options import HubOptions
 from psyprobe.observers.encoders.weights import RANDOM, hub_weights, seeded
 from psyprobe.observers.registry import register_observer
 
@@ -42,76 +44,48 @@ _SAM2: dict[str, tuple[int, int, tuple[int, ...], tuple[int, ...], int, tuple[in
 }
 
 
+@dataclass(frozen=True)
+class MaskedOptions(HubOptions):
+    """A masked autoencoder.
+
+    Parameters
+    ----------
+    mask_seed : int, optional
+        Drop 75 % of the patches, the same ones in every image, chosen by a vector of 196 random numbers with this
+        seed. The published runs did, with seed 8; ViT-H has 256 patches, of which the last 60 are then never seen.
+        By default every patch is seen.
+    """
+
+    mask_seed: int | None = None
+
+
 @register_observer(
     "vit_mae",
     form="vit_mae:OWNER/MODEL",
     summary="a masked autoencoder of the transformers library: class and patch tokens of its encoder",
     requires=("torch", "transformers"),
     install=INSTALL,
+    options=MaskedOptions,
 )
-def load_vit_mae(
-    name: str,
-    *,
-    random_weights: bool = False,
-    input: str = "normalised",
-    mask_seed: int | None = None,
-    layers: str | Iterable[str] | None = None,
-    device: str | None = None,
-    dtype: str = "float32",
-) -> NetworkObserver:
-    """The encoder of a masked autoencoder.
+def load_vit_mae(name: str, options: MaskedOptions) -> NetworkObserver:
+    """The encoder of a masked autoencoder, by its repository on the model hub: "facebook/vit-mae-base".
 
-    Parameters
-    ----------
-    name : str
-        Repository on the model hub: "facebook/vit-mae-base".
-    random_weights : bool
-        Random weights, for tests; the name must end in "base", "large" or "huge".
-    mask_seed : int, optional
-        Drop 75 % of the patches, the same ones in every image, chosen by a vector of 196 random numbers with this
-        seed. The published runs did, with seed 8; ViT-H has 256 patches, of which the last 60 are then never seen.
-        By default every patch is seen.
-    input, layers, device, dtype
-        As in `NetworkObserver`.
-
-    Returns
-    -------
-    NetworkObserver
-
-    Raises
-    ------
-    WeightsError
-        If the weights are not to be had.
+    With random weights the name must end in "base", "large" or "huge".
     """
     from transformers import ViTMAEModel
 
     full = f"vit_mae:{name}"
-    if random_weights:
+    if options.random_weights:
         with seeded():
             module = ViTMAEModel(vit_mae_config(name))
     else:
         with hub_weights(full):
             module = ViTMAEModel.from_pretrained(name)
-    return mae_observer(full, module, random_weights, mask_seed, input=input, layers=layers, device=device, dtype=dtype)
+    return mae_observer(full, module, options.random_weights, options.mask_seed, **options.looking)
 
 
 def vit_mae_config(name: str) -> Any:
-    """The architecture of a masked autoencoder of He et al.
-
-    Parameters
-    ----------
-    name : str
-        Ends in "base", "large" or "huge".
-
-    Returns
-    -------
-    transformers.ViTMAEConfig
-
-    Raises
-    ------
-    UnknownNameError
-        For any other name.
-    """
+    """The architecture of a masked autoencoder of He et al., whose name ends in "base", "large" or "huge"."""
     from transformers import ViTMAEConfig
 
     return ViTMAEConfig(**_architecture(f"vit_mae:{name}", name, _MAE))
@@ -120,23 +94,7 @@ def vit_mae_config(name: str) -> Any:
 def mae_observer(
     full: str, module: Any, random_weights: bool = False, mask_seed: int | None = None, **options: Any
 ) -> NetworkObserver:
-    """A masked autoencoder that is in memory already, as an observer.
-
-    Parameters
-    ----------
-    full : str
-        The observer's name.
-    module : transformers.ViTMAEModel
-        The encoder.
-    random_weights, mask_seed
-        As for `load_vit_mae`.
-    **options
-        Of `NetworkObserver`.
-
-    Returns
-    -------
-    NetworkObserver
-    """
+    """A masked autoencoder that is in memory already, a ``transformers.ViTMAEModel``, as an observer called `full`."""
     import torch
 
     config = module.config
@@ -179,40 +137,18 @@ def mae_observer(
     summary="the image embedding of Segment Anything 2, after its neck",
     requires=("torch", "transformers"),
     install=INSTALL,
+    options=HubOptions,
 )
-def load_sam2(
-    name: str,
-    *,
-    random_weights: bool = False,
-    input: str = "normalised",
-    layers: str | Iterable[str] | None = None,
-    device: str | None = None,
-    dtype: str = "float32",
-) -> NetworkObserver:
+def load_sam2(name: str, options: HubOptions) -> NetworkObserver:
     """The image encoder of Segment Anything 2: the map of 256 x 64 x 64 that its mask decoder gets.
 
-    Parameters
-    ----------
-    name : str
-        Repository on the model hub: "facebook/sam2.1-hiera-tiny".
-    random_weights : bool
-        Random weights, for tests; the name must end in "tiny", "small", "base-plus" or "large".
-    input, layers, device, dtype
-        As in `NetworkObserver`.
-
-    Returns
-    -------
-    NetworkObserver
-
-    Raises
-    ------
-    WeightsError
-        If the weights are not to be had.
+    The name is that of a repository on the model hub, "facebook/sam2.1-hiera-tiny"; with random weights it must end in
+    "tiny", "small", "base-plus" or "large".
     """
     from transformers import Sam2Model
 
     full = f"sam2:{name}"
-    if random_weights:
+    if options.random_weights:
         with seeded():
             module = Sam2Model(sam2_config(name))
     else:
@@ -225,34 +161,19 @@ def load_sam2(
         module,
         lambda images: module.get_image_embeddings(images)[-1],
         input_size=(side, side),
-        weights=RANDOM if random_weights else f"transformers, {name}",
-        random_weights=random_weights,
-        licence=None if random_weights else "Apache-2.0",
+        weights=RANDOM if options.random_weights else f"transformers, {name}",
+        random_weights=options.random_weights,
+        licence=None if options.random_weights else "Apache-2.0",
         paper="Ravi et al. 2024, SAM 2: segment anything in images and videos, arXiv 2408.00714",
         packages=("torch", "transformers"),
         mean=_MEAN,
         std=_STD,
     )
-    return NetworkObserver(network, input=input, layers=layers, device=device, dtype=dtype)
+    return NetworkObserver(network, **options.looking)
 
 
 def sam2_config(name: str) -> Any:
-    """The architecture of a SAM 2.1 model.
-
-    Parameters
-    ----------
-    name : str
-        Ends in "tiny", "small", "base-plus" or "large".
-
-    Returns
-    -------
-    transformers.Sam2Config
-
-    Raises
-    ------
-    UnknownNameError
-        For any other name.
-    """
+    """The architecture of a SAM 2.1 model, whose name ends in "tiny", "small", "base-plus" or "large"."""
     from transformers import Sam2Config, Sam2HieraDetConfig, Sam2VisionConfig
 
     width, heads, blocks, everywhere, background, windows = _architecture(f"sam2:{name}", name, _SAM2)
