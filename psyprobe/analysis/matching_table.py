@@ -8,7 +8,7 @@ from typing import Any
 from psyprobe.analysis.matching import Estimate, MatchingError
 from psyprobe.analysis.matching_score import MatchingResponder, MatchingScore
 from psyprobe.analysis.variants import Spread
-from psyprobe.files.tables import printable
+from psyprobe.files.terminal import printable
 
 HEADINGS = ("mean [interval]", "pooled [interval]", "sat. high", "sat. low", "ambiguous", "f32 floor", "noise")
 

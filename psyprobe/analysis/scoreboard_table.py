@@ -10,7 +10,8 @@ from typing import Any
 
 from psyprobe.analysis.scoreboard import FLAGS, Entry, Row, Scoreboard, Test
 from psyprobe.errors import unknown_name
-from psyprobe.files.tables import lay_out, printable
+from psyprobe.files.tables import lay_out
+from psyprobe.files.terminal import printable
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
 

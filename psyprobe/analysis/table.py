@@ -17,7 +17,8 @@ from psyprobe.analysis.matching_score import MatchingResponder, MatchingScore
 from psyprobe.analysis.words import csf_table
 from psyprobe.analysis.words.chat_score import ChatScore
 from psyprobe.errors import unknown_name
-from psyprobe.files.tables import lay_out, printable
+from psyprobe.files.tables import lay_out
+from psyprobe.files.terminal import printable
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
 

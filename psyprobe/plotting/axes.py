@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psyprobe.files.terminal import printable_line
+
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
@@ -129,4 +131,4 @@ def title_of(result: xr.Dataset, width: int = _TITLE_WIDTH) -> str:
 
 def printable(text: str) -> str:
     """Text that matplotlib draws as it stands: names of models may hold a dollar sign, which would begin a formula."""
-    return "".join(c if c.isprintable() else "?" for c in text).replace("$", r"\$")
+    return printable_line(text).replace("$", r"\$")

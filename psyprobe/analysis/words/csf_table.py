@@ -7,7 +7,8 @@ from typing import Any
 
 from psyprobe.analysis.words.chat_score import ChatScore, CsfPoint
 from psyprobe.analysis.words.csf_scores import STATISTICS, Statistic
-from psyprobe.files.tables import lay_out, printable
+from psyprobe.files.tables import lay_out
+from psyprobe.files.terminal import printable
 
 HEADINGS = ("r", "RMSE", "r log", "RMSE log", "shape", "gain", "prompts", "frequencies")
 
