@@ -15,13 +15,6 @@ from psyprobe.files.terminal import say, tell
 
 
 def add_serving_options(parser: argparse.ArgumentParser) -> None:
-    """The options of ``serve-simulated``.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        Of the command.
-    """
     parser.add_argument("name", metavar="NAME", help="watson-malo, hpmh, castlecsf, stelacsf, barten or flat")
     parser.add_argument("--port", type=int, default=8000, help="0 for any that is free (default %(default)s)")
     parser.add_argument(
@@ -53,23 +46,7 @@ def add_serving_options(parser: argparse.ArgumentParser) -> None:
 
 
 def serve_simulated_command(parsed: argparse.Namespace) -> int:
-    """Serve until Ctrl-C or SIGTERM; the line that says where is printed when it is ready.
-
-    Parameters
-    ----------
-    parsed : Namespace
-        The options.
-
-    Returns
-    -------
-    int
-        0.
-
-    Raises
-    ------
-    InputError
-        A value is not one that the observer or the server takes.
-    """
+    """Serve until Ctrl-C or SIGTERM; the line that says where is printed when it is ready."""
     from psyprobe.observers import load_observer
     from psyprobe.observers.simulated import Behaviour, Faults, serve
 

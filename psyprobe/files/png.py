@@ -1,7 +1,7 @@
 """PNG files of 8 and 16 bits a channel, grey and RGB: exact codes out and in.
 
-Not by Pillow, which has no 16-bit RGB: it would read such a file as 8 bits, without a word. pypng reads; written they are
-here, since searching noise for repetitions takes twenty times as long and finds none, and pypng cannot leave it out.
+Not by Pillow, which has no 16-bit RGB: it would read such a file as 8 bits, without a word. pypng reads. Files are
+written here, because pypng always searches for repetitions, which in noise takes twenty times as long and finds none.
 
 References
 ----------
