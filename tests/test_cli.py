@@ -52,7 +52,7 @@ def fail(capsys: Output, *arguments: str | Path) -> str:
 
 def test_list_names_everything(capsys: Output) -> None:
     out = succeed(capsys, "list")
-    for name in ("gabor_achromatic", "noise_achromatic_published", "packaged:efficientnet_lite0", "detection"):
+    for name in ("gabor_achromatic", "noise_achromatic_published", "packaged:efficientnet_lite0", "detection", "office_lcd"):
         assert name in out
 
 
@@ -61,7 +61,7 @@ def test_list_experiments_says_what_differs(capsys: Output) -> None:
     assert "- raw values in [0, 1] go into the encoder" in out
 
 
-@pytest.mark.parametrize("kind", ["stimuli", "experiments", "observers", "probes"])
+@pytest.mark.parametrize("kind", ["stimuli", "experiments", "observers", "probes", "displays", "human"])
 def test_list_as_json(capsys: Output, kind: str) -> None:
     items = json.loads(succeed(capsys, "list", kind, "--json"))
     assert items and all(item["name"] and item["title"] for item in items)
