@@ -52,7 +52,13 @@ def fail(capsys: Output, *arguments: str | Path) -> str:
 
 def test_list_names_everything(capsys: Output) -> None:
     out = succeed(capsys, "list")
-    for name in ("gabor_achromatic", "noise_achromatic_published", "packaged:efficientnet_lite0", "detection", "office_lcd"):
+    for name in (
+        "gabor_achromatic",
+        "noise_achromatic_published",
+        "packaged:efficientnet_lite0",
+        "detection",
+        "office_lcd",
+    ):
         assert name in out
 
 

@@ -126,23 +126,15 @@ def corrupt(
         Of `cnn_denoise` only: from one noisy plane (0 to 1) and the standard deviation of its noise to a plane. Without
         one, non-local means stand in for the network.
 
-    Returns
-    -------
-    ndarray
-        Of the same shape and format, from 0 to 1 (0 to 255 for uint8).
-
     Raises
     ------
-    UnknownNameError
-        There is no such dimension or strength.
-    InputError
-        The image is none of the above, or a parameter is not a finite number.
     PsyprobeError
         OpenCV or scikit-image is not installed.
 
     Notes
     -----
-    The dimensions with ``captured`` are simulated; R-Bench photographed them.
+    The result has the shape and format of the image. Dimensions with ``captured`` are simulated; R-Bench photographed
+    them.
 
     Examples
     --------
