@@ -5,34 +5,21 @@ from __future__ import annotations
 import argparse
 
 
+def add_settings(parser: argparse.ArgumentParser, option: str, metavar: str, meaning: str) -> None:
+    """An option that takes words of values, as `psyprobe.files.settings` reads them; it may be given again."""
+    parser.add_argument(option, nargs="+", action="extend", default=[], metavar=metavar, help=meaning)
+
+
 def add_stimulus_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="NAME=VALUE",
-        help="parameters of the stimulus, for example frequency=4 contrast=0.1 (units: cpd, deg, cd/m², ppd, px)",
-    )
-    parser.add_argument(
-        "--display",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="NAME|FIELD=VALUE",
-        help="a preset, or fields such as peak=200 black=0.2 (cd/m²); by default 400 cd/m², sRGB",
-    )
+    parameters = "parameters of the stimulus, for example frequency=4 contrast=0.1 (units: cpd, deg, cd/m², ppd, px)"
+    display = "a preset, or fields such as peak=200 black=0.2 (cd/m²); by default 400 cd/m², sRGB"
+    add_settings(parser, "--set", "NAME=VALUE", parameters)
+    add_settings(parser, "--display", "NAME|FIELD=VALUE", display)
 
 
 def add_observer_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--observer-option",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="NAME=VALUE",
-        help="what the observer takes besides, for example concurrency=16 base_url=http://localhost:8000/v1",
-    )
+    options = "what the observer takes besides, for example concurrency=16 base_url=http://localhost:8000/v1"
+    add_settings(parser, "--observer-option", "NAME=VALUE", options)
 
 
 def add_render_options(parser: argparse.ArgumentParser) -> None:
@@ -61,9 +48,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         metavar="EXPERIMENT",
         help="catalogue names (cai2025: all nine), or paths of TOML files",
     )
-    parser.add_argument(
-        "--observer", nargs="+", action="extend", default=[], metavar="NAME", help="see psyprobe list observers"
-    )
+    add_settings(parser, "--observer", "NAME", "see psyprobe list observers")
     parser.add_argument("--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)")
     parser.add_argument("--store", metavar="FILE", help="SQLite file of responses (default DIR/runs.sqlite)")
     parser.add_argument(

@@ -322,10 +322,9 @@ class Display:
         luminance: float,
         direction: Direction = "achromatic",
         *,
-        white: str | tuple[float, float] = "D65",
         observer: str = "cie2006_led_lcd",
     ) -> float:
-        """The largest contrast of a modulation about a background that stays in gamut on both sides.
+        """The largest contrast of a modulation about a D65 background that stays in gamut on both sides.
 
         Michelson contrast for the achromatic direction, RMS cone contrast for all; 0 if the background itself is at or
         outside the limits.
@@ -336,8 +335,6 @@ class Display:
             Background luminance, cd/m².
         direction : str or (dL, dM, dS)
             As in `psyprobe.light.colour.direction_vector`.
-        white : str or (x, y)
-            Chromaticity of the background.
         observer : str
             Named cone observer.
 
@@ -350,7 +347,7 @@ class Display:
         """
         if not (math.isfinite(luminance) and luminance > 0):
             raise InputError(f"background luminance is {luminance} cd/m²; give a finite number > 0")
-        background = cone_observer(observer).from_xyz @ (white_xyz(white) * luminance)
+        background = cone_observer(observer).from_xyz @ (white_xyz() * luminance)
         to_rgb = self.lms_to_rgb(observer)
         rgb = to_rgb @ background
         change = to_rgb @ (background * direction_vector(direction, background))
