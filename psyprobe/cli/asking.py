@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from psyprobe.cli.options import add_observer_options, add_stimulus_options
 from psyprobe.errors import InputError
 from psyprobe.files.settings import settings
-from psyprobe.files.terminal import say, say_json, tell
+from psyprobe.files.terminal import show, tell
 
 if TYPE_CHECKING:
     from psyprobe._typing import FloatArray
@@ -45,10 +45,9 @@ def ask_command(arguments: argparse.Namespace) -> int:
     decoding = Decoding(temperature=arguments.temperature, max_tokens=arguments.max_tokens)
     images = _images(arguments, observer)
     answer = observer.answer(images, arguments.prompt, system=arguments.system, decoding=decoding)
-    if arguments.json:
-        say_json({"observer": observer.card.name, "prompt": arguments.prompt, **answer.to_dict(), **_read(answer)})
-    else:
-        say(answer.text)
+    told = {"observer": observer.card.name, "prompt": arguments.prompt, **answer.to_dict(), **_read(answer)}
+    show(told, answer.text, as_json=arguments.json)
+    if not arguments.json:
         tell(_remark(answer))
     return 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from psyprobe.files.terminal import say, say_json, tell
+from psyprobe.files.terminal import show, tell
 
 
 def add_corrupt_options(parser: argparse.ArgumentParser) -> None:
@@ -41,14 +41,15 @@ def corrupt_command(arguments: argparse.Namespace) -> int:
         scale=arguments.scale,
         skip=arguments.skip_bad,
     )
-    if arguments.json:
-        say_json({"files": len(done.files), "manifest": str(done.manifest), "skipped": list(done.skipped)})
-        return 0
-    for problem in done.skipped:
-        tell(f"left out: {problem}")
+    if not arguments.json:
+        for problem in done.skipped:
+            tell(f"left out: {problem}")
     originals = len(paths) - len(done.skipped)
-    say(
-        f"{len(done.files)} images of {originals} originals in {done.manifest.parent}; {done.manifest.name} lists them."
+    show(
+        {"files": len(done.files), "manifest": str(done.manifest), "skipped": list(done.skipped)},
+        f"{len(done.files)} images of {originals} originals in {done.manifest.parent}; "
+        f"{done.manifest.name} lists them.",
+        as_json=arguments.json,
     )
     return 0
 
@@ -57,11 +58,10 @@ def _list(as_json: bool) -> int:
     from psyprobe.corruption.dimensions import dimensions
 
     known = dimensions().values()
-    if as_json:
-        say_json([vars(each) for each in known])
-        return 0
+    lines = []
     for each in known:
         levels = ", ".join(f"{level:g}" for level in each.levels)
         simulated = "; simulated, R-Bench photographed it" if each.captured else ""
-        say(f"{each.id:2}  {each.name:24} {each.step}  {each.group:12} {levels} ({each.parameter}){simulated}")
+        lines.append(f"{each.id:2}  {each.name:24} {each.step}  {each.group:12} {levels} ({each.parameter}){simulated}")
+    show([vars(each) for each in known], "\n".join(lines), as_json=as_json)
     return 0

@@ -14,10 +14,10 @@ from psyprobe import __version__
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
 from psyprobe.files.images import file_digest
-from psyprobe.files.output import json_text, write_whole
+from psyprobe.files.output import json_text, write_text, write_whole
 from psyprobe.files.png import decode_png, encode_png
 from psyprobe.files.settings import settings
-from psyprobe.files.terminal import say, say_json, tell
+from psyprobe.files.terminal import say, say_json, show, tell
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Specification, Stimulus, specification_from_dict
 from psyprobe.stimulus.catalogue import load_stimulus
@@ -63,7 +63,7 @@ def render_command(arguments: argparse.Namespace) -> int:
         )
 
     write_whole(path, write_and_measure)
-    write_whole(_beside(path), lambda partial: partial.write_text(json_text(record), encoding="utf-8"))
+    write_text(_beside(path), json_text(record))
     if arguments.json:
         say_json(record)
     else:
@@ -93,12 +93,9 @@ def check_command(arguments: argparse.Namespace) -> int:
     else:
         display = display_from(arguments.display)
         found, unchanged = specification_from(arguments.target, arguments.set).draw().measure(display), True
-    if arguments.json:
-        say_json({**found.to_dict(), "unchanged": unchanged})
-    else:
-        say(repr(found))
-        if not unchanged:
-            say(f"{path} is not the file that was rendered: its checksum differs from that in {_beside(path)}")
+    changed = f"{path} is not the file that was rendered: its checksum differs from that in {_beside(path)}"
+    text = repr(found) if unchanged else f"{found!r}\n{changed}"
+    show({**found.to_dict(), "unchanged": unchanged}, text, as_json=arguments.json)
     return 0 if found.passed else 1
 
 

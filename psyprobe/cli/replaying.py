@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from psyprobe.files.output import make_folder, write_whole
-from psyprobe.files.terminal import say, say_json
+from psyprobe.files.terminal import show
 
 if TYPE_CHECKING:
     import xarray
@@ -29,10 +29,7 @@ def replay_command(arguments: argparse.Namespace) -> int:
     results = replay(arguments.table, arguments.grids, models=arguments.model, tests=arguments.test)
     folder = make_folder(arguments.output)
     files = [_write(result, folder) for result in results]
-    if arguments.json:
-        say_json({"files": [str(path) for path in files]})
-    else:
-        say("\n".join(map(str, files)))
+    show({"files": list(map(str, files))}, "\n".join(map(str, files)), as_json=arguments.json)
     return 0
 
 

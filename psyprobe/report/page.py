@@ -13,7 +13,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from psyprobe.files.output import write_whole
+from psyprobe.files.output import write_text
 from psyprobe.files.terminal import printable
 
 
@@ -86,5 +86,5 @@ def picture(image: Any, width: int = 320) -> Picture:
 def write_page(text: str, path: str | Path) -> Path:
     """Write a page as `render` gives it, whole or not at all, and give its path."""
     target = Path(path)
-    write_whole(target, lambda part: part.write_text(text, encoding="utf-8"))
+    write_text(target, text)
     return target
