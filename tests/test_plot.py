@@ -164,7 +164,7 @@ def test_random_weights_are_loud_and_names_break_and_stay_text() -> None:
     result.attrs["random_weights"] = 1
     title = contour(result, bare_axes()).get_title()
     assert title.splitlines() == ["timm:vit_small_patch14_dinov2.", r"lvd142m_\$x^2\$", "RANDOM WEIGHTS"]
-    assert title_of(simulated_result(rising, observer="a\x1b[2J")) == "a?[2J"
+    assert title_of(simulated_result(rising, observer="a\x1b[2J")) == "a\\x1b[2J"
 
 
 def test_without_axes_a_pyplot_figure_is_made() -> None:

@@ -11,7 +11,8 @@ from typing import Any
 
 from psyprobe.analysis.score import OBSERVER, Row, Score
 from psyprobe.errors import unknown_name
-from psyprobe.files.tables import lay_out, printable
+from psyprobe.files.tables import lay_out
+from psyprobe.files.terminal import printable
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
 

@@ -1,4 +1,4 @@
-"""What leaves psyprobe: text that cannot steer a terminal, and files that are whole or not there."""
+"""Files that are whole or not there, and the JSON in them."""
 
 from __future__ import annotations
 
@@ -8,28 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from psyprobe.errors import PsyprobeError
-
-
-def printable(text: str) -> str:
-    r"""Text with everything but line breaks and visible characters escaped.
-
-    Parameters
-    ----------
-    text : str
-        Perhaps from a file or a server, which may hold sequences that steer terminals.
-
-    Returns
-    -------
-    str
-        Safe to print.
-
-    Examples
-    --------
-    >>> print(printable("red \x1b[31m"))
-    red \x1b[31m
-    """
-    return "".join(c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+from psyprobe.errors import InputError, PsyprobeError
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
@@ -59,30 +38,36 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         raise PsyprobeError(f"{path} cannot be written: {error.strerror or error}; give another path") from error
 
 
-def json_text(value: Any) -> str:
-    """JSON as it stands in files: sorted, indented, with a line break at the end.
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in UTF-8 as `write_whole` does."""
+    write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
 
-    Parameters
-    ----------
-    value : object
-        What JSON can hold; not NaN.
 
-    Returns
-    -------
-    str
-        The same bytes for the same value.
+def make_folder(path: str | Path, *, empty: bool = False) -> Path:
+    """Make a folder with those above it, unless it is there; it may have to be empty.
+
+    Raises
+    ------
+    InputError
+        It cannot be made, or holds something.
     """
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if empty and any(folder.iterdir()):
+            raise InputError(f"{folder} is not empty; give a new folder")
+    except OSError as error:
+        raise InputError(f"folder {folder} cannot be made: {error.strerror}; give another one") from error
+    return folder
+
+
+def json_text(value: Any) -> str:
+    """JSON as it stands in files, sorted and indented: the same bytes for the same value, and never NaN."""
     return json.dumps(value, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False, default=plain_value) + "\n"
 
 
 def plain_value(value: Any) -> Any:
-    """A numpy scalar as Python's own, for ``json.dumps(default=)``.
-
-    Raises
-    ------
-    TypeError
-        It is no numpy scalar.
-    """
+    """A numpy scalar as Python's own, for ``json.dumps(default=)``; anything else is a TypeError."""
     if hasattr(value, "item"):
         return value.item()
     raise TypeError(f"{type(value).__name__} has no place in JSON")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from psyprobe.files.terminal import printable_line
+
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
@@ -163,4 +165,4 @@ def title_of(result: xr.Dataset, width: int = _TITLE_WIDTH) -> str:
 
 def printable(text: str) -> str:
     """Text that matplotlib draws as it stands: names of models may hold a dollar sign, which would begin a formula."""
-    return "".join(c if c.isprintable() else "?" for c in text).replace("$", r"\$")
+    return printable_line(text).replace("$", r"\$")

@@ -186,7 +186,7 @@ def test_text_table_shows_observers_baselines_and_maximum(scores: list[Any]) -> 
     lines = table.splitlines()
     assert lines[0].startswith("gabor_achromatic (angular)")
     assert lines[2].startswith("timm:human_like|x")
-    assert lines[3].startswith("pix?[31mels (random weights)")
+    assert lines[3].startswith("pix\\x1b[31mels (random weights)")
     assert sum(line.startswith("pixels (no encoder)") for line in lines) == 1
     assert sum(line.startswith("contrast alone") for line in lines) == 1
     assert any(line.split() == ["attainable", "0.995"] for line in lines)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.errors import InputError
-from psyprobe.files.tables import printable
+from psyprobe.files.terminal import printable
 
 if TYPE_CHECKING:
     import xarray as xr

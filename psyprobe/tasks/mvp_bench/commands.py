@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from psyprobe.cli.settings import settings
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.output import write_whole
+from psyprobe.files.settings import settings
 from psyprobe.files.terminal import say, say_json, tell
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from psyprobe.cli.settings import settings
+from psyprobe.files.settings import settings
 from psyprobe.files.terminal import say, say_json
 
 

@@ -145,7 +145,7 @@ def load_judge(arguments: argparse.Namespace) -> Judge | None:
     Judge or None
         None where none is.
     """
-    from psyprobe.cli.settings import settings
+    from psyprobe.files.settings import settings
     from psyprobe.observers import load_observer
     from psyprobe.tasks.judge.judge import Judge
 

@@ -7,7 +7,7 @@ import json
 import re
 from pathlib import Path
 
-from psyprobe.cli.settings import settings
+from psyprobe.files.settings import settings
 from psyprobe.files.terminal import say, say_json, tell
 from psyprobe.tasks.r_bench.commands import load_judge
 

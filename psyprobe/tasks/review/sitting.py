@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from psyprobe.errors import InputError
-from psyprobe.files.output import printable
+from psyprobe.files.terminal import printable
 from psyprobe.tasks.review.journal import Journal
 from psyprobe.tasks.review.tasks import Task
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from psyprobe.errors import InputError
 from psyprobe.files.images import file_digest
-from psyprobe.files.output import printable
+from psyprobe.files.terminal import printable
 from psyprobe.store import digest
 
 
