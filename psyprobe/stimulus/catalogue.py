@@ -25,22 +25,22 @@ _KEYS = ("title", "source", "kind", "parameters", "parts", "levels", "difference
 class StimulusSet:
     """A stimulus with the levels at which it is usually shown."""
 
+    #: File name without suffix.
     name: str
-    """File name without suffix."""
+    #: What it is.
     title: str
-    """What it is."""
+    #: Where it comes from.
     source: str
-    """Where it comes from."""
+    #: Kind of stimulus; of a sum, that of the target.
     kind: str
-    """Kind of stimulus; of a sum, that of the target."""
+    #: Parameters of one stimulus of the set; all else are the kind's defaults.
     parameters: dict[str, Any]
-    """Parameters of one stimulus of the set; all else are the kind's defaults."""
+    #: Values of the parameters that vary.
     levels: dict[str, FloatArray]
-    """Values of the parameters that vary."""
+    #: How it departs from its source, or from the plain set.
     differences: tuple[str, ...] = ()
-    """How it departs from its source, or from the plain set."""
+    #: Of a sum: kind and parameters of what is added to the target, by name.
     parts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Of a sum: kind and parameters of what is added to the target, by name."""
 
     def spec(self, **overrides: Any) -> Specification:
         """The stimulus, with some parameters or derived levels replaced.

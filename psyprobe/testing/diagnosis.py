@@ -26,20 +26,13 @@ from psyprobe.testing.light import Light
 
 @dataclass(frozen=True)
 class Cause:
-    """What probably went wrong.
+    """What probably went wrong."""
 
-    Attributes
-    ----------
-    name : str
-        In a few words.
-    explanation : str
-        How it comes about.
-    remedy : str
-        What to do.
-    """
-
+    #: In a few words.
     name: str
+    #: How it comes about.
     explanation: str
+    #: What to do.
     remedy: str
 
     def __str__(self) -> str:
