@@ -34,15 +34,12 @@ _PUBLIC = {
     "fit_psychometric": "analysis.psychometric",
     "read_reply": "analysis.words.reply",
     "load_prompts": "probes.prompts",
-    "robustness_profile": "tasks.r_bench.corruption_profile",
     "corrupt": "corruption",
     "angular_distance": "probes.distance",
     "CallableObserver": "observers",
     "list_observers": "observers",
     "load_observer": "observers",
     "load_results": "experiment",
-    "mvp_metrics": "tasks.mvp_bench",
-    "rbench_metrics": "tasks.r_bench",
     "plan": "experiment",
     "run": "experiment",
     "score": "analysis",
@@ -83,6 +80,3 @@ if TYPE_CHECKING:
     from psyprobe.probes.prompts import load_prompts
     from psyprobe.stimulus import Stimulus, annulus_noise, disc, gabor, grating, noise, uniform
     from psyprobe.stimulus.catalogue import load_stimulus
-    from psyprobe.tasks.mvp_bench import mvp_metrics
-    from psyprobe.tasks.r_bench import rbench_metrics
-    from psyprobe.tasks.r_bench.corruption_profile import robustness_profile

@@ -19,10 +19,6 @@ from psyprobe.cli.corrupting import add_corrupt_options
 from psyprobe.cli.listing import KINDS
 from psyprobe.cli.serving import add_serving_options
 from psyprobe.files.terminal import tell
-from psyprobe.tasks.mvp_bench.commands import add_mvp_options
-from psyprobe.tasks.mvp_construction.commands import add_mvp_build_options
-from psyprobe.tasks.r_bench.commands import add_r_bench_options
-from psyprobe.tasks.review.commands import add_review_options
 
 #: Command to the module and function that does it: loaded only when it is asked for.
 _COMMANDS = {
@@ -40,6 +36,13 @@ _COMMANDS = {
     "plot": ("cli.results", "plot_command"),
     "replay": ("cli.replaying", "replay_command"),
     "serve-simulated": ("cli.serving", "serve_simulated_command"),
+}
+#: Commands of benchmarks to the module and function that add their options: loaded with the benchmark's room, as above.
+_TASK_OPTIONS = {
+    "mvp-bench": ("tasks.mvp_bench.commands", "add_mvp_options"),
+    "r-bench": ("tasks.r_bench.commands", "add_r_bench_options"),
+    "mvp-build": ("tasks.mvp_construction.commands", "add_mvp_build_options"),
+    "review": ("tasks.review.commands", "add_review_options"),
 }
 
 
@@ -69,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    parsed = _parser().parse_args(given)
+    parsed = _parser(next((word for word in given if word in _TASK_OPTIONS), "")).parse_args(given)
     for stream in (sys.stdout, sys.stderr):
         # A terminal that knows no "²" gets a question mark and not a traceback.
         if hasattr(stream, "reconfigure"):
@@ -97,7 +100,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(task: str) -> argparse.ArgumentParser:
+    """All commands; of those of benchmarks only one has its options, and its room is loaded."""
     parser = _Parser(
         prog="psyprobe",
         description="Psychophysics for machines: calibrated stimuli, encoders as observers, human data beside them.",
@@ -128,39 +132,33 @@ def _parser() -> argparse.ArgumentParser:
             "corrupt photographs --name motion_blur jpeg --strength low high --output corrupted",
         )
     )
-    add_mvp_options(
-        _command(
-            commands,
+    for name, summary, example in (
+        (
             "mvp-bench",
             "check MVP-Bench questions, score replies to them beside the paper's, or ask a model",
             "mvp-bench all_questions.json mcq_questions.json --model GPT-4o GPT4o_evaluated.jsonl mcq_GPT4o.jsonl",
-        )
-    )
-    add_r_bench_options(
-        _command(
-            commands,
+        ),
+        (
             "r-bench",
             "R-Bench: check an item table, score answers, run models on a set, build a set",
             "r-bench score Ref_Release.csv --model LLaVA1.5 dis=llava15_dis.csv ref=llava15_ref.csv "
             "judged_dis=Result_dis_llava15.csv judged_ref=Result_ref_llava15.csv judged_com=Result_com_llava15.csv",
-        )
-    )
-    add_mvp_build_options(
-        _command(
-            commands,
+        ),
+        (
             "mvp-build",
             "build image pairs with questions, like those of MVP-Bench, from photographs; resumable",
             "mvp-build photographs --chat openai:gpt-4o --segmenter sam:facebook/sam-vit-huge --output set",
-        )
-    )
-    add_review_options(
-        _command(
-            commands,
+        ),
+        (
             "review",
             "accept, answer or label the questions of a set on a page in the browser; say what came of it",
             "review set --annotator ann",
-        )
-    )
+        ),
+    ):
+        command = _command(commands, name, summary, example)
+        if name == task:
+            module, function = _TASK_OPTIONS[name]
+            getattr(import_module(f"psyprobe.{module}"), function)(command)
     add_serving_options(
         _command(
             commands,

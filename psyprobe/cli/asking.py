@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from psyprobe.cli.settings import settings
 from psyprobe.errors import InputError
+from psyprobe.files.settings import settings
 from psyprobe.files.terminal import say, say_json, tell
 
 if TYPE_CHECKING:

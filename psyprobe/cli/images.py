@@ -13,10 +13,10 @@ import numpy as np
 
 from psyprobe import __version__
 from psyprobe._typing import FloatArray
-from psyprobe.cli.settings import settings
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
 from psyprobe.files.output import json_text, write_whole
 from psyprobe.files.png import decode_png, encode_png
+from psyprobe.files.settings import settings
 from psyprobe.files.terminal import say, say_json, tell
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Specification, Stimulus, specification_from_dict

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe.cli.settings import settings
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
 from psyprobe.files.output import json_text, write_whole
+from psyprobe.files.settings import settings
 from psyprobe.files.terminal import say, say_json, tell
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import signal
 import sys
 import threading
 
-from psyprobe.cli.settings import settings
 from psyprobe.errors import InputError
+from psyprobe.files.settings import settings
 from psyprobe.files.terminal import say, tell
 
 

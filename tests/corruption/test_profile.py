@@ -13,8 +13,7 @@ from small_experiment import Counting
 from psyprobe.corruption import corrupt
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.probes.distance import angular_distance
-from psyprobe.tasks.r_bench.corruption_figures import plot_profile
-from psyprobe.tasks.r_bench.corruption_profile import robustness_profile
+from psyprobe.tasks.r_bench.corruption_profile import plot_profile, robustness_profile
 
 pytest.importorskip("cv2", reason="the corruption extra is not installed")
 mpl.use("agg")

@@ -19,10 +19,10 @@ from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers.chat.answering_function import AnsweringFunction
 from psyprobe.observers.simulated import serve
-from psyprobe.tasks.judge.judge import Judge
+from psyprobe.tasks.judge import Judge
 from psyprobe.tasks.r_bench import check_items, rbench_metrics, read_answers, read_items, read_set, score_items
 from psyprobe.tasks.r_bench.build import build_set
-from psyprobe.tasks.r_bench.example import write_example
+from psyprobe.tasks.r_bench.photographs import write_example
 from psyprobe.tasks.r_bench.report import gallery, write_report
 from psyprobe.tasks.r_bench.run import remarks, run_r_bench, write_run
 from psyprobe.tasks.r_bench.vlmevalkit import export_tsv, import_tsv
@@ -45,7 +45,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="module")
 def built(example: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from psyprobe.tasks.r_bench.references import ReferenceLimits
+    from psyprobe.tasks.r_bench.photographs import ReferenceLimits
 
     folder = tmp_path_factory.mktemp("built") / "set"
     with ThreadPoolExecutor(2) as executor:
@@ -95,7 +95,7 @@ def test_a_set_is_balanced_and_names_what_it_holds(built: Path) -> None:
 
 
 def test_the_same_seed_builds_the_same_set(example: tuple[Path, Path], built: Path, tmp_path: Path) -> None:
-    from psyprobe.tasks.r_bench.references import ReferenceLimits
+    from psyprobe.tasks.r_bench.photographs import ReferenceLimits
 
     limits = ReferenceLimits(side=48)
     build_set(*example, tmp_path / "again", items_per_cell=1, limits=limits, progress=False)
@@ -146,7 +146,7 @@ def test_wrong_questions_are_one_sentence(example: tuple[Path, Path], tmp_path: 
         (head + "coffee.png,MCQ,?,N,A\n", "give a letter, and options"),
     ):
         questions.write_text(text, encoding="utf-8")
-        from psyprobe.tasks.r_bench.references import ReferenceLimits
+        from psyprobe.tasks.r_bench.photographs import ReferenceLimits
 
         with pytest.raises(InputError, match=message):
             build_set(example[0], questions, tmp_path / message[:6], limits=ReferenceLimits(side=48), progress=False)

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from psyprobe.cli.settings import settings
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.output import write_whole
+from psyprobe.files.settings import settings
 from psyprobe.files.terminal import say, say_json, tell
 
 if TYPE_CHECKING:
@@ -17,13 +17,7 @@ if TYPE_CHECKING:
 
 
 def add_mvp_options(parser: argparse.ArgumentParser) -> None:
-    """Options of the command.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        Gets them.
-    """
+    """Options of the command."""
     parser.add_argument("questions", nargs="+", metavar="QUESTIONS", help="question files, as released")
     parser.add_argument("--images", metavar="DIR", help="the folder of images; alone: say which are missing")
     parser.add_argument(
@@ -64,30 +58,13 @@ def add_mvp_options(parser: argparse.ArgumentParser) -> None:
 
 
 def mvp_bench_command(arguments: argparse.Namespace) -> int:
-    """Check questions; score prediction files; or ask observers. The paper's tables are printed.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        As `add_mvp_options` says, and ``json``.
-
-    Returns
-    -------
-    int
-        Exit code 0.
-    """
+    """Check questions; score prediction files; or ask observers. The paper's tables are printed."""
     import pandas as pd
 
     from psyprobe.analysis.words.people import with_people
-    from psyprobe.tasks.mvp_bench import (
-        check_questions,
-        constant_replies,
-        mvp_metrics,
-        mvp_tables,
-        read_questions,
-        with_categories,
-        with_rotations,
-    )
+    from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics
+    from psyprobe.tasks.mvp_bench.questions import check_questions, read_questions, with_rotations
+    from psyprobe.tasks.mvp_bench.tables import mvp_tables, with_categories
 
     questions = pd.concat([read_questions(path) for path in arguments.questions], ignore_index=True)
     if not arguments.model and not arguments.observer:
@@ -123,7 +100,9 @@ def mvp_bench_command(arguments: argparse.Namespace) -> int:
 def _scored(questions: pd.DataFrame, name: str, paths: list[str], parser: str) -> pd.DataFrame:
     import pandas as pd
 
-    from psyprobe.tasks.mvp_bench import mvp_metrics, read_predictions, said, with_categories
+    from psyprobe.tasks.mvp_bench.metrics import mvp_metrics
+    from psyprobe.tasks.mvp_bench.replies import read_predictions, said
+    from psyprobe.tasks.mvp_bench.tables import with_categories
 
     answered = []
     for path in paths:
@@ -145,9 +124,11 @@ def _scored(questions: pd.DataFrame, name: str, paths: list[str], parser: str) -
 def _asked(questions: pd.DataFrame, name: str, arguments: argparse.Namespace) -> pd.DataFrame:
     from psyprobe.observers import load_observer
     from psyprobe.report.page import write_page
-    from psyprobe.tasks.mvp_bench import mvp_metrics, said, with_categories
+    from psyprobe.tasks.mvp_bench.metrics import mvp_metrics
     from psyprobe.tasks.mvp_bench.pairs_page import failed_pairs_page
+    from psyprobe.tasks.mvp_bench.replies import said
     from psyprobe.tasks.mvp_bench.run import ask_questions, judge_replies
+    from psyprobe.tasks.mvp_bench.tables import with_categories
 
     if arguments.images is None:
         raise InputError("an observer needs the images; name their folder with --images")
@@ -161,7 +142,7 @@ def _asked(questions: pd.DataFrame, name: str, arguments: argparse.Namespace) ->
     options: dict[str, Any] = {"system": arguments.system, "cross": arguments.cross, "store": store}
     predictions = ask_questions(questions, arguments.images, observer, **options)
     if arguments.judge is not None:
-        from psyprobe.tasks.judge.judge import Judge
+        from psyprobe.tasks.judge import Judge
 
         judge = Judge(load_observer(arguments.judge, **settings(arguments.judge_option, "--judge-option")))
         predictions, failed = judge_replies(questions, predictions, judge, store=store)

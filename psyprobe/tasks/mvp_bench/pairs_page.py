@@ -16,21 +16,7 @@ _CAPTIONS = {"N": "natural", "M": "manipulated", "pair": "both"}
 def failed_pairs_page(answers: pd.DataFrame, images: str | Path, model: str, most: int = 50) -> str:
     """A page of failed pairs.
 
-    Parameters
-    ----------
-    answers : pandas.DataFrame
-        A question table with columns reply and said.
-    images : str or Path
-        The folder that its image paths start from.
-    model : str
-        Whose answers they are.
-    most : int
-        Pairs at most; the page says how many there are.
-
-    Returns
-    -------
-    str
-        HTML; everything that a model or a question file said is escaped.
+    HTML; everything that a model or a question file said is escaped.
     """
     wrong = answers[answers["said"] != answers["answer"]]
     pairs = list(dict.fromkeys(wrong["pair"]))

@@ -21,7 +21,7 @@ from psyprobe.files.images import file_digest, read_image
 if TYPE_CHECKING:
     from psyprobe.observers.chat.answering import AnswerObserver
     from psyprobe.store import Store
-    from psyprobe.tasks.judge.judge import Judge
+    from psyprobe.tasks.judge import Judge
 
 #: Asking differently makes another question of the same text and image.
 VERSION = "mvp-bench 1"
@@ -147,7 +147,7 @@ def judge_replies(
     failed : int
         Replies of which the judge made no verdict; they count as unknown.
     """
-    from psyprobe.tasks.judge.judge import Case, judge_cases
+    from psyprobe.tasks.judge import Case, judge_cases
     from psyprobe.tasks.mvp_bench.replies import parse_reply
 
     text = questions.set_index("question_id")[["question", "task"]]

@@ -33,10 +33,7 @@ _RUNS = {
 def published() -> pd.DataFrame:
     """Tables 2, 3 and 5 as printed.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Columns table, model, task, level, metric, value (text, with the printed digits).
+    Columns table, model, task, level, metric, value (text, with the printed digits).
     """
     return _data("mvp_published.csv")
 
@@ -45,10 +42,7 @@ def published() -> pd.DataFrame:
 def categories() -> pd.DataFrame:
     """The 13 low-level categories and the blocks of image pairs that belong to them.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Columns code, high_level, low_level, editing_type, first_pair, last_pair.
+    Columns code, high_level, low_level, editing_type, first_pair, last_pair.
     """
     return _data("mvp_categories.csv").astype({"first_pair": int, "last_pair": int})
 

@@ -64,15 +64,7 @@ def write_vlmevalkit(questions: pd.DataFrame, images: str | Path, output: str | 
 def vlmevalkit_index(questions: pd.DataFrame) -> pd.Series:
     """The index that each question has in the tables of `write_vlmevalkit`, by question_id.
 
-    Parameters
-    ----------
-    questions : pandas.DataFrame
-        The same question table.
-
-    Returns
-    -------
-    pandas.Series
-        Text; so predictions made there find their questions again.
+    Text; so predictions made there find their questions again.
     """
     yes_no = questions[questions["task"] == "yes_no"]
     choices = questions[questions["task"] != "yes_no"]

@@ -21,15 +21,20 @@ from psyprobe.files.images import read_image
 from psyprobe.item_run import ItemQuestion, ask_items
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
 from psyprobe.store import digest
-from psyprobe.tasks.mvp_construction.categories import Category, categories
 from psyprobe.tasks.mvp_construction.items import STEPS, Item, Step, gather_items, write_item
-from psyprobe.tasks.mvp_construction.language import LANGUAGE_STEPS, LanguageStep, parts, subject
 from psyprobe.tasks.mvp_construction.manipulation import REGIONS, Plan, Tools, manipulate
 from psyprobe.tasks.mvp_construction.masks import Box
-from psyprobe.tasks.mvp_construction.pair_files import drawn_before, write_pair
-from psyprobe.tasks.mvp_construction.question_rows import json_lines, question_rows
 from psyprobe.tasks.mvp_construction.replies import UnreadReply
-from psyprobe.tasks.mvp_construction.wording import filled
+from psyprobe.tasks.mvp_construction.set_files import drawn_before, json_lines, question_rows, write_pair
+from psyprobe.tasks.mvp_construction.steps import (
+    LANGUAGE_STEPS,
+    Category,
+    LanguageStep,
+    categories,
+    filled,
+    parts,
+    subject,
+)
 
 if TYPE_CHECKING:
     from psyprobe.observers.chat.answering import Answer
@@ -43,24 +48,16 @@ _MAX_TOKENS = 1500
 
 @dataclass(frozen=True)
 class BuildReport:
-    """How far a set has come.
-
-    Attributes
-    ----------
-    states : mapping of int to str
-        What is next, or why an item failed, by number.
-    failed : mapping of str to int
-        Items that stand failed, by step.
-    questions : int
-        Rows of the question file.
-    random_weights : tuple of str
-        Tools that ran with random weights; their images show only that the machinery works.
-    """
+    """How far a set has come."""
 
     states: Mapping[int, str]
+    """What is next, or why an item failed, by number."""
     failed: Mapping[str, int]
+    """Items that stand failed, by step."""
     questions: int
+    """Rows of the question file."""
     random_weights: tuple[str, ...]
+    """Tools that ran with random weights; their images show only that the machinery works."""
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values that JSON can hold."""
@@ -112,10 +109,6 @@ def build_set(
         Try failed steps again: the model is told why its reply could not be used, and other draws are made.
     progress : bool, optional
         Whether to show progress bars.
-
-    Returns
-    -------
-    BuildReport
 
     Raises
     ------

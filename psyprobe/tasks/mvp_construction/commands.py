@@ -5,18 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from psyprobe.cli.settings import settings
+from psyprobe.files.settings import settings
 from psyprobe.files.terminal import say, say_json
 
 
 def add_mvp_build_options(parser: argparse.ArgumentParser) -> None:
-    """Options of the command.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        Gets them.
-    """
+    """Options of the command."""
     parser.add_argument("photographs", metavar="PHOTOGRAPHS", help="folder of images")
     parser.add_argument("--chat", required=True, metavar="NAME", help="chat model that proposes and writes questions")
     parser.add_argument("--captioner", metavar="NAME", help="chat model that looks at photographs (default: --chat)")
@@ -48,27 +42,12 @@ def add_mvp_build_options(parser: argparse.ArgumentParser) -> None:
 
 
 def mvp_build_command(arguments: argparse.Namespace) -> int:
-    """Build a set, or go on with one that was begun.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        As `add_mvp_build_options` says, and ``json``.
-
-    Returns
-    -------
-    int
-        Exit code 0.
-    """
+    """Build a set, or go on with one that was begun."""
     from psyprobe.observers import load_observer
-    from psyprobe.tasks.mvp_construction import (
-        Tools,
-        build_set,
-        gather_items,
-        load_editor,
-        load_inpainter,
-        load_segmenter,
-    )
+    from psyprobe.tasks.mvp_construction.build import build_set
+    from psyprobe.tasks.mvp_construction.items import gather_items
+    from psyprobe.tasks.mvp_construction.loading import load_editor, load_inpainter, load_segmenter
+    from psyprobe.tasks.mvp_construction.manipulation import Tools
 
     if arguments.plan:
         items = gather_items(arguments.photographs, arguments.output)

@@ -23,46 +23,30 @@ _FIRST_NUMBER = 1001
 
 @dataclass
 class Step:
-    """What became of a step.
-
-    Parameters
-    ----------
-    key : str
-        Digest of what went into it.
-    value : mapping, optional
-        What came of it; None where it failed.
-    reason : str
-        Why it failed; empty where it is done.
-    """
+    """What became of a step."""
 
     key: str
+    """Digest of what went into it."""
     value: Mapping[str, Any] | None = None
+    """What came of it; None where it failed."""
     reason: str = ""
+    """Why it failed; empty where it is done."""
 
 
 @dataclass
 class Item:
-    """A photograph on its way to an image pair with questions.
-
-    Parameters
-    ----------
-    number : int
-        Of the image pair.
-    photograph : str
-        Path of the file.
-    sha256 : str
-        Of the file.
-    steps : dict of str to Step
-        What has been tried so far.
-    failures : dict of str to list of str
-        Why earlier tries of a step failed, each of which a retry has followed.
-    """
+    """A photograph on its way to an image pair with questions."""
 
     number: int
+    """Of the image pair."""
     photograph: str
+    """Path of the file."""
     sha256: str
+    """Of the file."""
     steps: dict[str, Step] = field(default_factory=dict)
+    """What has been tried so far."""
     failures: dict[str, list[str]] = field(default_factory=dict)
+    """Why earlier tries of a step failed, each of which a retry has followed."""
 
     def value(self, step: str) -> Mapping[str, Any]:
         """What came of a step that is done."""
@@ -97,20 +81,7 @@ class Item:
 def read_set_items(folder: str | Path) -> list[Item]:
     """The items of a set under construction, by number.
 
-    Parameters
-    ----------
-    folder : str or Path
-        Of the set.
-
-    Returns
-    -------
-    list of Item
-        Empty where nothing was begun.
-
-    Raises
-    ------
-    StoreError
-        A file is not one of ours.
+    Empty where nothing was begun.
     """
     found = []
     for path in sorted((Path(folder) / "items").glob("[0-9]*.json")):
@@ -122,15 +93,7 @@ def read_set_items(folder: str | Path) -> list[Item]:
 
 
 def write_item(folder: Path, item: Item) -> None:
-    """Write the state of an item, whole or not at all.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the set.
-    item : Item
-        It replaces its earlier state.
-    """
+    """Write the state of an item, whole or not at all."""
     from psyprobe.files.output import json_text, write_whole
 
     (folder / "items").mkdir(parents=True, exist_ok=True)
@@ -141,22 +104,7 @@ def write_item(folder: Path, item: Item) -> None:
 def gather_items(photographs: str | Path, folder: str | Path) -> list[Item]:
     """The items of a folder of photographs, each with the state it has in a set.
 
-    Parameters
-    ----------
-    photographs : str or Path
-        Folder of images.
-    folder : str or Path
-        Of the set, which need not be there.
-
-    Returns
-    -------
-    list of Item
-        By number. A photograph keeps its number when others come or go; new ones follow, in the order of their names.
-
-    Raises
-    ------
-    InputError
-        There are no photographs, or two of them are the same.
+    By number. A photograph keeps its number when others come or go; new ones follow, in the order of their names.
     """
     known = {item.sha256: item for item in read_set_items(folder)}
     highest = max((item.number for item in known.values()), default=_FIRST_NUMBER - 1)

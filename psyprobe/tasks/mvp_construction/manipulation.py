@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.tasks.mvp_construction.masks import Box, Mask, choose_mask, overlap
-from psyprobe.tasks.mvp_construction.placement import draw_placement, place
-from psyprobe.tasks.mvp_construction.tools import Editor, Image, Inpainter, Segmenter, ToolCard
+from psyprobe.tasks.mvp_construction.masks import Box, Image, Mask, choose_mask, draw_placement, overlap, place
+from psyprobe.tasks.mvp_construction.tools import Editor, Inpainter, Segmenter, ToolCard
 
 #: How a part is cut out: the whole box, or the mask in it by equation 1.
 REGIONS = ("box", "mask")
@@ -19,31 +18,21 @@ REGIONS = ("box", "mask")
 
 @dataclass(frozen=True)
 class Plan:
-    """What shall be done to a photograph.
-
-    Parameters
-    ----------
-    editing : {"background", "part", "direct"}
-        Kind of manipulation.
-    caption : str
-        Of the manipulated image.
-    instruction : str
-        For direct alteration.
-    subject, part : Box
-        Of the main subject, and of what is replaced.
-    region : {"box", "mask"}
-        How a part is cut out.
-    seed : int
-        Of all draws.
-    """
+    """What shall be done to a photograph."""
 
     editing: str
+    """{"background", "part", "direct"}: Kind of manipulation."""
     caption: str
+    """Of the manipulated image."""
     subject: Box
     part: Box | None = None
+    """Of the main subject, and of what is replaced."""
     instruction: str = ""
+    """For direct alteration."""
     region: str = "box"
+    """{"box", "mask"}: How a part is cut out."""
     seed: int = 0
+    """Of all draws."""
 
     def __post_init__(self) -> None:
         if self.region not in REGIONS:
@@ -57,21 +46,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Tools:
-    """What the image steps are done with.
-
-    Parameters
-    ----------
-    segmenter : Segmenter
-        Finds masks.
-    inpainter : Inpainter
-        Fills holes.
-    editor : Editor
-        Alters by an instruction.
-    """
+    """What the image steps are done with."""
 
     segmenter: Segmenter
+    """Finds masks."""
     inpainter: Inpainter
+    """Fills holes."""
     editor: Editor
+    """Alters by an instruction."""
 
     def used(self, plan: Plan) -> dict[str, ToolCard]:
         """The cards of the tools that a plan needs."""
@@ -85,21 +67,14 @@ class Tools:
 
 @dataclass(frozen=True)
 class Manipulated:
-    """A manipulated image.
-
-    Attributes
-    ----------
-    image : ndarray of uint8, shape (H, W, 3)
-        Of the photograph's size.
-    masks : mapping of str to ndarray of bool, shape (H, W)
-        "mask" by equation 1, and "hole", what was filled; where there were any.
-    facts : mapping
-        How it came about; plain values that JSON can hold.
-    """
+    """A manipulated image."""
 
     image: Image
+    """Shape (H, W, 3). Of the photograph's size."""
     masks: Mapping[str, Mask]
+    """Shape (H, W). "mask" by equation 1, and "hole", what was filled; where there were any."""
     facts: Mapping[str, Any]
+    """How it came about; plain values that JSON can hold."""
 
 
 def manipulate(photograph: Image, plan: Plan, tools: Tools) -> Manipulated:

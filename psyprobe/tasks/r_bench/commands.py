@@ -3,43 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import json
+import re
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.settings import settings
 from psyprobe.files.terminal import say, say_json, tell
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from psyprobe.tasks.judge.judge import Judge
+    from psyprobe.tasks.judge import Judge
+
 
 _FILES = ("dis", "ref", "judged_dis", "judged_ref", "judged_com")
 _FORMATS = "text, markdown, latex, csv or json (default %(default)s)"
 _RULES = "letter_then_judge, published, judge or letter (default %(default)s)"
-#: Action to the module and function that does it.
-_ACTIONS = {
-    "check": ("commands", "check_action"),
-    "score": ("commands", "score_action"),
-    "run": ("run_command", "run_action"),
-    "build": ("set_commands", "build_action"),
-    "export": ("set_commands", "export_action"),
-    "import": ("set_commands", "import_action"),
-    "example": ("set_commands", "example_action"),
-    "gallery": ("set_commands", "gallery_action"),
-}
 
 
 def add_r_bench_options(parser: argparse.ArgumentParser) -> None:
-    """Actions of the command, and the options of each.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        Gets them.
-    """
+    """Actions of the command, and the options of each."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=type(parser))
 
     def action(name: str, summary: str) -> argparse.ArgumentParser:
@@ -133,21 +119,10 @@ def _add_judge(parser: argparse.ArgumentParser) -> None:
 
 
 def load_judge(arguments: argparse.Namespace) -> Judge | None:
-    """The judge that is asked for.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        ``judge``, ``judge_option``, ``judge_repeats``, ``judge_temperature``.
-
-    Returns
-    -------
-    Judge or None
-        None where none is.
-    """
-    from psyprobe.cli.settings import settings
+    """The judge that is asked for."""
+    from psyprobe.files.settings import settings
     from psyprobe.observers import load_observer
-    from psyprobe.tasks.judge.judge import Judge
+    from psyprobe.tasks.judge import Judge
 
     if not arguments.judge:
         return None
@@ -156,37 +131,13 @@ def load_judge(arguments: argparse.Namespace) -> Judge | None:
 
 
 def r_bench_command(arguments: argparse.Namespace) -> int:
-    """Do one of the actions.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        ``action``, ``json`` and the options of the action.
-
-    Returns
-    -------
-    int
-        Exit code 0.
-    """
-    module, function = _ACTIONS[arguments.action]
-    act: Callable[[argparse.Namespace], int] = getattr(import_module(f"psyprobe.tasks.r_bench.{module}"), function)
-    return act(arguments)
+    """Do one of the actions."""
+    return _ACTIONS[arguments.action](arguments)
 
 
 def check_action(arguments: argparse.Namespace) -> int:
-    """Say what is in an item table.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        ``items``, ``json``.
-
-    Returns
-    -------
-    int
-        Exit code 0.
-    """
-    from psyprobe.tasks.r_bench import check_items, read_items
+    """Say what is in an item table."""
+    from psyprobe.tasks.r_bench.items import check_items, read_items
 
     report = check_items(read_items(arguments.items))
     if arguments.json:
@@ -197,21 +148,13 @@ def check_action(arguments: argparse.Namespace) -> int:
 
 
 def score_action(arguments: argparse.Namespace) -> int:
-    """Score answers and judgements, and print the paper's table.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        ``items``, ``model``, ``people``, ``task``, ``mcq_rule``, ``confidence``, ``format``, ``json``.
-
-    Returns
-    -------
-    int
-        Exit code 0.
-    """
+    """Score answers and judgements, and print the paper's table."""
     from psyprobe.analysis.words.people import with_people
-    from psyprobe.tasks.r_bench import TASKS, check_items, rbench_metrics, rbench_table, read_items, score_items
+    from psyprobe.tasks.r_bench.items import TASKS, check_items, read_items
     from psyprobe.tasks.r_bench.judging import AGAINST, judge_answers
+    from psyprobe.tasks.r_bench.metrics import rbench_metrics
+    from psyprobe.tasks.r_bench.scores import score_items
+    from psyprobe.tasks.r_bench.tables import rbench_table
 
     items = read_items(arguments.items)
     tell(f"{arguments.items}: {len(items)} items, read as {check_items(items).encoding}")
@@ -243,7 +186,7 @@ def score_action(arguments: argparse.Namespace) -> int:
 def _write(metrics: dict[str, pd.DataFrame], tables: dict[str, pd.DataFrame], folder: Path, confidence: float) -> None:
     import pandas as pd
 
-    from psyprobe.tasks.r_bench import components, correlations, paired_difference
+    from psyprobe.tasks.r_bench.metrics import components, correlations, paired_difference
     from psyprobe.tasks.r_bench.report import draw_figures
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -267,7 +210,7 @@ def _write(metrics: dict[str, pd.DataFrame], tables: dict[str, pd.DataFrame], fo
 
 
 def _read(model: str, named: list[str]) -> tuple[dict[str, pd.Series], dict[str, pd.Series]]:
-    from psyprobe.tasks.r_bench import read_answers, read_judgements
+    from psyprobe.tasks.r_bench.scores import read_answers, read_judgements
 
     answers, judged = {}, {}
     for text in named:
@@ -281,3 +224,153 @@ def _read(model: str, named: list[str]) -> tuple[dict[str, pd.Series], dict[str,
         else:
             answers[kind] = read_answers(path)
     return answers, judged
+
+
+def run_action(arguments: argparse.Namespace) -> int:
+    """Ask each observer, and print the paper's table with a row each."""
+    from psyprobe.observers import load_observer
+    from psyprobe.tasks.r_bench.items import read_set
+    from psyprobe.tasks.r_bench.report import write_report
+    from psyprobe.tasks.r_bench.run import RBenchRun, remarks, run_r_bench, write_run
+    from psyprobe.tasks.r_bench.tables import rbench_table
+
+    images = read_set(arguments.set, skip=arguments.skip_bad)
+    for problem in images.skipped:
+        tell(f"left out: {problem}")
+    judge = load_judge(arguments)
+    folder = Path(arguments.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    store = Path(arguments.store) if arguments.store else folder / "runs.sqlite"
+    runs: dict[str, RBenchRun] = {}
+    places: dict[str, Path] = {}
+    for name in dict.fromkeys(arguments.observer):
+        observer = load_observer(name, **settings(arguments.observer_option, "--observer-option"))
+        run = run_r_bench(
+            images,
+            observer,
+            judge=judge,
+            mcq_rule=arguments.mcq_rule,
+            confidence=arguments.confidence,
+            store=store,
+        )
+        places[name] = folder / f"{len(places) + 1}_{re.sub(r'[^A-Za-z0-9.-]+', '_', name)}"
+        write_run(run, places[name])
+        runs[name] = run
+    page = write_report(runs, folder, images=images)
+    if arguments.json:
+        say_json(
+            {
+                name: {
+                    "files": str(places[name]),
+                    **dict(run.facts),
+                    "metrics": json.loads(run.metrics.to_json(orient="records", double_precision=15)),
+                }
+                for name, run in runs.items()
+            }
+            | {"report": str(page)}
+        )
+        return 0
+    say(rbench_table({name: run.metrics for name, run in runs.items()}))
+    for name, run in runs.items():
+        for remark in remarks(run.facts):
+            tell(f"{name}: {remark}")
+    tell(f"{page}: the report; tables of each observer are in folders beside it")
+    return 0
+
+
+def build_action(arguments: argparse.Namespace) -> int:
+    """Build a set."""
+    from psyprobe.tasks.r_bench.build import build_set
+
+    built = build_set(
+        arguments.photographs,
+        arguments.questions,
+        arguments.output,
+        items_per_cell=arguments.items,
+        seed=arguments.seed,
+        scale=arguments.scale,
+        skip=arguments.skip_bad,
+    )
+    if arguments.json:
+        say_json(
+            {
+                "folder": str(built.folder),
+                "items": built.items,
+                "skipped": list(built.skipped),
+                "unchanged": list(built.unchanged),
+            }
+        )
+        return 0
+    for problem in built.skipped:
+        tell(f"left out: {problem}")
+    if built.unchanged:
+        tell(
+            f"{len(built.unchanged)} corrupted images are no different from their references; manifest.json lists them"
+        )
+    say(f"{built.items} items in {built.folder}; look at contact_sheet.png before you ask anybody.")
+    return 0
+
+
+def export_action(arguments: argparse.Namespace) -> int:
+    """Write a set's multiple choice for VLMEvalKit."""
+    from psyprobe.tasks.r_bench.items import read_set
+    from psyprobe.tasks.r_bench.vlmevalkit import export_tsv
+
+    written = export_tsv(read_set(arguments.set), arguments.output)
+    if arguments.json:
+        say_json({kind: str(path) for kind, path in written.items()})
+    else:
+        say("\n".join(str(path) for path in written.values()))
+    return 0
+
+
+def import_action(arguments: argparse.Namespace) -> int:
+    """Make a set of VLMEvalKit's tables."""
+    from psyprobe.tasks.r_bench.vlmevalkit import import_tsv
+
+    items = import_tsv(arguments.corrupted, arguments.reference, arguments.output)
+    if arguments.json:
+        say_json({"folder": arguments.output, "items": items})
+    else:
+        say(f"{items} items in {arguments.output}")
+    return 0
+
+
+def example_action(arguments: argparse.Namespace) -> int:
+    """Write photographs and questions to try things with."""
+    from psyprobe.tasks.r_bench.photographs import write_example
+
+    photographs, questions = write_example(arguments.output)
+    if arguments.json:
+        say_json({"photographs": str(photographs), "questions": str(questions)})
+    else:
+        say(f"psyprobe r-bench build {photographs} {questions} --output SET")
+    return 0
+
+
+def gallery_action(arguments: argparse.Namespace) -> int:
+    """Write a page with an image in all 33 ways."""
+    from psyprobe.files.images import read_image
+    from psyprobe.report.page import write_page
+    from psyprobe.tasks.r_bench.report import gallery
+
+    image = read_image(arguments.image)
+    text = gallery(image, name=Path(arguments.image).stem, seed=arguments.seed, scale=arguments.scale)
+    path = write_page(text, arguments.output)
+    if arguments.json:
+        say_json({"page": str(path)})
+    else:
+        say(str(path))
+    return 0
+
+
+_ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "check": check_action,
+    "score": score_action,
+    "run": run_action,
+    "build": build_action,
+    "export": export_action,
+    "import": import_action,
+    "example": example_action,
+    "gallery": gallery_action,
+}

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from psyprobe.observers import FeatureObserver
 
+
 #: Corrupting, resizing or measuring differently makes another question of the same image.
 _VERSION = "corruption profile 1"
 #: Images shown at once, whatever their size.
@@ -197,3 +198,51 @@ def _fed(images: Any, size: tuple[int, int]) -> FloatArray:
         box = (left, top, left + across, top + down)
         shown.append(np.asarray(picture.resize((width, height), Image.Resampling.BICUBIC, box=box)))
     return np.stack(shown).astype(np.float32) / np.float32(255)
+
+
+def plot_profile(profile: xarray.Dataset, ax: Any = None, *, measure: str = "angular", layer: str | None = None) -> Any:
+    """Draw a robustness profile as coloured cells: dimensions downwards, strengths to the right.
+
+    Parameters
+    ----------
+    profile : xarray.Dataset
+        As `robustness_profile` gives it.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; without it, on a new pyplot figure.
+    measure : str
+        Which response.
+    layer : str, optional
+        Which layer; by default the last.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Means over photographs; a star marks a dimension that is simulated where R-Bench photographed it.
+    """
+    found = profile["response"].sel(measure=measure, layer=layer or str(profile["layer"].values[-1])).mean("photograph")
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        ax = plt.figure(figsize=(4.2, 1.2 + 0.2 * profile.sizes["dimension"]), layout="constrained").add_subplot()
+    drawn = ax.imshow(found.values, cmap="YlGnBu", aspect="auto", vmin=0, interpolation="nearest")
+    middle = float(found.max()) * 0.55
+    for (i, j), value in np.ndenumerate(found.values):
+        ax.text(
+            j, i, f"{value:.3f}", ha="center", va="center", fontsize=6, color="white" if value > middle else "black"
+        )
+    known = dimensions()
+    labels = [
+        f"{known[str(name)].title}{' *' if known[str(name)].captured else ''}" for name in profile["dimension"].values
+    ]
+    ax.set_yticks(range(len(labels)), labels, fontsize=7)
+    ax.set_xticks(range(profile.sizes["strength"]), [str(each) for each in profile["strength"].values])
+    ax.tick_params(length=0)
+    steps = profile["step"].values
+    for i in np.flatnonzero(steps[1:] != steps[:-1]):
+        ax.axhline(i + 0.5, color="black", linewidth=0.8)
+    card = json.loads(profile.attrs["observer_card"])
+    ax.set_title(f"{card['name']}{' [RANDOM WEIGHTS]' if profile.attrs['random_weights'] else ''}", fontsize=9)
+    bar = ax.figure.colorbar(drawn, ax=ax, fraction=0.05, pad=0.02)
+    bar.set_label("Angular distance $S_{ac}$" if measure == "angular" else measure)
+    ax.set_xlabel("Strength" + (" (* simulated)" if profile["simulated"].values.any() else ""))
+    return ax

@@ -12,9 +12,9 @@ import pandas as pd
 
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.store import Store
-from psyprobe.tasks.judge.judge import Case, Judge, Verdicts, judge_cases
+from psyprobe.tasks.judge import Case, Judge, Verdicts, judge_cases
+from psyprobe.tasks.r_bench.items import lettered
 from psyprobe.tasks.r_bench.scores import MCQ_RULES, read_letters
-from psyprobe.tasks.r_bench.wording import lettered
 
 #: What answers are judged against: corrupted and reference against the key, and both against each other.
 AGAINST = ("dis", "ref", "com")

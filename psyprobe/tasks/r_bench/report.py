@@ -14,10 +14,12 @@ import pandas as pd
 from psyprobe.corruption import STEPS, STRENGTHS, corrupt, dimensions
 from psyprobe.files.images import read_image
 from psyprobe.report.page import escape, page, picture, table, write_page
-from psyprobe.tasks.r_bench import attribute_table, paired_difference, plot_attributes, rbench_table
+from psyprobe.tasks.r_bench.attributes import attribute_table, plot_attributes
+from psyprobe.tasks.r_bench.metrics import paired_difference
+from psyprobe.tasks.r_bench.tables import rbench_table
 
 if TYPE_CHECKING:
-    from psyprobe.tasks.r_bench import ImageSet
+    from psyprobe.tasks.r_bench.items import ImageSet
     from psyprobe.tasks.r_bench.run import RBenchRun
 
 #: Items of each observer that a report shows with their images.
@@ -81,19 +83,7 @@ def draw_figures(
 ) -> list[tuple[Path, str]]:
     """Draw radar, bars, cells of dimensions by strengths, and the attributes of images, as PNG and PDF.
 
-    Parameters
-    ----------
-    metrics, tables : mapping of str to pandas.DataFrame
-        By model, as `rbench_metrics` and `score_items` give them.
-    folder : str or Path
-        Where.
-    images : ImageSet, optional
-        For the attributes.
-
-    Returns
-    -------
-    list of (Path, str)
-        Each PNG and what it shows.
+    Each PNG and what it shows.
     """
     import matplotlib.pyplot as plt
 

@@ -18,12 +18,11 @@ from psyprobe.files.images import read_image
 from psyprobe.item_run import ItemQuestion, ask_items
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding
 from psyprobe.store import Store
-from psyprobe.tasks.judge.judge import Judge
-from psyprobe.tasks.r_bench import rbench_metrics, score_items
-from psyprobe.tasks.r_bench.image_set import ImageSet, read_set
+from psyprobe.tasks.judge import Judge
+from psyprobe.tasks.r_bench.items import ImageSet, read_set, wording_version, wordings
 from psyprobe.tasks.r_bench.judging import AGAINST, judge_answers, nothing_judged
-from psyprobe.tasks.r_bench.scores import read_letters
-from psyprobe.tasks.r_bench.wording import wording_version, wordings
+from psyprobe.tasks.r_bench.metrics import rbench_metrics
+from psyprobe.tasks.r_bench.scores import read_letters, score_items
 
 #: A change of how images are read or shown asks anew; the wording has a version of its own.
 _VERSION = "r-bench 1"
@@ -31,42 +30,25 @@ _VERSION = "r-bench 1"
 
 @dataclass(frozen=True)
 class RBenchRun:
-    """What came out of a run.
-
-    Attributes
-    ----------
-    table : pandas.DataFrame
-        The items with answer_ref and answer_dis (word for word), judged_ref, judged_dis and judged_com (NaN where none
-        was needed or none was given), absolute and relative.
-    verdicts : pandas.DataFrame
-        What the judge said, case by case; empty without one.
-    metrics : pandas.DataFrame
-        As `rbench_metrics` gives them.
-    facts : mapping
-        Who was asked and judged, how, and what failed; plain values that JSON can hold.
-    """
+    """What came out of a run."""
 
     table: pd.DataFrame
+    """The items with answer_ref and answer_dis (word for word), judged_ref, judged_dis and judged_com (NaN where none
+    was needed or none was given), absolute and relative.
+    """
     verdicts: pd.DataFrame
+    """What the judge said, case by case; empty without one."""
     metrics: pd.DataFrame
+    """As `rbench_metrics` gives them."""
     facts: Mapping[str, Any]
+    """Who was asked and judged, how, and what failed; plain values that JSON can hold."""
 
 
 def item_questions(images: ImageSet, tasks: tuple[str, ...] = ("MCQ", "VQA", "CAP")) -> list[ItemQuestion]:
     """What is to be asked about a set: each item twice, of its reference and of its corrupted image.
 
-    Parameters
-    ----------
-    images : ImageSet
-        As `read_set` gives it.
-    tasks : tuple of str
-        Which items.
-
-    Returns
-    -------
-    list of ItemQuestion
-        Called "ref" or "dis", a line break, and the item's name. Items that share a reference image and a question
-        share the answer too.
+    Called "ref" or "dis", a line break, and the item's name. Items that share a reference image and a question share
+    the answer too.
     """
     found = []
     for row in images.items.to_dict("records"):
@@ -115,10 +97,6 @@ def run_r_bench(
         The file that keeps answers and what the judge said: run again, it goes on from there.
     progress : bool, optional
         Whether to show progress bars.
-
-    Returns
-    -------
-    RBenchRun
 
     Raises
     ------
@@ -218,17 +196,7 @@ def _facts(
 
 
 def remarks(facts: Mapping[str, Any]) -> list[str]:
-    """What a reader of the scores must know, as sentences.
-
-    Parameters
-    ----------
-    facts : mapping
-        Of a run.
-
-    Returns
-    -------
-    list of str
-    """
+    """What a reader of the scores must know, as sentences."""
     found = [f"{facts['items']} items; multiple choice by the rule {facts['mcq_rule']!r}."]
     if facts["skipped_items"]:
         found.append(f"{len(facts['skipped_items'])} items were left out, since their images cannot be read.")
@@ -266,22 +234,7 @@ def remarks(facts: Mapping[str, Any]) -> list[str]:
 def write_run(run: RBenchRun, folder: str | Path) -> list[Path]:
     """Write a run's tables: answers and scores of items, verdicts, metrics and facts.
 
-    Parameters
-    ----------
-    run : RBenchRun
-        What to write.
-    folder : str or Path
-        Made where it is not there.
-
-    Returns
-    -------
-    list of Path
-        items.csv, items.json, verdicts.json, metrics.csv and run.json.
-
-    Raises
-    ------
-    PsyprobeError
-        A file cannot be written.
+    items.csv, items.json, verdicts.json, metrics.csv and run.json.
     """
     from psyprobe.files.output import json_text, write_whole
 

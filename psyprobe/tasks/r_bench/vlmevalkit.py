@@ -12,8 +12,7 @@ from typing import Any
 from psyprobe.corruption.dimensions import STRENGTHS, dimensions
 from psyprobe.errors import InputError
 from psyprobe.files.images import decode_image
-from psyprobe.tasks.r_bench.image_set import ImageSet
-from psyprobe.tasks.r_bench.items import COLUMNS
+from psyprobe.tasks.r_bench.items import COLUMNS, ImageSet
 
 #: Files by which images they hold, named as VLMEvalKit names the data sets.
 FILES = {"dis": "R-Bench-Dis.tsv", "ref": "R-Bench-Ref.tsv"}

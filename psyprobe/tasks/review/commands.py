@@ -11,17 +11,11 @@ from psyprobe.files.output import write_whole
 from psyprobe.files.terminal import say, say_json, tell
 
 if TYPE_CHECKING:
-    from psyprobe.tasks.review.sitting import Sitting
+    from psyprobe.tasks.review.worklist import Worklist
 
 
 def add_review_options(parser: argparse.ArgumentParser) -> None:
-    """Options of the command.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        Gets them.
-    """
+    """Options of the command."""
     parser.add_argument(
         "set", metavar="SET", help="folder with questions.json (as MVP-Bench) or items.csv (as R-Bench)"
     )
@@ -38,27 +32,16 @@ def add_review_options(parser: argparse.ArgumentParser) -> None:
 
 
 def review_command(arguments: argparse.Namespace) -> int:
-    """Serve the page to one person, or say what came of it.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        As `add_review_options` says, and ``json``.
-
-    Returns
-    -------
-    int
-        Exit code 0.
-    """
+    """Serve the page to one person, or say what came of it."""
     folder = Path(arguments.set)
     labels = (folder / "items.csv").is_file()
     if not labels and not (folder / "questions.json").is_file():
         raise InputError(f"folder {folder} has neither questions.json nor items.csv; give a set")
     if arguments.annotator is not None:
-        from psyprobe.tasks.review.sittings import sitting
+        from psyprobe.tasks.review.worklist import worklist
 
         kind = "answer" if arguments.answer else "label" if labels else "review"
-        return _serve(sitting(folder, kind, arguments.annotator, arguments.questions), arguments.port)
+        return _serve(worklist(folder, kind, arguments.annotator, arguments.questions), arguments.port)
     if arguments.answer:
         result, lines = _answered(folder, arguments.questions)
     else:
@@ -67,20 +50,20 @@ def review_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _serve(sitting: Sitting, port: int) -> int:
+def _serve(worklist: Worklist, port: int) -> int:
     from psyprobe.tasks.review.server import ReviewServer
 
-    server = ReviewServer(sitting, port)
+    server = ReviewServer(worklist, port)
     say(f"Open {server.address} in a browser on this machine; Ctrl-C ends.")
-    tell(f"{len(sitting.tasks)} tasks for {sitting.journal.person}; each decision is on the disk at once")
+    tell(f"{len(worklist.tasks)} tasks for {worklist.journal.person}; each decision is on the disk at once")
     try:
         server.serve()
     except KeyboardInterrupt:
         pass
     finally:
         server.close()
-    decided = sum(each is not None for each in sitting.state()["decided"])
-    tell(f"{decided} of {len(sitting.tasks)} decided; {sitting.journal.path}")
+    decided = sum(each is not None for each in worklist.state()["decided"])
+    tell(f"{decided} of {len(worklist.tasks)} decided; {worklist.journal.path}")
     return 0
 
 
@@ -112,7 +95,7 @@ def _reviewed(folder: Path) -> tuple[Any, list[str]]:
 
 
 def _answered(folder: Path, questions: str | None) -> tuple[Any, list[str]]:
-    from psyprobe.tasks.review.sittings import answers_of
+    from psyprobe.tasks.review.worklist import answers_of
 
     lines, result = [], {}
     for name, (rows, missing, text, suffix) in answers_of(folder, questions).items():

@@ -6,10 +6,12 @@ import json
 import os
 import re
 import threading
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from psyprobe.errors import InputError, StoreError
 from psyprobe.tasks.review.tasks import Task
@@ -19,29 +21,23 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
 @dataclass(frozen=True)
 class Decision:
-    """The last word of a person on a task.
-
-    Attributes
-    ----------
-    value : str
-        Of the choice.
-    text : str
-        Of the field; empty where the choice takes none.
-    """
+    """The last word of a person on a task."""
 
     value: str
+    """Of the choice."""
     text: str = ""
+    """Of the field; empty where the choice takes none."""
 
 
 class Journal:
-    """The decisions of one person in one kind of sitting.
+    """The decisions of one person in one kind of worklist.
 
     Parameters
     ----------
     folder : str or Path
         Of the set; the file lies in its folder "people".
     kind : str
-        Of the sitting: "review", "answer" or "label".
+        Of the worklist: "review", "answer" or "label".
     person : str
         A name that can be a file's.
 
@@ -64,40 +60,11 @@ class Journal:
         self._read()
 
     def decision(self, task: Task) -> Decision | None:
-        """What was decided last on a task as it is now, or None.
-
-        Parameters
-        ----------
-        task : Task
-            A task whose question or images changed since counts as another one.
-
-        Returns
-        -------
-        Decision or None
-        """
+        """What was decided last on a task as it is now, or None."""
         return self._decisions.get(task.content)
 
     def decide(self, task: Task, value: str, text: str = "") -> Decision:
-        """Write down a decision; it is on the disk when this returns.
-
-        Parameters
-        ----------
-        task : Task
-            On what.
-        value, text : str
-            As `Task.checked` takes them.
-
-        Returns
-        -------
-        Decision
-
-        Raises
-        ------
-        InputError
-            It is no decision on this task.
-        StoreError
-            The file cannot be written.
-        """
+        """Write down a decision; it is on the disk when this returns."""
         decision = Decision(value, task.checked(value, text))
         row = {"task": task.name, "content": task.content, **vars(decision), "at": datetime.now(UTC).isoformat()}
         with self._lock:
@@ -131,35 +98,72 @@ class Journal:
 
 
 def people(folder: str | Path, kind: str) -> list[str]:
-    """Who has decided in a kind of sitting, by name.
-
-    Parameters
-    ----------
-    folder : str or Path
-        Of the set.
-    kind : str
-        Of the sitting.
-
-    Returns
-    -------
-    list of str
-    """
+    """Who has decided in a kind of worklist, by name."""
     return sorted(path.stem.partition("-")[2] for path in (Path(folder) / "people").glob(f"{kind}-*.jsonl"))
 
 
 def decisions(journal: Journal, tasks: Iterable[Task]) -> dict[str, Decision]:
-    """What a person has decided, by name of the task.
-
-    Parameters
-    ----------
-    journal : Journal
-        Of the person.
-    tasks : iterable of Task
-        As they are now.
-
-    Returns
-    -------
-    dict of str to Decision
-    """
+    """What a person has decided, by name of the task."""
     found = {task.name: journal.decision(task) for task in tasks}
     return {name: decision for name, decision in found.items() if decision is not None}
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Of two people on what both have decided."""
+
+    first: str
+    second: str
+    """Their names."""
+    both: int
+    """Tasks that both have decided."""
+    equal: int
+    """Of these, decided alike."""
+    kappa: float | None
+    """Cohen's: agreement beyond what their shares of each verdict bring about by chance, from -1 to 1. None where
+    nothing could be beyond it: nobody decided, or both always the same.
+    """
+
+    def to_dict(self) -> dict[str, Any]:
+        """The agreement as plain values that JSON can hold."""
+        return dict(vars(self))
+
+    def __str__(self) -> str:
+        if not self.both:
+            return f"{self.first} and {self.second} have decided on nothing in common yet"
+        kappa = "undefined, both said the same of all" if self.kappa is None else f"{self.kappa:.2f}"
+        share = f"{self.equal} of {self.both} alike ({100 * self.equal / self.both:.1f} %)"
+        return f"{self.first} and {self.second}: {share}, Cohen's kappa {kappa}"
+
+
+def agreement(first: str, second: str, ones: Mapping[str, str], others: Mapping[str, str]) -> Agreement:
+    """How far two people agree.
+
+    Examples
+    --------
+    >>> one, other = {"a": "yes", "b": "no", "c": "no"}, {"a": "yes", "b": "yes", "d": "no"}
+    >>> print(agreement("Ann", "Bob", one, other))
+    Ann and Bob: 1 of 2 alike (50.0 %), Cohen's kappa 0.00
+    """
+    both = [name for name in ones if name in others]
+    equal = sum(ones[name] == others[name] for name in both)
+    mine, theirs = (Counter(said[name] for name in both) for said in (ones, others))
+    # In whole numbers: "by chance" times n squared.
+    chance, certain = sum(mine[value] * theirs[value] for value in mine), len(both) ** 2
+    kappa = None if chance == certain else (equal * len(both) - chance) / (certain - chance)
+    return Agreement(first, second, len(both), equal, kappa)
+
+
+def accepted_by_both(verdicts: Mapping[str, Mapping[str, str]], accept: str = "accept") -> set[str]:
+    """What at least two people have decided on and all of them accept.
+
+    Examples
+    --------
+    >>> sorted(accepted_by_both({"Ann": {"a": "accept", "b": "accept"}, "Bob": {"a": "accept", "b": "reject"}}))
+    ['a']
+    """
+    said: dict[str, list[str]] = {}
+    for each in verdicts.values():
+        for name, value in each.items():
+            said.setdefault(name, []).append(value)
+    return {name for name, values in said.items() if len(values) >= 2 and set(values) == {accept}}

@@ -28,23 +28,16 @@ _MAX_TOKENS = 32
 
 @dataclass(frozen=True)
 class JudgePrompt:
-    """What a judge is asked, and which replies are verdicts.
-
-    Attributes
-    ----------
-    name, version : str
-        Of the prompt; the digest changes with the text even where nobody changed the version.
-    system, text : str
-        With {question}, {key} and {answer} to be filled in.
-    verdicts : mapping of str to (float or str)
-        Reply in lower case, and what it stands for; "" stands for none of them.
-    """
+    """What a judge is asked, and which replies are verdicts."""
 
     name: str
     version: str
+    """Of the prompt; the digest changes with the text even where nobody changed the version."""
     system: str
     text: str
+    """With {question}, {key} and {answer} to be filled in."""
     verdicts: Mapping[str, float | str]
+    """Reply in lower case, and what it stands for; "" stands for none of them."""
 
     def filled(self, case: Case) -> str:
         """The prompt for one case; what stands in braces inside an answer is left as it is."""
@@ -69,16 +62,12 @@ class JudgePrompt:
 def judge_prompts() -> dict[str, JudgePrompt]:
     """The prompts that come with psyprobe, by name.
 
-    Returns
-    -------
-    dict of str to JudgePrompt
-
     Examples
     --------
     >>> sorted(judge_prompts())
     ['choice_letter', 'rbench_caption', 'rbench_choice', 'rbench_short', 'yes_no']
     """
-    page = tomllib.loads(files("psyprobe.tasks.judge").joinpath("prompts.toml").read_text(encoding="utf-8"))
+    page = tomllib.loads(files("psyprobe.tasks").joinpath("judge.toml").read_text(encoding="utf-8"))
     return {
         name: JudgePrompt(name, row["version"], row["system"], row["text"].strip(), row["verdicts"])
         for name, row in page.items()
@@ -87,21 +76,14 @@ def judge_prompts() -> dict[str, JudgePrompt]:
 
 @dataclass(frozen=True)
 class Judge:
-    """Who judges, and how.
-
-    Parameters
-    ----------
-    observer : AnswerObserver
-        Any that answers in words: `load_observer("openai:MODEL")`.
-    repeats : int
-        How often each case is put; with temperature 0 once is enough.
-    temperature : float
-        Of the sampling, 0 to 2; each repeat has a seed of its own.
-    """
+    """Who judges, and how."""
 
     observer: AnswerObserver
+    """Any that answers in words: `load_observer("openai:MODEL")`."""
     repeats: int = 1
+    """How often each case is put; with temperature 0 once is enough."""
     temperature: float = 0.0
+    """Of the sampling, 0 to 2; each repeat has a seed of its own."""
 
     def __post_init__(self) -> None:
         if self.repeats < 1:
@@ -124,39 +106,26 @@ class Judge:
 
 @dataclass(frozen=True)
 class Case:
-    """One answer to be judged.
-
-    Parameters
-    ----------
-    name : str
-        Unique among the cases judged together.
-    prompt : str
-        Name of the judge's prompt.
-    question, key, answer : str
-        What was asked, what is right, and what was answered.
-    """
+    """One answer to be judged."""
 
     name: str
+    """Unique among the cases judged together."""
     prompt: str
+    """Name of the judge's prompt."""
     question: str
     key: str
     answer: str
+    """What was asked, what is right, and what was answered."""
 
 
 @dataclass(frozen=True)
 class Verdicts:
-    """What a judge made of one case.
-
-    Attributes
-    ----------
-    read : tuple of (float or str)
-        One for each reply that was a verdict.
-    unread : tuple of str
-        The replies that were none, word for word.
-    """
+    """What a judge made of one case."""
 
     read: tuple[float | str, ...]
+    """One for each reply that was a verdict."""
     unread: tuple[str, ...]
+    """The replies that were none, word for word."""
 
     @property
     def failed(self) -> bool:
@@ -165,13 +134,7 @@ class Verdicts:
 
     @property
     def mean(self) -> float:
-        """Mean of numeric verdicts, from 0 to 1.
-
-        Raises
-        ------
-        InputError
-            No reply was a verdict.
-        """
+        """Mean of numeric verdicts, from 0 to 1."""
         if self.failed:
             raise InputError(f"the judge gave no verdict but {self.unread[0]!r}; judge again, or leave the item out")
         return sum(float(each) for each in self.read) / len(self.read)

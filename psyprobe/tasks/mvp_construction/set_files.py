@@ -6,7 +6,7 @@ The account stands in a text field of the PNG ("psyprobe", JSON) and in a JSON f
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ import numpy as np
 
 from psyprobe.files.output import json_text, write_whole
 from psyprobe.tasks.mvp_construction.manipulation import Manipulated
-from psyprobe.tasks.mvp_construction.tools import Image
+from psyprobe.tasks.mvp_construction.masks import Image
+from psyprobe.tasks.mvp_construction.steps import wordings
 
 FIELD = "psyprobe"
 
@@ -22,15 +23,7 @@ FIELD = "psyprobe"
 def image_names(number: int) -> dict[str, str]:
     """Files of a pair, from the folder of the set.
 
-    Parameters
-    ----------
-    number : int
-        Of the pair.
-
-    Returns
-    -------
-    dict of str to str
-        "N" natural, "M" manipulated, "pair" both side by side.
+    "N" natural, "M" manipulated, "pair" both side by side.
 
     Examples
     --------
@@ -45,21 +38,7 @@ def image_names(number: int) -> dict[str, str]:
 
 
 def drawn_before(folder: Path, number: int, key: str) -> dict[str, Any] | None:
-    """What is told beside a manipulated image, if it is there and was made from the same.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the set.
-    number : int
-        Of the pair.
-    key : str
-        Digest of what goes into the image.
-
-    Returns
-    -------
-    dict or None
-    """
+    """What is told beside a manipulated image, if it is there and was made from the same."""
     names = image_names(number)
     if not all((folder / name).is_file() for name in names.values()):
         return None
@@ -75,23 +54,7 @@ def write_pair(
 ) -> dict[str, Any]:
     """Write the images of a pair and what made them; the account last, so that it stands for all.
 
-    Parameters
-    ----------
-    folder : Path
-        Of the set.
-    number : int
-        Of the pair.
-    photograph : ndarray of uint8, shape (H, W, 3)
-        The natural image.
-    made : Manipulated
-        The manipulated one.
-    account : mapping
-        What went in; what came of it is added.
-
-    Returns
-    -------
-    dict
-        The account as written.
+    The account as written.
     """
     names = image_names(number)
     natural = {"photograph": account["photograph"], "sha256": account["sha256"], "manipulated": False}
@@ -115,3 +78,49 @@ def _write_png(path: Path, pixels: Image, told: Mapping[str, Any]) -> None:
     info = PngInfo()
     info.add_itxt(FIELD, json.dumps(told, sort_keys=True))
     write_whole(path, lambda part: Picture.fromarray(pixels).save(part, pnginfo=info))
+
+
+def question_rows(number: int, category: str, written: Mapping[str, Any], seed: int) -> list[dict[str, Any]]:
+    """The questions about a pair.
+
+    Seven rows: two yes/no questions, each on both images (yes on the manipulated one, no on the natural one), one
+    multiple choice about the manipulated image, in which what one would answer of the natural one is an option, and two
+    about both.
+    """
+    names, random = image_names(number), np.random.default_rng(seed)
+    found: list[dict[str, Any]] = []
+
+    def add(kind: str, level: str, image: str, question: str, answer: str) -> None:
+        found.append(
+            {
+                "question_id": number * 10 + len(found),
+                "id": number,
+                "image": names[image],
+                "question": question,
+                "answer": answer,
+                "type": kind,
+                "level": level,
+                "category": category,
+            }
+        )
+
+    def choice(kind: str, level: str, image: str, row: Mapping[str, Any]) -> None:
+        options = [row["right"], *([row["natural"]] if "natural" in row else []), *row["wrong"]]
+        order = [int(place) for place in random.permutation(len(options))]
+        lines = [f"{letter}. {options[place]}" for letter, place in zip("ABCDE", order, strict=True)]
+        text = "\n".join([row["question"], *lines, wordings()["choice"]])
+        add(kind, level, image, text, "ABCDE"[order.index(0)])
+
+    for level in ("low", "high"):
+        text = f"{written[level]}\n{wordings()['yes_no']}"
+        add("y/n-s", level, "N", text, "no")
+        add("y/n-e", level, "M", text, "yes")
+    choice("mcq-e", "high", "M", written["single"])
+    choice("mcq-cross", "low", "pair", written["cross_low"])
+    choice("mcq-cross", "high", "pair", written["cross_high"])
+    return found
+
+
+def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Rows as JSON lines, the form of the release's question files."""
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
