@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from psyprobe.errors import PsyprobeError
+from psyprobe.errors import InputError, PsyprobeError
 
 
 def printable(text: str) -> str:
@@ -57,6 +57,29 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
             partial.unlink(missing_ok=True)
     except OSError as error:
         raise PsyprobeError(f"{path} cannot be written: {error.strerror or error}; give another path") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in UTF-8 as `write_whole` does."""
+    write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+
+
+def make_folder(path: str | Path, *, empty: bool = False) -> Path:
+    """Make a folder with those above it, unless it is there; it may have to be empty.
+
+    Raises
+    ------
+    InputError
+        It cannot be made, or holds something.
+    """
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if empty and any(folder.iterdir()):
+            raise InputError(f"{folder} is not empty; give a new folder")
+    except OSError as error:
+        raise InputError(f"folder {folder} cannot be made: {error.strerror}; give another one") from error
+    return folder
 
 
 def json_text(value: Any) -> str:

@@ -31,6 +31,11 @@ def tell(text: str) -> None:
     print(printable(" ".join(text.split())), file=sys.stderr)
 
 
+def show(value: Any, text: str, *, as_json: bool) -> None:
+    """Print a result on standard output: as JSON where that is asked for, else as text."""
+    say_json(value) if as_json else say(text)
+
+
 def say_json(value: Any) -> None:
     """Print a result as JSON on standard output.
 

@@ -30,14 +30,14 @@ _MAX_TOKENS = 32
 class JudgePrompt:
     """What a judge is asked, and which replies are verdicts."""
 
+    #: Of the prompt; the digest changes with the text even where nobody changed the version.
     name: str
     version: str
-    """Of the prompt; the digest changes with the text even where nobody changed the version."""
+    #: With {question}, {key} and {answer} to be filled in.
     system: str
     text: str
-    """With {question}, {key} and {answer} to be filled in."""
+    #: Reply in lower case, and what it stands for; "" stands for none of them.
     verdicts: Mapping[str, float | str]
-    """Reply in lower case, and what it stands for; "" stands for none of them."""
 
     def filled(self, case: Case) -> str:
         """The prompt for one case; what stands in braces inside an answer is left as it is."""
@@ -78,12 +78,12 @@ def judge_prompts() -> dict[str, JudgePrompt]:
 class Judge:
     """Who judges, and how."""
 
+    #: Any that answers in words: `load_observer("openai:MODEL")`.
     observer: AnswerObserver
-    """Any that answers in words: `load_observer("openai:MODEL")`."""
+    #: How often each case is put; with temperature 0 once is enough.
     repeats: int = 1
-    """How often each case is put; with temperature 0 once is enough."""
+    #: Of the sampling, 0 to 2; each repeat has a seed of its own.
     temperature: float = 0.0
-    """Of the sampling, 0 to 2; each repeat has a seed of its own."""
 
     def __post_init__(self) -> None:
         if self.repeats < 1:
@@ -108,24 +108,24 @@ class Judge:
 class Case:
     """One answer to be judged."""
 
+    #: Unique among the cases judged together.
     name: str
-    """Unique among the cases judged together."""
+    #: Name of the judge's prompt.
     prompt: str
-    """Name of the judge's prompt."""
+    #: What was asked, what is right, and what was answered.
     question: str
     key: str
     answer: str
-    """What was asked, what is right, and what was answered."""
 
 
 @dataclass(frozen=True)
 class Verdicts:
     """What a judge made of one case."""
 
+    #: One for each reply that was a verdict.
     read: tuple[float | str, ...]
-    """One for each reply that was a verdict."""
+    #: The replies that were none, word for word.
     unread: tuple[str, ...]
-    """The replies that were none, word for word."""
 
     @property
     def failed(self) -> bool:

@@ -5,15 +5,24 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.files.output import write_whole
+import pandas as pd
+
+from psyprobe.analysis.words.people import with_people
+from psyprobe.errors import InputError
+from psyprobe.files.output import make_folder, write_whole
 from psyprobe.files.settings import settings
-from psyprobe.files.terminal import say, say_json, tell
-
-if TYPE_CHECKING:
-    import pandas as pd
+from psyprobe.files.terminal import say, show, tell
+from psyprobe.observers import load_observer
+from psyprobe.report.page import write_page
+from psyprobe.tasks.judge import Judge
+from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics
+from psyprobe.tasks.mvp_bench.pairs_page import failed_pairs_page
+from psyprobe.tasks.mvp_bench.questions import check_questions, read_questions, with_rotations
+from psyprobe.tasks.mvp_bench.replies import read_predictions, said
+from psyprobe.tasks.mvp_bench.run import ask_questions, judge_replies
+from psyprobe.tasks.mvp_bench.tables import mvp_tables, with_categories
 
 
 def add_mvp_options(parser: argparse.ArgumentParser) -> None:
@@ -59,20 +68,10 @@ def add_mvp_options(parser: argparse.ArgumentParser) -> None:
 
 def mvp_bench_command(arguments: argparse.Namespace) -> int:
     """Check questions; score prediction files; or ask observers. The paper's tables are printed."""
-    import pandas as pd
-
-    from psyprobe.analysis.words.people import with_people
-    from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics
-    from psyprobe.tasks.mvp_bench.questions import check_questions, read_questions, with_rotations
-    from psyprobe.tasks.mvp_bench.tables import mvp_tables, with_categories
-
     questions = pd.concat([read_questions(path) for path in arguments.questions], ignore_index=True)
     if not arguments.model and not arguments.observer:
         report = check_questions(questions, arguments.images)
-        if arguments.json:
-            say_json(report.to_dict())
-        else:
-            say(str(report))
+        show(report.to_dict(), str(report), as_json=arguments.json)
         return 0
     if arguments.rotations:
         questions = with_rotations(questions)
@@ -98,11 +97,6 @@ def mvp_bench_command(arguments: argparse.Namespace) -> int:
 
 
 def _scored(questions: pd.DataFrame, name: str, paths: list[str], parser: str) -> pd.DataFrame:
-    import pandas as pd
-
-    from psyprobe.tasks.mvp_bench.metrics import mvp_metrics
-    from psyprobe.tasks.mvp_bench.replies import read_predictions, said
-    from psyprobe.tasks.mvp_bench.tables import with_categories
 
     answered = []
     for path in paths:
@@ -122,28 +116,15 @@ def _scored(questions: pd.DataFrame, name: str, paths: list[str], parser: str) -
 
 
 def _asked(questions: pd.DataFrame, name: str, arguments: argparse.Namespace) -> pd.DataFrame:
-    from psyprobe.observers import load_observer
-    from psyprobe.report.page import write_page
-    from psyprobe.tasks.mvp_bench.metrics import mvp_metrics
-    from psyprobe.tasks.mvp_bench.pairs_page import failed_pairs_page
-    from psyprobe.tasks.mvp_bench.replies import said
-    from psyprobe.tasks.mvp_bench.run import ask_questions, judge_replies
-    from psyprobe.tasks.mvp_bench.tables import with_categories
 
     if arguments.images is None:
         raise InputError("an observer needs the images; name their folder with --images")
-    folder = Path(arguments.output)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise PsyprobeError(f"folder {folder} cannot be made: {error.strerror}; give another --output") from error
+    folder = make_folder(arguments.output)
     store = folder / "runs.sqlite" if arguments.store is None else Path(arguments.store)
     observer = load_observer(name, **settings(arguments.observer_option, "--observer-option"))
     options: dict[str, Any] = {"system": arguments.system, "cross": arguments.cross, "store": store}
     predictions = ask_questions(questions, arguments.images, observer, **options)
     if arguments.judge is not None:
-        from psyprobe.tasks.judge import Judge
-
         judge = Judge(load_observer(arguments.judge, **settings(arguments.judge_option, "--judge-option")))
         predictions, failed = judge_replies(questions, predictions, judge, store=store)
         tell(f"{name}: {int((predictions['judge'] != '').sum())} replies were judged, {failed} without a verdict")

@@ -1,4 +1,4 @@
-"""The metrics of MVP-Bench, each as right over asked, with intervals over image pairs.
+"""The metrics of MVP-Bench, each as right over asked with intervals over pairs, and two models beside each other.
 
 Every metric is a sum of numerators over a sum of denominators, both of which belong to image pairs; so all of them are
 resampled at once by weighting the pairs.
@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.resampling import check_resampling
 from psyprobe.errors import InputError
 
 _NEEDED = ("question_id", "pair", "kind", "task", "level", "question", "answer", "run", "mcq", "rotation", "said")
@@ -60,10 +61,7 @@ def mvp_metrics(table: pd.DataFrame, *, confidence: float = 0.95, resamples: int
     as they came. CircularEval: in all rotations. pAcc: qAcc of a category. The interval draws whole pairs; its ends are
     percentiles.
     """
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence {confidence:g} must lie between 0 and 1; usual is 0.95")
-    if resamples < 100:
-        raise InputError(f"{resamples} resamples give no usable interval; take at least 100, usual is 2000")
+    check_resampling(confidence, resamples)
     answers = checked_answers(table)
     pairs = np.unique(answers["pair"])
     draws = np.random.default_rng(seed).multinomial(len(pairs), np.full(len(pairs), 1 / len(pairs)), size=resamples)
@@ -227,12 +225,8 @@ def compare_models(
     ----------
     first, second : pandas.DataFrame
         Answers to the same questions, as for `mvp_metrics`.
-    confidence : float
-        Of the intervals, in (0, 1).
-    resamples : int
-        Number of bootstrap samples of image pairs, at least 100.
-    seed : int
-        Of the resampling.
+    confidence, resamples, seed
+        As for `mvp_metrics`.
 
     Returns
     -------
@@ -254,8 +248,7 @@ def compare_models(
     if asked[0] != asked[1]:
         only = len(asked[0] ^ asked[1])
         raise InputError(f"{only} questions were answered by one of the two models alone; compare what both answered")
-    if resamples < 100:
-        raise InputError(f"{resamples} resamples give no usable interval; take at least 100, usual is 2000")
+    check_resampling(confidence, resamples)
     pairs = np.unique(tables[0]["pair"])
     draws = np.random.default_rng(seed).multinomial(len(pairs), np.full(len(pairs), 1 / len(pairs)), size=resamples)
     tails = 100 * (1 - confidence) / 2

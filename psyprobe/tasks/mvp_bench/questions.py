@@ -68,21 +68,21 @@ _OPTION = re.compile(r"^([A-E])\. ?(.*)$")
 class QuestionReport:
     """What a question table holds, and what in it is odd."""
 
+    #: Rows by run, task (yes/no by kind of image) and level.
     counts: Mapping[tuple[str, str, str], int]
-    """Rows by run, task (yes/no by kind of image) and level."""
+    #: Distinct image pairs and image files.
     pairs: int
     images: int
-    """Distinct image pairs and image files."""
+    #: Yes/no questions whose answer is the same on both images, by pair and question; the paper says there are none.
     same_answer: tuple[tuple[int, str], ...]
-    """Yes/no questions whose answer is the same on both images, by pair and question; the paper says there are none."""
+    #: Multiple-choice questions without options, or whose key is none of them.
     malformed: tuple[str, ...]
-    """Multiple-choice questions without options, or whose key is none of them."""
+    #: Items of which every rotation is there and is a left cyclic shift of the first.
     rotations_checked: int
-    """Items of which every rotation is there and is a left cyclic shift of the first."""
+    #: Items of which one is not.
     rotations_wrong: tuple[int, ...]
-    """Items of which one is not."""
+    #: Files that are not in the folder of images; empty where no folder was given.
     missing_images: tuple[str, ...]
-    """Files that are not in the folder of images; empty where no folder was given."""
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values that JSON can hold."""

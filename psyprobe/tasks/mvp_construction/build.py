@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.errors import InputError, PsyprobeError, unknown_name
+from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import read_image
+from psyprobe.files.output import json_text, make_folder, write_text
 from psyprobe.item_run import ItemQuestion, ask_items
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
 from psyprobe.store import digest
@@ -50,14 +51,14 @@ _MAX_TOKENS = 1500
 class BuildReport:
     """How far a set has come."""
 
+    #: What is next, or why an item failed, by number.
     states: Mapping[int, str]
-    """What is next, or why an item failed, by number."""
+    #: Items that stand failed, by step.
     failed: Mapping[str, int]
-    """Items that stand failed, by step."""
+    #: Rows of the question file.
     questions: int
-    """Rows of the question file."""
+    #: Tools that ran with random weights; their images show only that the machinery works.
     random_weights: tuple[str, ...]
-    """Tools that ran with random weights; their images show only that the machinery works."""
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values that JSON can hold."""
@@ -121,11 +122,7 @@ def build_set(
     if region not in REGIONS:
         raise unknown_name("region of a part", region, REGIONS)
     kinds = [categories()[code] for code in (offered or categories())]
-    folder = Path(output)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise PsyprobeError(f"folder {folder} cannot be made: {error.strerror}; give another one") from error
+    folder = make_folder(output)
     items = gather_items(photographs, folder)
     for item in items:
         read_image(item.photograph)  # before anything is asked: none may fail after an hour of questions
@@ -276,8 +273,6 @@ def _finish(
     tools: Tools,
     seed: int,
 ) -> BuildReport:
-    from psyprobe.files.output import json_text, write_whole
-
     rows = []
     for item in items:
         if item.state == "complete":
@@ -291,16 +286,11 @@ def _finish(
         "chat": chat.card.to_dict(),
         "tools": {name: card.to_dict() for name, card in cards.items()},
     }
-    texts = {"questions.json": json_lines(rows), "build.json": json_text(record)}
-    for name, text in texts.items():
-        write_whole(folder / name, partial(_write_text, text=text))
+    write_text(folder / "questions.json", json_lines(rows))
+    write_text(folder / "build.json", json_text(record))
     states = {item.number: item.state for item in items}
     failed = Counter(name for item in items for name, step in item.steps.items() if step.value is None)
     return BuildReport(states, dict(failed), len(rows), tuple(c.name for c in cards.values() if c.random_weights))
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
 
 
 def _drive(path: str) -> tuple[FloatArray]:

@@ -6,7 +6,12 @@ import argparse
 from typing import Any
 
 from psyprobe.files.settings import settings
-from psyprobe.files.terminal import say, say_json
+from psyprobe.files.terminal import show
+from psyprobe.observers import load_observer
+from psyprobe.tasks.mvp_construction.build import build_set
+from psyprobe.tasks.mvp_construction.items import gather_items
+from psyprobe.tasks.mvp_construction.loading import load_editor, load_inpainter, load_segmenter
+from psyprobe.tasks.mvp_construction.manipulation import Tools
 
 
 def add_mvp_build_options(parser: argparse.ArgumentParser) -> None:
@@ -43,12 +48,6 @@ def add_mvp_build_options(parser: argparse.ArgumentParser) -> None:
 
 def mvp_build_command(arguments: argparse.Namespace) -> int:
     """Build a set, or go on with one that was begun."""
-    from psyprobe.observers import load_observer
-    from psyprobe.tasks.mvp_construction.build import build_set
-    from psyprobe.tasks.mvp_construction.items import gather_items
-    from psyprobe.tasks.mvp_construction.loading import load_editor, load_inpainter, load_segmenter
-    from psyprobe.tasks.mvp_construction.manipulation import Tools
-
     if arguments.plan:
         items = gather_items(arguments.photographs, arguments.output)
         plan: dict[str, Any] = {
@@ -62,7 +61,7 @@ def mvp_build_command(arguments: argparse.Namespace) -> int:
             f"{len(items)} images to draw; what the set holds is not asked or drawn again.",
             *(f"  {number}: {state}" for number, state in plan["states"].items()),
         ]
-        say_json(plan) if arguments.json else say("\n".join(lines))
+        show(plan, "\n".join(lines), as_json=arguments.json)
         return 0
     given = {
         name: settings(getattr(arguments, f"{name}_option"), f"--{name}-option")
@@ -86,5 +85,5 @@ def mvp_build_command(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         retry=arguments.retry,
     )
-    say_json(report.to_dict()) if arguments.json else say(str(report))
+    show(report.to_dict(), str(report), as_json=arguments.json)
     return 0

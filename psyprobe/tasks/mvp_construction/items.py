@@ -14,6 +14,7 @@ from typing import Any
 
 from psyprobe.errors import InputError, StoreError
 from psyprobe.files.images import file_digest, images_in
+from psyprobe.files.output import json_text, make_folder, write_text
 
 #: In the order in which they are done; each rests on those before it.
 STEPS = ("caption", "subject", "behaviour", "background", "object", "emotion", "proposal", "image", "questions")
@@ -25,28 +26,28 @@ _FIRST_NUMBER = 1001
 class Step:
     """What became of a step."""
 
+    #: Digest of what went into it.
     key: str
-    """Digest of what went into it."""
+    #: What came of it; None where it failed.
     value: Mapping[str, Any] | None = None
-    """What came of it; None where it failed."""
+    #: Why it failed; empty where it is done.
     reason: str = ""
-    """Why it failed; empty where it is done."""
 
 
 @dataclass
 class Item:
     """A photograph on its way to an image pair with questions."""
 
+    #: Of the image pair.
     number: int
-    """Of the image pair."""
+    #: Path of the file.
     photograph: str
-    """Path of the file."""
+    #: Of the file.
     sha256: str
-    """Of the file."""
+    #: What has been tried so far.
     steps: dict[str, Step] = field(default_factory=dict)
-    """What has been tried so far."""
+    #: Why earlier tries of a step failed, each of which a retry has followed.
     failures: dict[str, list[str]] = field(default_factory=dict)
-    """Why earlier tries of a step failed, each of which a retry has followed."""
 
     def value(self, step: str) -> Mapping[str, Any]:
         """What came of a step that is done."""
@@ -94,11 +95,7 @@ def read_set_items(folder: str | Path) -> list[Item]:
 
 def write_item(folder: Path, item: Item) -> None:
     """Write the state of an item, whole or not at all."""
-    from psyprobe.files.output import json_text, write_whole
-
-    (folder / "items").mkdir(parents=True, exist_ok=True)
-    text = json_text(item.to_dict())
-    write_whole(folder / "items" / f"{item.number}.json", lambda path: path.write_text(text, encoding="utf-8"))
+    write_text(make_folder(folder / "items") / f"{item.number}.json", json_text(item.to_dict()))
 
 
 def gather_items(photographs: str | Path, folder: str | Path) -> list[Item]:

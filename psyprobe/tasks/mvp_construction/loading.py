@@ -44,7 +44,7 @@ def load_segmenter(name: str, **settings: Any) -> Segmenter:
 
 
 def load_inpainter(name: str, **settings: Any) -> Inpainter:
-    """An inpainter."""
+    """An inpainter: "pull_push", a classical substitute, or "inpaint:MODEL"; raises as `load_segmenter` does."""
     from psyprobe.tasks.mvp_construction.classical_tools import SmoothInpainter
     from psyprobe.tasks.mvp_construction.model_tools import DiffusionInpainter
 
@@ -57,7 +57,7 @@ def load_inpainter(name: str, **settings: Any) -> Inpainter:
 
 
 def load_editor(name: str, **settings: Any) -> Editor:
-    """An editor."""
+    """An editor: "recolour", a classical substitute, or "instruct:MODEL"; raises as `load_segmenter` does."""
     from psyprobe.tasks.mvp_construction.classical_tools import RecolourEditor
     from psyprobe.tasks.mvp_construction.model_tools import InstructEditor
 

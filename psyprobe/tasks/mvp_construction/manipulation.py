@@ -20,19 +20,19 @@ REGIONS = ("box", "mask")
 class Plan:
     """What shall be done to a photograph."""
 
+    #: {"background", "part", "direct"}: Kind of manipulation.
     editing: str
-    """{"background", "part", "direct"}: Kind of manipulation."""
+    #: Of the manipulated image.
     caption: str
-    """Of the manipulated image."""
+    #: Of the main subject, and of what is replaced.
     subject: Box
     part: Box | None = None
-    """Of the main subject, and of what is replaced."""
+    #: For direct alteration.
     instruction: str = ""
-    """For direct alteration."""
+    #: {"box", "mask"}: How a part is cut out.
     region: str = "box"
-    """{"box", "mask"}: How a part is cut out."""
+    #: Of all draws.
     seed: int = 0
-    """Of all draws."""
 
     def __post_init__(self) -> None:
         if self.region not in REGIONS:
@@ -48,12 +48,12 @@ class Plan:
 class Tools:
     """What the image steps are done with."""
 
+    #: Finds masks.
     segmenter: Segmenter
-    """Finds masks."""
+    #: Fills holes.
     inpainter: Inpainter
-    """Fills holes."""
+    #: Alters by an instruction.
     editor: Editor
-    """Alters by an instruction."""
 
     def used(self, plan: Plan) -> dict[str, ToolCard]:
         """The cards of the tools that a plan needs."""
@@ -69,12 +69,12 @@ class Tools:
 class Manipulated:
     """A manipulated image."""
 
+    #: Shape (H, W, 3). Of the photograph's size.
     image: Image
-    """Shape (H, W, 3). Of the photograph's size."""
+    #: Shape (H, W). "mask" by equation 1, and "hole", what was filled; where there were any.
     masks: Mapping[str, Mask]
-    """Shape (H, W). "mask" by equation 1, and "hole", what was filled; where there were any."""
+    #: How it came about; plain values that JSON can hold.
     facts: Mapping[str, Any]
-    """How it came about; plain values that JSON can hold."""
 
 
 def manipulate(photograph: Image, plan: Plan, tools: Tools) -> Manipulated:

@@ -1,4 +1,4 @@
-"""Which mask is the subject: equation 1 of the paper, with the ties it leaves open.
+"""Which mask is the subject (equation 1 of the paper, with the ties it leaves open), and where the subject goes.
 
 References
 ----------
@@ -35,11 +35,11 @@ class Box:
     psyprobe.errors.InputError: box [0.5, 0.0, 0.25, 1.0] is empty or leaves the image; ... 0 <= left < right <= 1 ...
     """
 
+    #: From 0 at the left and top edges to 1 at the right and bottom ones.
     left: float
     top: float
     right: float
     bottom: float
-    """From 0 at the left and top edges to 1 at the right and bottom ones."""
 
     def __post_init__(self) -> None:
         if not (0 <= self.left < self.right <= 1 and 0 <= self.top < self.bottom <= 1):
@@ -137,11 +137,11 @@ SCALES = (0.6, 1.0)
 class Placement:
     """Where a subject goes."""
 
+    #: Of its size.
     scale: float
-    """Of its size."""
+    #: Of its new bounding box, px.
     left: int
     top: int
-    """Of its new bounding box, px."""
 
     def to_dict(self) -> dict[str, float]:
         """The placement as plain values."""
@@ -149,9 +149,7 @@ class Placement:
 
 
 def draw_placement(mask: Mask, seed: int) -> Placement:
-    """A random place and size of a subject.
-
-    The scale is uniform between 0.6 and 1, the place uniform among those where the whole subject is in the image.
+    """A random size, uniform between 0.6 and 1, and place, uniform among those where the whole subject is in the image.
 
     Examples
     --------

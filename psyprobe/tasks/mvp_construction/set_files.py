@@ -1,4 +1,4 @@
-"""The image files of a pair, by the release's naming, each of which carries what made it.
+"""The files of a set in the release's form: the images of each pair, which carry what made them, and its questions.
 
 The account stands in a text field of the PNG ("psyprobe", JSON) and in a JSON file beside the manipulated image.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe.files.output import json_text, write_whole
+from psyprobe.files.output import json_text, write_text, write_whole
 from psyprobe.tasks.mvp_construction.manipulation import Manipulated
 from psyprobe.tasks.mvp_construction.masks import Image
 from psyprobe.tasks.mvp_construction.steps import wordings
@@ -21,9 +21,7 @@ FIELD = "psyprobe"
 
 
 def image_names(number: int) -> dict[str, str]:
-    """Files of a pair, from the folder of the set.
-
-    "N" natural, "M" manipulated, "pair" both side by side.
+    """Files of a pair in a set: "N" natural, "M" manipulated, "pair" both side by side.
 
     Examples
     --------
@@ -52,10 +50,7 @@ def drawn_before(folder: Path, number: int, key: str) -> dict[str, Any] | None:
 def write_pair(
     folder: Path, number: int, photograph: Image, made: Manipulated, account: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Write the images of a pair and what made them; the account last, so that it stands for all.
-
-    The account as written.
-    """
+    """Write the images of a pair, and last the account of what made them, which is returned."""
     names = image_names(number)
     natural = {"photograph": account["photograph"], "sha256": account["sha256"], "manipulated": False}
     told = {**account, **made.facts, "manipulated": True}
@@ -66,8 +61,7 @@ def write_pair(
     _write_png(folder / names["N"], photograph, natural)
     _write_png(folder / names["M"], made.image, told)
     _write_png(folder / names["pair"], np.hstack([photograph, made.image]), told)
-    text = json_text(told)
-    write_whole((folder / names["M"]).with_suffix(".json"), lambda path: path.write_text(text, encoding="utf-8"))
+    write_text((folder / names["M"]).with_suffix(".json"), json_text(told))
     return told
 
 
@@ -81,9 +75,9 @@ def _write_png(path: Path, pixels: Image, told: Mapping[str, Any]) -> None:
 
 
 def question_rows(number: int, category: str, written: Mapping[str, Any], seed: int) -> list[dict[str, Any]]:
-    """The questions about a pair.
+    """The seven rows of questions about a pair.
 
-    Seven rows: two yes/no questions, each on both images (yes on the manipulated one, no on the natural one), one
+    Two yes/no questions, each on both images (yes on the manipulated one, no on the natural one), one
     multiple choice about the manipulated image, in which what one would answer of the natural one is an option, and two
     about both.
     """

@@ -1,4 +1,4 @@
-"""The language steps: what each asks about an item, of whom, and how the reply is read."""
+"""The language steps: what each asks about an item, of whom, in which words, and how the reply is read."""
 
 from __future__ import annotations
 
@@ -26,21 +26,18 @@ from psyprobe.tasks.mvp_construction.replies import (
 class LanguageStep:
     """One question about an item."""
 
+    #: Of the step.
     name: str
-    """Of the step."""
+    #: Whether the captioner is asked, about the image; otherwise the chat model, in words alone.
     looks: bool
-    """Whether the captioner is asked, about the image; otherwise the chat model, in words alone."""
+    #: From the item and the categories that are offered.
     prompt: Callable[[Item, Sequence[Category]], str]
-    """From the item and the categories that are offered."""
+    #: Likewise: gives what reads the reply.
     reader: Callable[[Item, Sequence[Category]], Reader]
-    """Likewise: gives what reads the reply."""
 
 
 def parts(item: Item) -> list[dict[str, Any]]:
-    """What of an image can be replaced: the grounded things, the object at hand and the face.
-
-    name and box.
-    """
+    """What of an image can be replaced, with its box: the grounded things, the object at hand and the face."""
     found = [dict(row) for row in item.value("caption")["objects"]]
     for step, called in (("object", "{}"), ("emotion", "the face ({})")):
         value = item.value(step)
@@ -121,15 +118,14 @@ _EDITING = {"overall": "background", "partial": "part", "direct": "direct"}
 class Category:
     """One low-level category."""
 
+    #: "B1" to "S2".
     code: str
-    """"B1" to "S2"."""
+    #: Names: "Behaviour", "Object Association".
     high: str
     low: str
-    """Names: "Behaviour", "Object Association"."""
+    #: {"background", "part", "direct"}: What is done to the image: all but the subject is replaced, a part is replaced,
+    #: or the image is altered by an instruction.
     editing: str
-    """{"background", "part", "direct"}: What is done to the image: all but the subject is replaced, a part is replaced,
-    or the image is altered by an instruction.
-    """
 
 
 @functools.cache
@@ -154,9 +150,7 @@ def categories() -> Mapping[str, Category]:
 
 @functools.cache
 def wordings() -> Mapping[str, str]:
-    """What each step asks, with {names} to be filled in.
-
-    By step; "again" is what a retry adds, "yes_no" and "choice" end the questions of the set.
+    """What each step asks, with {names} to be filled in; "again" is a retry's, "yes_no" and "choice" end questions.
 
     Examples
     --------

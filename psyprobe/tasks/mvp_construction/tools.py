@@ -13,16 +13,16 @@ from psyprobe.tasks.mvp_construction.masks import Image, Mask
 class ToolCard:
     """What made an image, so that it can be told beside the image."""
 
+    #: As it is asked for: "felzenszwalb", "sam:FOLDER".
     name: str
-    """As it is asked for: "felzenszwalb", "sam:FOLDER"."""
+    #: With which it runs; plain values that JSON can hold.
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """With which it runs; plain values that JSON can hold."""
+    #: Packages and versions.
     software: Mapping[str, str] = field(default_factory=dict)
-    """Packages and versions."""
+    #: Where they are from; empty for a tool without any.
     weights: str = ""
-    """Where they are from; empty for a tool without any."""
+    #: Whether they are random numbers, so that what it makes shows only that the machinery works.
     random_weights: bool = False
-    """Whether they are random numbers, so that what it makes shows only that the machinery works."""
 
     def to_dict(self) -> dict[str, Any]:
         """The card as plain values that JSON can hold."""

@@ -20,6 +20,7 @@ from psyprobe.corruption.apply import corrupt
 from psyprobe.corruption.dimensions import STRENGTHS, dimensions
 from psyprobe.errors import InputError
 from psyprobe.files.images import file_digest, read_image
+from psyprobe.files.output import make_folder
 from psyprobe.tasks.r_bench.items import COLUMNS, TASKS, read_items
 from psyprobe.tasks.r_bench.photographs import ReferenceLimits, check_reference, read_question_table
 
@@ -28,16 +29,16 @@ _LIMITS = ReferenceLimits()
 
 @dataclass(frozen=True)
 class BuiltSet:
-    """What came out."""
+    """A set that was built."""
 
+    #: Of the set.
     folder: Path
-    """Of the set."""
+    #: How many.
     items: int
-    """How many."""
+    #: Why photographs were left out, with their questions; empty unless that was asked for.
     skipped: tuple[str, ...]
-    """Why photographs were left out, with their questions; empty unless that was asked for."""
+    #: Items whose corrupted image equals its reference, as a grey photograph does without its colour.
     unchanged: tuple[str, ...]
-    """Items whose corrupted image equals its reference, as a grey photograph does without its colour."""
 
 
 def build_set(
@@ -100,9 +101,7 @@ def build_set(
     if not len(table):
         raise InputError(f"no question of {questions} is left; every photograph was left out")
     rows = _items(table, items_per_cell, seed)
-    folder = Path(output)
-    if folder.exists() and any(folder.iterdir() if folder.is_dir() else [folder]):
-        raise InputError(f"{folder} is not empty; give a new folder")
+    folder = make_folder(output, empty=True)
     for part in (folder / "ref", folder / "dis"):
         part.mkdir(parents=True)
     with (folder / "items.csv").open("w", encoding="utf-8", newline="") as stream:

@@ -7,17 +7,26 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pandas as pd
+
+from psyprobe.analysis.words.people import with_people
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.images import read_image
 from psyprobe.files.settings import settings
-from psyprobe.files.terminal import say, say_json, tell
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from psyprobe.tasks.judge import Judge
-
+from psyprobe.files.terminal import say, say_json, show, tell
+from psyprobe.observers import load_observer
+from psyprobe.report.page import write_page
+from psyprobe.tasks.judge import Judge
+from psyprobe.tasks.r_bench.build import build_set
+from psyprobe.tasks.r_bench.items import TASKS, check_items, read_items, read_set
+from psyprobe.tasks.r_bench.judging import AGAINST, judge_answers
+from psyprobe.tasks.r_bench.metrics import components, correlations, paired_difference, rbench_metrics
+from psyprobe.tasks.r_bench.photographs import write_example
+from psyprobe.tasks.r_bench.run import RBenchRun, remarks, run_r_bench, write_run
+from psyprobe.tasks.r_bench.scores import read_answers, read_judgements, score_items
+from psyprobe.tasks.r_bench.tables import rbench_table
+from psyprobe.tasks.r_bench.vlmevalkit import export_tsv, import_tsv
 
 _FILES = ("dis", "ref", "judged_dis", "judged_ref", "judged_com")
 _FORMATS = "text, markdown, latex, csv or json (default %(default)s)"
@@ -120,10 +129,6 @@ def _add_judge(parser: argparse.ArgumentParser) -> None:
 
 def load_judge(arguments: argparse.Namespace) -> Judge | None:
     """The judge that is asked for."""
-    from psyprobe.files.settings import settings
-    from psyprobe.observers import load_observer
-    from psyprobe.tasks.judge import Judge
-
     if not arguments.judge:
         return None
     observer = load_observer(arguments.judge, **settings(arguments.judge_option, "--judge-option"))
@@ -137,25 +142,13 @@ def r_bench_command(arguments: argparse.Namespace) -> int:
 
 def check_action(arguments: argparse.Namespace) -> int:
     """Say what is in an item table."""
-    from psyprobe.tasks.r_bench.items import check_items, read_items
-
     report = check_items(read_items(arguments.items))
-    if arguments.json:
-        say_json(report.to_dict())
-    else:
-        say(str(report))
+    show(report.to_dict(), str(report), as_json=arguments.json)
     return 0
 
 
 def score_action(arguments: argparse.Namespace) -> int:
     """Score answers and judgements, and print the paper's table."""
-    from psyprobe.analysis.words.people import with_people
-    from psyprobe.tasks.r_bench.items import TASKS, check_items, read_items
-    from psyprobe.tasks.r_bench.judging import AGAINST, judge_answers
-    from psyprobe.tasks.r_bench.metrics import rbench_metrics
-    from psyprobe.tasks.r_bench.scores import score_items
-    from psyprobe.tasks.r_bench.tables import rbench_table
-
     items = read_items(arguments.items)
     tell(f"{arguments.items}: {len(items)} items, read as {check_items(items).encoding}")
     for task in arguments.task or ():
@@ -184,9 +177,7 @@ def score_action(arguments: argparse.Namespace) -> int:
 
 
 def _write(metrics: dict[str, pd.DataFrame], tables: dict[str, pd.DataFrame], folder: Path, confidence: float) -> None:
-    import pandas as pd
 
-    from psyprobe.tasks.r_bench.metrics import components, correlations, paired_difference
     from psyprobe.tasks.r_bench.report import draw_figures
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -210,7 +201,6 @@ def _write(metrics: dict[str, pd.DataFrame], tables: dict[str, pd.DataFrame], fo
 
 
 def _read(model: str, named: list[str]) -> tuple[dict[str, pd.Series], dict[str, pd.Series]]:
-    from psyprobe.tasks.r_bench.scores import read_answers, read_judgements
 
     answers, judged = {}, {}
     for text in named:
@@ -228,11 +218,7 @@ def _read(model: str, named: list[str]) -> tuple[dict[str, pd.Series], dict[str,
 
 def run_action(arguments: argparse.Namespace) -> int:
     """Ask each observer, and print the paper's table with a row each."""
-    from psyprobe.observers import load_observer
-    from psyprobe.tasks.r_bench.items import read_set
     from psyprobe.tasks.r_bench.report import write_report
-    from psyprobe.tasks.r_bench.run import RBenchRun, remarks, run_r_bench, write_run
-    from psyprobe.tasks.r_bench.tables import rbench_table
 
     images = read_set(arguments.set, skip=arguments.skip_bad)
     for problem in images.skipped:
@@ -280,8 +266,6 @@ def run_action(arguments: argparse.Namespace) -> int:
 
 def build_action(arguments: argparse.Namespace) -> int:
     """Build a set."""
-    from psyprobe.tasks.r_bench.build import build_set
-
     built = build_set(
         arguments.photographs,
         arguments.questions,
@@ -291,76 +275,49 @@ def build_action(arguments: argparse.Namespace) -> int:
         scale=arguments.scale,
         skip=arguments.skip_bad,
     )
-    if arguments.json:
-        say_json(
-            {
-                "folder": str(built.folder),
-                "items": built.items,
-                "skipped": list(built.skipped),
-                "unchanged": list(built.unchanged),
-            }
-        )
-        return 0
     for problem in built.skipped:
         tell(f"left out: {problem}")
     if built.unchanged:
         tell(
             f"{len(built.unchanged)} corrupted images are no different from their references; manifest.json lists them"
         )
-    say(f"{built.items} items in {built.folder}; look at contact_sheet.png before you ask anybody.")
+    text = f"{built.items} items in {built.folder}; look at contact_sheet.png before you ask anybody."
+    show(vars(built) | {"folder": str(built.folder)}, text, as_json=arguments.json)
     return 0
 
 
 def export_action(arguments: argparse.Namespace) -> int:
     """Write a set's multiple choice for VLMEvalKit."""
-    from psyprobe.tasks.r_bench.items import read_set
-    from psyprobe.tasks.r_bench.vlmevalkit import export_tsv
-
     written = export_tsv(read_set(arguments.set), arguments.output)
-    if arguments.json:
-        say_json({kind: str(path) for kind, path in written.items()})
-    else:
-        say("\n".join(str(path) for path in written.values()))
+    files = {kind: str(path) for kind, path in written.items()}
+    show(files, "\n".join(files.values()), as_json=arguments.json)
     return 0
 
 
 def import_action(arguments: argparse.Namespace) -> int:
     """Make a set of VLMEvalKit's tables."""
-    from psyprobe.tasks.r_bench.vlmevalkit import import_tsv
-
     items = import_tsv(arguments.corrupted, arguments.reference, arguments.output)
-    if arguments.json:
-        say_json({"folder": arguments.output, "items": items})
-    else:
-        say(f"{items} items in {arguments.output}")
+    told = {"folder": arguments.output, "items": items}
+    show(told, f"{items} items in {arguments.output}", as_json=arguments.json)
     return 0
 
 
 def example_action(arguments: argparse.Namespace) -> int:
     """Write photographs and questions to try things with."""
-    from psyprobe.tasks.r_bench.photographs import write_example
-
     photographs, questions = write_example(arguments.output)
-    if arguments.json:
-        say_json({"photographs": str(photographs), "questions": str(questions)})
-    else:
-        say(f"psyprobe r-bench build {photographs} {questions} --output SET")
+    told = {"photographs": str(photographs), "questions": str(questions)}
+    show(told, f"psyprobe r-bench build {photographs} {questions} --output SET", as_json=arguments.json)
     return 0
 
 
 def gallery_action(arguments: argparse.Namespace) -> int:
     """Write a page with an image in all 33 ways."""
-    from psyprobe.files.images import read_image
-    from psyprobe.report.page import write_page
     from psyprobe.tasks.r_bench.report import gallery
 
     image = read_image(arguments.image)
     text = gallery(image, name=Path(arguments.image).stem, seed=arguments.seed, scale=arguments.scale)
     path = write_page(text, arguments.output)
-    if arguments.json:
-        say_json({"page": str(path)})
-    else:
-        say(str(path))
+    show({"page": str(path)}, str(path), as_json=arguments.json)
     return 0
 
 

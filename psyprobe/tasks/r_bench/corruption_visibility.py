@@ -36,14 +36,14 @@ _WIDE = 8.0
 class Visibility:
     """A parameter and how visible it is."""
 
+    #: The dimension.
     name: str
-    """The dimension."""
+    #: In the unit of the dimension.
     parameter: float
-    """In the unit of the dimension."""
+    #: JOD below 10 at this parameter; the mean over images.
     loss: float
-    """JOD below 10 at this parameter; the mean over images."""
+    #: Whether the loss that was asked for is within the span that was searched; if not, the parameter is its end.
     reached: bool
-    """Whether the loss that was asked for is within the span that was searched; if not, the parameter is its end."""
 
 
 def visible_loss(

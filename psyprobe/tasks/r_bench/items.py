@@ -41,14 +41,14 @@ _OPTION = re.compile(r"\s*([A-E])\s*[.:]\s*")
 class ItemReport:
     """What an item table holds, and what in it is odd."""
 
+    #: Of the file.
     encoding: str
-    """Of the file."""
+    #: Items by task and strength.
     counts: Mapping[tuple[str, str], int]
-    """Items by task and strength."""
+    #: Smallest and largest number of items of one dimension and task.
     cells: tuple[int, int]
-    """Smallest and largest number of items of one dimension and task."""
+    #: Multiple-choice items whose key is none of their options.
     keys_without_option: tuple[str, ...]
-    """Multiple-choice items whose key is none of their options."""
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values that JSON can hold."""
@@ -138,9 +138,7 @@ def _captions(text: str) -> tuple[str, ...]:
 
 
 def split_options(text: str) -> tuple[str, ...]:
-    """The options of a multiple-choice item.
-
-    In the order of their letters; empty if the letters are not A, B, C, ... in order.
+    """The options of a multiple-choice item; none if their letters are not A, B, C, ... in order.
 
     Examples
     --------
@@ -200,14 +198,14 @@ KINDS = ("ref", "dis")
 class ImageSet:
     """Items with their images, every one of which can be read."""
 
+    #: Where it lies.
     folder: Path
-    """Where it lies."""
+    #: An item table.
     items: pd.DataFrame
-    """An item table."""
+    #: SHA-256 of every image file.
     digests: Mapping[Path, str]
-    """SHA-256 of every image file."""
+    #: Why items were left out; empty unless that was asked for.
     skipped: tuple[str, ...]
-    """Why items were left out; empty unless that was asked for."""
 
     def path(self, kind: str, item: Mapping[str, object]) -> Path:
         """The image file of an item, kind "ref" or "dis"."""
@@ -271,10 +269,10 @@ def _inside(name: str) -> str:
 class Wording:
     """How the questions of a task are put."""
 
+    #: With {question} and {options} to be filled in.
     text: str
-    """With {question} and {options} to be filled in."""
+    #: Where an answer is cut off.
     max_tokens: int
-    """Where an answer is cut off."""
 
     def filled(self, question: str, options: Sequence[str] = ()) -> str:
         """The prompt for one item; what stands in braces inside a question is left as it is.
@@ -308,10 +306,7 @@ def wording_version() -> str:
 
 @functools.cache
 def wordings() -> dict[str, Wording]:
-    """The wording of each task.
-
-    By "MCQ", "VQA" and "CAP".
-    """
+    """The wording of each task: "MCQ", "VQA" and "CAP"."""
     found = {}
     for task, row in _page().items():
         if isinstance(row, dict):

@@ -1,4 +1,10 @@
-"""Means of the scores of items, over all of them and over every part, with intervals."""
+"""Means of the scores of items, over all of them and over every part, with intervals; and models beside each other.
+
+References
+----------
+Li et al. (2024). R-Bench. arXiv 2410.05474. Figure 5: correlations of steps and groups over models, and a principal
+component analysis of the 33 dimensions.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.resampling import check_resampling
 from psyprobe.corruption import GROUPS, STEPS, STRENGTHS, dimensions
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.tasks.r_bench.items import TASKS
@@ -61,10 +68,7 @@ def rbench_metrics(
         raise InputError("the table is empty; there is nothing to score")
     if table["name"].duplicated().any():
         raise InputError(f"item {table['name'][table['name'].duplicated()].iloc[0]} is there twice; keep one of them")
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence {confidence:g} must lie between 0 and 1; usual is 0.9")
-    if resamples < 100:
-        raise InputError(f"{resamples} resamples give no usable interval; take at least 100, usual is 2000")
+    check_resampling(confidence, resamples)
     ordered = table.sort_values("name", ignore_index=True)
     quantile, tails = float(ndtri((1 + confidence) / 2)), 100 * (1 - confidence) / 2
     rows = []
@@ -125,12 +129,8 @@ def paired_difference(
     ----------
     one, other : pandas.DataFrame
         As `score_items` gives them, of the same items. Items that either has no score of are left out.
-    confidence : float
-        Of the interval, in (0, 1).
-    resamples : int
-        Bootstrap samples of items, at least 100.
-    seed : int
-        Of the resampling.
+    confidence, resamples, seed
+        As for `rbench_metrics`.
 
     Returns
     -------
@@ -147,10 +147,7 @@ def paired_difference(
     -----
     No correction is made for looking at many parts: of 20 parts without any difference, two are clear at 90 %.
     """
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence {confidence:g} must lie between 0 and 1; usual is 0.9")
-    if resamples < 100:
-        raise InputError(f"{resamples} resamples give no usable interval; take at least 100, usual is 2000")
+    check_resampling(confidence, resamples)
     if set(one["name"]) != set(other["name"]):
         alone = sorted(set(one["name"]) ^ set(other["name"]))
         raise InputError(f"the models answered different items, {alone[0]} only one of them; compare over the same")
@@ -177,12 +174,8 @@ def correlations(metrics: Mapping[str, pd.DataFrame], by: str = "step", *, measu
 
     Parameters
     ----------
-    metrics : mapping of str to pandas.DataFrame
-        By model, as `rbench_metrics` gives them; at least three.
-    by : {"step", "group", "task", "strength", "dimension"}
-        Between what.
-    measure : {"absolute", "relative"}
-        Which robustness.
+    metrics, by, measure
+        As for `across`; at least three models.
 
     Returns
     -------
@@ -243,12 +236,12 @@ def across(metrics: Mapping[str, pd.DataFrame], by: str, *, measure: str = "abso
 class Components:
     """Principal components of models in the space of parts."""
 
+    #: Shape (k,). Share of the variance, falling.
     explained: FloatArray
-    """Shape (k,). Share of the variance, falling."""
+    #: Shape (parts, k). Unit vectors; the largest value of each is positive.
     loadings: pd.DataFrame
-    """Shape (parts, k). Unit vectors; the largest value of each is positive."""
+    #: Shape (models, k). Models on the components.
     scores: pd.DataFrame
-    """Shape (models, k). Models on the components."""
 
 
 def components(metrics: Mapping[str, pd.DataFrame], by: str = "dimension", *, measure: str = "absolute") -> Components:
@@ -256,10 +249,8 @@ def components(metrics: Mapping[str, pd.DataFrame], by: str = "dimension", *, me
 
     Parameters
     ----------
-    metrics : mapping of str to pandas.DataFrame
-        By model; at least three.
-    by, measure : str
-        As for `across`.
+    metrics, by, measure
+        As for `across`; at least three models.
 
     Raises
     ------

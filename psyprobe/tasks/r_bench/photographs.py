@@ -1,4 +1,4 @@
-"""Is a photograph fit to be a reference: large enough, sharp, neither too dark nor too bright, and not cut off."""
+"""Photographs and questions about them: what a reference must be like, the table of questions, six to try with."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ QUESTION_COLUMNS = ("image", "type", "question", "choice", "answer")
 class ReferenceLimits:
     """What a reference must be like; chosen so that snapshots pass, and thumbnails, blur and blank pages do not."""
 
+    #: Smallest allowed shorter side, px.
     side: int = 224
-    """Smallest allowed shorter side, px."""
+    #: Smallest allowed variance of the Laplacian of luma, in 8-bit codes squared (Pech-Pacheco et al. 2000), after the
+    #: image was made so small that its shorter side is 256 px, since it grows with resolution.
     sharpness: float = 20.0
-    """Smallest allowed variance of the Laplacian of luma, in 8-bit codes squared (Pech-Pacheco et al. 2000), after the
-    image was made so small that its shorter side is 256 px, since it grows with resolution.
-    """
+    #: Smallest and largest allowed mean luma, 0 to 1.
     exposure: tuple[float, float] = (0.05, 0.95)
-    """Smallest and largest allowed mean luma, 0 to 1."""
+    #: Largest allowed share of pixels at 0 or 255 in all channels.
     clipped: float = 0.5
-    """Largest allowed share of pixels at 0 or 255 in all channels."""
 
     def to_dict(self) -> dict[str, object]:
         """Plain values that JSON can hold."""
@@ -41,9 +40,7 @@ class ReferenceLimits:
 
 
 def measure_reference(image: npt.NDArray[np.uint8]) -> dict[str, float]:
-    """Side, sharpness, exposure and clipped share of an image.
-
-    As in `ReferenceLimits`.
+    """Side, sharpness, exposure and clipped share of an image, as in `ReferenceLimits`.
 
     Examples
     --------
@@ -68,10 +65,7 @@ def measure_reference(image: npt.NDArray[np.uint8]) -> dict[str, float]:
 
 
 def check_reference(image: npt.NDArray[np.uint8], name: str, limits: ReferenceLimits) -> dict[str, float]:
-    """Measure a reference image, and refuse one that is not fit.
-
-    As `measure_reference` gives it.
-    """
+    """What `measure_reference` gives of an image that is fit; any other is refused."""
     found = measure_reference(image)
     low, high = limits.exposure
     if found["side"] < limits.side:

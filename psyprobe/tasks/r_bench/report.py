@@ -81,10 +81,7 @@ def draw_figures(
     *,
     images: ImageSet | None = None,
 ) -> list[tuple[Path, str]]:
-    """Draw radar, bars, cells of dimensions by strengths, and the attributes of images, as PNG and PDF.
-
-    Each PNG and what it shows.
-    """
+    """Draw radar, bars, strengths and attributes as PNG and PDF; returned is each PNG with what it shows."""
     import matplotlib.pyplot as plt
 
     from psyprobe.plotting.file import save_figure

@@ -15,6 +15,7 @@ import pandas as pd
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.files.images import read_image
+from psyprobe.files.output import json_text, make_folder, write_text
 from psyprobe.item_run import ItemQuestion, ask_items
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding
 from psyprobe.store import Store
@@ -32,16 +33,15 @@ _VERSION = "r-bench 1"
 class RBenchRun:
     """What came out of a run."""
 
+    #: The items with answer_ref and answer_dis (word for word), judged_ref, judged_dis and judged_com (NaN where none
+    #: was needed or none was given), absolute and relative.
     table: pd.DataFrame
-    """The items with answer_ref and answer_dis (word for word), judged_ref, judged_dis and judged_com (NaN where none
-    was needed or none was given), absolute and relative.
-    """
+    #: What the judge said, case by case; empty without one.
     verdicts: pd.DataFrame
-    """What the judge said, case by case; empty without one."""
+    #: As `rbench_metrics` gives them.
     metrics: pd.DataFrame
-    """As `rbench_metrics` gives them."""
+    #: Who was asked and judged, how, and what failed; plain values that JSON can hold.
     facts: Mapping[str, Any]
-    """Who was asked and judged, how, and what failed; plain values that JSON can hold."""
 
 
 def item_questions(images: ImageSet, tasks: tuple[str, ...] = ("MCQ", "VQA", "CAP")) -> list[ItemQuestion]:
@@ -232,17 +232,8 @@ def remarks(facts: Mapping[str, Any]) -> list[str]:
 
 
 def write_run(run: RBenchRun, folder: str | Path) -> list[Path]:
-    """Write a run's tables: answers and scores of items, verdicts, metrics and facts.
-
-    items.csv, items.json, verdicts.json, metrics.csv and run.json.
-    """
-    from psyprobe.files.output import json_text, write_whole
-
-    place = Path(folder)
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"folder {place} cannot be made: {error.strerror}; give another") from error
+    """Write a run's tables: items.csv, items.json, verdicts.json, metrics.csv and run.json."""
+    place = make_folder(folder)
     rows = run.table.assign(
         options=[list(each) for each in run.table["options"]],
         key=[list(each) if isinstance(each, tuple) else each for each in run.table["key"]],
@@ -257,7 +248,7 @@ def write_run(run: RBenchRun, folder: str | Path) -> list[Path]:
         "run.json": json_text(dict(run.facts)),
     }
     for name, text in texts.items():
-        write_whole(place / name, lambda part, text=text: part.write_text(text, encoding="utf-8"))  # type: ignore[misc]
+        write_text(place / name, text)
     return [place / name for name in texts]
 
 

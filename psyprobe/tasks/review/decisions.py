@@ -1,4 +1,9 @@
-"""What a person decided, as it came: one file of JSON lines a person, to which lines are only ever added."""
+"""What people decided, one file of JSON lines each, to which lines are only ever added; and how far they agree.
+
+References
+----------
+Cohen (1960). A coefficient of agreement for nominal scales. Educational and Psychological Measurement 20.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +28,14 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 class Decision:
     """The last word of a person on a task."""
 
+    #: Of the choice.
     value: str
-    """Of the choice."""
+    #: Of the field; empty where the choice takes none.
     text: str = ""
-    """Of the field; empty where the choice takes none."""
 
 
 class Journal:
-    """The decisions of one person in one kind of worklist.
+    """The decisions of one person on one kind of worklist.
 
     Parameters
     ----------
@@ -110,19 +115,18 @@ def decisions(journal: Journal, tasks: Iterable[Task]) -> dict[str, Decision]:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Of two people on what both have decided."""
+    """How two people decided on what both have decided."""
 
+    #: Their names.
     first: str
     second: str
-    """Their names."""
+    #: Tasks that both have decided.
     both: int
-    """Tasks that both have decided."""
+    #: Of these, decided alike.
     equal: int
-    """Of these, decided alike."""
+    #: Cohen's: agreement beyond what their shares of each verdict bring about by chance, from -1 to 1. None where
+    #: nothing could be beyond it: nobody decided, or both always the same.
     kappa: float | None
-    """Cohen's: agreement beyond what their shares of each verdict bring about by chance, from -1 to 1. None where
-    nothing could be beyond it: nobody decided, or both always the same.
-    """
 
     def to_dict(self) -> dict[str, Any]:
         """The agreement as plain values that JSON can hold."""

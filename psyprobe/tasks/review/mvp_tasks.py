@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from psyprobe.errors import InputError
-from psyprobe.files.output import write_whole
+from psyprobe.files.output import write_text
 from psyprobe.tasks.mvp_bench.questions import read_question_lines, read_questions, split_choices
 from psyprobe.tasks.mvp_construction.set_files import json_lines
 from psyprobe.tasks.review.decisions import Agreement, Decision, Journal, accepted_by_both, agreement, decisions, people
@@ -56,10 +56,7 @@ def review_tasks(folder: str | Path) -> list[Task]:
 
 
 def verdicts_of(folder: str | Path, tasks: list[Task]) -> dict[str, dict[str, str]]:
-    """What each annotator said of the candidates.
-
-    By annotator and name of the task.
-    """
+    """What each annotator said of each candidate."""
     return {
         name: {task: each.value for task, each in decisions(Journal(folder, "review", name), tasks).items()}
         for name in people(folder, "review")
@@ -67,7 +64,7 @@ def verdicts_of(folder: str | Path, tasks: list[Task]) -> dict[str, dict[str, st
 
 
 def agreements(verdicts: Mapping[str, Mapping[str, str]]) -> list[Agreement]:
-    """Of each two annotators."""
+    """How far each two annotators agree."""
     names = sorted(verdicts)
     return [
         agreement(first, second, verdicts[first], verdicts[second])
@@ -77,10 +74,7 @@ def agreements(verdicts: Mapping[str, Mapping[str, str]]) -> list[Agreement]:
 
 
 def by_kind(tasks: list[Task], verdicts: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, dict[str, str]]]:
-    """Verdicts by kind of question: yes or no, one image, both images.
-
-    By kind, annotator and name of the task.
-    """
+    """Verdicts by kind of question, which is yes or no, one image or both images."""
     kinds = {task.name: task.heading.split(" · ")[1] for task in tasks}
     return {
         kind: {
@@ -92,19 +86,16 @@ def by_kind(tasks: list[Task], verdicts: Mapping[str, Mapping[str, str]]) -> dic
 
 
 def write_kept(folder: str | Path, tasks: list[Task], verdicts: Mapping[str, Mapping[str, str]]) -> int:
-    """Write the questions that two annotators or more have judged and all of them accepted.
-
-    Rows written.
-    """
+    """Write the questions that two or more have judged and all accepted, and count their rows."""
     names = {name for task in accepted_by_both(verdicts) for name in task.split(" ")}
     rows = [row for _, row in read_question_lines(Path(folder) / CANDIDATES)]
     kept = [row for row in rows if str(row["question_id"]) in names]
-    write_whole(Path(folder) / KEPT, lambda path: path.write_text(json_lines(kept), encoding="utf-8"))
+    write_text(Path(folder) / KEPT, json_lines(kept))
     return len(kept)
 
 
 def answer_tasks(folder: str | Path, questions: str | Path | None, person: str) -> list[Task]:
-    """The questions of a set, to be answered by a person."""
+    """The questions of a set in an order of the person's own, the same whenever they come back."""
     place = Path(folder)
     path = Path(questions) if questions is not None else place / (KEPT if (place / KEPT).is_file() else CANDIDATES)
     rows = read_questions(path).to_dict("records")
@@ -113,10 +104,7 @@ def answer_tasks(folder: str | Path, questions: str | Path | None, person: str) 
 
 
 def predictions(journal: Journal, tasks: list[Task]) -> list[dict[str, str]]:
-    """What a person answered, as a prediction file holds it.
-
-    question_id and output.
-    """
+    """What a person answered, as a prediction file holds it: question_id and output."""
     found: dict[str, Decision] = decisions(journal, tasks)
     return [{"question_id": name, "output": each.text or each.value} for name, each in sorted(found.items())]
 

@@ -71,10 +71,7 @@ def answer_tasks(folder: str | Path, person: str) -> list[Task]:
 
 
 def answer_csv(rows: list[dict[str, Any]]) -> str:
-    """Answers of a person in the form of R-Bench's answer files.
-
-    CSV with the columns name and answer.
-    """
+    """Answers of a person as R-Bench's answer files hold them: CSV with the columns name and answer."""
     stream = io.StringIO()
     named = [(row["question_id"], row["output"]) for row in rows]
     pd.DataFrame(named, columns=["name", "answer"]).to_csv(stream, index=False)

@@ -17,38 +17,38 @@ from psyprobe.store import digest
 class Choice:
     """A decision."""
 
+    #: The key of the keyboard that makes it.
     key: str
-    """The key of the keyboard that makes it."""
+    #: As it is written down.
     value: str
-    """As it is written down."""
+    #: On its button.
     label: str
-    """On its button."""
+    #: Whether the text of the field belongs to it.
     with_text: bool = False
-    """Whether the text of the field belongs to it."""
 
 
 @dataclass(frozen=True)
 class Task:
     """One thing to decide."""
 
+    #: Unique among those of a worklist.
     name: str
-    """Unique among those of a worklist."""
+    #: What kind of thing it is.
     heading: str
-    """What kind of thing it is."""
+    #: Captions and files, in the order in which they are shown.
     images: tuple[tuple[str, Path], ...]
-    """Captions and files, in the order in which they are shown."""
+    #: The question; may have several lines.
     text: str
-    """The question; may have several lines."""
+    #: The decisions.
     choices: tuple[Choice, ...]
-    """The decisions."""
+    #: What to know for the decision, such as the right answer: names and texts.
     facts: tuple[tuple[str, str], ...] = ()
-    """What to know for the decision, such as the right answer: names and texts."""
+    #: What the text field holds at first; None for no field.
     draft: str | None = None
-    """What the text field holds at first; None for no field."""
+    #: Whether the field must be unlocked before it can be changed.
     locked: bool = False
-    """Whether the field must be unlocked before it can be changed."""
+    #: That the field may hold.
     most_words: int = 0
-    """That the field may hold."""
 
     @cached_property
     def content(self) -> str:

@@ -19,14 +19,14 @@ from psyprobe.tasks.review.tasks import Task
 class Worklist:
     """One person before a list of tasks."""
 
+    #: Of the page.
     title: str
-    """Of the page."""
+    #: In the order in which they are shown.
     tasks: Sequence[Task]
-    """In the order in which they are shown."""
+    #: Of the person.
     journal: Journal
-    """Of the person."""
+    #: What stands below the tasks, such as the agreement with others; called whenever the page asks.
     note: Callable[[], str] = str
-    """What stands below the tasks, such as the agreement with others; called whenever the page asks."""
 
     def state(self) -> dict[str, Any]:
         """What is decided, as plain values for the page."""
