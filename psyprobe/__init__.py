@@ -33,15 +33,15 @@ _PUBLIC = {
     "noise_matched_csf": "human",
     "fit_psychometric": "analysis.psychometric",
     "read_reply": "analysis.words.reply",
-    "load_prompts": "probes.prompts",
+    "load_prompts": "experiment.prompts",
     "corrupt": "corruption",
-    "angular_distance": "probes.distance",
+    "angular_distance": "analysis.distance",
     "CallableObserver": "observers",
     "list_observers": "observers",
     "load_observer": "observers",
-    "load_results": "experiment",
-    "plan": "experiment",
-    "run": "experiment",
+    "load_results": "probes.conduct",
+    "plan": "probes.conduct",
+    "run": "probes.conduct",
     "score": "analysis",
     "plot": "plotting",
     "save_figure": "plotting",
@@ -68,15 +68,15 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from psyprobe import analysis, corruption, errors, human, light, observers, probes, stimulus, tasks, testing
     from psyprobe.analysis import score
+    from psyprobe.analysis.distance import angular_distance
     from psyprobe.analysis.psychometric import fit_psychometric
     from psyprobe.analysis.words.reply import read_reply
     from psyprobe.corruption import corrupt
-    from psyprobe.experiment import load_results, plan, run
+    from psyprobe.probes.conduct import load_results, plan, run
     from psyprobe.human import castle_csf, noise_matched_csf
     from psyprobe.light.display import Display, display_presets, pixels_per_degree
     from psyprobe.observers import CallableObserver, list_observers, load_observer
     from psyprobe.plotting import plot, save_figure
-    from psyprobe.probes.distance import angular_distance
-    from psyprobe.probes.prompts import load_prompts
+    from psyprobe.experiment.prompts import load_prompts
     from psyprobe.stimulus import Stimulus, annulus_noise, disc, gabor, grating, noise, uniform
     from psyprobe.stimulus.catalogue import load_stimulus

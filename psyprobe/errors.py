@@ -30,6 +30,10 @@ class StoreError(PsyprobeError):
     """The store cannot be read or written."""
 
 
+class ConditionWarning(UserWarning):
+    """What is shown is not what people saw with whom it is compared."""
+
+
 def unknown_name(kind: str, name: str, valid: Iterable[str]) -> UnknownNameError:
     """An error that lists the valid names and guesses the meant one.
 

@@ -1,7 +1,8 @@
-"""What all tests share: the oracle data beside the checkout, and a fixed profile for hypothesis."""
+"""What all tests share: the oracle data, and a fixed profile for hypothesis."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,23 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("psyprobe", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("psyprobe")
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+TESTS = Path(__file__).resolve().parent
 
 
 @pytest.fixture(scope="session")
-def shared_data() -> Path:
-    """The folder of oracle values; tests that need it skip where it is absent."""
-    if not SHARED.is_dir():
-        pytest.skip("oracle data (../shared/data) is not beside this checkout")
-    return SHARED
+def oracle_data() -> Path:
+    """The values that tests compare with; the README there says what each is and where it comes from."""
+    return TESTS / "data"
+
+
+@pytest.fixture(scope="session")
+def beside_checkout() -> Callable[[str], Path]:
+    """Finds a folder that cannot travel with the tests; those that need it skip where it is absent."""
+
+    def find(folder: str) -> Path:
+        path = TESTS.parents[1] / "shared" / "data" / folder
+        if not path.is_dir():
+            pytest.skip(f"../shared/data/{folder} is not beside this checkout (tests/data/README.md says why)")
+        return path
+
+    return find

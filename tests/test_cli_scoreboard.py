@@ -75,9 +75,9 @@ def test_options_of_the_drawn_scoreboard_need_it(capsys: Output, results: list[P
 
 
 def test_replayed_responses_are_written_scored_and_put_on_the_board(
-    capsys: Output, shared_data: Path, tmp_path: Path
+    capsys: Output, oracle_data: Path, tmp_path: Path
 ) -> None:
-    folder = shared_data / "encoder_protocol"
+    folder = oracle_data / "encoder_protocol"
     files = succeed(
         capsys, "replay", folder / "published_sac_along_curve.csv.gz", "--grids", folder / "published_sac_grids",
         "--model", "dinov2_vits14", "--test", "area", "mask_coherent", "--output", tmp_path / "replayed",

@@ -19,11 +19,11 @@ import xarray
 from small_experiment import Counting, write_experiment
 
 import psyprobe as pp
+from psyprobe.analysis.float32_cosine import angular_distance_float32
 from psyprobe.errors import GamutError, InputError, StoreError
 from psyprobe.experiment import load_results, plan, run
 from psyprobe.experiment_file import read_experiment
 from psyprobe.observers import CallableObserver
-from psyprobe.probes.float32_cosine import angular_distance_float32
 from psyprobe.run_plan import fixed_batches
 from psyprobe.store import Store
 
@@ -253,9 +253,9 @@ def test_results_of_another_kind_are_refused(tmp_path: Path) -> None:
         ("area", "area"),
     ],
 )
-def test_pixels_reproduce_their_published_scores(name: str, test: str, shared_data: Path) -> None:
+def test_pixels_reproduce_their_published_scores(name: str, test: str, oracle_data: Path) -> None:
     """From stimulus to score, without an encoder: the printed number and the exact one (issue 2, point 4)."""
-    with (shared_data / "encoder_protocol" / "no_encoder_scores.csv").open() as file:
+    with (oracle_data / "encoder_protocol" / "no_encoder_scores.csv").open() as file:
         row = next(row for row in csv.DictReader(file) if row["quantity"] == test)
     result = run(f"{name}_published", "pixels")
     printed = pp.score(result, resamples=100).score.alignment.value

@@ -23,15 +23,15 @@ def expected(folder: Path) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", MASKING)
-def test_pixels_reproduce_the_masking_scores(name: str, shared_data: Path) -> None:
-    printed, exact = (float(value) for value in expected(shared_data)[name])
+def test_pixels_reproduce_the_masking_scores(name: str, oracle_data: Path) -> None:
+    printed, exact = (float(value) for value in expected(oracle_data)[name])
     result = run(f"{name}_published", "pixels", score_only=True)
     assert score(result, resamples=100).score.alignment.value == pytest.approx(printed, abs=5e-5)
     assert score(result, measure="angular", resamples=100).score.alignment.value == pytest.approx(exact, abs=1e-6)
 
 
-def test_pixels_reproduce_both_matching_errors(shared_data: Path) -> None:
-    rows = expected(shared_data)
+def test_pixels_reproduce_both_matching_errors(oracle_data: Path) -> None:
+    rows = expected(oracle_data)
     result = run("contrast_matching_published", "pixels", score_only=True)
     for normalised, kind in ((False, "unnormalised"), (True, "normalised")):
         exact = score_matching(result, measure="angular", normalised=normalised, resamples=100).score.error

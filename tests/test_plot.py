@@ -50,8 +50,8 @@ def colour_bar_of(figure: Figure) -> Axes:
 
 @pytest.mark.parametrize("test", PUBLISHED)
 @pytest.mark.parametrize("levels", ["linear", "log"])
-def test_published_results_draw_on_their_own_axes(shared_data: Path, test: str, levels: str) -> None:
-    result = published_result(shared_data / "encoder_protocol", test, "ViT-B-32_openai")
+def test_published_results_draw_on_their_own_axes(oracle_data: Path, test: str, levels: str) -> None:
+    result = published_result(oracle_data / "encoder_protocol", test, "ViT-B-32_openai")
     ax = contour(result, bare_axes(), levels=levels)
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     assert ax.get_xlim() == pytest.approx((float(result.x.min()), float(result.x.max())))

@@ -184,9 +184,9 @@ def test_each_reference_contrast_has_its_colour_for_people_and_observer() -> Non
     ("test", "study"), [("mask_coherent", "foley1994"), ("mask_incoherent", "gegenfurtner_kiper1992")]
 )
 def test_masking_contours_have_target_contrast_upwards_and_human_points(
-    shared_data: Path, test: str, study: str
+    oracle_data: Path, test: str, study: str
 ) -> None:
-    folder = shared_data / "encoder_protocol"
+    folder = oracle_data / "encoder_protocol"
     (result,) = replay(
         folder / "published_sac_along_curve.csv.gz",
         folder / "published_sac_grids",

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.distance import angular_of_rounded_cosine
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.probes.distance import angular_of_rounded_cosine
 
 if TYPE_CHECKING:
     import xarray as xr

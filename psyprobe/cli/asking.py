@@ -84,7 +84,7 @@ def _images(arguments: argparse.Namespace, observer: AnswerObserver) -> tuple[Fl
     import numpy as np
 
     from psyprobe.cli.images import display_from, specification_from
-    from psyprobe.probes.delivery import Delivery, deliver
+    from psyprobe.probes.words.delivery import Delivery, deliver
     from psyprobe.probes.detection import native_size
     from psyprobe.stimulus.catalogue import load_stimulus
 
@@ -105,8 +105,8 @@ def _file(name: str) -> FloatArray:
 def _read(answer: Answer) -> dict[str, Any]:
     import math
 
-    from psyprobe.probes.answer_reading import read_answer
-    from psyprobe.probes.prompts import Prompt
+    from psyprobe.probes.words.reading import read_answer
+    from psyprobe.experiment.prompts import Prompt
 
     read = read_answer(answer, Prompt("asked", "?"))
     known = {"p_yes": read.p_yes, "answer_mass": read.mass}

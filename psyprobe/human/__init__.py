@@ -9,7 +9,9 @@ from psyprobe.human.masking import MaskingData, masking_data
 from psyprobe.human.matched import noise_matched_csf
 from psyprobe.human.matching import MatchingData, matching_data
 from psyprobe.human.modelfest import ModelFestGabors, modelfest_csf, modelfest_gabors
-from psyprobe.human.models import CSF_MODELS, ContrastSensitivity, csf
+from psyprobe.human.models import CSF_MODELS, csf
+from psyprobe.human.reference import Reference, human_names, list_human, load_reference, mismatches
+from psyprobe.human.signature import ContrastSensitivity
 from psyprobe.human.stela import stela_csf
 from psyprobe.human.watson_ahumada import watson_ahumada_csf
 from psyprobe.human.watson_malo import watson_malo_csf
@@ -22,13 +24,18 @@ __all__ = [
     "MaskingData",
     "MatchingData",
     "ModelFestGabors",
+    "Reference",
     "barten_csf",
     "castle_csf",
     "castle_mechanisms",
     "csf",
     "evaluate_csf",
+    "human_names",
+    "list_human",
+    "load_reference",
     "masking_data",
     "matching_data",
+    "mismatches",
     "modelfest_csf",
     "modelfest_gabors",
     "noise_matched_csf",

@@ -21,12 +21,6 @@ class Quantity:
 
     Parameters
     ----------
-    name : str
-        The argument, as the caller spells it.
-    unit : str
-        Its unit, as it should be read in a message.
-    low, high : float
-        The smallest and largest value allowed.
     open_low : bool
         Whether `low` itself is excluded.
     remedy : str
@@ -41,24 +35,7 @@ class Quantity:
     remedy: str = ""
 
     def read(self, value: npt.ArrayLike, dtype: np.dtype[Any]) -> FloatArray:
-        """The value as an array of `dtype`, once it is known to be usable.
-
-        Parameters
-        ----------
-        value : array_like
-            Real numbers in this quantity's unit, any shape.
-        dtype : numpy.dtype
-            float64 or float32.
-
-        Returns
-        -------
-        ndarray
-            Same shape as `value`; not a copy where none is needed.
-
-        Raises
-        ------
-        InputError
-            If a value is not a real finite number or lies outside the range.
+        """The value as an array of `dtype`; `InputError` where one is not a finite real number in the range.
 
         Examples
         --------
@@ -96,22 +73,17 @@ DISC_RADIUS = Quantity("disc_radius", "deg", open_low=True, remedy="give the rad
 TEMPORAL_FREQUENCY = Quantity("temporal_frequency", "Hz", remedy="0 is a static stimulus")
 ECCENTRICITY = Quantity("eccentricity", "deg", remedy="0 is the fovea; its direction is visual_field")
 VISUAL_FIELD = Quantity("visual_field", "deg", high=360.0, remedy="0 is temporal, 90 superior, 180 nasal, 270 inferior")
+#: All by name.
+QUANTITIES = {
+    each.name: each
+    for each in (FREQUENCY, LUMINANCE, AREA, DISC_RADIUS, TEMPORAL_FREQUENCY, ECCENTRICITY, VISUAL_FIELD)
+}
 
 
 def floating_dtype(*values: Any) -> np.dtype[Any]:
     """The precision in which a function of these values is computed: float32 if every array is, else float64.
 
-    Python numbers, lists and tuples take the precision of the arrays beside them, as in numpy.
-
-    Parameters
-    ----------
-    *values : array_like or None
-        Arguments of one call; None is passed over.
-
-    Returns
-    -------
-    numpy.dtype
-        float64 or float32.
+    Python numbers, lists and tuples take the precision of the arrays beside them, as in numpy; None is passed over.
 
     Examples
     --------
@@ -127,25 +99,7 @@ def floating_dtype(*values: Any) -> np.dtype[Any]:
 
 
 def read_lms(name: str, value: npt.ArrayLike, dtype: np.dtype[Any]) -> FloatArray:
-    """Cone values as an array with L, M and S on its last axis.
-
-    Parameters
-    ----------
-    name : str
-        The argument, as the caller spells it.
-    value : array_like, shape (..., 3)
-        Finite LMS values.
-    dtype : numpy.dtype
-        float64 or float32.
-
-    Returns
-    -------
-    ndarray, shape (..., 3)
-
-    Raises
-    ------
-    InputError
-        If the last axis is not 3 long or a value is not a finite real number.
+    """Cone values as an array with L, M and S on its last axis; `InputError` where they are not that, or not finite.
 
     Examples
     --------
@@ -163,21 +117,7 @@ def read_lms(name: str, value: npt.ArrayLike, dtype: np.dtype[Any]) -> FloatArra
 
 
 def common_shape(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape to which all arguments broadcast.
-
-    Parameters
-    ----------
-    shapes : mapping of str to tuple of int
-        Shape of each argument, by the caller's name for it.
-
-    Returns
-    -------
-    tuple of int
-
-    Raises
-    ------
-    InputError
-        If the shapes do not broadcast.
+    """The shape to which all arguments broadcast; `InputError` with the names of those that do not.
 
     Examples
     --------
@@ -191,128 +131,11 @@ def common_shape(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
         raise InputError(f"the shapes {listed} do not broadcast; insert axes (x[:, None]) to form a grid") from None
 
 
-def refuse(model: str, reason: str, **settings: Any) -> None:
-    """Stop a caller who asks of a model what it does not have.
-
-    Parameters
-    ----------
-    model : str
-        The model's name, as in its paper.
-    reason : str
-        What the model is, and what to use instead.
-    **settings : object
-        Arguments that must be left out (None).
-
-    Raises
-    ------
-    InputError
-        If any of them is set.
-
-    Examples
-    --------
-    >>> refuse("stelaCSF", "it has no disc; use castle_csf", disc_radius=1.0)
-    Traceback (most recent call last):
-    psyprobe.errors.InputError: disc_radius=1.0 cannot be given to stelaCSF: it has no disc; use castle_csf
-    """
-    for name, value in settings.items():
-        if value is not None:
-            raise InputError(f"{name}={value!r} cannot be given to {model}: {reason}")
-
-
-def need(model: str, **setting: Any) -> Any:
-    """The value of an argument that a model cannot do without.
-
-    Parameters
-    ----------
-    model : str
-        The model's name, as in its paper.
-    **setting : object
-        One argument and its value.
-
-    Returns
-    -------
-    object
-        The value.
-
-    Raises
-    ------
-    InputError
-        If it is None.
-
-    Examples
-    --------
-    >>> need("stelaCSF", area=None)
-    Traceback (most recent call last):
-    psyprobe.errors.InputError: area is not given, but stelaCSF needs it; pass area=...
-    """
-    ((name, value),) = setting.items()
-    if value is None:
-        raise InputError(f"{name} is not given, but {model} needs it; pass {name}=...")
-    return value
-
-
-def require_achromatic(model: str, direction: Any) -> None:
-    """Stop a caller who asks an achromatic model for another colour direction.
-
-    Parameters
-    ----------
-    model : str
-        The model's name, as in its paper.
-    direction : object
-        None or "achromatic" are allowed.
-
-    Raises
-    ------
-    InputError
-        For any other direction.
-
-    Examples
-    --------
-    >>> require_achromatic("stelaCSF", "achromatic")
-    """
-    if direction is None or (isinstance(direction, str) and direction == "achromatic"):
-        return
-    raise InputError(
-        f"direction={direction!r} cannot be given to {model}: it knows the achromatic direction only; "
-        "use castle_csf for colour"
-    )
-
-
-def require_static_foveal(
-    model: str, temporal_frequency: npt.ArrayLike, eccentricity: npt.ArrayLike, visual_field: npt.ArrayLike
-) -> None:
-    """Stop a caller who asks a static, foveal model for flicker or the periphery.
-
-    Parameters
-    ----------
-    model : str
-        The model's name, as in its paper.
-    temporal_frequency : array_like
-        Hz; must be 0.
-    eccentricity : array_like
-        deg; must be 0.
-    visual_field : array_like
-        deg; any valid angle, since all meet at eccentricity 0.
-
-    Raises
-    ------
-    InputError
-        If a value is invalid, or beyond the model.
-
-    Examples
-    --------
-    >>> require_static_foveal("Barten 1999", 0.0, 0.0, 180.0)
-    """
-    double = np.dtype(np.float64)
-    VISUAL_FIELD.read(visual_field, double)
-    for quantity, value in ((TEMPORAL_FREQUENCY, temporal_frequency), (ECCENTRICITY, eccentricity)):
-        array = quantity.read(value, double)
-        if array.any():
-            first = array[array > 0][0]
-            raise InputError(
-                f"{quantity.name}={first:g} {quantity.unit} cannot be given to {model}: it describes a static "
-                "stimulus at the fovea; use castle_csf"
-            )
+def read_quantities(asked: Mapping[str, npt.ArrayLike], dtype: np.dtype[Any]) -> dict[str, FloatArray]:
+    """Quantities by name, each checked as in `Quantity.read`; `InputError` where their shapes do not broadcast."""
+    arrays = {name: QUANTITIES[name].read(value, dtype) for name, value in asked.items()}
+    common_shape({name: array.shape for name, array in arrays.items()})
+    return arrays
 
 
 def _real(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:

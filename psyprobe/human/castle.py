@@ -23,8 +23,9 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.human import arguments
 from psyprobe.human.achromatic import AchromaticMechanism, SpatialChannel
-from psyprobe.human.channel import Condition, read_condition
+from psyprobe.human.channel import Condition
 from psyprobe.human.chromatic import ChromaticMechanism
+from psyprobe.human.signature import Limits
 
 #: LMS directions by name: those of Cai et al. (CVPR 2025), each of which isolates one mechanism.
 DIRECTIONS: Mapping[str, tuple[float, float, float]] = MappingProxyType(
@@ -83,18 +84,21 @@ _DISC_EXPONENT = 1.0 / 3.01142
 #: Discs evaluated together, so that 64 frequencies of each stay in the processor's cache.
 _DISC_BLOCK = 512
 
+LIMITS = Limits(
+    "castleCSF",
+    needs=("frequency", "luminance", "area"),
+    takes=("direction", "background", "disc_radius", "temporal_frequency", "eccentricity", "visual_field"),
+    valid={"frequency": (1 / 16, 64.0), "luminance": (0.001, 10_000.0), "eccentricity": (0.0, 120.0)},
+    source="Ashraf, Mantiuk, Chapiro, Wuerger (2024), Journal of Vision 24(4):5",
+)
+
 
 @dataclass(frozen=True)
 class CastleMechanisms:
     """What the three mechanisms of castleCSF do with a stimulus, each in its own contrast units.
 
-    Parameters
-    ----------
-    achromatic, red_green, yellow_violet : ndarray
-        Sensitivity of each mechanism: 1 / (response of the mechanism to the modulation at threshold, over the
-        L+M of the background).
-    achromatic_sustained, achromatic_transient, red_green_sustained, yellow_violet_sustained : ndarray
-        Response of each temporal channel to the temporal frequency, 0 to 1.
+    Sensitivity of each mechanism is 1 / (its response to the modulation at threshold, over the L+M of the background);
+    the others are responses of each temporal channel to the temporal frequency, 0 to 1.
     """
 
     achromatic: FloatArray
@@ -204,16 +208,20 @@ def castle_csf(
     )
     light, surround = _read_background(luminance, background, dtype)
     modulation = _read_direction(direction, dtype)
-    condition = read_condition(
-        dtype,
-        _DISC_FREQUENCIES if frequency is None else frequency,
-        light,
-        _DISC_AREA if area is None else area,
-        temporal_frequency,
-        eccentricity,
-        visual_field,
-    )
-    shapes = condition.shapes() | {"background": surround.shape[:-1], "direction": modulation.shape[:-1]}
+    asked = {
+        "luminance": light,
+        "temporal_frequency": temporal_frequency,
+        "eccentricity": eccentricity,
+        "visual_field": visual_field,
+    }
+    gabor = {
+        "frequency": _DISC_FREQUENCIES if frequency is None else frequency,
+        "area": _DISC_AREA if area is None else area,
+    }
+    read = arguments.QUANTITIES
+    condition = Condition(**{name: read[name].read(value, dtype) for name, value in (gabor | asked).items()})
+    shapes = {name: value.shape for name, value in vars(condition).items()}
+    shapes |= {"background": surround.shape[:-1], "direction": modulation.shape[:-1]}
     # What underflows is too faint to matter and becomes 0; what overflows ends as a division by infinity.
     with np.errstate(under="ignore", over="ignore"):
         if disc_radius is None:
@@ -239,34 +247,8 @@ def castle_mechanisms(
 ) -> CastleMechanisms:
     """Sensitivity of the three mechanisms of castleCSF one by one, and their temporal responses.
 
-    Parameters
-    ----------
-    frequency : array_like of float
-        Spatial frequency, cpd, > 0.
-    luminance : array_like of float
-        Adapting luminance, cd/m², > 0: L + M of the background.
-    area : array_like of float
-        Area, deg², > 0, as in `castle_csf`.
-    temporal_frequency : array_like of float
-        Hz, >= 0.
-    eccentricity : array_like of float
-        Degrees of visual angle from the fovea, >= 0.
-    visual_field : array_like of float
-        Polar angle, deg, 0 to 360, as in `castle_csf`.
-
-    Returns
-    -------
-    CastleMechanisms
-        Each field in the shape to which the arguments it depends on broadcast.
-
-    Raises
-    ------
-    InputError
-        If a value is out of range or not finite, or if shapes do not broadcast.
-
-    References
-    ----------
-    Ashraf, Mantiuk, Chapiro, Wuerger (2024), Journal of Vision 24(4):5.
+    Parameters, errors and reference as in `castle_csf`; each field of the answer has the shape to which the arguments
+    it depends on broadcast.
 
     Examples
     --------
@@ -274,9 +256,16 @@ def castle_mechanisms(
     >>> float(mechanisms.achromatic.round(4)), float(mechanisms.yellow_violet.round(4))
     (30.8735, 2.8869)
     """
-    dtype = arguments.floating_dtype(frequency, luminance, area, temporal_frequency, eccentricity, visual_field)
-    condition = read_condition(dtype, frequency, luminance, area, temporal_frequency, eccentricity, visual_field)
-    arguments.common_shape(condition.shapes())
+    asked = {
+        "frequency": frequency,
+        "luminance": luminance,
+        "area": area,
+        "temporal_frequency": temporal_frequency,
+        "eccentricity": eccentricity,
+        "visual_field": visual_field,
+    }
+    dtype = arguments.floating_dtype(*asked.values())
+    condition = Condition(**arguments.read_quantities(asked, dtype))
     with np.errstate(under="ignore", over="ignore"):
         sustained, transient = ACHROMATIC.temporal_responses(condition)
         values = (

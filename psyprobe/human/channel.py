@@ -14,36 +14,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.human import arguments
 
 _LN10 = math.log(10.0)
 
 
 @dataclass(frozen=True)
 class Condition:
-    """What is shown, where and at which light level; arrays that broadcast against each other.
-
-    Parameters
-    ----------
-    frequency : ndarray
-        Spatial frequency, cpd, > 0.
-    luminance : ndarray
-        Adapting luminance, cd/m², > 0.
-    area : ndarray
-        Stimulus area, deg², > 0.
-    temporal_frequency : ndarray
-        Hz, >= 0.
-    eccentricity : ndarray
-        Degrees from the fovea, >= 0.
-    visual_field : ndarray
-        Polar angle, deg, 0 to 360: 0 temporal, 90 superior, 180 nasal, 270 inferior.
-    """
+    """What is shown, where and at which light level, as in `castle_csf`; arrays that broadcast against each other."""
 
     frequency: FloatArray
     luminance: FloatArray
@@ -51,36 +32,6 @@ class Condition:
     temporal_frequency: FloatArray
     eccentricity: FloatArray
     visual_field: FloatArray
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of each quantity, by name."""
-        return {name: value.shape for name, value in vars(self).items()}
-
-
-def read_condition(
-    dtype: np.dtype[Any],
-    frequency: npt.ArrayLike,
-    luminance: npt.ArrayLike,
-    area: npt.ArrayLike,
-    temporal_frequency: npt.ArrayLike,
-    eccentricity: npt.ArrayLike,
-    visual_field: npt.ArrayLike,
-) -> Condition:
-    """The condition in one precision, once each of its quantities is known to be in range.
-
-    Raises
-    ------
-    InputError
-        If a value is out of range or not finite.
-    """
-    return Condition(
-        frequency=arguments.FREQUENCY.read(frequency, dtype),
-        luminance=arguments.LUMINANCE.read(luminance, dtype),
-        area=arguments.AREA.read(area, dtype),
-        temporal_frequency=arguments.TEMPORAL_FREQUENCY.read(temporal_frequency, dtype),
-        eccentricity=arguments.ECCENTRICITY.read(eccentricity, dtype),
-        visual_field=arguments.VISUAL_FIELD.read(visual_field, dtype),
-    )
 
 
 def saturating(luminance: FloatArray, maximum: float, knee: float, exponent: float) -> FloatArray:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.human.castle import castle_csf
-from psyprobe.human.models import ContrastSensitivity
+from psyprobe.human.signature import ContrastSensitivity
 
 #: Columns that `evaluate_csf` reads; `background` and `direction` are (rows, 3), in LMS.
 COLUMNS = (

@@ -20,6 +20,11 @@ from psyprobe.human.tables import read_human_table
 
 #: Name to frequency of the target (cpd) and kind of the mask's contrast.
 _STUDIES = {"foley1994": (2.0, "michelson"), "gegenfurtner_kiper1992": (1.2, "rms")}
+#: Name to source.
+MASKING_STUDIES = {
+    "foley1994": "Foley (1994), JOSA A 11:1710",
+    "gegenfurtner_kiper1992": "Gegenfurtner, Kiper (1992), JOSA A 9:1880",
+}
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ OBLIQUE_EFFECTS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
 
 def noise_matched_csf(
     frequency: npt.ArrayLike,
-    model: str = "watson_malo_csf",
+    model: str | Callable[..., Any] = "watson_malo_csf",
     *,
     oblique: bool = True,
     low: float = 0.75,
@@ -61,8 +61,8 @@ def noise_matched_csf(
     ----------
     frequency : array_like of float
         Nominal frequency of the noise, cpd.
-    model : str
-        A key of `psyprobe.human.CSF_MODELS`.
+    model : str or callable
+        A name that `psyprobe.human.csf` takes, or a function of frequency (cpd) and `conditions`.
     oblique : bool
         Whether gain falls towards the diagonals: for noise of all orientations it does. Only the Watson-Malo and the
         Watson-Ahumada model have it.
@@ -92,9 +92,10 @@ def noise_matched_csf(
     >>> noise_matched_csf(4, oblique=False).round(1)
     np.float64(186.6)
     """
-    sensitivity = csf(model)
-    if oblique and model not in OBLIQUE_EFFECTS:
-        raise InputError(f"{model} has no oblique effect; pass oblique=False, or use {' or '.join(OBLIQUE_EFFECTS)}")
+    sensitivity = csf(model) if isinstance(model, str) else model
+    name = model if isinstance(model, str) else getattr(model, "__name__", "this function")
+    if oblique and name not in OBLIQUE_EFFECTS:
+        raise InputError(f"{name} has no oblique effect; pass oblique=False, or use {' or '.join(OBLIQUE_EFFECTS)}")
     cycles = np.fft.fftfreq(size, 1 / ppd)
     x, y = cycles[None, :], cycles[:, None]
     radius = np.sqrt(x**2 + y**2)
@@ -109,10 +110,10 @@ def noise_matched_csf(
                 "degree; enlarge the image, or leave the frequency out"
             )
         radii, repeats = np.unique(radius[inside], return_inverse=True)
-        gain = np.asarray(sensitivity(radii, **conditions))[repeats]
+        gain = np.broadcast_to(sensitivity(radii, **conditions), radii.shape)[repeats]
         if oblique:
             sine_of_twice = (2 * x * y)[inside] / radius[inside] ** 2
-            gain = gain * OBLIQUE_EFFECTS[model](radius[inside], sine_of_twice)
+            gain = gain * OBLIQUE_EFFECTS[name](radius[inside], sine_of_twice)
         result[index] = np.sqrt(np.mean(gain**2))
     matched: FloatArray = result[()]
     return matched

@@ -1,75 +1,63 @@
-"""The contrast sensitivity functions by name, and the one call they share."""
+"""The contrast sensitivity functions by name: ours, and those of installed packages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
-from typing import Protocol
 
-import numpy.typing as npt
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.human import barten, castle, stela, watson_ahumada, watson_malo
+from psyprobe.human.own import OwnCsf, own_csf
+from psyprobe.human.signature import ContrastSensitivity, Limits
 
-from psyprobe._typing import FloatArray
-from psyprobe.errors import unknown_name
-from psyprobe.human.barten import barten_csf
-from psyprobe.human.castle import castle_csf
-from psyprobe.human.stela import stela_csf
-from psyprobe.human.watson_ahumada import watson_ahumada_csf
-from psyprobe.human.watson_malo import watson_malo_csf
+ENTRY_POINTS = "psyprobe.human"
 
-
-class ContrastSensitivity(Protocol):
-    """What can stand for a human observer's contrast sensitivity: a function of the condition.
-
-    All arguments broadcast; units as in `psyprobe.human.castle_csf`. A model raises
-    `psyprobe.errors.InputError` for a parameter that it does not have, rather than passing over it.
-    """
-
-    def __call__(
-        self,
-        frequency: npt.ArrayLike | None = None,
-        *,
-        luminance: npt.ArrayLike | None = None,
-        background: npt.ArrayLike | None = None,
-        direction: npt.ArrayLike | None = None,
-        area: npt.ArrayLike | None = None,
-        disc_radius: npt.ArrayLike | None = None,
-        temporal_frequency: npt.ArrayLike = 0.0,
-        eccentricity: npt.ArrayLike = 0.0,
-        visual_field: npt.ArrayLike = 180.0,
-    ) -> FloatArray:
-        """Sensitivity, 1 / contrast at threshold."""
-        ...
-
-
-#: Every model by name, as an experiment file names it.
+#: Our models by name, as an experiment file names them.
 CSF_MODELS: Mapping[str, ContrastSensitivity] = MappingProxyType(
     {
-        "castle_csf": castle_csf,
-        "stela_csf": stela_csf,
-        "barten_csf": barten_csf,
-        "watson_malo_csf": watson_malo_csf,
-        "watson_ahumada_csf": watson_ahumada_csf,
+        "castle_csf": castle.castle_csf,
+        "stela_csf": stela.stela_csf,
+        "barten_csf": barten.barten_csf,
+        "watson_malo_csf": watson_malo.watson_malo_csf,
+        "watson_ahumada_csf": watson_ahumada.watson_ahumada_csf,
+    }
+)
+_LIMITS: Mapping[str, Limits] = MappingProxyType(
+    {
+        "castle_csf": castle.LIMITS,
+        "stela_csf": stela.LIMITS,
+        "barten_csf": barten.LIMITS,
+        "watson_malo_csf": watson_malo.LIMITS,
+        "watson_ahumada_csf": watson_ahumada.LIMITS,
     }
 )
 
 
+@dataclass(frozen=True)
+class HumanRow:
+    """One line of the listing of what people can be represented by."""
+
+    name: str
+    """What an experiment page names."""
+    summary: str
+    """What it is, in a few words."""
+    source: str
+    """The paper, or the package that brings it."""
+    obstacle: str = ""
+    """Why it cannot be used here; empty where it can."""
+
+
 def csf(name: str) -> ContrastSensitivity:
-    """The contrast sensitivity function of that name.
-
-    Parameters
-    ----------
-    name : str
-        A key of `CSF_MODELS`.
-
-    Returns
-    -------
-    ContrastSensitivity
-        A function (frequency, *, luminance, area, ...) -> sensitivity.
+    """The contrast sensitivity function of that name, one of `csf_names`.
 
     Raises
     ------
     UnknownNameError
         If there is no model of that name; the message names the nearest.
+    InputError
+        If the package that brings it is broken.
 
     Examples
     --------
@@ -79,6 +67,66 @@ def csf(name: str) -> ContrastSensitivity:
     Traceback (most recent call last):
     psyprobe.errors.UnknownNameError: unknown contrast sensitivity function 'castel_csf'; did you mean 'castle_csf'? ...
     """
-    if name not in CSF_MODELS:
-        raise unknown_name("contrast sensitivity function", name, CSF_MODELS)
-    return CSF_MODELS[name]
+    if name in CSF_MODELS:
+        return CSF_MODELS[name]
+    points = {point.name: point for point in _points()}
+    if name not in points:
+        raise unknown_name("contrast sensitivity function", name, csf_names())
+    return _load(points[name])
+
+
+def csf_limits(name: str) -> Limits:
+    """What the model of a name can be asked; errors as in `csf`."""
+    model = csf(name)
+    return model.limits if isinstance(model, OwnCsf) else _LIMITS[name]
+
+
+def csf_names() -> tuple[str, ...]:
+    """Names of all models, those of installed packages (entry points ``psyprobe.human``) included."""
+    return (*CSF_MODELS, *(point.name for point in _points() if point.name not in CSF_MODELS))
+
+
+def list_csf() -> list[HumanRow]:
+    """All models; one whose package is broken says why in its row, and takes nothing else along.
+
+    Examples
+    --------
+    >>> list_csf()[0].name, list_csf()[0].source
+    ('castle_csf', 'Ashraf, Mantiuk, Chapiro, Wuerger (2024), Journal of Vision 24(4):5')
+    """
+    ours = [HumanRow(name, _first_line(model), _LIMITS[name].source) for name, model in CSF_MODELS.items()]
+    return ours + [_row(point) for point in _points()]
+
+
+def _points() -> list[EntryPoint]:
+    return sorted(entry_points(group=ENTRY_POINTS), key=lambda point: (point.name, point.value))
+
+
+def _load(point: EntryPoint) -> OwnCsf:
+    try:
+        function = point.load()
+        if not callable(function):
+            raise TypeError("it is not a function")
+        return own_csf(point.name, function, _source(point))
+    except (Exception, SystemExit) as problem:
+        what = " ".join(str(problem).split())
+        raise InputError(
+            f"{point.name} of {_source(point)} cannot be loaded: {type(problem).__name__}: {what}"
+        ) from problem
+
+
+def _row(point: EntryPoint) -> HumanRow:
+    if point.name in CSF_MODELS:
+        return HumanRow(point.name, "broken", _source(point), "the name is taken by a model of psyprobe; rename it")
+    try:
+        return HumanRow(point.name, _first_line(_load(point).function), _source(point))
+    except InputError as problem:
+        return HumanRow(point.name, "broken", _source(point), str(problem))
+
+
+def _source(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+
+
+def _first_line(model: object) -> str:
+    return ((model.__doc__ or "").strip().splitlines() or [""])[0]

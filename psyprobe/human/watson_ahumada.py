@@ -4,6 +4,13 @@ References
 ----------
 Watson, Ahumada (2005). A standard model for foveal detection of spatial contrast. Journal of Vision 5(9):6.
 doi:10.1167/5.9.6. Standard model A, without its oblique effect: vertical and horizontal stripes.
+
+Examples
+--------
+>>> watson_ahumada_csf([1.0, 4.0, 16.0]).round(1)
+array([106.6, 214.2,  43.1])
+>>> watson_ahumada_csf([1.12, 4.0, 16.0], area=np.pi * 0.5**2).round(1)
+array([ 58. , 106.4,  21.4])
 """
 
 from __future__ import annotations
@@ -11,11 +18,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
-from psyprobe.human import arguments
+from psyprobe.human.signature import Limits, achromatic_csf
 
 _GAIN = 373.08
 _HIGH_CUT = 4.1726  # cpd
@@ -23,25 +29,24 @@ _HIGH_EXPONENT = 0.7786
 _LOW_CUT = 1.3625  # cpd
 _LOW_LOSS = 0.8493
 _APERTURE = 0.6273  # deg, Gaussian sigma of the fovea's aperture
-_DAYLIGHT = 30.0  # cd/m², as good as any in the photopic range
 _POOLING = 2.4081  # exponent beta of the sum over deg²
 #: The mean of |cos|**beta over a cycle.
 _CYCLE_MEAN = math.gamma((_POOLING + 1) / 2) / (math.sqrt(math.pi) * math.gamma(_POOLING / 2 + 1))
 #: Cycles per sigma below which a Gabor is too broad-band for one gain to stand for its filtering.
 _FEWEST_CYCLES = 0.5
 
+LIMITS = Limits(
+    "Watson-Ahumada",
+    needs=("frequency",),
+    takes=("luminance", "area"),
+    daylight=True,
+    source="Watson, Ahumada (2005), Journal of Vision 5(9):6, standard model A",
+)
 
+
+@achromatic_csf(LIMITS)
 def watson_ahumada_csf(
-    frequency: npt.ArrayLike | None = None,
-    *,
-    luminance: npt.ArrayLike | None = None,
-    background: npt.ArrayLike | None = None,
-    direction: npt.ArrayLike | None = None,
-    area: npt.ArrayLike | None = None,
-    disc_radius: npt.ArrayLike | None = None,
-    temporal_frequency: npt.ArrayLike = 0.0,
-    eccentricity: npt.ArrayLike = 0.0,
-    visual_field: npt.ArrayLike = 180.0,
+    frequency: FloatArray, luminance: FloatArray | None = None, area: FloatArray | None = None
 ) -> FloatArray:
     """Sensitivity to a foveal Gabor by Watson and Ahumada (2005), or the gain of their contrast filter.
 
@@ -49,36 +54,8 @@ def watson_ahumada_csf(
     sum of its contrast under the fovea's aperture. Without one, the gain of the filter (HPmH) alone, which peaks
     at 217.3 at 3.45 cpd and is no threshold of any one pattern.
 
-    Parameters
-    ----------
-    frequency : array_like of float
-        Spatial frequency, cpd, > 0.
-    luminance : array_like of float, optional
-        At least 10 cd/m²: the model is one curve for daylight vision, the same at any such luminance (its data
-        were taken at 30 cd/m²).
-    background : None
-        Not in this model, which has no colour.
-    direction : None or "achromatic"
-        The only direction of this model.
-    area : array_like of float, optional
-        Area of the Gabor, deg², > 0: pi * sigma**2. frequency * sigma must be at least 0.5 cycles.
-    disc_radius : None
-        Not in this model.
-    temporal_frequency, eccentricity : array_like of float
-        0: the model is static and foveal.
-    visual_field : array_like of float
-        Without effect, as eccentricity is 0.
-
-    Returns
-    -------
-    ndarray or scalar
-        Sensitivity, 1 / Michelson contrast at threshold, >= 0, in the shape to which the arguments broadcast.
-        float32 if all arrays given are float32, else float64.
-
-    Raises
-    ------
-    InputError
-        If a value is out of range or not finite, a Gabor has too few cycles, or one is set that the model lacks.
+    Call and errors as in `castle_csf`; frequency * sigma must be at least 0.5 cycles, and luminance, where given,
+    10 cd/m² or more: the model is one curve for daylight (its data were taken at 30 cd/m²).
 
     Notes
     -----
@@ -90,32 +67,9 @@ def watson_ahumada_csf(
     References
     ----------
     Watson, Ahumada (2005), Journal of Vision 5(9):6: filter HPmH, aperture and pooling of standard model A.
-
-    Examples
-    --------
-    >>> watson_ahumada_csf([1.0, 4.0, 16.0]).round(1)
-    array([106.6, 214.2,  43.1])
-    >>> watson_ahumada_csf([1.12, 4.0, 16.0], area=np.pi * 0.5**2).round(1)
-    array([ 58. , 106.4,  21.4])
     """
-    model = "Watson-Ahumada"
-    arguments.require_achromatic(model, direction)
-    arguments.refuse(model, "it has no colour; leave it out, or use castle_csf", background=background)
-    arguments.refuse(model, "it has no discs; use castle_csf", disc_radius=disc_radius)
-    arguments.require_static_foveal(model, temporal_frequency, eccentricity, visual_field)
-    dtype = arguments.floating_dtype(frequency, luminance, area)
-    f = arguments.FREQUENCY.read(arguments.need(model, frequency=frequency), dtype)
-    light = arguments.PHOTOPIC_LUMINANCE.read(_DAYLIGHT if luminance is None else luminance, dtype)
-    shapes = {"frequency": f.shape, "luminance": light.shape}
-    with np.errstate(under="ignore", over="ignore"):
-        gain = _GAIN * (_sech((f / _HIGH_CUT) ** _HIGH_EXPONENT) - _LOW_LOSS * _sech(f / _LOW_CUT))
-        if area is not None:
-            gabor_area = arguments.AREA.read(area, dtype)
-            shapes["area"] = gabor_area.shape
-            arguments.common_shape(shapes)
-            gain = gain * _summation(f, gabor_area)
-    sensitivity: FloatArray = np.broadcast_to(gain, arguments.common_shape(shapes)).astype(dtype)[()]
-    return sensitivity
+    gain = _GAIN * (_sech((frequency / _HIGH_CUT) ** _HIGH_EXPONENT) - _LOW_LOSS * _sech(frequency / _LOW_CUT))
+    return gain if area is None else gain * _summation(frequency, area)
 
 
 def _sech(x: FloatArray) -> FloatArray:

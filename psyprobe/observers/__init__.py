@@ -61,3 +61,8 @@ __all__ = [
     "load_observer",
     "register_observer",
 ]
+
+
+def as_observer(x):  # type: ignore[no-untyped-def]
+    """STUB"""
+    return x

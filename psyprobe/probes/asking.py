@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.distance import MEASURES, distances
+from psyprobe.analysis.float32_cosine import angular_distance_float32
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.probes.distance import MEASURES, distances
-from psyprobe.probes.float32_cosine import angular_distance_float32
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs

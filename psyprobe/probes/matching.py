@@ -13,185 +13,151 @@ human visual system? CVPR.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
+from psyprobe.analysis.labelled import SCALE, Variable, labelled
 from psyprobe.errors import InputError
-from psyprobe.probes import detection
-from psyprobe.probes.asking import features, noise_floor, respond
-from psyprobe.probes.detection import ABILITIES, VERSION, Conditions, native_size, pair_up
+from psyprobe.human.matching import matching_data
+from psyprobe.human.reference import DataReference
+from psyprobe.probes.asking import noise_floor
+
+# A grating on a uniform field is asked about as it is in detection: both probes share the answers of a store.
+from psyprobe.probes.detection import ABILITIES, VERSION, answer
+from psyprobe.probes.grid import check_levels, measures_of, pair_up, redrawn
+from psyprobe.probes.pairs import Conditions, PairSession, responses
+from psyprobe.probes.presentation import at_native_size
+from psyprobe.stimulus.levels import with_levels
 
 if TYPE_CHECKING:
     import xarray
 
-    from psyprobe.experiment_file import Experiment
+    from psyprobe.experiment import Experiment
     from psyprobe.observers import Card
+    from psyprobe.running.protocol import RunRecord
+    from psyprobe.running.store import Store
 
-# A grating on a uniform field is asked about as it is in detection: both probes share the answers of a store.
-__all__ = ["ABILITIES", "VERSION", "conditions", "features", "respond", "result"]
+__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "result", "score"]
+
+SECTIONS = ("stimulus", "levels", "variants", "human", "score", "observer")
 
 
-def conditions(experiment: Experiment, card: Card) -> Conditions:
-    """Plan the images of a matching experiment for one observer.
+def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -> PairSession:
+    """As in `Probe`."""
+    return PairSession(experiment, observer, _conditions(experiment, observer.card), VERSION, batch_size)
 
-    Parameters
-    ----------
-    experiment : Experiment
-        What to show: test frequencies at which people matched, others for the figure, and contrasts.
-    card : Card
-        Of the observer; its native input size decides the size of the images, over the same degrees of visual angle.
 
-    Returns
-    -------
-    Conditions
-        ``grid``: test gratings, shape (frequencies, contrasts). ``along``: reference gratings, shape (1, references).
-
-    Raises
-    ------
-    InputError
-        The levels lack a frequency at which people matched, or one cannot be drawn at this size.
-    """
-    from psyprobe.human import matching_data
-
+def _conditions(experiment: Experiment, card: Card) -> Conditions:
+    """Test gratings (frequencies, contrasts) on the grid, and reference gratings (1, references) as what is scored."""
     human = matching_data()
-    x, contrast = np.array(experiment.x.values), np.array(experiment.contrast.values)
-    lacking = [f for f in human.frequency if not np.isclose(x, f, rtol=1e-9, atol=0).any()]
+    name, levels = experiment.name, {each: np.array(values) for each, values in experiment.levels.items()}
+    if not (isinstance(experiment.human, DataReference) and experiment.human.matches):
+        raise InputError(f"{name}: a matching experiment compares with matches; give human.data = {_DATA!r}")
+    if set(levels) != {"frequency", "contrast"}:
+        raise InputError(f"{name}: human.data = {_DATA!r} goes with levels of frequency and contrast, and [levels] varies {', '.join(levels)}")
+    check_levels(experiment, levels)
+    frequency, contrast = levels["frequency"], levels["contrast"]
+    lacking = [f for f in human.frequency if not np.isclose(frequency, f, rtol=1e-9, atol=0).any()]
     if lacking:
         raise InputError(
-            f"{experiment.name}: people matched at {', '.join(f'{f:g}' for f in lacking)} cpd too; add it to "
-            "levels.frequency"
+            f"{name}: people matched at {', '.join(f'{f:g}' for f in lacking)} cpd too; add it to levels.frequency"
         )
     if experiment.score_only:
-        x = human.frequency
-    measures, scored = detection.measures_of(experiment, card)
-    native = experiment.stimulus.spec(frequency=human.reference_frequency, contrast=float(contrast[0]))
-    size, ppd = native_size(experiment.name, native, card)
-    with detection.redrawn(experiment, native, size, ppd, card):
-        drawn = replace(native, size=size, ppd=ppd)
-        tests = [[replace(drawn, **_levels(f, c)) for c in contrast] for f in x]
-        references = [[replace(drawn, **_levels(human.reference_frequency, c)) for c in human.reference_contrast]]
-    pairs, grid, along, repeated = pair_up(tests, references)
+        frequency = human.frequency
+    measures, measure = measures_of(experiment, card)
+    native = with_levels(experiment.shown.spec(), frequency=human.reference_frequency, contrast=float(contrast[0]))
+    drawn = at_native_size(name, native, card)
+
+    def pairs_at(f: float, contrasts: Any) -> list[Any]:
+        tests = [with_levels(drawn, frequency=float(f), contrast=float(c)) for c in contrasts]
+        return [(test, test.reference()) for test in tests]
+
+    with redrawn(name, native, drawn, card):
+        pairs, grid, scored, repeated = pair_up(
+            [pairs_at(f, contrast) for f in frequency],
+            [pairs_at(human.reference_frequency, human.reference_contrast)],
+        )
     return Conditions(
         pairs=pairs,
         grid=grid,
-        along=along,
+        scored=scored,
         noise_floor=repeated,
-        size=size,
-        ppd=ppd,
         measures=measures,
         axes={
-            "x_name": experiment.x.name,
-            "x_unit": experiment.x.unit,
-            "x_label": experiment.x.label,
-            "x": x.tolist(),
-            "contrast": contrast.tolist(),
-            "score_x": [human.reference_frequency],
-            "along_contrast": [human.reference_contrast.tolist()],
-            "score_measure": scored,
+            "levels": [
+                {
+                    "name": "frequency",
+                    "unit": "cpd",
+                    "label": "Spatial frequency",
+                    "values": frequency.tolist(),
+                    "scored": [human.reference_frequency],
+                }
+            ],
+            "difference": {
+                "name": "contrast",
+                "unit": "1",
+                "label": "Michelson contrast",
+                "kind": "michelson",
+                "values": contrast.tolist(),
+            },
+            "scored_difference": [human.reference_contrast.tolist()],
+            "score_measure": measure,
             "match_method": experiment.score.method,
-            "reference_frequency": human.reference_frequency,
-            "x_measured": human.frequency.tolist(),
+            "measured": human.frequency.tolist(),
             "human_match": human.matched_contrast.tolist(),
-            "human_model": experiment.human.data,
+            "human": experiment.human.name,
         },
+        strongest={row[-1]: f"frequency {f:.4g}, contrast {contrast[-1]:.4g}" for f, row in zip(frequency, grid, strict=True)},
     )
 
 
-def _levels(frequency: float, contrast: float) -> dict[str, Any]:
-    return {"frequency": float(frequency), "contrast": float(contrast)}
+#: The one study of matches that ships.
+_DATA = "georgeson_sullivan1975"
 
 
-def result(
-    layout: Mapping[str, Any],
-    responses: FloatArray,
-    layers: Sequence[str],
-    baseline: FloatArray,
-    attributes: Mapping[str, Any],
-) -> xarray.Dataset:
+def result(record: RunRecord, store: Store) -> xarray.Dataset:
     """The responses of a run as labelled arrays.
-
-    Parameters
-    ----------
-    layout : mapping
-        As `Conditions.layout` gives it.
-    responses : array, shape (pairs, layers, measures), float64
-        Of the observer.
-    layers : sequence of str
-        Names of its features.
-    baseline : array, shape (pairs, measures), float64
-        Of the pixels themselves.
-    attributes : mapping of str to (str or number)
-        Where the result comes from.
 
     Returns
     -------
     xarray.Dataset
-        Dimensions layer, measure, x, contrast, reference_contrast, x_measured; units in the attributes.
+        ``response`` (layer, measure, frequency, contrast), ``reference_response`` (layer, measure, reference_contrast),
+        the same of the pixels, and ``human_match`` (reference_contrast, measured_frequency).
     """
-    import xarray
-
-    grid, reference = np.array(layout["grid"]), np.array(layout["along"])[0]
-    measures, unit, label = layout["measures"], layout["x_unit"], layout["x_label"]
-    scale = "angular: angle / pi; cosine: cosine similarity; l1, l2: feature units"
-    curves, targets = ("measure", "x", "contrast"), ("measure", "reference_contrast")
-    data = {
-        "response": (("layer", *curves), np.moveaxis(responses[grid], (2, 3), (0, 1)), scale, "Response to gratings"),
-        "reference_response": (
-            ("layer", *targets),
-            np.moveaxis(responses[reference], 0, -1),
-            scale,
-            "Response to the reference gratings",
-        ),
-        "pixels_response": (curves, np.moveaxis(baseline[grid], 2, 0), scale, "Response of the pixels to gratings"),
+    layout, found = record.layout, responses(record, store)
+    answered, baseline = found.observer, found.baseline
+    (level,), difference, measures = layout["levels"], layout["difference"], layout["measures"]
+    grid, reference = np.array(layout["grid"]), np.array(layout["scored"])[0]
+    floor = noise_floor(answered[np.array(layout["noise_floor"])], measures)
+    curves, targets = ("measure", level["name"], difference["name"]), ("measure", "reference_contrast")
+    measured, of_reference = f"measured_{level['name']}", np.moveaxis(answered[reference], 0, -1)
+    data: dict[str, Variable] = {
+        "response": (("layer", *curves), np.moveaxis(answered[grid], (2, 3), (0, 1)), SCALE, "Response to gratings"),
+        "reference_response": (("layer", *targets), of_reference, SCALE, "Response to the reference gratings"),
+        "pixels_response": (curves, np.moveaxis(baseline[grid], 2, 0), SCALE, "Response of the pixels to gratings"),
         "pixels_reference_response": (
-            targets,
-            baseline[reference].T,
-            scale,
-            "Response of the pixels to the reference gratings",
+            targets, baseline[reference].T, SCALE, "Response of the pixels to the reference gratings",
         ),
-        "human_match": (("reference_contrast", "x_measured"), layout["human_match"], "1", "Contrast that people match"),
-        "noise_floor": (
-            ("layer", "measure"),
-            noise_floor(responses[np.array(layout["noise_floor"])], measures),
-            scale,
-            "Largest response to identical images",
-        ),
+        "human_match": (("reference_contrast", measured), layout["human_match"], "1", "Contrast that people match"),
+        "noise_floor": (("layer", "measure"), floor, SCALE, "Largest response to identical images"),
+    }  # fmt: skip
+    label = f"{difference['label']} of the reference grating"
+    coordinates: dict[str, Variable] = {
+        "layer": (("layer",), list(found.layers), "1", "Features"),
+        "measure": (("measure",), list(measures), "1", "Measure"),
+        **{one["name"]: ((one["name"],), one["values"], one["unit"], one["label"]) for one in (level, difference)},
+        "reference_contrast": (("reference_contrast",), layout["scored_difference"][0], difference["unit"], label),
+        measured: ((measured,), layout["measured"], level["unit"], level["label"]),
     }
-    coordinates = {
-        "layer": (list(layers), "1", "Features"),
-        "measure": (list(measures), "1", "Measure"),
-        "x": (layout["x"], unit, label),
-        "contrast": (layout["contrast"], "1", "Michelson contrast"),
-        "reference_contrast": (layout["along_contrast"][0], "1", "Michelson contrast of the reference grating"),
-        "x_measured": (layout["x_measured"], unit, label),
+    named = {
+        "levels": json.dumps([level["name"]]),
+        "difference": difference["name"],
+        "difference_label": difference["label"],
+        "contrast_kind": difference["kind"],
+        "reference_frequency": level["scored"][0],
+        "human_model": layout["human"],
+        **{name: layout[name] for name in ("score_measure", "match_method", "ppd")},
+        "size": json.dumps(layout["size"]),
     }
-    names = (
-        "x_name",
-        "x_unit",
-        "x_label",
-        "score_measure",
-        "match_method",
-        "reference_frequency",
-        "human_model",
-        "ppd",
-    )
-    return xarray.Dataset(
-        {
-            name: (dims, np.asarray(values, dtype=np.float64), {"units": units, "long_name": long_name})
-            for name, (dims, values, units, long_name) in data.items()
-        },
-        coords={
-            name: ((name,), values, {"units": units, "long_name": long_name})
-            for name, (values, units, long_name) in coordinates.items()
-        },
-        attrs={
-            **attributes,
-            **{name: layout[name] for name in names},
-            "size": json.dumps(layout["size"]),
-            "probe": "matching",
-        },
-    )
+    return labelled(data, coordinates, {**found.attributes, **named})

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Specification, Sum
+
+if TYPE_CHECKING:
+    from psyprobe.observers import Card
 
 
 def show(specs: Sequence[Specification], display: Display) -> FloatArray:
@@ -130,3 +133,32 @@ def _family(spec: Specification) -> str:
         for part in parts
     ]
     return json.dumps(texts, sort_keys=True, default=str)
+
+
+def at_native_size(name: str, native: Specification, card: Card) -> Specification:
+    """A stimulus at an observer's own input size, over the same degrees of visual angle.
+
+    Parameters
+    ----------
+    name : str
+        Of the experiment, for messages.
+    native : Specification
+        A stimulus as its file describes it.
+    card : Card
+        Of the observer.
+
+    Raises
+    ------
+    InputError
+        The observer takes images of other proportions.
+    """
+    height, width = native.shape
+    if card.input_size is None:
+        return native
+    rows, columns = card.input_size
+    if rows * width != columns * height:
+        raise InputError(
+            f"{name}: the stimulus is {height} x {width} px and {card.name} takes {rows} x {columns} px, "
+            "another shape; copy the stimulus file and give it a size of the observer's proportions"
+        )
+    return replace(native, size=(rows, columns), ppd=native.ppd * rows / height)

@@ -209,3 +209,8 @@ def _numbers(name: str, values: Any) -> FloatArray:
     if numbers.size == 0 or not np.isfinite(numbers).all():
         raise InputError(f"levels of {name} must be finite numbers, at least one")
     return numbers
+
+
+def stimulus_set(name: str, page: dict, folder: Path) -> StimulusSet:
+    """STUB"""
+    raise NotImplementedError

@@ -18,8 +18,8 @@ from psyprobe.errors import InputError
 RESPONSES = hnp.arrays(np.float64, st.tuples(st.integers(3, 8), st.just(10)), elements=st.integers(-6, 6).map(float))
 
 
-def test_equals_every_published_score_of_the_stored_responses(shared_data: Path) -> None:
-    folder = shared_data / "encoder_protocol"
+def test_equals_every_published_score_of_the_stored_responses(oracle_data: Path) -> None:
+    folder = oracle_data / "encoder_protocol"
     printed, stored = published_scores(folder), published_along(folder)
     assert len(stored) == 18 * 8
     for (model, test), rows in stored.items():

@@ -29,8 +29,8 @@ def flat_observer(x: np.ndarray, contrast: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("test", PUBLISHED)
 @pytest.mark.parametrize("model", ["no_encoder", "dinov2_vitb14", "ViT-B-32_openai"])
-def test_published_results_get_their_published_score(shared_data: Path, test: str, model: str) -> None:
-    folder = shared_data / "encoder_protocol"
+def test_published_results_get_their_published_score(oracle_data: Path, test: str, model: str) -> None:
+    folder = oracle_data / "encoder_protocol"
     found = score(published_result(folder, test, model), resamples=200)
     printed = published_scores(folder)
     assert found.score.alignment.value == pytest.approx(printed[model, test], abs=5e-5)
@@ -38,9 +38,9 @@ def test_published_results_get_their_published_score(shared_data: Path, test: st
     assert found.score.alignment.low < found.score.alignment.value < found.score.alignment.high
 
 
-def test_share_at_the_float32_floor_of_published_responses(shared_data: Path) -> None:
+def test_share_at_the_float32_floor_of_published_responses(oracle_data: Path) -> None:
     # Their angles came out of a float32 arccosine: the floor is whatever is 0 or one step above 0.
-    result = published_result(shared_data / "encoder_protocol", "luminance", "ViT-B-32_openai")
+    result = published_result(oracle_data / "encoder_protocol", "luminance", "ViT-B-32_openai")
     stored = result["along"].sel(measure="angular").values
     found = score(result, resamples=100)
     assert found.float32_floor == pytest.approx((stored <= 1.1e-4).mean())

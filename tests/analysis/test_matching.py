@@ -155,8 +155,8 @@ def published_errors(folder: Path) -> dict[tuple[str, str], float]:
         }
 
 
-def test_errors_of_published_matches_are_the_published_errors(shared_data: Path) -> None:
-    folder = shared_data / "encoder_protocol"
+def test_errors_of_published_matches_are_the_published_errors(oracle_data: Path) -> None:
+    folder = oracle_data / "encoder_protocol"
     errors = published_errors(folder)
     matches = published_matches(folder)
     assert len(matches) == 18
@@ -170,8 +170,8 @@ def test_errors_of_published_matches_are_the_published_errors(shared_data: Path)
             assert found.mean.value == pytest.approx(published, abs=5.1e-5), model
 
 
-def test_the_image_itself_reproduces_its_published_and_exact_errors(shared_data: Path) -> None:
-    folder = shared_data / "encoder_protocol"
+def test_the_image_itself_reproduces_its_published_and_exact_errors(oracle_data: Path) -> None:
+    folder = oracle_data / "encoder_protocol"
     curves = image_responses(HUMAN.frequency[:, None], CONTRAST)
     target = image_responses(np.array(5.0), HUMAN.reference_contrast)
     plain = matching_error(match_contrast(CONTRAST, curves, target).contrast, HUMAN.matched_contrast)

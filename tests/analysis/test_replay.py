@@ -17,8 +17,8 @@ from psyprobe.human import masking_data
 MULTIPLIER = np.geomspace(0.5, 2, 4)
 
 
-def test_published_responses_replay_to_the_published_scores(shared_data: Path) -> None:
-    folder = shared_data / "encoder_protocol"
+def test_published_responses_replay_to_the_published_scores(oracle_data: Path) -> None:
+    folder = oracle_data / "encoder_protocol"
     models = ["dino_vits16", "dinov2_vitl14", "ViT-B-32_openai"]
     results = replay(folder / "published_sac_along_curve.csv.gz", folder / "published_sac_grids", models=models)
     assert len(results) == 3 * 8
@@ -35,8 +35,8 @@ def test_published_responses_replay_to_the_published_scores(shared_data: Path) -
         )
 
 
-def test_replayed_masks_stand_on_the_human_points(shared_data: Path) -> None:
-    folder = shared_data / "encoder_protocol"
+def test_replayed_masks_stand_on_the_human_points(oracle_data: Path) -> None:
+    folder = oracle_data / "encoder_protocol"
     for test, study in (("mask_coherent", "foley1994"), ("mask_incoherent", "gegenfurtner_kiper1992")):
         (result,) = replay(
             folder / "published_sac_along_curve.csv.gz",
@@ -50,8 +50,8 @@ def test_replayed_masks_stand_on_the_human_points(shared_data: Path) -> None:
         assert result.attrs["replayed"] == 1
 
 
-def test_a_metric_is_no_angle_and_has_no_float32_floor(shared_data: Path) -> None:
-    folder = shared_data / "encoder_protocol"
+def test_a_metric_is_no_angle_and_has_no_float32_floor(oracle_data: Path) -> None:
+    folder = oracle_data / "encoder_protocol"
     (result,) = replay(
         folder / "published_sac_along_curve.csv.gz",
         folder / "published_sac_grids",

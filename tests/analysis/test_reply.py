@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from psyprobe.analysis.words.reply import plain_text, read_first_token, read_reply
 from psyprobe.errors import InputError
-from psyprobe.probes.prompts import load_prompts, prompt_sets
+from psyprobe.experiment.prompts import load_prompts, prompt_sets
 
 READINGS = ("yes", "no", "ambiguous", "refusal", "invalid")
 
@@ -29,8 +29,8 @@ def sayings() -> list[tuple[str, str]]:
     return pairs
 
 
-def test_oracle(shared_data: Path) -> None:
-    with (shared_data / "chat_csf" / "yesno_parse_oracle.csv").open(encoding="utf-8", newline="") as file:
+def test_oracle(oracle_data: Path) -> None:
+    with (oracle_data / "chat_csf" / "yesno_parse_oracle.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     wrong = [(row["reply"], row["expected"], read_reply(row["reply"])) for row in rows]
     assert [each for each in wrong if each[1] != each[2]] == []

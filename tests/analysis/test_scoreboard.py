@@ -50,13 +50,13 @@ def row(board: Scoreboard, name: str) -> dict[Test, object]:
 # -- the published table ---------------------------------------------------------------------------------------------
 
 
-def test_published_scores_in_the_package_are_the_published_ones(shared_data: Path) -> None:
+def test_published_scores_in_the_package_are_the_published_ones(oracle_data: Path) -> None:
     metrics = {
         "spearman_rs": "alignment",
         "rmse_log10_mean_over_frequencies": "error_mean",
         "rmse_log10_pooled": "error_pooled",
     }
-    with (shared_data / "encoder_protocol" / "published_alignment_scores.csv").open(encoding="utf-8") as file:
+    with (oracle_data / "encoder_protocol" / "published_alignment_scores.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     wanted = {(r["model"], r["test"], metrics[r["metric"]], r["version"]): float(r["score"]) for r in rows}
     held = {(s.model, s.test, s.metric, "final"): s.score for s in published_scores()}
@@ -66,8 +66,8 @@ def test_published_scores_in_the_package_are_the_published_ones(shared_data: Pat
     assert {s.test: s.experiment for s in published_scores()} == EXPERIMENT_OF_TEST
 
 
-def test_published_shares_at_the_float32_floor_are_those_of_the_stored_responses(shared_data: Path) -> None:
-    stored = published_along(shared_data / "encoder_protocol")
+def test_published_shares_at_the_float32_floor_are_those_of_the_stored_responses(oracle_data: Path) -> None:
+    stored = published_along(oracle_data / "encoder_protocol")
     known = {(s.model, s.test): s.float32_floor for s in published_scores() if s.float32_floor is not None}
     # ColorVideoVDP's responses are no angles.
     assert set(known) == {key for key in stored if key[0] != "cvvdp_hdr"}
@@ -85,8 +85,8 @@ def test_published_models_stand_beside_own_ones(board: Scoreboard) -> None:
     assert not {"published"} & {row.kind for row in board.rows}
 
 
-def test_replayed_models_score_as_published(shared_data: Path) -> None:
-    folder = shared_data / "encoder_protocol"
+def test_replayed_models_score_as_published(oracle_data: Path) -> None:
+    folder = oracle_data / "encoder_protocol"
     results = [published_result(folder, test, "dinov2_vits14") for test in PUBLISHED]
     own = scoreboard(results, resamples=100)
     printed = {s.test: s.score for s in published_scores() if s.model == "dinov2_vits14"}
@@ -159,8 +159,8 @@ def test_contradictions_are_refused_and_repetitions_are_not() -> None:
         scoreboard([same.assign_attrs(experiment="my_own")], published=True)
 
 
-def test_a_metric_stands_beside_encoders(shared_data: Path) -> None:
-    folder = shared_data / "encoder_protocol"
+def test_a_metric_stands_beside_encoders(oracle_data: Path) -> None:
+    folder = oracle_data / "encoder_protocol"
     results = replay(
         folder / "published_sac_along_curve.csv.gz",
         folder / "published_sac_grids",

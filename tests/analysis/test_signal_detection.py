@@ -14,8 +14,8 @@ from psyprobe.analysis.words.signal_detection import d_prime_threshold, detect, 
 from psyprobe.errors import InputError
 
 
-def test_oracle(shared_data: Path) -> None:
-    with (shared_data / "chat_csf" / "sdt_oracle.csv").open(encoding="utf-8") as file:
+def test_oracle(oracle_data: Path) -> None:
+    with (oracle_data / "chat_csf" / "sdt_oracle.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
         if row["hits"]:

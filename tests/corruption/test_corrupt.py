@@ -194,9 +194,9 @@ def psnr(image: Any, other: Any) -> float:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "cnn_denoise"])
-def test_size_beside_an_independent_implementation(name: str, shared_data: Path, photographs: list[Any]) -> None:
+def test_size_beside_an_independent_implementation(name: str, oracle_data: Path, photographs: list[Any]) -> None:
     dimension = dimensions()[name]
-    with (shared_data / "r_bench" / "rbench_corruption_checks.csv").open(encoding="utf-8") as file:
+    with (oracle_data / "r_bench" / "rbench_corruption_checks.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if int(row["id"]) == dimension.id]
     images = [photograph / 255 for photograph in photographs]
     means = []

@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 from small_experiment import Counting
 
+from psyprobe.analysis.distance import angular_distance
 from psyprobe.corruption import corrupt
 from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.probes.distance import angular_distance
 from psyprobe.tasks.r_bench.corruption_profile import plot_profile, robustness_profile
 
 pytest.importorskip("cv2", reason="the corruption extra is not installed")

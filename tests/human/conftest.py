@@ -15,11 +15,11 @@ Columns = dict[str, FloatArray]
 
 
 @pytest.fixture(scope="session")
-def oracle(shared_data: Path) -> Callable[[str], Columns]:
+def oracle(oracle_data: Path) -> Callable[[str], Columns]:
     """Reads the columns of an oracle table that hold numbers."""
 
     def read(name: str) -> Columns:
-        with (shared_data / name).open(newline="", encoding="utf-8") as file:
+        with (oracle_data / name).open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         columns = {}
         for key in rows[0]:

@@ -15,8 +15,8 @@ from psyprobe.human.evaluation import COLUMNS
 
 
 @pytest.fixture(scope="module")
-def table(shared_data: Path) -> dict[str, Any]:
-    return read_csf_data(shared_data / "castlecsf" / "human_data")
+def table(oracle_data: Path) -> dict[str, Any]:
+    return read_csf_data(oracle_data / "castlecsf" / "human_data")
 
 
 def test_the_score_of_castle_csf(table: dict[str, Any]) -> None:
@@ -26,9 +26,9 @@ def test_the_score_of_castle_csf(table: dict[str, Any]) -> None:
     assert score.adjusted_rmse_db == pytest.approx(3.548, abs=5e-4)
 
 
-def test_the_score_of_each_dataset(table: dict[str, Any], shared_data: Path) -> None:
+def test_the_score_of_each_dataset(table: dict[str, Any], oracle_data: Path) -> None:
     score = evaluate_csf(table)
-    with (shared_data / "castlecsf" / "castlecsf_scores.csv").open(newline="") as file:
+    with (oracle_data / "castlecsf" / "castlecsf_scores.csv").open(newline="") as file:
         expected = [row for row in csv.DictReader(file) if row["dataset"] in score.datasets]
     assert len(expected) == len(score.datasets) == 18
     for row in expected:

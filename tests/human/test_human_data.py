@@ -17,8 +17,8 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_masking_data_are_the_digitised_points_of_the_protocol(shared_data: Path) -> None:
-    folder = shared_data / "encoder_protocol"
+def test_masking_data_are_the_digitised_points_of_the_protocol(oracle_data: Path) -> None:
+    folder = oracle_data / "encoder_protocol"
     foley = [r for r in rows(folder / "foley1994_masking.csv") if r["in_gt_json"] == "1"]
     noise = rows(folder / "gegenfurtner_kiper1992_noise_masking.csv")
     for name, table, column in (
@@ -38,9 +38,9 @@ def test_scored_masks_lie_between_the_papers_limits() -> None:
         assert data.scored.sum() == scored
 
 
-def test_matching_data_are_the_digitised_points(shared_data: Path) -> None:
+def test_matching_data_are_the_digitised_points(oracle_data: Path) -> None:
     data = matching_data()
-    table = rows(shared_data / "encoder_protocol" / "georgeson_sullivan1975_matching.csv")
+    table = rows(oracle_data / "encoder_protocol" / "georgeson_sullivan1975_matching.csv")
     for row in table:
         k = list(data.reference_contrast).index(float(row["reference_contrast"]))
         f = list(data.frequency).index(float(row["test_frequency_cpd"]))

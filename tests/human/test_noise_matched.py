@@ -20,8 +20,8 @@ def columns(path: Path) -> dict[str, np.ndarray]:
     return {name: np.array([row[i] for row in rows[1:]]) for i, name in enumerate(rows[0])}
 
 
-def test_matched_curves_are_those_of_the_oracle(shared_data: Path) -> None:
-    table = columns(shared_data / "chat_csf" / "human_csf_noise_matched.csv")
+def test_matched_curves_are_those_of_the_oracle(oracle_data: Path) -> None:
+    table = columns(oracle_data / "chat_csf" / "human_csf_noise_matched.csv")
     oracle = {name: values.astype(float) for name, values in table.items()}
     f = oracle["f0_cpd"]
     np.testing.assert_allclose(noise_matched_csf(f, oblique=False), oracle["SSO_rms_over_band_no_oblique"], atol=1e-6)
@@ -31,8 +31,8 @@ def test_matched_curves_are_those_of_the_oracle(shared_data: Path) -> None:
     np.testing.assert_allclose(watson_malo_csf(f), oracle["SSO_at_f0"], atol=1e-6)
 
 
-def test_curves_of_one_frequency_are_those_of_the_oracle(shared_data: Path) -> None:
-    table = columns(shared_data / "chat_csf" / "human_csf_oracle.csv")
+def test_curves_of_one_frequency_are_those_of_the_oracle(oracle_data: Path) -> None:
+    table = columns(oracle_data / "chat_csf" / "human_csf_oracle.csv")
     oracle = {name: values.astype(float) for name, values in table.items()}
     f = oracle["f_cpd"]
     np.testing.assert_allclose(watson_malo_csf(f), oracle["watson_malo_tyler_radial"], atol=1e-6)
@@ -61,8 +61,8 @@ def test_other_models_and_conditions() -> None:
         noise_matched_csf(0.1)
 
 
-def test_modelfest_is_the_published_subset(shared_data: Path) -> None:
-    table = columns(shared_data / "chat_csf" / "modelfest_gabor_subset.csv")
+def test_modelfest_is_the_published_subset(oracle_data: Path) -> None:
+    table = columns(oracle_data / "chat_csf" / "modelfest_gabor_subset.csv")
     data = modelfest_gabors()
     for ours, theirs in (
         (data.frequency, "f_cpd"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -32,13 +33,13 @@ FILES = {"GPT-4o": "GPT4o", "DeepSeek (1.3B)": "deepseek_vl_1.3b", "LLaVA-1.5 (7
 
 
 @pytest.fixture(scope="module")
-def data(shared_data: Path) -> Path:
-    return shared_data / "mvp_bench"
+def released(beside_checkout: Callable[[str], Path]) -> Path:
+    return beside_checkout("mvp_bench/released")
 
 
 @pytest.fixture(scope="module")
-def questions(data: Path) -> dict[str, pd.DataFrame]:
-    return {name: read_questions(data / "released" / f"{name}_questions.json") for name in ("all", "mcq")}
+def questions(released: Path) -> dict[str, pd.DataFrame]:
+    return {name: read_questions(released / f"{name}_questions.json") for name in ("all", "mcq")}
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -53,11 +54,13 @@ def numbers(metrics: pd.DataFrame, task: str, level: str, metric: str) -> tuple[
 
 
 @pytest.mark.parametrize("model", FILES)
-def test_every_integer_of_the_released_replies(model: str, data: Path, questions: dict[str, pd.DataFrame]) -> None:
+def test_every_integer_of_the_released_replies(
+    model: str, oracle_data: Path, released: Path, questions: dict[str, pd.DataFrame]
+) -> None:
     stem = FILES[model]
 
     def scored(name: str, of: str, parser: str) -> pd.DataFrame:
-        replies = said(questions[of], read_predictions(data / "released" / name), parser)
+        replies = said(questions[of], read_predictions(released / name), parser)
         return mvp_metrics(with_categories(replies), resamples=100)
 
     by_source = {
@@ -66,7 +69,7 @@ def test_every_integer_of_the_released_replies(model: str, data: Path, questions
         f"mcq_{stem}.jsonl": scored(f"mcq_{stem}.jsonl", "mcq", "rule"),
     }
     checked = 0
-    for row in rows_of(data / "mvp_expected_metrics.csv"):
+    for row in rows_of(oracle_data / "mvp_bench" / "mvp_expected_metrics.csv"):
         if row["model"] != model:
             continue
         file, _, part = row["source_file"].partition(" ")
@@ -78,11 +81,11 @@ def test_every_integer_of_the_released_replies(model: str, data: Path, questions
     assert checked == 63
 
 
-def test_every_integer_of_the_baselines(data: Path, questions: dict[str, pd.DataFrame]) -> None:
+def test_every_integer_of_the_baselines(oracle_data: Path, questions: dict[str, pd.DataFrame]) -> None:
     both = pd.concat(questions.values(), ignore_index=True)
     tasks = {"CI": "cross-image MCQ", "SI": "single-image MCQ"}
     found: dict[str, pd.DataFrame] = {}
-    for row in rows_of(data / "mvp_baseline_checks.csv"):
+    for row in rows_of(oracle_data / "mvp_bench" / "mvp_baseline_checks.csv"):
         answer = {"always_yes": "yes", "always_no": "no", "oracle": "key"}.get(row["predictor"], row["predictor"][-1])
         if answer not in found:
             found[answer] = mvp_metrics(constant_replies(both, answer), resamples=100)
@@ -94,10 +97,9 @@ def test_every_integer_of_the_baselines(data: Path, questions: dict[str, pd.Data
         assert numbers(found[answer], tasks.get(task, "yes/no"), row["level"], metric) == expected, row
 
 
-def test_doubled_rows_are_reported_and_count_once(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = data / "released"
-    assert read_predictions(folder / "GPT4o.jsonl").attrs["doubled"] == 1872
-    command = ["mvp-bench", str(folder / "all_questions.json"), "--model", "GPT-4o", str(folder / "GPT4o.jsonl")]
+def test_doubled_rows_are_reported_and_count_once(released: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert read_predictions(released / "GPT4o.jsonl").attrs["doubled"] == 1872
+    command = ["mvp-bench", str(released / "all_questions.json"), "--model", "GPT-4o", str(released / "GPT4o.jsonl")]
     assert main([*command, "--parser", "rule"]) == 0
     out, err = capsys.readouterr()
     assert "1872 rows are there twice and were counted once" in err
@@ -105,12 +107,13 @@ def test_doubled_rows_are_reported_and_count_once(data: Path, capsys: pytest.Cap
     assert "(always no)" in out
 
 
-def test_printed_values_that_differ_are_marked_with_the_reason(data: Path, questions: dict[str, pd.DataFrame]) -> None:
-    folder = data / "released"
+def test_printed_values_that_differ_are_marked_with_the_reason(
+    released: Path, questions: dict[str, pd.DataFrame]
+) -> None:
     replies = pd.concat(
         [
-            said(questions["all"], read_predictions(folder / "GPT4o_evaluated.jsonl"), "rule+judge"),
-            said(questions["mcq"], read_predictions(folder / "mcq_GPT4o.jsonl"), "rule+judge"),
+            said(questions["all"], read_predictions(released / "GPT4o_evaluated.jsonl"), "rule+judge"),
+            said(questions["mcq"], read_predictions(released / "mcq_GPT4o.jsonl"), "rule+judge"),
         ]
     )
     metrics = mvp_metrics(with_categories(replies), resamples=100)

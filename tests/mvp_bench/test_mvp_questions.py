@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,8 @@ CHOICE = {
 
 
 @pytest.fixture(scope="module")
-def released(shared_data: Path) -> Path:
-    return shared_data / "mvp_bench" / "released"
+def released(beside_checkout: Callable[[str], Path]) -> Path:
+    return beside_checkout("mvp_bench/released")
 
 
 def write(folder: Path, *rows: dict[str, Any]) -> Path:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.distance import angular_distance
 from psyprobe.errors import InputError
 from psyprobe.observers import FeatureObserver, load_observer
-from psyprobe.probes.distance import angular_distance
 
 PIXELS = load_observer("pixels")
 PLANES = npst.arrays(np.float32, (2, 6, 5, 1), elements=st.floats(0.0625, 1, width=32))

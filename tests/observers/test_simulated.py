@@ -20,8 +20,8 @@ from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding
 from psyprobe.observers.simulated.mind import FUNCTIONS, psychometric
 from psyprobe.observers.simulated.observer import SENSITIVITIES, SimulatedObserver
-from psyprobe.probes.delivery import Delivery, deliver, png_bytes
-from psyprobe.probes.prompts import load_prompts, prompt_sets
+from psyprobe.probes.words.delivery import Delivery, deliver, png_bytes
+from psyprobe.experiment.prompts import load_prompts, prompt_sets
 from psyprobe.stimulus import AnnulusNoise, Gabor, Noise
 
 PROMPT = "Is there a pattern visible in the image? Answer with yes or no."
@@ -83,9 +83,9 @@ def test_true_sensitivity_is_that_of_the_drawn_image() -> None:
     np.testing.assert_allclose(seen_by.true_sensitivity(batch), watson_malo_csf([2.0, 4.0, 8.0]), rtol=0.03)
 
 
-def test_agrees_with_the_oracle_of_matched_stimuli(shared_data: Path) -> None:
+def test_agrees_with_the_oracle_of_matched_stimuli(oracle_data: Path) -> None:
     seen_by = observer()
-    with (shared_data / "chat_csf" / "human_csf_noise_matched.csv").open(encoding="utf-8") as file:
+    with (oracle_data / "chat_csf" / "human_csf_noise_matched.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) > 8
     for row in rows:

@@ -32,8 +32,8 @@ SMALL = [
 ]
 
 
-def test_published_rows_are_those_of_the_paper(shared_data: Path) -> None:
-    with (shared_data / "encoder_protocol" / "models_45.csv").open(encoding="utf-8") as file:
+def test_published_rows_are_those_of_the_paper(oracle_data: Path) -> None:
+    with (oracle_data / "encoder_protocol" / "models_45.csv").open(encoding="utf-8") as file:
         paper = {row["model"]: row for row in csv.DictReader(file)}
     published = {name: model for name, model in zoo_models().items() if model.published}
     assert published.keys() == paper.keys()

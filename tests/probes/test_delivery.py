@@ -16,7 +16,7 @@ from psyprobe.errors import InputError
 from psyprobe.files.png import decode_png
 from psyprobe.light.display import Display
 from psyprobe.observers.chat.answering import eight_bit
-from psyprobe.probes.delivery import (
+from psyprobe.probes.words.delivery import (
     Delivered,
     Delivery,
     deliver,
@@ -56,8 +56,8 @@ def measured(spec: Specification, display: Display, delivery: Delivery, seed: in
     return delivered_contrast(sent(spec, display, delivery, seed), spec, display)
 
 
-def test_rounding_does_what_was_measured(shared_data: Path) -> None:
-    rows = [row for row in table(shared_data, "quantisation_contrast") if row["dither"] == "none"]
+def test_rounding_does_what_was_measured(oracle_data: Path) -> None:
+    rows = [row for row in table(oracle_data, "quantisation_contrast") if row["dither"] == "none"]
     for row in rows:
         display, grey = scene(row["encoding"])
         contrast = float(row["commanded_contrast"])
@@ -69,8 +69,8 @@ def test_rounding_does_what_was_measured(shared_data: Path) -> None:
     assert len(rows) == 75
 
 
-def test_dither_does_what_was_measured(shared_data: Path) -> None:
-    rows = [row for row in table(shared_data, "quantisation_contrast") if row["dither"] == "rpdf"]
+def test_dither_does_what_was_measured(oracle_data: Path) -> None:
+    rows = [row for row in table(oracle_data, "quantisation_contrast") if row["dither"] == "rpdf"]
     rows = [row for row in rows if float(row["commanded_contrast"]) in (0.0001, 0.001, 0.003, 0.01, 0.1)]
     for row in rows:
         display, grey = scene(row["encoding"])
@@ -94,9 +94,9 @@ def test_dithered_contrast_is_the_asked_one(frequency: float, contrast: float) -
     assert np.mean([each.contrast for each in gains]) == pytest.approx(contrast, rel=0.03)
 
 
-def test_one_bit_contrast_is_that_of_the_table(shared_data: Path) -> None:
+def test_one_bit_contrast_is_that_of_the_table(oracle_data: Path) -> None:
     transfer: dict[str, Any] = {"sRGB": "srgb", "gamma 2.0 (sqrt)": 2.0, "gamma 2.2": 2.2, "linear": "linear"}
-    for row in table(shared_data, "min_contrast_8bit"):
+    for row in table(oracle_data, "min_contrast_8bit"):
         display = Display(peak=100, eotf=transfer[row["encoding"]])
         luminance = float(display.decode(np.float64(int(row["mean_code"]) / 255)))
         assert luminance == pytest.approx(100 * float(row["mean_linear"]), rel=1e-4)
@@ -132,8 +132,8 @@ def arrived(row: dict[str, str]) -> Delivered:
     return delivered_contrast(codes / np.float32(255), spec, DISPLAY)
 
 
-def test_resizing_transfers_what_was_measured(shared_data: Path) -> None:
-    rows = [row for row in table(shared_data, "pipeline_contrast_transfer") if not row["pipeline"].startswith("jpeg")]
+def test_resizing_transfers_what_was_measured(oracle_data: Path) -> None:
+    rows = [row for row in table(oracle_data, "pipeline_contrast_transfer") if not row["pipeline"].startswith("jpeg")]
     rows = [row for row in rows if row["dither"] == "1" and row["commanded_contrast"] == "0.05"]
     for row in rows:
         found, transfer = arrived(row), float(row["transfer"])
@@ -147,8 +147,8 @@ def test_resizing_transfers_what_was_measured(shared_data: Path) -> None:
     assert len(rows) == 35
 
 
-def test_jpeg_takes_what_was_measured(shared_data: Path) -> None:
-    rows = [row for row in table(shared_data, "pipeline_contrast_transfer") if row["pipeline"].startswith("jpeg")]
+def test_jpeg_takes_what_was_measured(oracle_data: Path) -> None:
+    rows = [row for row in table(oracle_data, "pipeline_contrast_transfer") if row["pipeline"].startswith("jpeg")]
     rows = [row for row in rows if row["dither"] == "1"]
     strong = [row for row in rows if row["commanded_contrast"] == "0.05" and float(row["f0_cpd"]) <= 4]
     for row in strong:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_experiment import Counting, write_experiment
 
+from psyprobe.analysis.distance import MEASURES, distances
 from psyprobe.errors import GamutError, InputError
 from psyprobe.experiment_file import read_experiment
 from psyprobe.human import castle_csf
@@ -18,7 +19,6 @@ from psyprobe.light.display import Display
 from psyprobe.observers import CallableObserver, Card, load_observer
 from psyprobe.probes.asking import features, respond
 from psyprobe.probes.detection import conditions, human_sensitivity
-from psyprobe.probes.distance import MEASURES, distances
 from psyprobe.probes.presentation import show, together
 from psyprobe.stimulus import Gabor, Grating, Noise, Specification, Sum, Uniform
 
@@ -84,11 +84,11 @@ def test_only_levels_below_the_limit_are_scored() -> None:
 
 
 @pytest.mark.parametrize("test", ["gabor_achromatic", "noise_achromatic", "luminance", "area"])
-def test_published_thresholds_are_those_of_the_paper(test: str, shared_data: Path) -> None:
+def test_published_thresholds_are_those_of_the_paper(test: str, oracle_data: Path) -> None:
     import csv
 
     names = {"gabor_achromatic": "sf_gabor_ach", "noise_achromatic": "sf_noise_ach"}
-    with (shared_data / "encoder_protocol" / "castlecsf_curves.csv").open() as file:
+    with (oracle_data / "encoder_protocol" / "castlecsf_curves.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["test"] == names.get(test, test)]
     table = np.array([[float(row["x"]), float(row["sensitivity"])] for row in rows])
     axes = conditions(read_experiment(f"{test}_published"), ANY_SIZE).axes

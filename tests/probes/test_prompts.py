@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.probes.prompts import Prompt, load_prompts, prompt_sets
+from psyprobe.experiment.prompts import Prompt, load_prompts, prompt_sets
 
 
 def test_25_wordings_are_ten_nouns_ten_adjectives_and_five_orders() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -30,14 +31,13 @@ KINDS = ("dis", "ref", "com")
 
 
 @pytest.fixture(scope="module")
-def data(shared_data: Path) -> Path:
-    return shared_data / "r_bench"
+def folder(beside_checkout: Callable[[str], Path]) -> Path:
+    return beside_checkout("r_bench/released")
 
 
 @pytest.fixture(scope="module")
-def released(data: Path) -> dict[str, pd.DataFrame]:
+def released(folder: Path) -> dict[str, pd.DataFrame]:
     """The released answers and judgements of LLaVA-1.5, scored by both rules that the oracle has."""
-    folder = data / "released"
     items = read_items(folder / "Ref_Release.csv")
     answers = {which: read_answers(folder / f"llava15_{which}.csv") for which in ("dis", "ref")}
     judged = {which: read_judgements(folder / f"Result_{which}_llava15.csv") for which in KINDS}
@@ -47,10 +47,10 @@ def released(data: Path) -> dict[str, pd.DataFrame]:
     }
 
 
-def test_every_expected_value_of_the_released_answers(data: Path, released: dict[str, pd.DataFrame]) -> None:
+def test_every_expected_value_of_the_released_answers(oracle_data: Path, released: dict[str, pd.DataFrame]) -> None:
     rules = {"judge_only": "judge", "letter_or_judge": "published"}
     found = {rule: rbench_metrics(table, resamples=100) for rule, table in released.items()}
-    with (data / "rbench_expected_metrics.csv").open(encoding="utf-8") as file:
+    with (oracle_data / "r_bench" / "rbench_expected_metrics.csv").open(encoding="utf-8") as file:
         expected = list(csv.DictReader(file))
     for row in expected:
         metrics = found[rules[row["mcq_rule"]]]
@@ -79,8 +79,7 @@ def test_first_character_counts_and_not_the_letter(released: dict[str, pd.DataFr
     assert round(mid["absolute"].mean(), 4) == 0.4596
 
 
-def test_from_raw_files_to_the_table_in_one_command(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = data / "released"
+def test_from_raw_files_to_the_table_in_one_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [f"{which}={folder}/llava15_{which}.csv" for which in ("dis", "ref")]
     files += [f"judged_{which}={folder}/Result_{which}_llava15.csv" for which in KINDS]
     command = [
@@ -101,8 +100,8 @@ def test_from_raw_files_to_the_table_in_one_command(data: Path, capsys: pytest.C
     assert main([*command, "--format", "latex"]) == 0
 
 
-def test_the_release_as_it_is(data: Path) -> None:
-    items = read_items(data / "released" / "Ref_Release.csv")
+def test_the_release_as_it_is(folder: Path) -> None:
+    items = read_items(folder / "Ref_Release.csv")
     report = check_items(items)
     assert report.encoding == "GBK"
     assert report.cells == (15, 15)
@@ -112,8 +111,8 @@ def test_the_release_as_it_is(data: Path) -> None:
     assert set(items["dimension"][items["name"].str.startswith("Wild")]) == captured == {2, 3, 4, 7, 8}
 
 
-def test_dimensions_are_those_of_the_reference_page(data: Path) -> None:
-    with (data / "rbench_dimensions.csv").open(encoding="utf-8") as file:
+def test_dimensions_are_those_of_the_reference_page(oracle_data: Path) -> None:
+    with (oracle_data / "r_bench" / "rbench_dimensions.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     ours = [(d.id, d.title, d.step, d.group) for d in dimensions().values()]
     assert ours == [(int(row["id"]), row["name"], row["step"], row["group"]) for row in rows]

@@ -25,8 +25,8 @@ def sinusoid_contrast(light: Any) -> float:
     return float(np.sqrt(2) * light.std() / light.mean())
 
 
-def test_components_are_those_of_the_oracle(shared_data: Path) -> None:
-    with (shared_data / "chat_csf" / "noise_band_oracle.csv").open(encoding="utf-8", newline="") as file:
+def test_components_are_those_of_the_oracle(oracle_data: Path) -> None:
+    with (oracle_data / "chat_csf" / "noise_band_oracle.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
         octave = {"low": 1 / np.sqrt(2), "high": np.sqrt(2)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ KINDS = {"band_noise": "noise"}
 AXES = {"ach": "achromatic", "rg": "red_green", "yv": "yellow_violet"}
 
 
-def manifest(folder: Path) -> list[dict[str, str]]:
-    with (folder / "manifest.csv").open(encoding="utf-8") as file:
+@pytest.fixture
+def manifest(oracle_data: Path) -> list[dict[str, str]]:
+    with (oracle_data / "encoder_protocol" / "stimuli_manifest.csv").open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
@@ -37,20 +39,45 @@ def specification(row: dict[str, str]) -> Any:
     return specification_from_dict(values)
 
 
-def test_all_published_stimuli_are_reproduced(shared_data: Path) -> None:
-    folder = shared_data / "encoder_protocol" / "stimuli"
+def assert_reproduced(spec: Any, published: Any, pixel: Any) -> None:
+    """`published` holds light and drive of the chosen pixels, of the stimulus ("test") and of its reference ("ref")."""
     display = Display(peak=400, extended=True)
-    rows = manifest(folder)
-    assert len(rows) == 16
-    for row in rows:
-        spec = specification(row)
-        published = np.load(folder / row["file"])
-        for prefix, drawn in (("test", spec.draw()), ("ref", spec.reference().draw())):
-            light, drive = published[f"{prefix}_lum"], published[f"{prefix}_srgb"]
-            np.testing.assert_allclose(drawn.pixels, np.broadcast_to(light, drawn.pixels.shape), rtol=1e-6)
-            encoded = display.encode(drawn)
-            encoded = encoded if drawn.space == "rgb" else encoded[..., 0]
-            np.testing.assert_allclose(encoded, np.broadcast_to(drive, encoded.shape), rtol=1e-6, atol=1e-7)
+    for prefix, drawn in (("test", spec.draw()), ("ref", spec.reference().draw())):
+        light, drive = published[f"{prefix}_lum"], published[f"{prefix}_srgb"]
+        pixels = drawn.pixels[pixel]
+        np.testing.assert_allclose(pixels, np.broadcast_to(light, pixels.shape), rtol=1e-6)
+        encoded = display.encode(drawn)[pixel]
+        encoded = encoded if drawn.space == "rgb" else encoded[..., 0]
+        np.testing.assert_allclose(encoded, np.broadcast_to(drive, encoded.shape), rtol=1e-6, atol=1e-7)
+
+
+def test_a_sample_of_all_published_stimuli_is_reproduced(manifest: list[dict[str, str]], oracle_data: Path) -> None:
+    sample = np.load(oracle_data / "encoder_protocol" / "stimuli_sample.npz")
+    pixel = np.unravel_index(sample["pixel"], (224, 224))
+    assert len(manifest) == 16
+    for row in manifest:
+        stem = row["file"].removesuffix(".npz")
+        published = {name: sample[f"{stem} {name}"] for name in ("test_lum", "test_srgb", "ref_lum", "ref_srgb")}
+        assert published["test_lum"].shape[0] == 1000
+        assert_reproduced(specification(row), published, pixel)
+
+
+def test_all_published_stimuli_have_the_published_extremes_and_moments(manifest: list[dict[str, str]]) -> None:
+    for row in manifest:
+        drawn = specification(row).draw()
+        light = drawn.pixels
+        drive = Display(peak=400, extended=True).encode(drawn)
+        found = [light.min(), light.max(), light.mean(), light.std(), drive.mean()]
+        names = ("test_lum_min", "test_lum_max", "test_lum_mean", "test_lum_std", "test_srgb_mean")
+        np.testing.assert_allclose(found, [float(row[name]) for name in names], rtol=1e-6, err_msg=row["file"])
+
+
+def test_all_published_stimuli_are_reproduced(
+    manifest: list[dict[str, str]], beside_checkout: Callable[[str], Path]
+) -> None:
+    folder = beside_checkout("encoder_protocol/stimuli")
+    for row in manifest:
+        assert_reproduced(specification(row), np.load(folder / row["file"]), ...)
 
 
 def test_published_kinds_broadcast() -> None:

@@ -14,8 +14,8 @@ from psyprobe.stimulus.catalogue import load_stimulus
 from psyprobe.testing import assert_calibrated
 
 
-def test_atd_codes_are_those_of_the_oracle(shared_data: Path) -> None:
-    with (shared_data / "chat_csf" / "atd_rgb_oracle.csv").open(encoding="utf-8", newline="") as file:
+def test_atd_codes_are_those_of_the_oracle(oracle_data: Path) -> None:
+    with (oracle_data / "chat_csf" / "atd_rgb_oracle.csv").open(encoding="utf-8", newline="") as file:
         rows = np.array([[float(value) for value in row] for row in list(csv.reader(file))[1:]])
     atd, xyz, linear, square_root, gamma = (rows[:, i : i + 3] for i in range(0, 15, 3))
     display = Display.preset("hernandez2025_atd")

@@ -247,7 +247,7 @@ def eight_bit(image: FloatArray) -> np.ndarray[Any, np.dtype[np.uint8]]:
     if off > 1e-3 or codes.min(initial=0) < 0 or codes.max(initial=0) > 255:
         raise InputError(
             f"the image has drive values up to {off:.3g} of a step off the 8-bit codes 0 to 255; round it with dither "
-            "first (psyprobe.probes.delivery), since rounding changes the contrast"
+            "first (psyprobe.probes.words.delivery), since rounding changes the contrast"
         )
     return codes.astype(np.uint8)
 

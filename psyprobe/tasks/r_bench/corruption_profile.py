@@ -80,11 +80,11 @@ def robustness_profile(
     """
     import xarray
 
+    from psyprobe.analysis.distance import MEASURES
     from psyprobe.files.progress import progress_bar
     from psyprobe.files.software import software_versions
     from psyprobe.observers import load_observer
     from psyprobe.probes.asking import features, respond
-    from psyprobe.probes.distance import MEASURES
     from psyprobe.store import open_store
 
     who: Any = load_observer(observer) if isinstance(observer, str) else observer

@@ -38,8 +38,8 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def folder(shared_data: Path) -> Path:
-    return shared_data / "chat_csf"
+def folder(oracle_data: Path) -> Path:
+    return oracle_data / "chat_csf"
 
 
 @pytest.fixture(scope="module")

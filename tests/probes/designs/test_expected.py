@@ -11,14 +11,14 @@ from psyprobe.errors import InputError
 from psyprobe.probes.designs import AssumedObserver, expected_interval_width, expected_queries
 
 
-def rows(shared_data: Path, name: str) -> list[dict[str, str]]:
-    with (shared_data / "chat_csf" / name).open(newline="", encoding="utf-8") as file:
+def rows(oracle_data: Path, name: str) -> list[dict[str, str]]:
+    with (oracle_data / "chat_csf" / name).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
-def test_interval_widths_of_constant_stimuli_are_as_simulated(shared_data: Path) -> None:
+def test_interval_widths_of_constant_stimuli_are_as_simulated(oracle_data: Path) -> None:
     checked = 0
-    for row in rows(shared_data, "adaptive_simulation.csv"):
+    for row in rows(oracle_data, "adaptive_simulation.csv"):
         queries = int(row["queries"])
         if not row["procedure"].startswith("constant") or queries < 20:
             continue
@@ -30,8 +30,8 @@ def test_interval_widths_of_constant_stimuli_are_as_simulated(shared_data: Path)
     assert checked == 15
 
 
-def test_interval_widths_of_quest_plus_are_as_simulated(shared_data: Path) -> None:
-    for row in rows(shared_data, "adaptive_simulation.csv"):
+def test_interval_widths_of_quest_plus_are_as_simulated(oracle_data: Path) -> None:
+    for row in rows(oracle_data, "adaptive_simulation.csv"):
         queries = int(row["queries"])
         if not row["procedure"].startswith("QUEST+") or queries < 15:
             continue
@@ -40,8 +40,8 @@ def test_interval_widths_of_quest_plus_are_as_simulated(shared_data: Path) -> No
         assert found == pytest.approx(float(row["mean_ci95_width_log10"]), rel=0.5)
 
 
-def test_errors_with_probabilities_of_yes_are_as_simulated(shared_data: Path) -> None:
-    for row in rows(shared_data, "readout_efficiency.csv"):
+def test_errors_with_probabilities_of_yes_are_as_simulated(oracle_data: Path) -> None:
+    for row in rows(oracle_data, "readout_efficiency.csv"):
         if row["readout"] != "P(yes) logistic fit":
             continue
         who = AssumedObserver(0.8, 1e-3, 1e-3, logit_sd=float(row["logit_sd_between_images"]))

@@ -155,8 +155,8 @@ def test_an_answer_that_the_grid_rules_out_is_named() -> None:
         posterior.tell(None, -np.inf, 1.0)
 
 
-def test_log_parabola_of_the_page_fits_watson_malo(shared_data) -> None:  # type: ignore[no-untyped-def]
-    table = np.genfromtxt(shared_data / "chat_csf" / "human_csf_oracle.csv", delimiter=",", names=True)
+def test_log_parabola_of_the_page_fits_watson_malo(oracle_data) -> None:  # type: ignore[no-untyped-def]
+    table = np.genfromtxt(oracle_data / "chat_csf" / "human_csf_oracle.csv", delimiter=",", names=True)
     inside = (table["f_cpd"] >= 0.5) & (table["f_cpd"] <= 30)
     truth = np.log10(table["watson_malo_tyler_radial"][inside])
     ours = log_parabola(table["f_cpd"][inside], np.log10(200.3), np.log10(3.205), np.log10(3.702), 0.523)

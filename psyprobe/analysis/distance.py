@@ -1,0 +1,235 @@
+"""How far apart two feature vectors lie: angle, cosine, L1 and L2.
+
+References
+----------
+Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level characteristics of
+the human visual system? CVPR. Section 3, S_ac: the angle between two feature vectors over pi.
+Kahan (2006). How futile are mindless assessments of roundoff in floating-point computation? Section 12: the
+angle between two vectors by the arctangent of half-angle lengths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError
+
+MEASURES = ("angular", "cosine", "l1", "l2")
+
+#: Values of one block (1 MiB of float64), so that all passes over it stay in the processor's cache.
+_BLOCK = 1 << 17
+
+#: Squared lengths below this have lost digits to underflow.
+_SMALLEST_SQUARE = 1e-290
+
+
+def distances(test: npt.ArrayLike, reference: npt.ArrayLike) -> dict[str, FloatArray]:
+    """All distances between test and reference features, in one pass over the vectors.
+
+    Parameters
+    ----------
+    test : array_like of float, shape (..., D)
+        Features of the test images.
+    reference : array_like of float, shape (..., D)
+        Features of the images they are compared with; leading dimensions broadcast against those of `test`.
+
+    Returns
+    -------
+    dict of str to ndarray of float64, shape (...)
+        "angular": S_ac, angle over pi, 0 to 1 (orthogonal features give 0.5), as `angular_distance`;
+        "cosine": cosine similarity, -1 to 1; "l1": sum of absolute differences, in feature units;
+        "l2": Euclidean length of the difference, in feature units.
+
+    Raises
+    ------
+    InputError
+        If the vectors differ in length D, hold values that are not finite, or one of them has length zero.
+
+    Notes
+    -----
+    Everything is done in float64, block by block: extra memory is a few MiB, or a few vectors where one vector
+    is larger than that. A reference that all tests share is normalised once.
+
+    Examples
+    --------
+    >>> found = distances([[3.0, 4.0], [4.0, 3.0]], [3.0, 4.0])
+    >>> found["l1"], found["l2"].round(3)
+    (array([0., 2.]), array([0.   , 1.414]))
+    >>> found["cosine"].round(2)
+    array([1.  , 0.96])
+    """
+    test_rows, reference_rows, shape = _broadcast(test, reference)
+    found = {measure: np.empty(test_rows.shape[:-1]) for measure in MEASURES}
+    for index, a, u, b, v in _blocks(test_rows, reference_rows):
+        work = a - b
+        np.abs(work, out=work)
+        found["l1"][index] = work.sum(axis=-1)
+        found["l2"][index] = np.sqrt(_square(work, work))
+        np.multiply(u, v, out=work)
+        found["cosine"][index] = np.clip(work.sum(axis=-1), -1.0, 1.0)
+        found["angular"][index] = _angle(u, v, work)
+    return {measure: value.reshape(shape) for measure, value in found.items()}
+
+
+def angular_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
+    """Angle between feature vectors over pi, S_ac, exact down to float64 rounding.
+
+    Parameters
+    ----------
+    a, b : array_like of float, shape (..., D)
+        Feature vectors along the last axis; leading dimensions broadcast.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+        S_ac, 0 (same direction) to 1 (opposite direction); orthogonal vectors give 0.5.
+
+    Raises
+    ------
+    InputError
+        If the vectors differ in length D, hold values that are not finite, or one of them has length zero.
+
+    See Also
+    --------
+    angular_of_rounded_cosine : what is left of the angle in a float32 cosine.
+
+    Notes
+    -----
+    S_ac = (2 / pi) atan2(|u - v|, |u + v|) with u = a / |a|, v = b / |b|. The arccosine of the cosine, which
+    the paper's code takes, loses half the digits: in float32 nothing between 0 and 1.1e-4 can come out of it.
+
+    Examples
+    --------
+    >>> float(angular_distance([1.0, 0.0], [0.0, 1.0]))
+    0.5
+    >>> tiny = angular_distance([1.0, 0.0], [1.0, 1e-12]) * np.pi
+    >>> bool(np.isclose(tiny, 1e-12, rtol=1e-15))
+    True
+    >>> angular_distance([1.0, 0.0], [0.0, 0.0])
+    Traceback (most recent call last):
+        ...
+    psyprobe.errors.InputError: second feature vector (0,) has length 0, so it points nowhere and no angle ...
+    """
+    first, second, shape = _broadcast(a, b)
+    angle = np.empty(first.shape[:-1])
+    for index, rows, u, _, v in _blocks(first, second, names=("first", "second")):
+        angle[index] = _angle(u, v, rows)
+    return angle.reshape(shape)
+
+
+def angular_of_rounded_cosine(cosine: npt.ArrayLike) -> FloatArray:
+    """S_ac from a cosine similarity that is exact but for its rounding to float32: its arccosine over pi.
+
+    This is what the float32 number itself costs. The paper's arithmetic adds the rounding errors of its sums:
+    `psyprobe.analysis.float32_cosine` repeats those, too.
+
+    Parameters
+    ----------
+    cosine : array_like of float
+        Cosine similarity, -1 to 1; rounding beyond these ends is clamped.
+
+    Returns
+    -------
+    ndarray of float64
+        S_ac in [0, 1], of the same shape. The smallest value other than 0 is 1.099e-4.
+
+    Raises
+    ------
+    InputError
+        If a cosine is not finite or lies more than 1e-6 outside [-1, 1].
+
+    Examples
+    --------
+    >>> angular_of_rounded_cosine([1.0, 1.0 - 1e-8, 1.0 - 6e-8]).round(7)
+    array([0.       , 0.       , 0.0001099])
+    """
+    exact = np.asarray(cosine, dtype=np.float64)
+    outside = ~(np.abs(exact) <= 1 + 1e-6)
+    if outside.any():
+        raise InputError(
+            f"cosine similarity {exact[outside].flat[0]:g} is no cosine: it must lie within [-1, 1]; "
+            f"pass the 'cosine' of distances()"
+        )
+    rounded = np.clip(exact.astype(np.float32), -1, 1).astype(np.float64)
+    angle: FloatArray = np.arccos(rounded) / np.pi
+    return angle
+
+
+def _broadcast(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
+    """Views with equal leading dimensions (at least one) and, last, the shape of the answer."""
+    first, second = np.asarray(a), np.asarray(b)
+    for array in (first, second):
+        if array.dtype.kind not in "fiub" or array.ndim == 0:
+            raise InputError(
+                f"features must be real numbers of shape (..., D), not {array.dtype} of shape {array.shape}"
+            )
+    if first.shape[-1] != second.shape[-1] or first.shape[-1] == 0:
+        raise InputError(
+            f"feature vectors have {first.shape[-1]} and {second.shape[-1]} values along the last axis; "
+            f"both must come from the same layer of the same observer, and have at least one"
+        )
+    try:
+        shape = np.broadcast_shapes(first.shape[:-1], second.shape[:-1])
+    except ValueError:
+        raise InputError(
+            f"leading dimensions {first.shape[:-1]} and {second.shape[:-1]} of the features do not broadcast; "
+            f"give one reference, or one for each test"
+        ) from None
+    full = (shape or (1,)) + first.shape[-1:]
+    return np.broadcast_to(first, full), np.broadcast_to(second, full), shape
+
+
+def _blocks(
+    first: FloatArray, second: FloatArray, names: tuple[str, str] = ("test", "reference")
+) -> Iterator[tuple[tuple[npt.NDArray[np.intp], ...], FloatArray, FloatArray, FloatArray, FloatArray]]:
+    """Index, vectors and unit vectors (first and second) of one block of rows after the other, as float64."""
+    leading, length = first.shape[:-1], first.shape[-1]
+    rows = max(1, _BLOCK // length)
+    shared = all(stride == 0 or size == 1 for stride, size in zip(second.strides, leading, strict=False))
+    b: FloatArray = np.empty(0)
+    v = b
+    for start in range(0, int(np.prod(leading)), rows):
+        index = np.unravel_index(np.arange(start, min(start + rows, int(np.prod(leading)))), leading)
+        a = first[index].astype(np.float64, copy=False)
+        if start == 0 or not shared:
+            chosen = tuple(axis[:1] for axis in index) if shared else index
+            b = second[chosen].astype(np.float64, copy=False)
+            v = _unit(b, names[1], chosen)
+        yield index, a, _unit(a, names[0], index), b, v
+
+
+def _unit(rows: FloatArray, name: str, index: tuple[npt.NDArray[np.intp], ...]) -> FloatArray:
+    with np.errstate(over="ignore", invalid="ignore"):
+        square = _square(rows)
+    bad = ~((square > _SMALLEST_SQUARE) & np.isfinite(square))
+    if bad.any():
+        row = int(np.argmax(bad))
+        which = f"{name} feature vector {tuple(int(axis[row]) for axis in index)}"
+        if np.isfinite(square[row]):
+            raise InputError(
+                f"{which} has length {np.sqrt(square[row]):.3g}, so it points nowhere and no angle exists; "
+                f"choose another layer, or leave out what gives no features at all"
+            )
+        raise InputError(
+            f"{which} holds values that are not finite (or beyond 1e150); run the observer in float32 or "
+            f"better, and check its input range"
+        )
+    unit: FloatArray = rows / np.sqrt(square)[:, None]
+    return unit
+
+
+def _square(rows: FloatArray, out: FloatArray | None = None) -> FloatArray:
+    """Squared lengths, by pairwise summation: a dot product rounds ten times worse at 100,000 values."""
+    square: FloatArray = np.multiply(rows, rows, out=out).sum(axis=-1)
+    return square
+
+
+def _angle(u: FloatArray, v: FloatArray, work: FloatArray) -> FloatArray:
+    apart = np.sqrt(_square(np.subtract(u, v, out=work), work))
+    along = np.sqrt(_square(np.add(u, v, out=work), work))
+    angle: FloatArray = 2 / np.pi * np.arctan2(apart, along)
+    return angle

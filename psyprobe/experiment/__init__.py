@@ -1,0 +1,7 @@
+"""Experiments as pages one can read: one schema for every probe and every observer."""
+
+from __future__ import annotations
+
+from psyprobe.experiment.experiment import Experiment, read_experiment, read_suite
+
+__all__ = ["Experiment", "read_experiment", "read_suite"]

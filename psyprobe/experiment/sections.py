@@ -1,0 +1,194 @@
+"""The tables of an experiment's page; which of them count is for its probe to say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+from psyprobe.errors import InputError
+from psyprobe.experiment.prompts import Prompt, load_prompts
+from psyprobe.stimulus.catalogue import read_levels
+
+
+class Section(BaseModel):
+    """A table whose keys are all known."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
+
+
+def _ascending(value: Any, info: ValidationInfo) -> Any:
+    """Levels as the catalogue writes them, {values} or {from, to, n, scale}; checked to ascend."""
+    if isinstance(value, tuple):
+        return value
+    found = read_levels(str(info.field_name), value)
+    if not (np.diff(found) > 0).all():
+        raise InputError(f"{info.field_name} are {found.tolist()}; give levels in ascending order")
+    return tuple(found.tolist())
+
+
+Levels = Annotated[tuple[float, ...], BeforeValidator(_ascending)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Whole = Annotated[int, Field(ge=1, le=100_000)]
+Seed = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
+class Difference(Section):
+    """In what test and reference differ; without it the reference is the uniform background."""
+
+    #: A numeric parameter of the stimulus.
+    parameter: str
+    #: increment, deg: added to the reference's value; weber: a fraction of it; octaves: a power of two of it.
+    unit: Literal["increment", "deg", "weber", "octaves"] = "increment"
+    levels: Levels
+
+
+class Score(Section):
+    """Where along the human curve an observer is scored, and by what."""
+
+    #: Factors on the human threshold or sensitivity.
+    multiplier: Levels | None = None
+    multiplier_of: Literal["threshold", "sensitivity"] = "threshold"
+    #: Only levels above or below this one are scored, in the unit of the first level.
+    above: Positive | None = None
+    below: Positive | None = None
+    #: The response that is scored; "angular_float32" is S_ac with the rounding errors of the published code.
+    measure: Literal["angular", "angular_float32", "cosine", "l1", "l2"] = "angular"
+    #: How a matching experiment finds the matched contrast; see `psyprobe.analysis.match_contrast`.
+    method: Literal["crossing", "bracket"] = "crossing"
+
+
+class Feeding(Section):
+    """How the observer is fed."""
+
+    #: By its own normalisation, or with drive values as they are.
+    input: Literal["normalised", "raw"] = "normalised"
+    #: Models of the zoo as the paper ran them: masked, or sampled.
+    as_published: bool = False
+    #: What a metric is told, where it is not the pixels per degree of the stimulus, as in published runs.
+    metric_ppd: Annotated[float, Field(gt=0, allow_inf_nan=False, description="pixels per degree")] | None = None
+
+
+class Repeats(Section):
+    """How often each level is shown, each time with another sample of noise."""
+
+    #: Where answers are read as text.
+    text: Whole = 10
+    #: Where they are probabilities, which say more.
+    p_yes: Whole = 3
+
+    @model_validator(mode="after")
+    def _in_proportion(self) -> Repeats:
+        if self.p_yes > self.text:
+            raise InputError(
+                f"asking.repeats.p_yes is {self.p_yes} and asking.repeats.text {self.text}; a text says less than a "
+                "probability, so give it at least as many repeats"
+            )
+        return self
+
+
+class Asking(Section):
+    """How questions are put in words."""
+
+    #: In which wordings: the name of a set, a ``.toml`` file, or a list of questions.
+    prompts: tuple[Prompt, ...]
+    #: Put behind every text in place of the set's own suffix.
+    suffix: str | None = None
+    repeats: Repeats = Repeats()
+    #: Catch trials, in which nothing is shown, as a fraction of all.
+    catch: Annotated[float, Field(ge=0, le=0.9)] = 0.1
+    #: What of an answer counts: its words, or the probability that it begins with yes; "auto" takes the probability
+    #: wherever the model gives one and at least half of it goes to yes and no.
+    readout: Literal["auto", "text", "p_yes"] = "auto"
+    #: At which text is drawn.
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    #: Of an answer whose text is wanted.
+    max_tokens: Whole = 16
+    #: Fraction of questions whose text is wanted although probabilities are read.
+    check: Annotated[float, Field(ge=0, le=1)] = 0.05
+    #: System text; "" for none.
+    system: str = ""
+    #: Which levels are shown, in which order, and until when.
+    design: Literal["constant", "ladder", "quest_plus", "quick_csf"] = "constant"
+    #: What the design takes besides; see `psyprobe.probes.designs`.
+    options: dict[str, Any] = {}
+    #: Questions with one prompt that an adaptive design puts before it has any of their answers.
+    at_once: Annotated[int, Field(ge=1, le=10_000)] = 4
+    #: Of noise, dither, order and sampling.
+    seed: Seed = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_suffix(cls, values: Any, info: ValidationInfo) -> Any:
+        if not isinstance(values, dict) or "prompts" not in values:
+            return values
+        given, suffix = values["prompts"], values.get("suffix")
+        if not isinstance(given, str | list):
+            raise InputError(f"asking.prompts is {given!r}; give the name of a set, a file, or a list of questions")
+        folder: Path = info.context["folder"]
+
+        def beside(entry: Any) -> Any:
+            return folder / entry if isinstance(entry, str) and entry.endswith(".toml") else entry
+
+        source = [beside(entry) for entry in given] if isinstance(given, list) else beside(given)
+        prompts = load_prompts(source, suffix=suffix if isinstance(suffix, str) else None)
+        return {**values, "prompts": prompts}
+
+    @field_validator("repeats", mode="before")
+    @classmethod
+    def _of_both(cls, value: Any) -> Any:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return {"text": value, "p_yes": value}
+        if not isinstance(value, dict | Repeats):
+            raise InputError(f"asking.repeats is {value!r}; give a whole number, or {{ text = 10, p_yes = 3 }}")
+        return value
+
+
+class Sending(Section):
+    """How images are rounded and sent to observers that answer in words."""
+
+    #: Bits a channel; "float" for observers in process that take any value.
+    bits: Literal[8, "float"] = 8
+    #: Noise before rounding; without it one step where bits is 8, none for floats.
+    dither: Literal["rpdf", "none"] | None = None
+    #: Draw at the observer's own input size, over the same degrees; else at that of the stimulus.
+    native: bool = True
+    #: Do not ask about patterns of which too little arrives; else ask all the same.
+    refuse: bool = True
+
+
+#: A fixed rate, or the two bounds between which it is fitted.
+def _rate(value: Any, info: ValidationInfo) -> Any:
+    numbers = value if isinstance(value, list | tuple) else [value]
+    plain = all(isinstance(each, int | float) and not isinstance(each, bool) and 0 <= each < 1 for each in numbers)
+    if plain and len(numbers) == 1 and numbers is not value:
+        return float(value)
+    if plain and len(numbers) == 2 and numbers[0] < numbers[1]:
+        return (float(numbers[0]), float(numbers[1]))
+    raise InputError(
+        f"fit.{info.field_name} is {value!r}; give a rate from 0 to below 1, or bounds such as [0, 0.5] to fit it within"
+    )
+
+
+Rate = Annotated[float | tuple[float, float], BeforeValidator(_rate)]
+
+
+class Fit(Section):
+    """Which psychometric function is fitted."""
+
+    function: Literal["logistic", "normal", "weibull", "gumbel_reversed", "hyperbolic_secant"] = "logistic"
+    #: Of contrast.
+    axis: Literal["log", "linear"] = "log"
+    guess: Rate = (0.0, 0.5)
+    lapse: Rate = (0.0, 0.1)
+
+
+class Judging(Section):
+    """Who reads what rules leave open."""
+
+    #: As `load_observer` takes it.
+    observer: str
+    repeats: Whole = 1
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0

@@ -1,0 +1,536 @@
+"""The people that an experiment compares with: a model of their contrast sensitivity, or what was measured.
+
+`load_reference` reads the table ``[human]`` of an experiment page; what it gives answers one question, what people's
+sensitivity is at some levels, and `mismatches` tells where the stimulus is not what these people saw.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.human.arguments import QUANTITIES
+from psyprobe.human.castle import DIRECTIONS
+from psyprobe.human.masking import MASKING_STUDIES, masking_data
+from psyprobe.human.matching import matching_data
+from psyprobe.human.modelfest import modelfest_gabors
+from psyprobe.human.models import HumanRow, csf, csf_limits, csf_names, list_csf
+from psyprobe.human.own import OwnCsf, load_own_csf
+from psyprobe.human.signature import ContrastSensitivity, Limits
+from psyprobe.human.tables import read_thresholds
+
+#: Relative difference from which two conditions are told to differ; of orientation, degrees.
+TOLERANCE = 0.01
+_ORIENTATION_TOLERANCE = 1.0
+#: Relative difference within which a condition is one at which people were measured.
+_SAME = 1e-9
+#: Of conditions that are no input of a model.
+_UNITS = {"radius": "deg", "orientation": "deg", "phase": "deg", "x": "deg", "y": "deg"}
+
+
+class Reference(Protocol):
+    """What people see, from whatever source."""
+
+    @property
+    def name(self) -> str:
+        """As the page names it."""
+        ...
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Conditions that it depends on."""
+        ...
+
+    @property
+    def conditions(self) -> Mapping[str, Any]:
+        """What is fixed: in the measurement, or for a model by the page."""
+        ...
+
+    @property
+    def measured(self) -> Mapping[str, FloatArray] | None:
+        """Conditions at which people were measured, a column for each input, a row each; None for a model."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of a file of one's own; empty for the catalogue."""
+        ...
+
+    def sensitivity(self, **inputs: Any) -> FloatArray:
+        """1 / threshold, in the shape to which the inputs broadcast; of data at measured conditions only.
+
+        Inputs that it does not depend on are passed over: all parameters of a stimulus may be given
+        (`human_inputs`). Levels are arrays, what is fixed are numbers.
+
+        Raises
+        ------
+        InputError
+            There is no threshold at some condition, an input is missing, or one's own function fails.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class ModelReference:
+    """A contrast sensitivity function; `load_reference` makes one."""
+
+    name: str
+    model: ContrastSensitivity
+    limits: Limits
+    conditions: Mapping[str, Any]
+    rms: bool
+    """Whether the stimulus has RMS contrast: a sinusoid's is its peak over sqrt(2), and so is the threshold."""
+    table: tuple[float, float, int] | None
+    """(from, to, n): the model is read from n log-spaced points of the level by linear interpolation."""
+    digest: str = ""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """As in `Reference`."""
+        return self.limits.inputs
+
+    @property
+    def measured(self) -> None:
+        """As in `Reference`."""
+        return
+
+    def sensitivity(self, **inputs: Any) -> FloatArray:
+        """As in `Reference`."""
+        levels = {name: np.asarray(inputs[name], dtype=np.float64) for name in _levels(inputs, self.inputs)}
+        for name in levels:
+            if name in self.conditions:
+                raise InputError(f"human.{name} is given, but {name} is what [levels] varies; leave it out")
+        known = _askable(self.model, self.limits)
+        asked = {name: value for name, value in {**inputs, **self.conditions}.items() if name in known}
+        for name in self.limits.needs:
+            if asked.get(name) is None:
+                raise InputError(f"the stimulus does not tell the human model its {name}; give it as human.{name}")
+        sensitivity = self._ask(asked, levels) if self.table is None else self._interpolate(asked, levels)
+        return sensitivity * math.sqrt(2) if self.rms else sensitivity
+
+    def _ask(self, asked: Mapping[str, Any], levels: Mapping[str, FloatArray]) -> FloatArray:
+        shape = np.broadcast_shapes(*(level.shape for level in levels.values()))
+        values = np.asarray(self.model(**asked), dtype=np.float64)
+        try:
+            sensitivity = np.broadcast_to(values, shape)
+        except ValueError:
+            raise InputError(f"{self.name} gives shape {values.shape} for {shape}; give a value a condition") from None
+        bad = ~(np.isfinite(sensitivity) & (sensitivity > 0))
+        if bad.any():
+            at = [_quantity(name, np.broadcast_to(level, shape)[bad][0]) for name, level in levels.items()]
+            raise InputError(
+                f"the human model {self.name} has no threshold{' at ' if at else ''}{', '.join(at)} (its sensitivity "
+                f"there is {sensitivity[bad][0]:g}); leave this level out"
+            )
+        return sensitivity
+
+    def _interpolate(self, asked: Mapping[str, Any], levels: Mapping[str, FloatArray]) -> FloatArray:
+        assert self.table is not None
+        known = [name for name in levels if name in self.inputs]
+        if len(known) != 1:
+            raise InputError(f"human.table goes with one level of {self.name}, and [levels] has {len(known)} of them")
+        name, x = known[0], levels[known[0]]
+        table = np.geomspace(*self.table)
+        if x.min() < table[0] * (1 - 1e-12) or x.max() > table[-1] * (1 + 1e-12):
+            raise InputError(
+                f"human.table ends at {table[0]:g} and {_quantity('', table[-1], name)}, and levels reach from "
+                f"{x.min():g} to {x.max():g}; widen the table"
+            )
+        return np.interp(x, table, self._ask({**asked, name: table}, {name: table}))
+
+
+@dataclass(frozen=True)
+class DataReference:
+    """Thresholds of people at some conditions; `load_reference` makes one."""
+
+    name: str
+    measured: Mapping[str, FloatArray]
+    values: FloatArray
+    """1 / threshold, one a row of ``measured``; of matches, 1 / matched contrast."""
+    conditions: Mapping[str, Any]
+    digest: str = ""
+    matches: bool = False
+    """Whether these are matched contrasts, which only a matching experiment compares with."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """As in `Reference`."""
+        return tuple(self.measured)
+
+    def sensitivity(self, **inputs: Any) -> FloatArray:
+        """As in `Reference`."""
+        if self.matches:
+            raise InputError(f'{self.name} holds matched contrasts and no thresholds; it goes with probe = "matching"')
+        asked = {name: np.asarray(inputs[name], dtype=np.float64) for name in self._asked(inputs)}
+        shape = np.broadcast_shapes(*(value.shape for value in asked.values()))
+        flat = {name: np.broadcast_to(value, shape).reshape(-1, 1) for name, value in asked.items()}
+        fits = np.ones((math.prod(shape), len(self.values)), dtype=bool)
+        for name, value in flat.items():
+            fits &= np.isclose(value, self.measured[name], rtol=_SAME, atol=1e-12)
+        count = fits.sum(axis=1)
+        if (count != 1).any():
+            row = int(np.argmax(count != 1))
+            at = ", ".join(_quantity(name, value[row, 0]) for name, value in flat.items())
+            raise InputError(self._not_one(at, asked, int(count[row])))
+        sensitivity: FloatArray = self.values[fits.argmax(axis=1)].reshape(shape)
+        return sensitivity
+
+    def within(
+        self, levels: Mapping[str, Any], parameters: Mapping[str, Any]
+    ) -> tuple[dict[str, FloatArray], FloatArray]:
+        """Measured conditions within the range of levels, ascending, and the sensitivity there.
+
+        Parameters
+        ----------
+        levels : mapping of str to array
+            By the name of the level; each must be a column.
+        parameters : mapping
+            Of the stimulus: they pick the rows where a column that is no level varies.
+
+        Raises
+        ------
+        InputError
+            A level is no column, or nothing was measured there.
+        """
+        for name in levels:
+            if name not in self.measured:
+                known = ", ".join(self.measured)
+                raise InputError(f"human.data = {self.name!r} goes with levels of {known}, and [levels] varies {name}")
+        inside = np.ones(len(self.values), dtype=bool)
+        for name, level in levels.items():
+            column, low, high = self.measured[name], np.min(level), np.max(level)
+            inside &= (column >= low * (1 - _SAME)) & (column <= high * (1 + _SAME))
+            if not inside.any():
+                raise InputError(
+                    f"{self.name} was measured from {column.min():.4g} to {column.max():.4g}, and levels.{name} "
+                    f"reaches from {low:.4g} to {high:.4g}; widen the levels"
+                )
+        others = {name: parameters[name] for name in self._asked(parameters) if name not in levels}
+        for name, value in others.items():
+            inside &= np.isclose(self.measured[name], value, rtol=_SAME, atol=1e-12)
+        if not inside.any():
+            at = ", ".join(_quantity(name, value) for name, value in others.items())
+            raise InputError(self._not_one(at, others, 0))
+        rows = np.flatnonzero(inside)
+        order = rows[np.lexsort([self.measured[name][rows] for name in reversed(list(levels))])]
+        return {name: self.measured[name][order] for name in levels}, self.values[order]
+
+    def _asked(self, inputs: Mapping[str, Any]) -> list[str]:
+        """Columns that tell rows apart; what is the same in all rows is left to `mismatches`, unless it is a level."""
+        return [
+            name
+            for name in self.measured
+            if inputs.get(name) is not None and (name not in self.conditions or name in _levels(inputs, self.inputs))
+        ]
+
+    def _not_one(self, at: str, asked: Mapping[str, Any], count: int) -> str:
+        if count:
+            others = [name for name in self.measured if name not in asked and name not in self.conditions]
+            return f"{self.name} has {count} thresholds at {at or 'this stimulus'}; say at which {' and '.join(others)}"
+        known = "; ".join(f"{name} {_listed(self.measured[name])}" for name in asked)
+        return f"{self.name} has no threshold at {at}; people were measured at {known}"
+
+
+def load_reference(entry: Mapping[str, Any], folder: Path) -> Reference:
+    """The human reference that a page names.
+
+    Parameters
+    ----------
+    entry : mapping
+        The table ``[human]``: ``model`` (a name, or "FILE.py:FUNCTION") with ``contrast`` ("peak" or "rms"), ``table``
+        (from, to, n) and fixed inputs of the model; or ``data`` (a name, or "FILE.csv" with what was fixed in the
+        measurement).
+    folder : Path
+        Of the page; its files are looked for there.
+
+    Raises
+    ------
+    InputError
+        One sentence with the key or the file, and what is allowed.
+
+    Examples
+    --------
+    >>> people = load_reference({"model": "castle_csf", "area": 1.0}, Path())
+    >>> people.sensitivity(frequency=np.array([4.0]), luminance=100.0, direction="achromatic").round(2)
+    array([134.61])
+    >>> load_reference({"data": "foley1994"}, Path()).conditions["luminance"]
+    32.0
+    """
+    if ("model" in entry) == ("data" in entry):
+        raise InputError("[human] must name either a model or data: what people are compared with")
+    kind = "model" if "model" in entry else "data"
+    name = entry[kind]
+    if not isinstance(name, str):
+        raise InputError(f"human.{kind} is {name!r}; give text")
+    return _model(name, entry, folder) if kind == "model" else _data(name, entry, folder)
+
+
+def human_names() -> tuple[str, ...]:
+    """All that ``human.model`` and ``human.data`` take by name.
+
+    Examples
+    --------
+    >>> human_names()[0], human_names()[-1]
+    ('castle_csf', 'georgeson_sullivan1975')
+    """
+    return (*csf_names(), *_STUDIES)
+
+
+def list_human() -> list[HumanRow]:
+    """Models, those of installed packages included, and measured data; what is broken says why in its row.
+
+    Examples
+    --------
+    >>> [row.name for row in list_human() if row.source.startswith("Foley")]
+    ['foley1994']
+    """
+    data = [HumanRow(name, summary, source) for name, (summary, source, _) in _STUDIES.items()]
+    return list_csf() + data
+
+
+def human_inputs(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Conditions of a human reference from the parameters of a stimulus, its levels among them.
+
+    Area and radius are told by each other: that of a Gabor is pi * radius**2 * aspect, as castleCSF has it. What is
+    not said to have a colour is achromatic.
+
+    Examples
+    --------
+    >>> human_inputs({"frequency": 4.0, "radius": 1.0})
+    {'direction': 'achromatic', 'frequency': 4.0, 'radius': 1.0, 'area': 3.141592653589793}
+    """
+    inputs = {"direction": "achromatic", **parameters}
+    radius = inputs.get("radius")
+    if inputs.get("area") is not None:
+        inputs["radius"] = np.sqrt(np.asarray(inputs["area"]) / math.pi)[()]
+    elif radius is not None and inputs.get("window", "") != "none":
+        inputs["area"] = math.pi * radius**2 * inputs.get("aspect", 1.0)
+    return inputs
+
+
+def mismatches(reference: Reference, stimulus_parameters: Mapping[str, Any]) -> list[str]:
+    """One line for each condition in which the stimulus is not what people saw, or beyond what a model declares.
+
+    Parameters
+    ----------
+    reference : Reference
+        As `load_reference` gives it.
+    stimulus_parameters : mapping of str to (number, text or array)
+        Levels as arrays. What the stimulus does not say is not compared.
+
+    Notes
+    -----
+    Numbers differ from 1 % on, orientations from 1 deg; colour directions if they are not parallel to 1 %.
+
+    Examples
+    --------
+    >>> mismatches(load_reference({"data": "foley1994"}, Path()), {"frequency": 4.0, "luminance": 32.0})
+    ['foley1994: people were measured at frequency 2 cpd, the stimulus has 4 cpd']
+    """
+    asked = human_inputs(stimulus_parameters)
+    if "direction" not in stimulus_parameters:
+        del asked["direction"]
+    is_model = reference.measured is None
+    said = "the human model is asked" if is_model else "people were measured"
+    lines = [
+        f"{reference.name}: {said} at {_quantity(name, fixed)}, the stimulus has {_range(name, asked[name])}"
+        for name, fixed in reference.conditions.items()
+        if asked.get(name) is not None and _differs(name, fixed, asked[name])
+    ]
+    if isinstance(reference, ModelReference):
+        for name, (low, high) in reference.limits.valid.items():
+            value = reference.conditions.get(name, asked.get(name))
+            if value is not None and (np.min(value) < low or np.max(value) > high):
+                lines.append(
+                    f"{reference.name}: the model is declared for {name} {low:g} to {_quantity('', high, name)}, the "
+                    f"stimulus has {_range(name, value)}; beyond, it is extrapolated"
+                )
+    return lines
+
+
+def _model(name: str, entry: Mapping[str, Any], folder: Path) -> ModelReference:
+    if ".py" in name:
+        model: ContrastSensitivity = load_own_csf(name, folder)
+        assert isinstance(model, OwnCsf)
+        limits, digest = model.limits, _digest(Path(model.limits.source))
+    else:
+        model, limits, digest = csf(name), csf_limits(name), ""
+    fixed = {key: value for key, value in entry.items() if key not in ("model", "contrast", "table")}
+    contrast = entry.get("contrast", "peak")
+    if contrast not in ("peak", "rms"):
+        raise InputError(f"human.contrast is {contrast!r}; give 'peak' or 'rms'")
+    table = _table(entry["table"]) if "table" in entry else None
+    known = ("model", "contrast", "table", *_askable(model, limits))
+    return ModelReference(name, model, limits, _fixed(fixed, known), contrast == "rms", table, digest)
+
+
+def _data(name: str, entry: Mapping[str, Any], folder: Path) -> DataReference:
+    fixed = {key: value for key, value in entry.items() if key != "data"}
+    if not name.endswith(".csv"):
+        if name not in _STUDIES:
+            raise unknown_name("human data", name, _STUDIES)
+        _fixed(fixed, ("data",))
+        return _STUDIES[name][2]()
+    table = read_thresholds(folder / name)
+    constant: dict[str, Any] = {
+        key: float(column[0]) for key, column in table.conditions.items() if np.ptp(column) == 0
+    }
+    if table.direction:
+        constant["direction"] = table.direction
+    for key in fixed:
+        if key in table.conditions:
+            raise InputError(f"human.{key} is given, and so is a column {key} of {name}; leave one out")
+    known = ("data", "direction", *QUANTITIES, *_UNITS)
+    return DataReference(
+        name, table.conditions, table.sensitivity, constant | _fixed(fixed, known), _digest(folder / name)
+    )
+
+
+def _askable(model: ContrastSensitivity, limits: Limits) -> tuple[str, ...]:
+    """Our achromatic models are told the colour too, and refuse what they cannot see."""
+    return limits.inputs if isinstance(model, OwnCsf) else (*limits.inputs, "direction")
+
+
+def _fixed(given: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
+    for key, value in given.items():
+        if key not in known:
+            raise unknown_name("key in [human]", key, known)
+        if key in ("direction", "background") and isinstance(value, str | list | tuple):
+            if not isinstance(value, str) and (len(value) != 3 or not all(map(_is_number, value))):
+                raise InputError(f"human.{key} is {value!r}; give a name or three numbers (L, M, S)")
+        elif not _is_number(value) or (key in ("frequency", "luminance", "area", "radius") and value <= 0):
+            unit = _quantity("", 1.0, key).removeprefix("1").strip() or "its unit"
+            raise InputError(f"human.{key} is {value!r}; give a number in {unit}, without the unit")
+    return {key: tuple(map(float, value)) if isinstance(value, list) else value for key, value in given.items()}
+
+
+def _table(entry: Any) -> tuple[float, float, int]:
+    if not isinstance(entry, Mapping) or set(entry) != {"from", "to", "n"}:
+        raise InputError(f"human.table is {entry!r}; give {{ from, to, n }}")
+    low, high, n = entry["from"], entry["to"], entry["n"]
+    if not isinstance(n, int) or isinstance(n, bool) or not 2 <= n <= 10_000:
+        raise InputError(f"human.table.n is {n!r}; give a whole number from 2 to 10000")
+    if not (_is_number(low) and _is_number(high) and 0 < low < high):
+        raise InputError(f"human.table goes from {low!r} to {high!r}; give numbers above 0, the second larger")
+    return float(low), float(high), n
+
+
+def _masking(name: str, mask: str, radius: float, luminance: float) -> DataReference:
+    data = masking_data(name)
+    masks, thresholds = data.mask_contrast, data.threshold
+    if data.unmasked_threshold is not None:
+        masks, thresholds = np.append(0.0, masks), np.append(data.unmasked_threshold, thresholds)
+    conditions = {"frequency": data.frequency, "luminance": luminance, "radius": radius, "direction": "achromatic"}
+    return DataReference(name, {"mask_contrast": masks}, 1 / thresholds, conditions | {"mask": mask})
+
+
+def _modelfest() -> DataReference:
+    data = modelfest_gabors()
+    return DataReference(
+        "modelfest_gabors",
+        {"frequency": data.frequency, "radius": data.radius},
+        data.sensitivity,
+        {"luminance": data.luminance, "direction": "achromatic", "orientation": 0.0},
+    )
+
+
+def _matching() -> DataReference:
+    data = matching_data()
+    shape = data.matched_contrast.shape
+    columns = {
+        "reference_contrast": np.broadcast_to(data.reference_contrast[:, None], shape).ravel(),
+        "frequency": np.broadcast_to(data.frequency, shape).ravel(),
+    }
+    conditions = {"luminance": data.luminance, "direction": "achromatic"}
+    return DataReference("georgeson_sullivan1975", columns, 1 / data.matched_contrast.ravel(), conditions, matches=True)
+
+
+#: Measured data by name: what it is, where it comes from, and how it is read. Sizes and luminances of the masking
+#: studies are those that Cai et al. (2025) give for them in their Table 1.
+_STUDIES: Mapping[str, tuple[str, str, Callable[[], DataReference]]] = {
+    "foley1994": (
+        "thresholds of a Gabor on a grating, over the mask's contrast",
+        MASKING_STUDIES["foley1994"],
+        lambda: _masking("foley1994", "grating", 0.5, 32.0),
+    ),
+    "gegenfurtner_kiper1992": (
+        "thresholds of a Gabor on noise, over the noise's RMS contrast",
+        MASKING_STUDIES["gegenfurtner_kiper1992"],
+        lambda: _masking("gegenfurtner_kiper1992", "noise", 0.8, 37.0),
+    ),
+    "modelfest_gabors": (
+        "thresholds of 14 Gabors, means of sixteen people",
+        "Carney et al. (1999), Proc. SPIE 3644:542",
+        _modelfest,
+    ),
+    "georgeson_sullivan1975": (
+        "contrasts that look equal at different frequencies, for matching",
+        "Georgeson, Sullivan (1975), J. Physiol. 252:627",
+        _matching,
+    ),
+}
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _levels(inputs: Mapping[str, Any], known: tuple[str, ...]) -> list[str]:
+    """Names of what varies: arrays; lists too where they are conditions, and not the size of an image."""
+    return [
+        name
+        for name, value in inputs.items()
+        if name not in ("direction", "background")
+        and (isinstance(value, np.ndarray) or (name in known and not isinstance(value, str)))
+        and np.ndim(value) > 0
+    ]
+
+
+def _quantity(name: str, value: Any, unit_of: str = "") -> str:
+    """A condition for a message: "frequency 2 cpd"."""
+    quantity = QUANTITIES.get(name or unit_of)
+    unit = quantity.unit if quantity else _UNITS.get(name or unit_of, "")
+    number = f"{value:.4g}" if _is_number(value) or isinstance(value, np.number) else str(value)
+    return " ".join(filter(None, (name, number, unit)))
+
+
+def _range(name: str, value: Any) -> str:
+    if name == "direction" or np.ndim(value) == 0:
+        return _quantity("", value if isinstance(value, str | tuple) else np.asarray(value)[()], name)
+    return f"{np.min(value):.4g} to {_quantity('', np.max(value), name)}"
+
+
+def _listed(column: FloatArray) -> str:
+    values = np.unique(column)
+    return ", ".join(f"{v:.4g}" for v in values) if values.size <= 12 else f"{values[0]:.4g} to {values[-1]:.4g}"
+
+
+def _differs(name: str, fixed: Any, shown: Any) -> bool:
+    if name in ("direction", "background"):
+        return _not_parallel(fixed, shown)
+    if isinstance(fixed, str) or isinstance(shown, str):
+        return str(fixed) != str(shown)
+    if name == "orientation":
+        turned = np.abs((np.asarray(shown) - fixed + 90) % 180 - 90)
+        return bool((turned > _ORIENTATION_TOLERANCE).any())
+    return not np.allclose(shown, fixed, rtol=TOLERANCE, atol=0)
+
+
+def _not_parallel(fixed: Any, shown: Any) -> bool:
+    one, other = (DIRECTIONS.get(each, each) if isinstance(each, str) else each for each in (fixed, shown))
+    if isinstance(one, str) or isinstance(other, str):
+        return bool(fixed != shown)
+    a, b = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
+    return bool(np.linalg.norm(np.cross(a, b)) > TOLERANCE * np.linalg.norm(a) * np.linalg.norm(b))

@@ -1,0 +1,277 @@
+"""Conduct an experiment: bring page, observer and probe together, and hand them to the loop.
+
+Which probe that is stands on the page; nothing here knows one from another.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from psyprobe.errors import ConditionWarning, InputError, unknown_name
+from psyprobe.experiment import Experiment, read_experiment
+from psyprobe.experiment.experiment import Page, variant_label
+from psyprobe.files.digest import digest
+from psyprobe.probes import load_probe
+from psyprobe.running.loop import ask
+from psyprobe.running.protocol import Plan, RunRecord, Session
+from psyprobe.running.store import Store, open_store
+
+if TYPE_CHECKING:
+    import xarray
+
+    from psyprobe.observers.protocol import Observer
+
+#: What every page has, whatever its probe reads besides.
+_OF_EVERY_PAGE = ("title", "source", "probe", "display", "differences", "assumed", "options")
+
+
+def run(
+    experiment: str | Path | Experiment,
+    observer: str | Observer | None = None,
+    *,
+    store: str | Path | Store | None = None,
+    batch_size: int | None = None,
+    score_only: bool = False,
+    variants: Mapping[str, Sequence[float]] | None = None,
+    progress: bool | None = None,
+) -> xarray.Dataset:
+    """Run an experiment, or what is left of it.
+
+    Parameters
+    ----------
+    experiment : str, Path or Experiment
+        A catalogue name, the path of an experiment file, or an experiment that was read before.
+    observer : str or observer, optional
+        A name as `load_observer` takes it, or an object; without it the default observer. One that answers in words
+        must be named.
+    store : str, Path or Store, optional
+        The file that keeps answers; what it holds is not asked again. Without it nothing is kept.
+    batch_size : int, optional
+        Images shown at once; by default as many as memory surely holds, from the image size and the device. A run
+        that goes on keeps the batches with which it began.
+    score_only : bool, optional
+        Show only what the score needs, without the level grid and frequencies that are for figures.
+    variants : mapping of str to sequence of float, optional
+        Parameters of the stimulus besides the levels, such as ``{"phase": [0, 90], "seed": [1, 2, 3]}``: every
+        combination is shown and responses are averaged; instead of those that the experiment's file names.
+    progress : bool, optional
+        Whether to show a progress bar; by default on a terminal and in a notebook.
+
+    Returns
+    -------
+    xarray.Dataset
+        Responses with units, the human curve, baselines, and where they come from; dimensions are named after the
+        levels. With variants their mean, and those of each variant as ``response_by_variant`` and the like. Of an
+        experiment that asks in words, one row a question.
+
+    Raises
+    ------
+    InputError
+        Something in the experiment cannot be shown to this observer.
+    StoreError
+        The store cannot be used.
+    WeightsError
+        The observer's weights are not on this machine.
+    """
+    read = _prepared(experiment, score_only, variants)
+    who = observer_for(read, observer)
+    with open_store(store) as opened:
+        results = []
+        for one in read.expanded():
+            session = _session(one, who, batch_size)
+            for remark in session.remarks:
+                warnings.warn(f"{one.name}: {remark}", ConditionWarning, stacklevel=2)
+            record = ask(opened, load_probe(one.probe), session, label=f"{one.name}: {who.card.name}", progress=progress)
+            results.append(_result(opened, record))
+        return _together(results, read)
+
+
+def plan(
+    experiment: str | Path | Experiment,
+    observer: str | Observer | None = None,
+    *,
+    store: str | Path | Store | None = None,
+    batch_size: int | None = None,
+    score_only: bool = False,
+    variants: Mapping[str, Sequence[float]] | None = None,
+) -> Plan:
+    """What `run` with the same arguments would show and ask, and what it takes; nothing is asked.
+
+    A store that does not exist yet is not made. The plan prints as a paragraph.
+    """
+    read = _prepared(experiment, score_only, variants)
+    who = observer_for(read, observer)
+    if isinstance(store, str | Path) and not Path(store).exists():
+        store = None
+    with open_store(store) as opened:
+        plans = [_session(one, who, batch_size).cost(opened) for one in read.expanded()]
+    return plans[0] if len(plans) == 1 else plans[0].with_all(plans[1:])
+
+
+def load_results(path: str | Path | Store) -> list[xarray.Dataset]:
+    """The results of all finished runs of a store, or the one of a result file, without any observer.
+
+    Parameters
+    ----------
+    path : str, Path or Store
+        A store, or a NetCDF file (``.nc``) that `psyprobe run` wrote.
+
+    Returns
+    -------
+    list of xarray.Dataset
+        In the order in which the runs were begun.
+
+    Raises
+    ------
+    InputError
+        The file is no result, or the store has no finished run.
+    StoreError
+        The store cannot be read.
+    """
+    if not isinstance(path, Store) and Path(path).suffix == ".nc":
+        return [_read_result(Path(path))]
+    with open_store(path, create=False) as store:
+        records = store.runs()
+        finished = _whole_results(store, records)
+    if not finished:
+        raise InputError(
+            f"{path} has no finished run ({len(records)} unfinished); run the experiment again to go on with it"
+        )
+    return finished
+
+
+def observer_for(experiment: Experiment, observer: str | Observer | None = None, **options: Any) -> Any:
+    """The observer of a name, fed as an experiment wants it; an observer itself stays as it is.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Its page may ask for raw input, or state the pixels per degree that a metric is told.
+    observer : str or observer, optional
+        As `load_observer` takes it; without it the default observer.
+    **options
+        Of `load_observer`; an ``input`` or ``ppd`` given here overrides the experiment's.
+    """
+    from psyprobe.observers import DEFAULT_OBSERVER, as_observer, load_observer
+    from psyprobe.observers.protocol import STIMULUS_PPD
+
+    if observer is not None and not isinstance(observer, str):
+        return as_observer(observer)
+    if observer is None and "answer" in load_probe(experiment.probe).ABILITIES:
+        raise InputError(
+            f"{experiment.name} asks in words; name an observer that answers, such as simulated:watson-malo or "
+            "openai:MODEL"
+        )
+    feeding = experiment.observer
+    options = {"input": feeding.input, **options}
+    if feeding.as_published and (observer or "").startswith("zoo:"):
+        options.setdefault("published", True)
+    loaded = load_observer(observer or DEFAULT_OBSERVER, **options)
+    if feeding.metric_ppd is None or loaded.card.options.get("ppd") != STIMULUS_PPD:
+        return loaded
+    return load_observer(observer or DEFAULT_OBSERVER, **options, ppd=feeding.metric_ppd)
+
+
+def checked(experiment: Experiment) -> Experiment:
+    """The experiment itself, whose page holds nothing that its probe does not read.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such probe, or a table or key that it does not know.
+    """
+    probe = load_probe(experiment.probe)
+    known = (*_OF_EVERY_PAGE, *probe.SECTIONS)
+    for name in Page.model_fields:
+        if name in experiment.model_fields_set and name not in known:
+            raise unknown_name(f"key of {experiment.name} for probe {experiment.probe!r}", name, known)
+    return experiment
+
+
+def _prepared(
+    experiment: str | Path | Experiment, score_only: bool, variants: Mapping[str, Sequence[float]] | None
+) -> Experiment:
+    read = checked(experiment if isinstance(experiment, Experiment) else read_experiment(experiment))
+    takes = load_probe(read.probe).SECTIONS
+    for name, given, section in (("score_only", score_only, "score"), ("variants", variants, "variants")):
+        if given and section not in takes:
+            raise InputError(f"probe {read.probe!r} of {read.name} takes no {name}; leave it out")
+    if score_only:
+        read = read.model_copy(update={"score_only": True})
+    return read if variants is None else read.with_variants(variants)
+
+
+def _session(experiment: Experiment, observer: Any, batch_size: int | None) -> Session:
+    probe = load_probe(experiment.probe)
+    if batch_size is not None and "batch_size" not in inspect.signature(probe.plan).parameters:
+        raise InputError(f"probe {experiment.probe!r} of {experiment.name} takes no batch_size; leave it out")
+    if observer.card.ability not in probe.ABILITIES:
+        raise InputError(
+            f"probe {experiment.probe!r} needs an observer with the ability "
+            f"{' or '.join(map(repr, probe.ABILITIES))}, and {observer.card.name} has {observer.card.ability!r}; "
+            "choose another observer"
+        )
+    options = {} if batch_size is None else {"batch_size": batch_size}
+    return probe.plan(experiment, observer, **options)
+
+
+def _result(store: Store, record: RunRecord) -> xarray.Dataset:
+    return load_probe(record.probe).result(record, store)
+
+
+def _together(results: list[xarray.Dataset], experiment: Experiment) -> xarray.Dataset:
+    if not experiment.variants:
+        return results[0]
+    from psyprobe.analysis.variants import average_variants
+
+    labels = [variant_label(one.variant) for one in experiment.expanded()]
+    return average_variants(results, experiment.variants, labels)
+
+
+def _whole_results(store: Store, records: Sequence[RunRecord]) -> list[xarray.Dataset]:
+    """The results of finished runs; variants of one experiment, once all are finished, as one."""
+    from psyprobe.analysis.variants import average_variants
+
+    together: dict[str, list[RunRecord]] = {}
+    for record in records:
+        together.setdefault(_group(record), []).append(record)
+    results = []
+    for members in together.values():
+        if any(record.finished is None for record in members):
+            continue
+        layout = members[0].layout
+        found = [_result(store, record) for record in members]
+        if "variant" not in layout:
+            results += found
+        elif len(members) == math.prod(len(values) for values in layout["variants"].values()):
+            labels = [variant_label(record.layout["variant"]) for record in members]
+            results.append(average_variants(found, layout["variants"], labels))
+    return results
+
+
+def _group(record: RunRecord) -> str:
+    """The key of a run, or what all variants of one have in common."""
+    if "variant" not in record.layout:
+        return record.key
+    shared = [record.layout.get(name) for name in ("variants", "levels", "display")]
+    return digest([record.experiment_toml, record.observer_digest, shared])
+
+
+def _read_result(path: Path) -> xarray.Dataset:
+    import xarray
+
+    try:
+        with xarray.open_dataset(path, engine="scipy") as file:
+            result = file.load()
+    except FileNotFoundError:
+        raise InputError(f"there is no result file {str(path)!r}") from None
+    except (TypeError, ValueError, KeyError, IndexError) as error:
+        raise InputError(f"{path} is no result that psyprobe wrote: {error}") from None
+    if not {"experiment", "probe"} <= set(result.attrs):
+        raise InputError(f"{path} is no result that psyprobe wrote: it has no responses of an experiment")
+    return result

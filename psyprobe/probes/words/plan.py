@@ -1,0 +1,370 @@
+"""What a run that asks in words means before anything is sent: questions, images, tokens, time and price.
+
+Beside the design that is chosen, the others stand in a table, with the width of the 95 % interval of a threshold that
+each is expected to leave.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+import numpy as np
+
+from psyprobe.probes import designs
+from psyprobe.probes.designs.expected import DesignName
+from psyprobe.running.store import Store
+from psyprobe.stimulus.levels import level_of
+
+if TYPE_CHECKING:
+    from psyprobe.probes.words.session import WordsSession
+
+_DESIGNS: tuple[DesignName, ...] = get_args(DesignName)
+#: Unless tokens were counted: a patch of so many pixels square is one, and so many letters.
+_PATCH = 14
+_LETTERS = 4
+#: Seconds to an answer, unless they were measured.
+_LATENCY = 1.0
+#: Standard deviation, in codes, of the dither of a uniform field that hides that of patterns.
+_LEAST_NOISE = 0.25
+#: Standard deviation from image to image of the log odds of an assumed observer.
+_LOGIT_SD = 0.5
+
+
+@dataclass(frozen=True)
+class DesignCost:
+    """What one design would take."""
+
+    design: str
+    #: "p_yes" or "text".
+    readout: str
+    #: Questions in all, and distinct images; of an adaptive design as expected.
+    questions: int
+    images: int
+    #: About so many, and about so long.
+    tokens_in: int
+    tokens_out: int
+    seconds: float
+    #: About so much, in USD; None where no price is known.
+    cost: float | None
+    #: Expected width of the 95 % interval of a log10 threshold, of one prompt and one level.
+    interval_width: float
+
+
+@dataclass(frozen=True)
+class WordsPlan:
+    """What running an experiment that asks in words means, before anything is sent."""
+
+    #: Names.
+    experiment: str
+    observer: str
+    #: Wordings of the question.
+    prompts: int
+    #: What the experiment's design takes, and what other designs and read-outs would take.
+    chosen: DesignCost
+    others: tuple[DesignCost, ...]
+    #: Questions of this run that the store holds already.
+    answered: int
+    #: Levels that cannot be shown faithfully, and are not asked.
+    refused: tuple[str, ...]
+    #: What may spoil the measurement.
+    remarks: tuple[str, ...]
+    #: Whether tokens and seconds a question come from answers in the store; else they are a guess.
+    measured: bool
+    #: Pixels (H, W) of an image, and pixels per degree.
+    size: tuple[int, int]
+    ppd: float
+
+    @property
+    def questions(self) -> int:
+        """Questions in all."""
+        return self.chosen.questions
+
+    @property
+    def images(self) -> int:
+        """Distinct images."""
+        return self.chosen.images
+
+    @property
+    def seconds(self) -> float:
+        """About so long, as far as it is known."""
+        return self.chosen.seconds
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as numbers, text and lists.
+
+        Returns
+        -------
+        dict
+            One entry a field, "questions" and "images".
+        """
+        return {**asdict(self), "size": list(self.size), "questions": self.questions, "images": self.images}
+
+    def __str__(self) -> str:
+        height, width = self.size
+        lines = [
+            f"{self.experiment} with {self.observer}: {self.questions:,} questions in {self.prompts} "
+            f"wording{'s' * (self.prompts != 1)} about {self.images:,} distinct images of {height} x {width} px at "
+            f"{self.ppd:.4g} ppd ({height / self.ppd:.3g} x {width / self.ppd:.3g} deg); "
+            f"{self.answered:,} are answered.",
+            *(f"Not shown: {reason}." for reason in self.refused),
+            *(f"Note: {remark}." for remark in self.remarks),
+            "",
+            *_table([self.chosen, *self.others]),
+            "",
+            "* chosen; where a model gives no probabilities, the design is asked as text. 95 % interval: expected",
+            "width, log10 contrast, for the threshold of one wording and frequency, if the psychometric function is",
+            f"0.8 wide, guess and lapse rates are 0.02 and log odds scatter by {_LOGIT_SD:g} from image to image.",
+            "Numbers of adaptive designs are expected ones."
+            + (
+                " Tokens and seconds are those of answers in the store."
+                if self.measured
+                else f" Tokens and seconds are guesses:\n{_PATCH} x {_PATCH} px or {_LETTERS} letters a token, "
+                f"{_LATENCY:g} s an answer."
+            ),
+        ]
+        return "\n".join(lines)
+
+
+def words_plan(session: WordsSession, store: Store) -> WordsPlan:
+    """What a run of a session would ask that has not begun; nothing is asked."""
+    answered, pace = _so_far(session, store)
+    refused = refused_levels(session)
+    readout = "text" if session.asking.readout == "text" else "p_yes"
+    costs = {
+        (design, reading): _cost(session, design, reading, len(refused), pace)
+        for design in _offered(session)
+        for reading in ("p_yes", "text")
+        if not (design == "ladder" and reading == "text")
+    }
+    name = cast(DesignName, session.asking.design)
+    chosen = costs.pop((name, readout), None) or _cost(session, name, readout, len(refused), pace)
+    return WordsPlan(
+        experiment=session.experiment.name,
+        observer=session.observer.card.name,
+        prompts=len(session.asking.prompts),
+        chosen=chosen,
+        others=tuple(costs.values()),
+        answered=answered,
+        refused=_told(session, refused),
+        remarks=(*session.remarks, *_remarks(session)),
+        measured=pace is not None,
+        size=session.scene.spec.shape,
+        ppd=session.scene.spec.ppd,
+    )
+
+
+def _offered(session: WordsSession) -> tuple[DesignName, ...]:
+    """Designs that can ask this; one of them models sensitivity over frequency."""
+    return tuple(name for name in _DESIGNS if name != "quick_csf" or session.level == "frequency")
+
+
+def refused_levels(session: WordsSession) -> dict[tuple[float, float], str]:
+    """Levels, by value and contrast, that cannot be shown faithfully to an observer, and why."""
+    found = {}
+    for value in session.experiment.levels[session.level]:
+        for contrast in session.experiment.levels["contrast"]:
+            shown = session.scene.shown(value, contrast, 0, 0)
+            reason = shown.refused or session.scene.draw(shown, session.observer.delivered)[1]["refused"]
+            if reason:
+                found[value, contrast] = reason
+    return found
+
+
+def _told(session: WordsSession, refused: Mapping[tuple[float, float], str]) -> tuple[str, ...]:
+    """Refused levels in words, those of one value and reason together."""
+    unit = level_of(session.scene.spec, session.level).unit
+    alike: dict[tuple[float, str], list[float]] = {}
+    for (value, contrast), reason in refused.items():
+        alike.setdefault((value, reason), []).append(contrast)
+    return tuple(
+        f"{value:g} {unit} at "
+        + (f"contrast {c[0]:.3g}" if len(c) == 1 else f"{len(c)} contrasts from {c[0]:.3g} to {c[-1]:.3g}")
+        + f": {reason}"
+        for (value, reason), c in alike.items()
+    )
+
+
+def _remarks(session: WordsSession) -> tuple[str, ...]:
+    if session.scene.delivery.bits is None or session.scene.delivery.dither == "none":
+        return ()
+    blank = session.scene.shown(session.experiment.levels[session.level][0], 0.0, 0, 0)
+    (image, *_), _ = session.scene.draw(blank, np.asarray)
+    noise = 255 * float(np.std(image))
+    if noise >= _LEAST_NOISE:
+        return ()
+    return (
+        f"a uniform field lies on an 8-bit code, where dither adds {noise:.2g} codes of noise, and to patterns about "
+        "0.4: they can be told from it by their dither alone; choose a peak of the display that puts the mean halfway "
+        "between two codes",
+    )
+
+
+@dataclass(frozen=True)
+class _Pace:
+    """What an answer took on average."""
+
+    tokens_in: float
+    tokens_out: float
+    seconds: float
+
+
+def _so_far(session: WordsSession, store: Store) -> tuple[int, _Pace | None]:
+    """How many questions of the run are answered, and what an answer took: the session is played as far as it goes."""
+    answered, replies = 0, []
+    while batches := session.next():
+        keys = [question.key for batch in batches for question in batch.questions]
+        found = store.answers(keys)
+        told = [found[key] for key in keys if key in found]
+        answered += sum(not each["refused"] for each in told)
+        replies += [each["reply"] for each in told if each["reply"] is not None]
+        if len(told) < len(keys):
+            break
+        session.tell(found)
+    if not replies:
+        return 0, None
+    n = len(replies)
+    return answered, _Pace(
+        tokens_in=sum(each["tokens_in"] or 0 for each in replies) / n,
+        tokens_out=sum(each["tokens_out"] or 0 for each in replies) / n,
+        seconds=sum(each["latency"] for each in replies) / n,
+    )
+
+
+def _cost(session: WordsSession, design: DesignName, readout: str, refused: int, pace: _Pace | None) -> DesignCost:
+    asking, orders, prompts = session.asking, len(session.task.orders), len(session.asking.prompts)
+    trials, shared = _trials(session, design, readout, refused)
+    questions = trials * prompts * orders
+    if pace is None:
+        height, columns = session.scene.spec.shape
+        letters = sum(len(prompt.full) for prompt in asking.prompts) / prompts
+        patches = orders * math.ceil(height / _PATCH) * math.ceil(columns / _PATCH)
+        checked = 1.0 if readout == "text" else asking.check
+        tokens_out = 1 + checked * (asking.max_tokens - 1)
+        pace = _Pace(patches + (letters + len(asking.system)) / _LETTERS, tokens_out, _LATENCY)
+    who: Any = session.observer
+    price_in, price_out = getattr(who, "prices", (None, None))
+    seconds = questions * pace.seconds / (getattr(who, "concurrency", None) or 1)
+    rate = getattr(who, "rate", None)
+    tokens_in, tokens_out = questions * pace.tokens_in, questions * pace.tokens_out
+    priced = price_in is not None or price_out is not None
+    return DesignCost(
+        design=design,
+        readout=readout,
+        questions=questions,
+        images=orders * (shared + (trials - shared) * prompts),
+        tokens_in=round(tokens_in),
+        tokens_out=round(tokens_out),
+        seconds=max(seconds, questions / rate) if rate else seconds,
+        cost=(tokens_in * (price_in or 0) + tokens_out * (price_out or 0)) / 1e6 if priced else None,
+        interval_width=designs.expected_interval_width(
+            design, trials, observer=_assumed(readout), **_conditions(session)
+        ),
+    )
+
+
+def _trials(session: WordsSession, design: DesignName, readout: str, refused: int) -> tuple[int, int]:
+    """Trials with one prompt, and how many of them show images that all prompts share."""
+    asking, levels = session.asking, session.experiment.levels
+    share = asking.catch if session.task.name == "yes_no" else 0.0
+    values = len(levels[session.level])
+    options = asking.options if design == asking.design else {}
+    if design == "constant":
+        parts = [asking.repeats.text if readout == "text" else asking.repeats.p_yes]
+        if readout == "text" and asking.readout == "auto":
+            parts = [asking.repeats.p_yes, asking.repeats.text - asking.repeats.p_yes]
+        conditions = values * len(levels["contrast"])
+        trials = sum(repeats * (conditions - refused) + _catches(repeats * conditions, share) for repeats in parts)
+        return trials, trials
+    if design == "ladder":
+        repeats = values * options.get("repeats", 1)
+        coarse, fine = (options.get(name, count) * repeats for name, count in (("coarse", 5), ("fine", 4)))
+        first = coarse + _catches(coarse, share)
+        return first + fine + _catches(fine, share), first + _catches(fine, share)
+    per_frequency = design == "quest_plus"
+    limits = inspect.signature(designs.QuestPlus if per_frequency else designs.QuickCSF).parameters
+    stop, most = (options.get(name, limits[name].default) for name in ("stop", "n_max"))
+    if per_frequency:
+        most = math.ceil(most * values / (1 - share))
+    wanted = _expected_queries(design, stop, most, _assumed(readout), _conditions(session))
+    return wanted, 0
+
+
+def _expected_queries(
+    design: DesignName, stop: float, most: int, observer: designs.AssumedObserver, conditions: Mapping[str, Any]
+) -> int:
+    if designs.expected_interval_width(design, most, observer=observer, **conditions) >= stop:
+        return most
+    return designs.expected_queries(design, stop, observer=observer, **conditions)
+
+
+def _conditions(session: WordsSession) -> dict[str, Any]:
+    levels = session.experiment.levels
+    contrasts = levels["contrast"]
+    return {
+        "frequencies": len(levels[session.level]),
+        "contrasts": (contrasts[0], contrasts[-1]),
+        "levels": len(contrasts),
+        "task": session.task.name,
+        "catch": session.asking.catch if session.task.name == "yes_no" else 0.0,
+    }
+
+
+def _assumed(readout: str) -> designs.AssumedObserver:
+    return designs.AssumedObserver(logit_sd=None if readout == "text" else _LOGIT_SD)
+
+
+def _catches(trials: int, share: float) -> int:
+    return math.ceil(trials * share / (1 - share) - 1e-9)
+
+
+def _table(costs: list[DesignCost]) -> list[str]:
+    head = ("design", "read-out", "questions", "images", "tokens in", "tokens out", "time", "price", "95 % interval")
+    rows = [head]
+    for place, cost in enumerate(costs):
+        rows.append(
+            (
+                ("* " if place == 0 else "  ") + cost.design,
+                cost.readout,
+                f"{cost.questions:,}",
+                f"{cost.images:,}",
+                f"{cost.tokens_in:,}",
+                f"{cost.tokens_out:,}",
+                duration(cost.seconds),
+                "-" if cost.cost is None else f"{cost.cost:.2f} USD",
+                f"{cost.interval_width:.2f}",
+            )
+        )
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    return [
+        "  ".join(
+            cell.ljust(width) if i < 2 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def duration(seconds: float) -> str:
+    """A time as one reads it.
+
+    Parameters
+    ----------
+    seconds : float
+        Of any length.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> duration(42), duration(600), duration(90000)
+    ('42 s', '10 min', '25.0 h')
+    """
+    if seconds < 120:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

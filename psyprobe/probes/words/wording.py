@@ -1,0 +1,224 @@
+"""What is asked in one wording: which levels come next, and which reading of the answers counts."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.experiment.prompts import Prompt
+from psyprobe.files.digest import plain
+from psyprobe.probes.words.reading import Read, Readout, readout_of, said
+from psyprobe.probes.words.scene import derived_seed
+
+if TYPE_CHECKING:
+    from psyprobe.experiment import Experiment
+    from psyprobe.experiment.sections import Asking
+    from psyprobe.probes.designs import Design, Level
+
+#: Answers with text and probabilities from which it is decided which of the two counts.
+PILOT = 4
+#: Contrasts among which an adaptive design chooses lie so far apart, in log10.
+_STEP = 0.05
+#: What the session gives to every design by itself.
+_GIVEN = ("levels", "contrasts", "task", "catch", "seed", "repeats", "grid", "csf")
+_ALL = 2**31
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One showing of one level in one wording."""
+
+    #: Place of the prompt in the experiment.
+    prompt: int
+    level: Level
+    #: Which showing of the level this is; with an adaptive design, of its value besides contrast.
+    repeat: int
+    #: Whether its text is wanted even where probabilities are read.
+    check: bool = False
+
+    @property
+    def place(self) -> list[Any]:
+        """What the image depends on, as JSON can hold it."""
+        return ["catch", self.repeat] if self.level.catch else [self.level.value, self.level.contrast, self.repeat]
+
+
+def level_name(experiment: Experiment) -> str:
+    """The one level besides contrast.
+
+    Raises
+    ------
+    InputError
+        There is none, or there are several.
+    """
+    names = [name for name in experiment.levels if name != "contrast"]
+    if "contrast" not in experiment.levels:
+        raise InputError(f"{experiment.name}: [levels] has no 'contrast'; give for example {{ values = [0.01, 0.1] }}")
+    if len(names) != 1:
+        raise InputError(
+            f"{experiment.name}: [levels] holds {', '.join(experiment.levels)}; an experiment in words has contrast and "
+            "one more level, such as frequency: give for example frequency = { values = [1, 2, 4] }"
+        )
+    return names[0]
+
+
+def design_of(experiment: Experiment, task: str, prompt: Prompt, repeats: int, part: int = 0) -> Design:
+    """The design by which an experiment asks in one wording.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Names the design.
+    task : {"yes_no", "two_interval"}
+        Of its probe.
+    prompt : Prompt
+        Fixed designs show every prompt the same images; adaptive ones go their own way.
+    repeats : int
+        Of each level with constant stimuli.
+    part : int
+        A second part of an experiment has an order of its own.
+
+    Raises
+    ------
+    InputError
+        An option is unknown or out of range.
+    """
+    from psyprobe.probes import designs
+
+    asking = asking_of(experiment)
+    makers: dict[str, Callable[..., Design]] = {
+        "constant": designs.constant,
+        "ladder": designs.ladder,
+        "quest_plus": designs.QuestPlus,
+        "quick_csf": designs.QuickCSF,
+    }
+    name, make = level_name(experiment), makers[asking.design]
+    if asking.design == "quick_csf" and name != "frequency":
+        raise InputError(
+            f"{experiment.name}: the design 'quick_csf' models sensitivity over frequency, and [levels] varies {name}; "
+            "take 'quest_plus'"
+        )
+    known = [each for each in inspect.signature(make).parameters if each not in _GIVEN or each == _more(asking.design)]
+    for option in asking.options:
+        if option not in known:
+            raise unknown_name(f"key in [asking.options] of design {asking.design!r}", option, known)
+    given: dict[str, Any] = {"task": task, "catch": asking.catch, **asking.options}
+    if adaptive(asking.design):
+        given["seed"] = derived_seed(asking.seed, "design", prompt.id)
+        contrasts = fine_contrasts(experiment.levels["contrast"])
+    else:
+        given["seed"] = derived_seed(asking.seed, "design", part)
+        contrasts = experiment.levels["contrast"]
+    if asking.design == "constant":
+        given["repeats"] = repeats
+    try:
+        return make(experiment.levels[name], contrasts, **given)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise type(error)(f"{experiment.name}: {error}") from error
+        raise InputError(f"design {asking.design!r} does not take {dict(asking.options)}: {error}") from error
+
+
+def asking_of(experiment: Experiment) -> Asking:
+    """The table [asking], which an experiment in words must have."""
+    if experiment.asking is None:
+        raise InputError(f'{experiment.name}: there is no [asking]; give for example prompts = "hernandez2025"')
+    return experiment.asking
+
+
+def _more(design: str) -> str:
+    # Constant stimuli have their repeats from asking.repeats, which depends on the read-out; a ladder from its options.
+    return "repeats" if design == "ladder" else ""
+
+
+def adaptive(design: str) -> bool:
+    """Whether a design chooses every level by the answers before it."""
+    return design in ("quest_plus", "quick_csf")
+
+
+def fine_contrasts(contrast: tuple[float, ...]) -> tuple[float, ...]:
+    """Contrasts between the first and the last, close enough for an adaptive design."""
+    low, high = math.log10(contrast[0]), math.log10(contrast[-1])
+    return tuple((10 ** np.round(np.linspace(low, high, math.ceil((high - low) / _STEP - 1e-9) + 1), 6)).tolist())
+
+
+class Wording:
+    """What is asked in one wording, in rounds: each is planned from the answers to those before."""
+
+    def __init__(self, experiment: Experiment, task: str, index: int) -> None:
+        asking = asking_of(experiment)
+        self.prompt = asking.prompts[index]
+        self._experiment, self._asking, self._task, self._index = experiment, asking, task, index
+        #: Which reading counts; None until the pilot has shown it.
+        self.readout: Readout | None = None if asking.readout == "auto" else readout_of((), asking.readout)
+        self._later = asking.repeats.text - asking.repeats.p_yes if self.readout is None else 0
+        repeats = asking.repeats.text if self.readout == "text" else asking.repeats.p_yes
+        self._design = design_of(experiment, task, self.prompt, repeats)
+        self._pilot: list[Read] = []
+        self._shown: Counter[Any] = Counter()
+        self._planned = self._checked = 0
+
+    def next(self) -> list[Trial]:
+        """Trials to be put now, none when everything is asked; those to be asked with text are marked."""
+        asking = self._asking
+        levels = self._design.ask(asking.at_once if adaptive(asking.design) else _ALL)
+        if not levels and self.readout == "text" and asking.design == "constant" and self._later:
+            self._design = design_of(self._experiment, self._task, self.prompt, self._later, part=1)
+            self._later = 0
+            levels = self._design.ask(_ALL)
+        return self._mark([Trial(self._index, level, self._repeat(level)) for level in levels])
+
+    def hear(self, answers: list[Read]) -> None:
+        """Take in answers to marked trials, and decide which reading counts once there are enough."""
+        self._pilot += answers
+        if self.readout is None and len(self._pilot) >= PILOT:
+            self.readout = readout_of(self._pilot, "auto")
+
+    def tell(self, trial: Trial, answers: list[Read], polarities: list[int], delivered: float) -> None:
+        """Tell the design what was answered, in each order of the images, and the contrast that arrived."""
+        readout = self.readout or readout_of(self._pilot, "auto")
+        values = [said(each, readout, polarity) for each, polarity in zip(answers, polarities, strict=True)]
+        mean = float(np.mean(values)) if values else math.nan
+        self._design.tell(trial.level, None if math.isnan(mean) else mean, delivered if delivered > 0 else None)
+
+    def estimate(self) -> dict[str, Any] | None:
+        """What the design itself has found, as JSON can hold it; None of constant stimuli, which are not told."""
+        if self._asking.design == "constant":
+            return None
+        found: dict[str, Any] = plain(asdict(self._design.estimate()))
+        return found
+
+    def decoding(self, trial: Trial) -> Mapping[str, Any]:
+        """Arguments of `Decoding` for a trial; as long as the read-out is undecided, with text and probabilities."""
+        asking = self._asking
+        text = trial.check or self.readout != "p_yes"
+        return {
+            "temperature": asking.temperature,
+            "max_tokens": asking.max_tokens if text else 1,
+            "logprobs": self.readout != "text",
+            "seed": derived_seed(asking.seed, "sampling", *trial.place) if asking.temperature > 0 else None,
+        }
+
+    def _repeat(self, level: Level) -> int:
+        place: Any = "catch" if level.catch else level.value
+        if not level.catch and not adaptive(self._asking.design):
+            place = level
+        self._shown[place] += 1
+        return self._shown[place] - 1
+
+    def _mark(self, trials: list[Trial]) -> list[Trial]:
+        self._planned += len(trials)
+        wanted = math.ceil(self._asking.check * self._planned - 1e-9) - self._checked
+        if self.readout is None:
+            wanted = max(wanted, PILOT - len(self._pilot))
+        # The same images for every prompt, whatever the order of the levels.
+        order = sorted(trials, key=lambda trial: derived_seed(self._asking.seed, "check", *trial.place))
+        marked = set(order[: max(wanted, 0)])
+        self._checked += len(marked)
+        return [replace(trial, check=trial in marked) for trial in trials]

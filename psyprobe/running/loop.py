@@ -1,0 +1,73 @@
+"""The one loop: take a round, look up what the store has, ask the rest, write each answer as it comes, tell.
+
+A round is planned from nothing but the answers to the rounds before, and answers are read back from the store. So
+neither the number of questions under way, nor the order in which answers arrive, nor an interruption changes a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from psyprobe.files.progress import progress_bar
+from psyprobe.running.protocol import Probe, RunRecord, Session
+from psyprobe.running.question import Batch
+from psyprobe.running.store import Store
+from psyprobe.running.writer import Writer
+
+
+def ask(store: Store, probe: Probe, session: Session, *, label: str, progress: bool | None = None) -> RunRecord:
+    """Ask what a session wants to know and the store does not hold yet.
+
+    Parameters
+    ----------
+    store : Store
+        Opened.
+    probe : Probe
+        Puts batches to observers.
+    session : Session
+        Of the probe; says what comes next.
+    label : str
+        What stands before the progress bar.
+    progress : bool, optional
+        Whether to show one; by default on a terminal and in a notebook.
+
+    Returns
+    -------
+    RunRecord
+        Of the finished run.
+    """
+    planned = session.record(store)
+    store.keep(session.contents())
+    record = store.begin(planned)
+    session.begin(record)
+    with progress_bar(0, progress, "question") as bar:
+        bar.set_description(label)
+        while batches := session.next():
+            keys = {question.key for batch in batches for question in batch.questions}
+            bar.total = (bar.total or 0) + len(keys)
+            left = len(store.missing(keys))
+            bar.update(len(keys) - left)
+            with Writer(store) as writer:
+                for answered in probe.answer(session.observers, _unanswered(store, batches)):
+                    writer.add(answered)
+                    if left:
+                        left -= 1
+                        bar.update()
+            # Another process may have answered the rest meanwhile.
+            bar.update(left)
+            session.tell(store.answers(keys))
+    store.finish(record.key, session.outcome())
+    return replace(record, outcome=session.outcome())
+
+
+def _unanswered(store: Store, batches: Sequence[Batch]) -> Iterator[Batch]:
+    """What is left of batches when their turn comes; of questions that are alike, one."""
+    put: set[str] = set()
+    for batch in batches:
+        missing = store.missing(question.key for question in batch.questions) - put
+        if not missing:
+            continue
+        asked = {question.key: question for question in batch.questions if batch.whole or question.key in missing}
+        put |= set(asked)
+        yield replace(batch, questions=tuple(asked.values()))

@@ -1,0 +1,121 @@
+"""What a run needs of a probe, and a probe of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from psyprobe.files.digest import digest
+from psyprobe.running.question import Answered, Batch
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from psyprobe.observers.protocol import Observer
+    from psyprobe.running.store import Store
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What a run was: enough to rebuild its result without the observer or the catalogue."""
+
+    #: Name, digest and text of the experiment's page.
+    experiment: str
+    experiment_digest: str
+    experiment_toml: str
+    #: Name of who was asked, and the card, with the device and the software that the run began on.
+    observer: str
+    observer_digest: str
+    observer_card: Mapping[str, Any]
+    #: Name of the probe, and all that its `result` needs besides the answers.
+    probe: str
+    layout: Mapping[str, Any]
+    #: Version of each package that had a part in the result.
+    software: Mapping[str, str]
+    #: How questions were grouped; binding for whoever goes on with the run, and no part of its key.
+    grouping: Mapping[str, Any] = field(default_factory=dict)
+    #: What the session found by itself; empty until the run is finished.
+    outcome: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    #: UTC times in ISO 8601; `finished` is None until every question is answered.
+    started: str | None = field(default=None, compare=False)
+    finished: str | None = field(default=None, compare=False)
+
+    @property
+    def key(self) -> str:
+        """The name of the run: the same experiment, observer and conditions go on with the same run."""
+        return digest([self.experiment_digest, self.observer_digest, self.probe, self.layout])
+
+
+class Plan(Protocol):
+    """What a run means before anything is asked; it prints as a paragraph."""
+
+    #: Questions in all, and how many of them the store has answered.
+    questions: int
+    answered: int
+    #: Distinct images that are drawn.
+    images: int
+    #: What is left takes about so long.
+    seconds: float
+
+    def with_all(self, others: Sequence[Any]) -> Plan:
+        """The plan of several variants of one experiment."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as numbers, text and lists."""
+
+
+class Session(Protocol):
+    """One run of a probe: which questions come next, given the answers so far. Adaptive designs live here."""
+
+    #: Everyone who is asked, by the digest of the card; questions name them so.
+    observers: Mapping[str, Observer]
+    #: What a reader should know before anything is asked, such as a stimulus that differs from what people saw.
+    remarks: Sequence[str]
+
+    def record(self, store: Store) -> RunRecord:
+        """The run as it would begin now; the store tells what needs no asking."""
+
+    def contents(self) -> Iterable[tuple[str, str, Any]]:
+        """What the digests of questions stand for, as far as it is known before: (digest, kind, what JSON can hold)."""
+
+    def begin(self, record: RunRecord) -> None:
+        """Take the record that counts: its own, or that of an earlier process that began the same run."""
+
+    def next(self) -> Sequence[Batch]:
+        """The batches of one round; none when everything is asked."""
+
+    def tell(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take the answers to a round by the keys of its questions."""
+
+    def outcome(self) -> dict[str, Any]:
+        """What `result` needs besides answers and layout once all is asked, as JSON can hold it."""
+
+    def cost(self, store: Store) -> Plan:
+        """What is left to ask and what it takes; nothing is asked."""
+
+
+class Probe(Protocol):
+    """A task that is put to observers; a module or an object with these names."""
+
+    #: Of "features", "difference" and "answer": an observer has one of these.
+    ABILITIES: tuple[str, ...]
+    #: Tables and keys of a page that the probe reads, besides those of every experiment.
+    SECTIONS: tuple[str, ...]
+
+    def plan(self, experiment: Any, observer: Any, **options: Any) -> Session:
+        """Check that the experiment can be put to the observer, and say how; nothing is asked."""
+
+    def answer(self, observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:
+        """Put batches to observers and yield each answer as it comes, in any order."""
+
+    def result(self, record: RunRecord, store: Store) -> xarray.Dataset:
+        """Put the answers of a finished run where they belong."""
+
+    def score(self, result: xarray.Dataset, **options: Any) -> Sequence[Any]:
+        """Scores of a result: objects that are a `psyprobe.analysis.score.Score`."""
+
+    def plot(self, results: Sequence[xarray.Dataset], ax: Axes | None = None, **options: Any) -> Axes | Figure:
+        """The figure that fits results."""
