@@ -8,6 +8,7 @@ that is none of the verdicts is counted, and never taken for one.
 from __future__ import annotations
 
 import functools
+import json
 import re
 import tomllib
 from collections import Counter
@@ -15,13 +16,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.item_run import ItemQuestion, ask_items
+from psyprobe.files.digest import digest
+from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
-from psyprobe.store import Store, digest
+from psyprobe.running.store import Store
+from psyprobe.tasks.asking import ItemQuestion, ask_items
 
+if TYPE_CHECKING:
+    from psyprobe.experiment import Experiment
+
+#: Of the way in which a judge is asked.
+JUDGING = "judge 1"
 #: Long enough for a model that cannot leave it at one word.
 _MAX_TOKENS = 32
 
@@ -56,6 +64,14 @@ class JudgePrompt:
         words = set(re.findall(r"\w+", reply.casefold()))
         named = [word for word in self.verdicts if word in words]
         return self.verdicts[named[0]] if len(named) == 1 else None
+
+    def verdicts_of(self, replies: Sequence[str]) -> Verdicts:
+        """What several replies about one case come to."""
+        read = [(self.read(reply), reply) for reply in replies]
+        return Verdicts(
+            read=tuple(verdict for verdict, _ in read if verdict is not None),
+            unread=tuple(reply for verdict, reply in read if verdict is None),
+        )
 
 
 @functools.cache
@@ -93,6 +109,11 @@ class Judge:
                 f"{self.repeats} repeats at temperature 0 are one and the same answer; give a temperature or 1 repeat"
             )
 
+    def decoding(self, repeat: int) -> Decoding:
+        """How the reply of one repeat is drawn."""
+        seed = repeat if self.temperature else None
+        return Decoding(self.temperature, _MAX_TOKENS, logprobs=False, seed=seed)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything one must know to judge again, as JSON can hold it."""
         prompts = {name: digest([p.system, p.text, dict(p.verdicts)]) for name, p in judge_prompts().items()}
@@ -116,6 +137,8 @@ class Case:
     question: str
     key: str
     answer: str
+    #: Put once, however often the judge is asked about others.
+    once: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,7 +178,7 @@ def judge_cases(
     store: str | Path | Store | None = None,
     progress: bool | None = None,
 ) -> dict[str, Verdicts]:
-    """Put cases to a judge; what the store holds is not asked again.
+    """Put cases to a judge outside of any experiment; what the store holds is not asked again.
 
     Parameters
     ----------
@@ -163,10 +186,8 @@ def judge_cases(
         What rules left open.
     judge : Judge
         Who judges, and how.
-    store : str, Path or Store, optional
-        The file that keeps answers.
-    progress : bool, optional
-        Whether to show a progress bar.
+    store, progress
+        As for `ask_items`.
 
     Returns
     -------
@@ -180,36 +201,42 @@ def judge_cases(
     PsyprobeError
         The judge cannot be reached: never is something else put in its place.
     """
-    prompts = judge_prompts()
-    for case in cases:
-        if case.prompt not in prompts:
-            raise unknown_name("prompt for a judge", case.prompt, prompts)
-    questions = [
-        ItemQuestion(
-            name=f"{case.name}\n{repeat}",
-            prompt=prompts[case.prompt].filled(case),
-            system=prompts[case.prompt].system,
-            decoding=Decoding(
-                judge.temperature, _MAX_TOKENS, logprobs=False, seed=repeat if judge.temperature else None
-            ),
-        )
-        for case in cases
-        for repeat in range(judge.repeats)
-    ]
+    questions = {case.name: judge_questions(case, judge) for case in cases}
     answers = ask_items(
-        questions,
+        [question for each in questions.values() for question in each],
         judge.observer,
-        version="judge 1",
+        version=JUDGING,
         store=store,
         label=f"judge {judge.observer.card.name}",
         progress=progress,
     )
-    found = {}
-    for case in cases:
-        replies = [answers[f"{case.name}\n{repeat}"].text for repeat in range(judge.repeats)]
-        read = [(prompts[case.prompt].read(reply), reply) for reply in replies]
-        found[case.name] = Verdicts(
-            read=tuple(verdict for verdict, _ in read if verdict is not None),
-            unread=tuple(reply for verdict, reply in read if verdict is None),
-        )
-    return found
+    return {
+        case.name: judge_prompts()[case.prompt].verdicts_of([answers[each.name].text for each in questions[case.name]])
+        for case in cases
+    }
+
+
+def judge_questions(case: Case, judge: Judge) -> list[ItemQuestion]:
+    """One question for each time that a case is put."""
+    prompts = judge_prompts()
+    if case.prompt not in prompts:
+        raise unknown_name("prompt for a judge", case.prompt, prompts)
+    prompt = prompts[case.prompt]
+    return [
+        ItemQuestion(f"{case.name}\n{repeat}", prompt.filled(case), judge.decoding(repeat), system=prompt.system)
+        for repeat in range(1 if case.once else judge.repeats)
+    ]
+
+
+def judge_of(experiment: Experiment) -> Judge | None:
+    """The judge that a page names, or None."""
+    named = experiment.judge
+    if named is None:
+        return None
+    return Judge(load_observer(named.observer, **named.options), named.repeats, named.temperature)
+
+
+def read_verdicts(text: str) -> dict[str, Verdicts]:
+    """Verdicts by case, read by today's rules from the JSON of cases: name, prompt, and replies of each."""
+    prompts = judge_prompts()
+    return {name: prompts[prompt].verdicts_of(replies) for name, prompt, replies in json.loads(text)}

@@ -23,7 +23,7 @@ from psyprobe.tasks.r_bench.items import TASKS, check_items, read_items, read_se
 from psyprobe.tasks.r_bench.judging import AGAINST, judge_answers
 from psyprobe.tasks.r_bench.metrics import components, correlations, paired_difference, rbench_metrics
 from psyprobe.tasks.r_bench.photographs import write_example
-from psyprobe.tasks.r_bench.run import RBenchRun, remarks, run_r_bench, write_run
+from psyprobe.tasks.r_bench.probe import RBenchRun, remarks, run_r_bench, write_run
 from psyprobe.tasks.r_bench.scores import read_answers, read_judgements, score_items
 from psyprobe.tasks.r_bench.tables import rbench_table
 from psyprobe.tasks.r_bench.vlmevalkit import export_tsv, import_tsv

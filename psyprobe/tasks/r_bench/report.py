@@ -20,7 +20,7 @@ from psyprobe.tasks.r_bench.tables import rbench_table
 
 if TYPE_CHECKING:
     from psyprobe.tasks.r_bench.items import ImageSet
-    from psyprobe.tasks.r_bench.run import RBenchRun
+    from psyprobe.tasks.r_bench.probe import RBenchRun
 
 #: Items of each observer that a report shows with their images.
 _SHOWN = 9
@@ -49,7 +49,7 @@ def write_report(
     Path
         Of the page: one file that loads nothing.
     """
-    from psyprobe.tasks.r_bench.run import remarks
+    from psyprobe.tasks.r_bench.probe import remarks
 
     place = Path(folder)
     metrics = {name: run.metrics for name, run in runs.items()}
