@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import re
+import warnings
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe.errors import InputError, PsyprobeError, unknown_name
+from psyprobe.errors import ConditionWarning, InputError, PsyprobeError, unknown_name
 from psyprobe.files.output import json_text, write_whole
 from psyprobe.files.settings import settings
 from psyprobe.files.terminal import say, say_json, tell
@@ -20,28 +19,16 @@ from psyprobe.files.terminal import say, say_json, tell
 if TYPE_CHECKING:
     import xarray
 
-    from psyprobe.experiment_file import Experiment
-    from psyprobe.question_file import QuestionExperiment
-    from psyprobe.run_plan import Plan
+    from psyprobe.experiment import Experiment
+    from psyprobe.running.protocol import Plan
 
 
 def run_command(arguments: argparse.Namespace) -> int:
-    """Run each experiment with each observer; write result, score and contour plot; print the scores.
+    """Run each experiment with each observer; write result, score and figure; print the scores."""
+    from psyprobe.experiment import read_suite
+    from psyprobe.probes.conduct import checked
 
-    Parameters
-    ----------
-    arguments : Namespace
-        ``experiment``, ``observer``, ``output``, ``store``, ``plan``, ``input``, ``layers``, ``device``,
-        ``batch_size``, ``random_weights``, ``score_only``, ``variants``, ``observer_option``, ``json``.
-
-    Returns
-    -------
-    int
-        Exit code 0.
-    """
-    from psyprobe.experiment_file import read_suite
-
-    asked = [experiment for name in dict.fromkeys(arguments.experiment) for experiment in read_suite(name)]
+    asked = [checked(experiment) for name in dict.fromkeys(arguments.experiment) for experiment in read_suite(name)]
     if arguments.variants:
         asked = _varied(asked, dict(map(_variant, arguments.variants)))
     # A suite and one of its experiments may both be named; files of one name in two folders are two experiments.
@@ -55,25 +42,15 @@ def run_command(arguments: argparse.Namespace) -> int:
     return _run(arguments, experiments, folder, store)
 
 
-def _varied(
-    experiments: list[Experiment | QuestionExperiment], variants: dict[str, list[float]]
-) -> list[Experiment | QuestionExperiment]:
+def _varied(experiments: list[Experiment], variants: dict[str, list[float]]) -> list[Experiment]:
     """Vary in each experiment what its stimulus has; noise has a seed and no phase, a grating the other way round."""
-    from psyprobe.question_file import QuestionExperiment
-    from psyprobe.variants import variable_parameters, with_variants
-
-    varied: list[Experiment] = []
-    for experiment in experiments:
-        if isinstance(experiment, QuestionExperiment):
-            raise InputError(f"{experiment.name} asks in words and takes no --variants: each repeat has its own noise")
-        varied.append(experiment)
-    known = {experiment.name: variable_parameters(experiment) for experiment in varied}
+    known = {experiment.name: experiment.free_parameters() for experiment in experiments}
     for name in variants:
         if not any(name in free for free in known.values()):
             raise unknown_name("parameter to vary", name, sorted(set().union(*known.values())))
     return [
-        with_variants(experiment, {name: values for name, values in variants.items() if name in known[experiment.name]})
-        for experiment in varied
+        experiment.with_variants({name: values for name, values in variants.items() if name in known[experiment.name]})
+        for experiment in experiments
     ]
 
 
@@ -88,62 +65,37 @@ def _variant(text: str) -> tuple[str, list[float]]:
     return name, [int(number) if number.is_integer() else number for number in numbers]
 
 
-def _plan(arguments: argparse.Namespace, experiments: list[Experiment | QuestionExperiment], store: Path) -> int:
-    from psyprobe.experiment import plan
-    from psyprobe.question_plan import QuestionPlan
+def _plan(arguments: argparse.Namespace, experiments: list[Experiment], store: Path) -> int:
+    from psyprobe.probes.conduct import plan
 
-    plans: list[tuple[Plan | QuestionPlan, float]] = []
-    speeds: dict[Any, float] = {}
-    timed = False
+    plans: list[Plan] = []
     for experiment, observer in _asked(arguments, experiments):
-        planned = plan(
-            experiment, observer, store=store, batch_size=arguments.batch_size, score_only=arguments.score_only
-        )
-        if isinstance(planned, QuestionPlan):
-            plans.append((planned, planned.chosen.seconds))
-            continue
-        timed = True
-        key = (observer.card.digest, planned.size, planned.batch_size)
-        if key not in speeds:
-            speeds[key] = _seconds_an_image(observer, planned.size, planned.ppd, planned.batch_size)
-        # The references of unanswered questions are shown again, so this errs on the long side.
-        left = planned.questions - planned.answered
-        plans.append((planned, speeds[key] * (left + planned.references if left else 0)))
-    images, seconds = sum(planned.images for planned, _ in plans), sum(time for _, time in plans)
+        options = {"batch_size": arguments.batch_size, "score_only": arguments.score_only}
+        plans.append(plan(experiment, observer, store=store, **options))
     if arguments.json:
-        say_json([planned.to_dict() | {"estimated_seconds": time} for planned, time in plans])
-    else:
-        say("\n".join(str(planned) for planned, _ in plans))
-    if timed and not arguments.json:
-        say(
-            f"In all {images} distinct images; what is left takes about {max(seconds, 1):.0f} s, an estimate from one "
-            "batch that was timed just now, without drawing."
-        )
+        say_json([planned.to_dict() for planned in plans])
+        return 0
+    say("\n".join(str(planned) for planned in plans))
+    seconds = sum(planned.seconds for planned in plans)
+    say(
+        f"In all {sum(planned.images for planned in plans)} distinct images; what is left takes about "
+        f"{max(seconds, 1):.0f} s, an estimate that leaves out drawing."
+    )
     return 0
 
 
-def _seconds_an_image(observer: Any, size: tuple[int, int], ppd: float, batch_size: int) -> float:
-    """Time of one batch after another that warms up, over its images."""
-    grey = np.full((batch_size, *size, 3), 0.5, dtype=np.float32)
-    metric = observer.card.ability == "difference"
-    ask = partial(observer.difference, grey, grey, ppd=ppd) if metric else partial(observer.features, grey)
-    ask()
-    start = perf_counter()
-    ask()
-    return (perf_counter() - start) / batch_size
-
-
-def _run(
-    arguments: argparse.Namespace, experiments: list[Experiment | QuestionExperiment], folder: Path, store: Path
-) -> int:
-    from psyprobe.analysis import score_layers, score_table
-    from psyprobe.experiment import run
+def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: Path, store: Path) -> int:
+    from psyprobe.analysis.table import score_table
+    from psyprobe.probes.conduct import run, score_layers
 
     scores, reports = [], []
     for experiment, observer in _asked(arguments, experiments):
-        result = run(
-            experiment, observer, store=store, batch_size=arguments.batch_size, score_only=arguments.score_only
-        )
+        options = {"batch_size": arguments.batch_size, "score_only": arguments.score_only}
+        with warnings.catch_warnings():
+            # Said once for each experiment, as a line and not as Python's warning.
+            warnings.simplefilter("always", ConditionWarning)
+            warnings.showwarning = lambda message, *_: tell(f"Note: {message}")
+            result = run(experiment, observer, store=store, **options)
         found = score_layers(result)
         files = write_result(result, found, folder / _stem(arguments, experiment, observer.card))
         scores += found
@@ -166,14 +118,14 @@ def _run(
 
 
 def write_result(result: xarray.Dataset, scores: list[Any], stem: Path) -> dict[str, Path]:
-    """Write a result as NetCDF, its scores as JSON and its plot as PNG.
+    """Write a result as NetCDF, its scores as JSON and its figure as PNG.
 
     Parameters
     ----------
     result : xarray.Dataset
         Of a run.
-    scores : list of DetectionScore
-        One for each layer.
+    scores : list of Score
+        Of the result.
     stem : Path
         Folder and name without ending.
 
@@ -189,29 +141,28 @@ def write_result(result: xarray.Dataset, scores: list[Any], stem: Path) -> dict[
     """
     import matplotlib as mpl
 
-    from psyprobe.plotting import plot, save_figure
+    from psyprobe.plotting import save_figure
+    from psyprobe.probes.conduct import plot
 
     files = {
         "result": stem.with_name(f"{stem.name}.nc"),
         "score": stem.with_name(f"{stem.name}.json"),
     }
-    if {"response", "said"} & set(result):
-        files["plot"] = stem.with_name(f"{stem.name}.png")
     write_whole(files["result"], lambda path: result.to_netcdf(path, engine="scipy"))
     listed = json_text([one.to_dict() for one in scores])
     write_whole(files["score"], lambda path: path.write_text(listed, encoding="utf-8"))
-    if "plot" in files:
-        # A command line has no window to draw in, and some machines have no display at all.
-        mpl.use("agg")
-        write_whole(files["plot"], lambda path: save_figure(plot(result), path))
+    if result.attrs.get("score_only"):
+        return files
+    files["plot"] = stem.with_name(f"{stem.name}.png")
+    # A command line has no window to draw in, and some machines have no display at all.
+    mpl.use("agg")
+    write_whole(files["plot"], lambda path: save_figure(plot(result), path))
     return files
 
 
-def _asked(
-    arguments: argparse.Namespace, experiments: list[Experiment | QuestionExperiment]
-) -> Iterator[tuple[Experiment | QuestionExperiment, Any]]:
+def _asked(arguments: argparse.Namespace, experiments: list[Experiment]) -> Iterator[tuple[Experiment, Any]]:
     """Every experiment with every observer; an observer that is fed alike is loaded once."""
-    from psyprobe.experiment import observer_for
+    from psyprobe.probes.conduct import observer_for
 
     options = settings(arguments.observer_option, "--observer-option")
     if arguments.input is not None:
@@ -225,13 +176,13 @@ def _asked(
     for name in dict.fromkeys(arguments.observer) or [None]:
         loaded: dict[Any, Any] = {}
         for experiment in experiments:
-            fed = (experiment.observer_input, experiment.as_published, experiment.metric_ppd)
+            fed = experiment.observer
             if fed not in loaded:
                 loaded[fed] = observer_for(experiment, name, **options)
             yield experiment, loaded[fed]
 
 
-def _stem(arguments: argparse.Namespace, experiment: Experiment | QuestionExperiment, card: Any) -> str:
+def _stem(arguments: argparse.Namespace, experiment: Experiment, card: Any) -> str:
     """Name of the files: safe on every system, and its own for every way of asking."""
     special = arguments.random_weights or arguments.layers is not None or arguments.input is not None
     special = special or bool(arguments.observer_option)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from psyprobe.running.protocol import RunRecord
     from psyprobe.running.store import Store
 
-__all__ = ["ABILITIES", "SECTIONS", "VERSION", "answer", "plan", "plot", "result", "score"]
+__all__ = ["ABILITIES", "SECTIONS", "VERSION", "answer", "plan", "result"]
 
 SECTIONS = ("stimulus", "levels", "variants", "human", "score", "observer")
 #: Drawing, showing or measuring differently makes another question of the same condition.

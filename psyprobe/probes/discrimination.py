@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from psyprobe.errors import InputError
-from psyprobe.probes.detection import VERSION, plot, result, score
+from psyprobe.probes.detection import VERSION, result
 from psyprobe.probes.grid import grid_conditions
 from psyprobe.probes.pairs import ABILITIES, SECTIONS, PairSession, answer
 
 if TYPE_CHECKING:
     from psyprobe.experiment import Experiment
 
-__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "result", "score"]
+__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "result"]
 
 
 def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -> PairSession:

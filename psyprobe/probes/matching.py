@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from psyprobe.running.protocol import RunRecord
     from psyprobe.running.store import Store
 
-__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "result", "score"]
+__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "result"]
 
 SECTIONS = ("stimulus", "levels", "variants", "human", "score", "observer")
 

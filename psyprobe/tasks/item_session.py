@@ -150,12 +150,7 @@ class ItemSession:
         asked = [question for each in questions.values() for question in each]
         keys = keys_of(asked, self.judge.observer, JUDGING)
         self._cases = [
-            {
-                "name": case.name,
-                "prompt": case.prompt,
-                "keys": [keys[question.name] for question in questions[case.name]],
-            }
-            for case in cases
+            (case.name, case.prompt, [keys[question.name] for question in questions[case.name]]) for case in cases
         ]
         return batches_of(asked, self.judge.observer, JUDGING)
 

@@ -102,13 +102,13 @@ def most_telling(
     Examples
     --------
     >>> most_telling({0: np.array([0.1, 0.3]), 1: np.array([0.2, 0.2])}, (1, 4), (0.01, 0.1), [Level(1, 0.1)])
-    Level(frequency=4, contrast=0.01)
+    Level(value=4, contrast=0.01)
     """
     x = np.log10(contrasts)
     best, choice = -np.inf, Level(frequencies[0], contrasts[0])
     for each, value in information.items():
         f = frequencies[each]
-        waiting = np.array([np.log10(one.contrast) for one in pending if one.frequency == f and not one.catch])
+        waiting = np.array([np.log10(one.contrast) for one in pending if one.value == f and not one.catch])
         left = value * diversity(x, waiting) if waiting.size else value
         index = int(np.argmax(left))
         if left[index] > best:

@@ -40,7 +40,7 @@ def take_in(
     if level.catch or contrast <= 0:
         posterior.tell(None, -np.inf, said)
     else:
-        posterior.tell(frequencies.index(level.frequency), float(np.log10(contrast)), said)
+        posterior.tell(frequencies.index(level.value), float(np.log10(contrast)), said)
 
 
 def report(posterior: Posterior, frequencies: tuple[float, ...], books: Ledger, level: float = 0.95) -> DesignEstimate:

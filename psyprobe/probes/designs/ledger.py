@@ -15,7 +15,7 @@ class Ledger:
     >>> books = Ledger()
     >>> books.send(Level(4, 0.1))
     >>> books.pending
-    [Level(frequency=4, contrast=0.1)]
+    [Level(value=4, contrast=0.1)]
     >>> books.receive(Level(4, 0.1), excluded=False)
     >>> books.pending, books.told
     ([], 1)
@@ -38,14 +38,14 @@ class Ledger:
         self.excluded += excluded
         self.by_contrast[level.contrast] += 1
         if not level.catch:
-            self.by_frequency[level.frequency] += 1
+            self.by_frequency[level.value] += 1
         if level in self.pending:
             self.pending.remove(level)
 
     def asked_at(self, frequency: float) -> int:
         """How often a frequency was asked, on its way or answered, catch trials not counted."""
         return self.by_frequency[frequency] + sum(
-            each.frequency == frequency and not each.catch for each in self.pending
+            each.value == frequency and not each.catch for each in self.pending
         )
 
     def asked_of(self, contrast: float) -> int:

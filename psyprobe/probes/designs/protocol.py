@@ -18,15 +18,16 @@ class Level:
 
     Parameters
     ----------
-    frequency : float
-        Spatial frequency in cpd, above 0. A catch trial carries one too, of which its likelihood makes no use.
+    value : float
+        Of the level besides contrast: spatial frequency in cpd, or another parameter in its own unit. A catch trial
+        carries one too, of which its likelihood makes no use.
     contrast : float
         Contrast, of the kind that the experiment uses throughout; 0 is a catch trial: the uniform field.
 
     Raises
     ------
     InputError
-        The frequency is not above 0 or the contrast is negative.
+        The value is not finite or the contrast is negative.
 
     Examples
     --------
@@ -37,12 +38,12 @@ class Level:
     psyprobe.errors.InputError: contrast is -0.1; give 0 (a catch trial) or more
     """
 
-    frequency: float
+    value: float
     contrast: float
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.frequency) and self.frequency > 0):
-            raise InputError(f"frequency is {self.frequency} cpd; give a number above 0")
+        if not np.isfinite(self.value):
+            raise InputError(f"the level is {self.value}; give a finite number")
         if not (np.isfinite(self.contrast) and self.contrast >= 0):
             raise InputError(f"contrast is {self.contrast}; give 0 (a catch trial) or more")
 
@@ -128,16 +129,16 @@ class Design(Protocol):
 
 
 def checked_frequencies(frequencies: Iterable[float]) -> tuple[float, ...]:
-    """Spatial frequencies in cpd as a tuple.
+    """Spatial frequencies in cpd, or values of another level, as a tuple.
 
     Raises
     ------
     InputError
-        There is none, one is not above 0, or one comes twice.
+        There is none, one is not finite, or one comes twice.
     """
     values = tuple(float(each) for each in frequencies)
-    if not values or any(not (np.isfinite(each) and each > 0) for each in values) or len(set(values)) < len(values):
-        raise InputError(f"frequencies are {values} cpd; give at least one, each above 0 and only once")
+    if not values or not np.isfinite(values).all() or len(set(values)) < len(values):
+        raise InputError(f"levels are {values}; give at least one, each finite and only once")
     return values
 
 

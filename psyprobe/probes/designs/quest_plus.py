@@ -142,8 +142,8 @@ class QuestPlus:
             The frequency is none of the design's.
         """
         value = checked_said(said)
-        if level.frequency not in self.frequencies:
-            raise InputError(f"frequency is {level.frequency} cpd; this design asks at {self.frequencies}")
+        if level.value not in self.frequencies:
+            raise InputError(f"frequency is {level.value} cpd; this design asks at {self.frequencies}")
         self._books.receive(level, excluded=value is None)
         if value is not None:
             take_in(self._posterior, self.frequencies, level, value, delivered)

@@ -68,7 +68,7 @@ class QuickCSF:
     >>> threshold = {1: 0.02, 4: 0.01, 16: 0.05}
     >>> while not design.finished:
     ...     for level in design.ask(2):
-    ...         design.tell(level, float(level.contrast > threshold[level.frequency]))
+    ...         design.tell(level, float(level.contrast > threshold[level.value]))
     >>> estimate = design.estimate()
     >>> estimate.asked, bool(np.abs(estimate.log10_sensitivity - [1.7, 2.0, 1.3]).max() < 0.3)
     (25, True)
@@ -136,8 +136,8 @@ class QuickCSF:
             The frequency is none of the design's.
         """
         value = checked_said(said)
-        if level.frequency not in self.frequencies:
-            raise InputError(f"frequency is {level.frequency} cpd; this design asks at {self.frequencies}")
+        if level.value not in self.frequencies:
+            raise InputError(f"frequency is {level.value} cpd; this design asks at {self.frequencies}")
         self._books.receive(level, excluded=value is None)
         if value is not None:
             take_in(self._posterior, self.frequencies, level, value, delivered)

@@ -31,7 +31,7 @@ def make(request: pytest.FixtureRequest) -> Callable[..., Design]:
 
 
 def drawn(level: Level, rng: np.random.Generator) -> float:
-    ratio = (THRESHOLD[level.frequency] / level.contrast) ** 3.2 if level.contrast else np.inf
+    ratio = (THRESHOLD[level.value] / level.contrast) ** 3.2 if level.contrast else np.inf
     return float(rng.random() < 0.03 + 0.95 / (1 + ratio))
 
 
@@ -87,7 +87,7 @@ def test_two_intervals_have_no_catch_trials_and_a_guess_rate_of_half(make: Calla
     for _ in range(3):
         for level in design.ask(5):
             assert not level.catch
-            design.tell(level, float(level.contrast > THRESHOLD[level.frequency] or rng.random() < 0.5))
+            design.tell(level, float(level.contrast > THRESHOLD[level.value] or rng.random() < 0.5))
     assert design.estimate().guess == pytest.approx(0.5)
 
 
@@ -135,7 +135,7 @@ def test_levels_put_at_once_keep_apart(name: str) -> None:
     levels = [level for level in design.ask(9) if not level.catch and level.contrast < 1]
     assert len(set(levels)) >= 6
     for f in FREQUENCIES:
-        x = np.sort([np.log10(level.contrast) for level in levels if level.frequency == f])
+        x = np.sort([np.log10(level.contrast) for level in levels if level.value == f])
         assert x.size < 2 or np.ptp(x) >= 0.1
 
 
@@ -203,7 +203,7 @@ def test_probabilities_of_yes_narrow_intervals_without_misleading(name: str) -> 
         design = MAKERS[name](seed=seed)
         for _ in range(40):
             for level in design.ask(3):
-                x = np.log10(level.contrast / THRESHOLD[level.frequency]) if level.contrast else -np.inf
+                x = np.log10(level.contrast / THRESHOLD[level.value]) if level.contrast else -np.inf
                 logit = 2 * np.log(19) * x / 0.8 + 0.5 * rng.standard_normal()
                 design.tell(level, float(0.02 + 0.96 / (1 + np.exp(-logit))))
         found = design.estimate()
