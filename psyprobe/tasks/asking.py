@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.files.digest import digest
 from psyprobe.files.images import decode_image
@@ -160,7 +160,7 @@ def _put(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answere
     def inquiries() -> Iterator[Inquiry]:
         for batch in batches:
             work: Work = batch.work
-            images = tuple(_drive(*image) for image in work.images)
+            images = tuple(read_planned(*image).astype(np.float32) / np.float32(255) for image in work.images)
             for question in batch.questions:
                 asked = work.asked[question.asked]
                 under_way[question.key] = (question, work)
@@ -175,21 +175,19 @@ def _put(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answere
 
     for inquiry, answer in ask_all(observer, inquiries()):
         question, work = under_way.pop(inquiry.key)
-        told = ((question.asked, "asked", work.asked[question.asked]), (question.shown, "shown", _digests(work)))
+        told = (
+            (question.asked, "asked", work.asked[question.asked]),
+            (question.shown, "shown", [sha256 for _, sha256 in work.images]),
+        )
         yield Answered(question, {"reply": asdict(answer)}, told)
 
 
-def _digests(work: Work) -> list[str]:
-    return [sha256 for _, sha256 in work.images]
-
-
-def _drive(path: str, sha256: str) -> FloatArray:
-    """An image file as display drive, which must be the one that was planned."""
+def read_planned(path: str, sha256: str) -> npt.NDArray[np.uint8]:
+    """An image file, which must be the one that was planned."""
     try:
         raw = Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     if hashlib.sha256(raw).hexdigest() != sha256:
         raise InputError(f"{path} has changed since the questions were made; run again")
-    drive: FloatArray = decode_image(raw, path).astype(np.float32) / np.float32(255)
-    return drive
+    return decode_image(raw, path)

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from psyprobe.experiment import Experiment
 
 
+#: Seconds to an answer, as a guess.
+_LATENCY = 1.0
+
+
 @dataclass(frozen=True)
 class Task:
     """What a benchmark wants to know of one observer."""
@@ -37,7 +41,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class ItemPlan:
+class TaskPlan:
     """What a run about items means before anything is asked."""
 
     experiment: str
@@ -45,40 +49,33 @@ class ItemPlan:
     questions: int
     answered: int
     images: int
-    #: Who judges, or "".
-    judge: str
+    #: What is left takes about so long.
+    seconds: float
+    #: What comes afterwards, in words.
+    afterwards: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """One entry a field."""
         return asdict(self)
 
     def __str__(self) -> str:
-        judged = f" What rules leave open is asked of {self.judge} afterwards." if self.judge else ""
         return (
             f"{self.experiment} with {self.observer}: {self.questions:,} questions about {self.images:,} images; "
-            f"{self.answered:,} are answered.{judged}"
+            f"{self.answered:,} are answered.{self.afterwards}"
         )
 
 
-class ItemSession:
-    """One run about items: a round of questions, and one to a judge about what rules leave open.
+class TaskSession:
+    """What all runs about items have in common: questions that stand alone, of one observer and perhaps another."""
 
-    Raises
-    ------
-    InputError
-        Two questions have one name, or the observer takes too few images at once.
-    """
-
-    def __init__(self, experiment: Experiment, observer: AnswerObserver, task: Task, judge: Judge | None) -> None:
-        self.experiment, self.observer, self.task, self.judge = experiment, observer, task, judge
-        asked = [observer, *([] if judge is None else [judge.observer])]
-        self.observers = {who.card.digest: who for who in asked}
+    def __init__(self, experiment: Experiment, observer: Any, *others: Any) -> None:
+        self.experiment, self.observer = experiment, observer
+        self.observers = {who.card.digest: who for who in (observer, *others)}
         self.remarks: Sequence[str] = ()
-        check_questions(task.questions, observer)
-        self._keys = keys_of(task.questions, observer, task.version)
-        self._rounds: list[Callable[[], list[Batch]]] = [self._first, self._judged]
-        self._replies: dict[str, str] = {}
-        self._cases: list[tuple[str, str, list[str]]] = []
+
+    def layout(self) -> dict[str, Any]:
+        """All that a result needs besides the answers."""
+        raise NotImplementedError
 
     def record(self, store: Store) -> RunRecord:
         """The run as the store keeps it."""
@@ -91,52 +88,89 @@ class ItemSession:
             observer_digest=card.digest,
             observer_card=card.to_dict(),
             probe=experiment.probe,
-            layout={
-                "version": self.task.version,
-                "items": digest(self.task.items),
-                "options": self.task.options,
-                "judge": None if self.judge is None else self.judge.to_dict(),
-                "keys": list(self._keys.values()),
-            },
+            layout=self.layout(),
             software=software_versions(),
         )
 
     def contents(self) -> Iterator[tuple[str, str, Any]]:
-        """The items and the cards; what is asked is kept with the answers."""
-        yield digest(self.task.items), "items", self.task.items
+        """The cards; what is asked is kept with the answers."""
         for who in self.observers.values():
             yield who.card.digest, "observer", who.card.to_dict()
 
     def begin(self, record: RunRecord) -> None:
-        """Nothing of an earlier record binds: every question stands alone."""
+        """Nothing of an earlier record binds."""
+
+    def tell(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
+        """Nothing depends on the answers."""
+
+    def outcome(self) -> dict[str, Any]:
+        """Nothing besides the answers."""
+        return {}
+
+
+class ItemSession(TaskSession):
+    """One run about items: a round of questions, and one to a judge about what rules leave open.
+
+    Raises
+    ------
+    InputError
+        Two questions have one name, or the observer takes too few images at once.
+    """
+
+    def __init__(self, experiment: Experiment, observer: AnswerObserver, task: Task, judge: Judge | None) -> None:
+        super().__init__(experiment, observer, *([] if judge is None else [judge.observer]))
+        self.task, self.judge = task, judge
+        check_questions(task.questions, observer)
+        self._keys = keys_of(task.questions, observer, task.version)
+        self._rounds: list[Callable[[], list[Batch]]] = [self._first, self._judged]
+        self._replies: dict[str, str] = {}
+        self._cases: list[tuple[str, str, list[str]]] = []
+
+    def layout(self) -> dict[str, Any]:
+        """Items, options, judge, and the keys of the answers."""
+        return {
+            "version": self.task.version,
+            "items": digest(self.task.items),
+            "options": self.task.options,
+            "judge": None if self.judge is None else self.judge.to_dict(),
+            "keys": list(self._keys.values()),
+        }
+
+    def contents(self) -> Iterator[tuple[str, str, Any]]:
+        """The items and the cards."""
+        yield digest(self.task.items), "items", self.task.items
+        yield from super().contents()
 
     def next(self) -> list[Batch]:
         """The questions, then those to a judge, then none."""
         while self._rounds:
-            found = self._rounds.pop(0)()
-            if found:
+            if found := self._rounds.pop(0)():
                 return found
         return []
 
     def tell(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
         """Keep what was said about the items; verdicts are read from the store."""
-        if len(self._rounds) == 1:
+        if self._rounds:
             self._replies = {name: answers[key]["reply"]["text"] for name, key in self._keys.items()}
 
     def outcome(self) -> dict[str, Any]:
         """Which cases were judged, and by which questions."""
         return {"cases": self._cases}
 
-    def cost(self, store: Store) -> ItemPlan:
+    def cost(self, store: Store) -> TaskPlan:
         """What is left to ask of the observer."""
-        keys = set(self._keys.values())
-        return ItemPlan(
+        keys = list(self._keys.values())
+        left = store.missing(keys)
+        return TaskPlan(
             experiment=self.experiment.name,
             observer=self.observer.card.name,
             questions=len(keys),
-            answered=len(keys) - len(store.missing(keys)),
+            answered=sum(key not in left for key in keys),
             images=len({sha256 for question in self.task.questions for _, sha256 in question.images}),
-            judge="" if self.judge is None else self.judge.observer.card.name,
+            seconds=len(left) * _LATENCY,
+            afterwards=""
+            if self.judge is None
+            else f" What rules leave open is asked of {self.judge.observer.card.name} afterwards.",
         )
 
     def _first(self) -> list[Batch]:
@@ -180,27 +214,31 @@ def answers_of(record: RunRecord, store: Store) -> list[Answer]:
     return [Answer.from_dict(found[key]["reply"]) for key in keys]
 
 
-def verdicts_of(record: RunRecord, store: Store) -> list[tuple[str, str, list[str]]]:
+def judged_of(record: RunRecord, store: Store) -> list[tuple[str, str, list[str]]]:
     """What a judge replied to each case of a run: its name, the judge's prompt, and the replies."""
     cases = record.outcome["cases"]
     found = store.answers_of_all([key for _, _, keys in cases for key in keys])
     return [(name, prompt, [found[key]["reply"]["text"] for key in keys]) for name, prompt, keys in cases]
 
 
-def attributes_of(record: RunRecord, store: Store) -> dict[str, Any]:
-    """What a result about items tells of its run."""
-    layout, card = record.layout, record.observer_card
+def attributes_of(record: RunRecord, **values: Any) -> dict[str, Any]:
+    """What a result tells of its run, further values among it as JSON."""
     return {
         "experiment": record.experiment,
         "experiment_digest": record.experiment_digest,
         "experiment_toml": record.experiment_toml,
         "probe": record.probe,
         "observer": record.observer,
-        "observer_card": json.dumps(card, sort_keys=True),
-        "judge": json.dumps(layout["judge"], sort_keys=True),
-        "judged": json.dumps(verdicts_of(record, store)),
-        "options": json.dumps(layout["options"], sort_keys=True),
-        "software": json.dumps(record.software, sort_keys=True),
+        "random_weights": int(record.observer_card["random_weights"]),
         "psyprobe_version": record.software["psyprobe"],
-        "random_weights": int(card["random_weights"]),
+        **{
+            name: json.dumps(value, sort_keys=True)
+            for name, value in {"observer_card": record.observer_card, "software": record.software, **values}.items()
+        },
     }
+
+
+def judged_attributes(record: RunRecord, store: Store) -> dict[str, Any]:
+    """The same, with the options of the page, the judge, and what it replied."""
+    layout = record.layout
+    return attributes_of(record, options=layout["options"], judge=layout["judge"], judged=judged_of(record, store))

@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from psyprobe.analysis.words.reply import read_first_token, read_reply
-from psyprobe.observers.chat.answering import Answer
 from psyprobe.experiment.prompts import Prompt
+from psyprobe.observers.chat.answering import Answer
 
 Readout: TypeAlias = Literal["text", "p_yes"]
 

@@ -26,7 +26,6 @@ from psyprobe.stimulus.levels import level_of, with_levels
 
 if TYPE_CHECKING:
     from psyprobe.experiment import Experiment
-    from psyprobe.experiment.prompts import Prompt
     from psyprobe.observers.chat.answering import AnswerObserver
     from psyprobe.probes.words.plan import WordsPlan
     from psyprobe.running.store import Store

@@ -9,19 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.digest import digest
 from psyprobe.files.images import read_image
 from psyprobe.files.output import json_text, make_folder, write_text
-from psyprobe.item_run import ItemQuestion, ask_items
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
-from psyprobe.store import digest
+from psyprobe.tasks.asking import ItemQuestion, ask_items
 from psyprobe.tasks.mvp_construction.items import STEPS, Item, Step, gather_items, write_item
 from psyprobe.tasks.mvp_construction.manipulation import REGIONS, Plan, Tools, manipulate
 from psyprobe.tasks.mvp_construction.masks import Box
@@ -168,7 +164,7 @@ def _ask(
     asked: dict[str, tuple[Item, ItemQuestion, str]] = {}
     for item in items:
         question = _question(item, step, kinds)
-        key = digest([VERSION, question.prompt, list(question.shown), question.decoding.seed, observer.card.digest])
+        key = digest([VERSION, question.asked(), item.sha256 if step.looks else "", observer.card.digest])
         if step.name not in item.steps or item.steps[step.name].key != key:
             asked[question.name] = (item, question, key)
     if not asked:
@@ -193,8 +189,7 @@ def _question(item: Item, step: LanguageStep, kinds: Sequence[Category]) -> Item
     return ItemQuestion(
         name=str(item.number),
         prompt=prompt,
-        shown=(item.sha256,) if step.looks else (),
-        images=partial(_drive, item.photograph) if step.looks else tuple,
+        images=((item.photograph, item.sha256),) if step.looks else (),
         decoding=Decoding(TEMPERATURE, _MAX_TOKENS, logprobs=False, seed=len(failures)),
     )
 
@@ -291,7 +286,3 @@ def _finish(
     states = {item.number: item.state for item in items}
     failed = Counter(name for item in items for name, step in item.steps.items() if step.value is None)
     return BuildReport(states, dict(failed), len(rows), tuple(c.name for c in cards.values() if c.random_weights))
-
-
-def _drive(path: str) -> tuple[FloatArray]:
-    return (read_image(path) / np.float64(255),)

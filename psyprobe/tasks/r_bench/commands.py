@@ -1,9 +1,8 @@
-"""``psyprobe r-bench``: check, score, run, build and show; each a word after the command."""
+"""``psyprobe r-bench``: check, score, report, build and show; each a word after the command."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -13,17 +12,19 @@ import pandas as pd
 from psyprobe.analysis.words.people import with_people
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import read_image
+from psyprobe.files.output import make_folder
 from psyprobe.files.settings import settings
-from psyprobe.files.terminal import say, say_json, show, tell
+from psyprobe.files.terminal import say, show, tell
 from psyprobe.observers import load_observer
+from psyprobe.probes.conduct import load_results
 from psyprobe.report.page import write_page
-from psyprobe.tasks.judge import Judge
+from psyprobe.tasks.judge import Judge, judge_cases
 from psyprobe.tasks.r_bench.build import build_set
 from psyprobe.tasks.r_bench.items import TASKS, check_items, read_items, read_set
-from psyprobe.tasks.r_bench.judging import AGAINST, judge_answers
+from psyprobe.tasks.r_bench.judging import answerable, judgements, open_cases
 from psyprobe.tasks.r_bench.metrics import components, correlations, paired_difference, rbench_metrics
 from psyprobe.tasks.r_bench.photographs import write_example
-from psyprobe.tasks.r_bench.probe import RBenchRun, remarks, run_r_bench, write_run
+from psyprobe.tasks.r_bench.probe import read_run, remarks, write_run
 from psyprobe.tasks.r_bench.scores import read_answers, read_judgements, score_items
 from psyprobe.tasks.r_bench.tables import rbench_table
 from psyprobe.tasks.r_bench.vlmevalkit import export_tsv, import_tsv
@@ -46,7 +47,7 @@ def add_r_bench_options(parser: argparse.ArgumentParser) -> None:
     check = action("check", "say what is in an item table, and what in it is odd")
     check.add_argument("items", metavar="ITEMS", help="the item table, as released (GBK) or in UTF-8")
     _add_score(action("score", "score answers and judgements made elsewhere, beside the paper's"))
-    _add_run(action("run", "ask models about a set, judge, score and report; goes on from what the store holds"))
+    _add_report(action("report", "write tables, figures and a page of what psyprobe run asked about a set"))
     _add_sets(action)
 
 
@@ -104,17 +105,10 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("set", metavar="SET", help="the folder of a set: items.csv, ref, dis (see build and import)")
-    parser.add_argument("--observer", nargs="+", required=True, metavar="NAME", help="see psyprobe list observers")
-    parser.add_argument(
-        "--observer-option", nargs="+", default=[], metavar="NAME=VALUE", help="what the observers take besides"
-    )
-    _add_judge(parser)
-    parser.add_argument("--mcq-rule", default="letter_then_judge", help=_RULES)
-    parser.add_argument("--skip-bad", action="store_true", help="leave out items with bad images, and count them")
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("results", nargs="+", metavar="STORE|RESULT.nc", help="what psyprobe run left of R-Bench")
+    parser.add_argument("--set", metavar="SET", help="the folder of the set: show and measure images too")
     parser.add_argument("--confidence", type=float, default=0.9, help="of intervals (default %(default)s)")
-    parser.add_argument("--store", metavar="FILE", help="SQLite file of answers (default DIR/runs.sqlite)")
     parser.add_argument("--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)")
 
 
@@ -161,10 +155,9 @@ def score_action(arguments: argparse.Namespace) -> int:
     for name, *named in arguments.model:
         answers, judged = _read(name, named)
         if judge is not None:
-            open_ones = [which for which in AGAINST if which not in judged]
-            found, verdicts = judge_answers(
-                items, answers, judge, mcq_rule=arguments.mcq_rule, against=open_ones, store=arguments.store
-            )
+            wanted = [which for which in answerable(answers) if which not in judged]
+            cases = open_cases(items, answers, mcq_rule=arguments.mcq_rule, against=wanted)
+            found, verdicts = judgements(items, judge_cases(cases, judge, store=arguments.store), wanted)
             failed = sum(not read for read in verdicts["read"])
             tell(f"{name}: {len(verdicts)} cases were judged, {failed} without a verdict, which are in no mean")
             judged |= found
@@ -216,51 +209,27 @@ def _read(model: str, named: list[str]) -> tuple[dict[str, pd.Series], dict[str,
     return answers, judged
 
 
-def run_action(arguments: argparse.Namespace) -> int:
-    """Ask each observer, and print the paper's table with a row each."""
+def report_action(arguments: argparse.Namespace) -> int:
+    """Write the tables, figures and page of what observers answered, and print the paper's table."""
     from psyprobe.tasks.r_bench.report import write_report
 
-    images = read_set(arguments.set, skip=arguments.skip_bad)
-    for problem in images.skipped:
-        tell(f"left out: {problem}")
-    judge = load_judge(arguments)
-    folder = Path(arguments.output)
-    folder.mkdir(parents=True, exist_ok=True)
-    store = Path(arguments.store) if arguments.store else folder / "runs.sqlite"
-    runs: dict[str, RBenchRun] = {}
-    places: dict[str, Path] = {}
-    for name in dict.fromkeys(arguments.observer):
-        observer = load_observer(name, **settings(arguments.observer_option, "--observer-option"))
-        run = run_r_bench(
-            images,
-            observer,
-            judge=judge,
-            mcq_rule=arguments.mcq_rule,
-            confidence=arguments.confidence,
-            store=store,
-        )
-        places[name] = folder / f"{len(places) + 1}_{re.sub(r'[^A-Za-z0-9.-]+', '_', name)}"
-        write_run(run, places[name])
-        runs[name] = run
+    found = [
+        result for path in arguments.results for result in load_results(path) if result.attrs["probe"] == "r_bench"
+    ]
+    if not found:
+        raise InputError(f"{', '.join(arguments.results)}: there is no result of R-Bench; run an experiment with it")
+    runs = {result.attrs["observer"]: read_run(result, arguments.confidence) for result in found}
+    folder = make_folder(arguments.output)
+    for number, (name, run) in enumerate(runs.items(), start=1):
+        write_run(run, folder / f"{number}_{re.sub(r'[^A-Za-z0-9.-]+', '_', name)}")
+    images = read_set(arguments.set, skip=True) if arguments.set else None
     page = write_report(runs, folder, images=images)
-    if arguments.json:
-        say_json(
-            {
-                name: {
-                    "files": str(places[name]),
-                    **dict(run.facts),
-                    "metrics": json.loads(run.metrics.to_json(orient="records", double_precision=15)),
-                }
-                for name, run in runs.items()
-            }
-            | {"report": str(page)}
-        )
-        return 0
-    say(rbench_table({name: run.metrics for name, run in runs.items()}))
     for name, run in runs.items():
         for remark in remarks(run.facts):
             tell(f"{name}: {remark}")
     tell(f"{page}: the report; tables of each observer are in folders beside it")
+    table = rbench_table({name: run.metrics for name, run in runs.items()})
+    show({name: dict(run.facts) for name, run in runs.items()} | {"report": str(page)}, table, as_json=arguments.json)
     return 0
 
 
@@ -324,7 +293,7 @@ def gallery_action(arguments: argparse.Namespace) -> int:
 _ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {
     "check": check_action,
     "score": score_action,
-    "run": run_action,
+    "report": report_action,
     "build": build_action,
     "export": export_action,
     "import": import_action,

@@ -36,7 +36,7 @@ def open_cases(
     mcq_rule : str
         See `MCQ_RULES`: with "letter_then_judge" a letter is not judged, with "letter" no choice is.
     against : sequence of {"dis", "ref", "com"}
-        Which judgements are wanted, where answers for them are given.
+        Which judgements are wanted; see `answerable`.
 
     Raises
     ------
@@ -51,23 +51,29 @@ def open_cases(
         absent = items["name"][~items["name"].isin(given.index)]
         if len(absent):
             raise InputError(f"answers {which}: {len(absent)} of {len(items)} items miss, first {absent.iloc[0]}")
-    wanted = [which for which in against if ({"dis", "ref"} if which == "com" else {which}) <= set(answers)]
     rows = items.to_dict("records")
-    return [case for row in rows for which in wanted for case in _cases(row, which, answers, mcq_rule)]
+    return [case for row in rows for which in against for case in _cases(row, which, answers, mcq_rule)]
 
 
-def judgements(items: pd.DataFrame, found: Mapping[str, Verdicts]) -> tuple[dict[str, pd.Series], pd.DataFrame]:
+def answerable(answers: Mapping[str, pd.Series]) -> list[str]:
+    """Which judgements are possible with the answers that are given."""
+    return [which for which in AGAINST if ({"dis", "ref"} if which == "com" else {which}) <= set(answers)]
+
+
+def judgements(
+    items: pd.DataFrame, found: Mapping[str, Verdicts], against: Sequence[str] = AGAINST
+) -> tuple[dict[str, pd.Series], pd.DataFrame]:
     """What verdicts on open cases come to, for `score_items`: from 0 to 1 by item; NaN where there is none.
 
     Returns
     -------
     judged : dict of str to pandas.Series
-        By "dis", "ref" and "com".
+        By what was judged.
     verdicts : pandas.DataFrame
         One row a case: name, against, caption (number, -1 for none), read and unread (tuples of what the judge said).
     """
     choices = set(items["name"][items["task"] == "MCQ"])
-    judged = {which: pd.Series(np.nan, index=pd.Index(items["name"]), dtype="float64") for which in AGAINST}
+    judged = {which: pd.Series(np.nan, index=pd.Index(items["name"]), dtype="float64") for which in against}
     by_item: dict[tuple[str, str], list[Verdicts]] = {}
     rows = []
     for case, verdicts in found.items():

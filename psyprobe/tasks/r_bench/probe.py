@@ -1,7 +1,7 @@
 """R-Bench as a probe: pairs of images, an observer that answers in words, and a judge where one is named.
 
-An experiment's page has ``probe = "r_bench"``, ``items`` (the folder of a set), perhaps ``[judge]``, and in ``[options]``
-the ``mcq_rule`` (see `MCQ_RULES`) and ``skip_bad``: leave out items with bad images, and count them.
+An experiment's page has ``probe = "r_bench"``, ``items`` (the folder of a set), perhaps ``[judge]``, and in
+``[options]`` the ``mcq_rule`` (see `MCQ_RULES`) and ``skip_bad``: leave out items with bad images, and count them.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, frame
+from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row
 from psyprobe.errors import InputError
 from psyprobe.files.output import json_text, make_folder, write_text
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.asking import ItemQuestion, put
-from psyprobe.tasks.item_session import ItemSession, Task, answers_of, attributes_of, items_of, options_of
+from psyprobe.tasks.item_session import ItemSession, Task, answers_of, items_of, judged_attributes, options_of
 from psyprobe.tasks.judge import Judge, judge_of, read_verdicts
 from psyprobe.tasks.r_bench.items import ImageSet, read_set, wording_version, wordings
 from psyprobe.tasks.r_bench.judging import AGAINST, judgements, open_cases
 from psyprobe.tasks.r_bench.metrics import rbench_metrics
 from psyprobe.tasks.r_bench.scores import read_letters, score_items
+from psyprobe.tasks.task_score import TaskScore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,7 +117,7 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
     return xarray.Dataset(
         {name: (("item",), values) for name, values in columns.items()},
         coords={"item": items["name"].to_numpy()},
-        attrs=attributes_of(record, store),
+        attrs=judged_attributes(record, store),
     )
 
 
@@ -128,7 +129,7 @@ def score(result: xarray.Dataset, *, confidence: float = 0.9) -> Sequence[RBench
     InputError
         Nothing can be scored.
     """
-    return (RBenchScore(read_run(result, confidence)),)
+    return (RBenchScore(result.attrs, confidence, "", "", read_run(result, confidence)),)
 
 
 def plot(results: Sequence[xarray.Dataset], ax: Axes | None = None) -> Axes | Figure:
@@ -188,32 +189,10 @@ def read_run(result: xarray.Dataset, confidence: float = 0.9) -> RBenchRun:
 
 
 @dataclass(frozen=True)
-class RBenchScore:
-    """A run as tables, scoreboards and files take it; see `psyprobe.analysis.score.Score`."""
+class RBenchScore(TaskScore):
+    """Robustness of one observer."""
 
     run: RBenchRun
-
-    layer, measure = "", ""
-
-    @property
-    def observer(self) -> str:
-        """Whose score."""
-        return str(self.run.facts["observer"]["name"])
-
-    @property
-    def experiment(self) -> str:
-        """In what."""
-        return str(self.run.facts["experiment"])
-
-    @property
-    def random_weights(self) -> bool:
-        """Whether the observer was not trained."""
-        return bool(self.run.facts["observer"].get("random_weights"))
-
-    @property
-    def confidence(self) -> float:
-        """Of all intervals."""
-        return float(self.run.facts["confidence"])
 
     def rows(self) -> Sequence[Row]:
         """The observer, and one who always says A."""
@@ -233,10 +212,6 @@ class RBenchScore:
             "the agreement of both. From 0 to 1, means over items, with {confidence} % bootstrap intervals over items.",
         )
 
-    def to_frame(self) -> pd.DataFrame:
-        """Overall values, one row a responder."""
-        return frame(self)
-
     def to_dict(self) -> dict[str, Any]:
         """The facts of the run and all metrics."""
         listed = json.loads(self.run.metrics.to_json(orient="records", double_precision=15))
@@ -244,7 +219,9 @@ class RBenchScore:
 
 
 def _row(responder: str, label: str, metrics: pd.DataFrame, notes: Sequence[str]) -> Row:
-    cells, record, entries = {}, {}, {}
+    cells: dict[str, str] = {}
+    record: dict[str, Any] = {"responder": label or responder}
+    entries: dict[Metric, Entry] = {}
     overall = metrics[metrics["breakdown"] == "overall"].set_index("measure")
     for name, metric in _METRICS.items():
         if name not in overall.index:
@@ -254,7 +231,7 @@ def _row(responder: str, label: str, metrics: pd.DataFrame, notes: Sequence[str]
         cells[f"{name}: items"] = f"{row['n']}"
         record |= {f"{name}_{part}": row[part] for part in ("value", "low", "high", "n", "unscored")}
         entries[metric] = Entry(float(row["value"]), float(row["low"]), float(row["high"]))
-    return Row("R-Bench", responder, label, cells, {"responder": label or responder, **record}, entries, notes)
+    return Row("R-Bench", responder, label, cells, record, entries, notes)
 
 
 def _by_kind(items: pd.DataFrame, replies: Mapping[str, str]) -> dict[str, pd.Series]:
