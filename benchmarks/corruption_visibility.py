@@ -18,8 +18,7 @@ from skimage import data
 
 from psyprobe.corruption import STRENGTHS, dimensions
 from psyprobe.observers import load_observer
-from psyprobe.tasks.r_bench.corruption_figures import plot_visibility
-from psyprobe.tasks.r_bench.corruption_visibility import parameter_for, visible_loss
+from psyprobe.tasks.r_bench.corruption_visibility import parameter_for, plot_visibility, visible_loss
 
 FIGURE = Path(__file__).parents[1] / "docs" / "images" / "visibility.png"
 

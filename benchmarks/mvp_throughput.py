@@ -20,12 +20,12 @@ import numpy as np
 import pandas as pd
 from chat_throughput import CONCURRENCY, FAULTS, MODEL, bare, requests, server
 from PIL import Image
+from psyprobe.tasks.mvp_bench.run import ask_questions
 from skimage import data
 
 from psyprobe.files.images import read_image
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Decoding, Inquiry
-from psyprobe.tasks.mvp_bench.run import ask_questions
 
 #: Of the benchmark: each is asked about seven times.
 IMAGES = 884

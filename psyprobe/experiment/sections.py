@@ -199,3 +199,5 @@ class Judging(Section):
     observer: str
     repeats: Whole = 1
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    #: What `load_observer` takes besides, such as base_url.
+    options: dict[str, Any] = {}

@@ -28,6 +28,12 @@ _PROBES = {
         "psyprobe.probes.words.probe:two_interval",
         "in words, which of two images shows a pattern, in both orders",
     ),
+    "mvp_bench": ("psyprobe.tasks.mvp_bench.probe", "MVP-Bench: natural and manipulated images, at two levels"),
+    "r_bench": ("psyprobe.tasks.r_bench.probe", "R-Bench: reference images and their corrupted twins"),
+    "corruption_profile": (
+        "psyprobe.tasks.r_bench.corruption_profile",
+        "how far photographs are from their corrupted versions for an encoder",
+    ),
 }
 
 

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from threading import Event, Lock, Thread
 from time import monotonic
-from typing import Self
+from typing import Any, Self
 
 from psyprobe.files.progress import progress_bar
 from psyprobe.running.protocol import Answered, Batch, Probe, RunRecord, Session
 from psyprobe.running.store import Store
+
+#: Puts batches to observers, as `Probe.answer` does.
+Put = Callable[[Mapping[str, Any], Iterable[Batch]], Iterator[Answered]]
 
 #: Answers are written every so many seconds; the first at once.
 _WRITTEN_EVERY = 0.5
@@ -50,21 +53,28 @@ def ask(store: Store, probe: Probe, session: Session, *, label: str, progress: b
     with progress_bar(0, progress, "question") as bar:
         bar.set_description(label)
         while batches := session.next():
-            keys = {question.key for batch in batches for question in batch.questions}
-            bar.total = (bar.total or 0) + len(keys)
-            left = len(store.missing(keys))
-            bar.update(len(keys) - left)
-            with Writer(store) as writer:
-                for answered in probe.answer(session.observers, _unanswered(store, batches)):
-                    writer.add(answered)
-                    if left:
-                        left -= 1
-                        bar.update()
-            # Another process may have answered the rest meanwhile.
-            bar.update(left)
-            session.tell(store.answers(keys))
+            session.tell(ask_round(store, probe.answer, session.observers, batches, bar))
     store.finish(record.key, session.outcome())
     return replace(record, outcome=session.outcome())
+
+
+def ask_round(
+    store: Store, put: Put, observers: Mapping[str, Any], batches: Sequence[Batch], bar: Any
+) -> dict[str, dict[str, Any]]:
+    """Ask what the store does not hold of some batches; all their answers by the keys of their questions."""
+    keys = {question.key for batch in batches for question in batch.questions}
+    bar.total = (bar.total or 0) + len(keys)
+    left = len(store.missing(keys))
+    bar.update(len(keys) - left)
+    with Writer(store) as writer:
+        for answered in put(observers, _unanswered(store, batches)):
+            writer.add(answered)
+            if left:
+                left -= 1
+                bar.update()
+    # Another process may have answered the rest meanwhile.
+    bar.update(left)
+    return store.answers(keys)
 
 
 def _unanswered(store: Store, batches: Sequence[Batch]) -> Iterator[Batch]:

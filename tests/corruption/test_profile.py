@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 import pytest
+from item_pages import write_page
 from PIL import Image
 from small_experiment import Counting
 
 from psyprobe.analysis.distance import angular_distance
 from psyprobe.corruption import corrupt
 from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.tasks.r_bench.corruption_figures import plot_profile
-from psyprobe.tasks.r_bench.corruption_profile import robustness_profile
+from psyprobe.observers import load_observer
+from psyprobe.probes.conduct import run
+from psyprobe.tasks.r_bench.corruption_profile import plot_profile, score
 
 pytest.importorskip("cv2", reason="the corruption extra is not installed")
 mpl.use("agg")
+
+
+def profile_of(folder: Path, observer: Any, store: Any = None, **options: Any) -> Any:
+    """What a page beside the photographs gives."""
+    page = write_page(folder.parent / "profile.toml", "corruption_profile", folder, **options)
+    return run(page, load_observer(observer) if isinstance(observer, str) else observer, store=store, progress=False)
 
 
 @pytest.fixture
@@ -31,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_pixels_of_the_right_size_are_compared_as_they_are(folder: Path) -> None:
-    profile = robustness_profile(folder, "pixels", names=["jpeg", "white_noise"], seed=3, progress=False)
+    profile = profile_of(folder, "pixels", corruptions=["jpeg", "white_noise"], seed=3)
     assert profile["response"].sizes == {"layer": 1, "measure": 4, "photograph": 2, "dimension": 2, "strength": 3}
     original = np.asarray(Image.open(folder / "1.png"))
     for strength in ("low", "high"):
@@ -44,8 +53,8 @@ def test_pixels_of_the_right_size_are_compared_as_they_are(folder: Path) -> None
 
 def test_responses_are_kept_and_not_computed_again(folder: Path, tmp_path: Path) -> None:
     store, first, second = tmp_path / "runs.sqlite", Counting(), Counting()
-    one = robustness_profile(folder, first, names=["jpeg"], store=store, progress=False)
-    other = robustness_profile(folder, second, names=["jpeg"], store=store, progress=False)
+    one = profile_of(folder, first, corruptions=["jpeg"], store=store)
+    other = profile_of(folder, second, corruptions=["jpeg"], store=store)
     assert len(first.shown) == 2 * 4  # each photograph and its three versions
     assert second.shown == []
     assert one.identical(other)
@@ -53,13 +62,13 @@ def test_responses_are_kept_and_not_computed_again(folder: Path, tmp_path: Path)
 
 def test_stronger_corruption_is_farther_off(folder: Path) -> None:
     names = ["gaussian_filter", "white_noise", "minimum_darken"]
-    profile = robustness_profile(folder, "pixels", names=names, progress=False)
+    profile = profile_of(folder, "pixels", corruptions=names)
     mean = profile["response"].sel(measure="angular", layer="pixels").mean("photograph").values
     assert (np.diff(mean, axis=1) > 0).all()
 
 
 def test_the_figure_names_dimensions_and_marks_what_is_simulated(folder: Path) -> None:
-    profile = robustness_profile(folder, "pixels", names=["motion_blur", "lens_obstacle"], progress=False)
+    profile = profile_of(folder, "pixels", corruptions=["motion_blur", "lens_obstacle"])
     ax = plot_profile(profile)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["Motion blur", "Lens obstacle *"]
     assert "simulated" in ax.get_xlabel()
@@ -68,8 +77,17 @@ def test_the_figure_names_dimensions_and_marks_what_is_simulated(folder: Path) -
 
 def test_bad_requests_are_one_sentence(folder: Path) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'jpeg'"):
-        robustness_profile(folder, "pixels", names=["jpg"])
+        profile_of(folder, "pixels", corruptions=["jpg"])
     with pytest.raises(UnknownNameError, match="strength"):
-        robustness_profile(folder, "pixels", strengths=["much"])
-    with pytest.raises(InputError, match="needs an observer with features"):
-        robustness_profile(folder, "simulated:watson-malo")
+        profile_of(folder, "pixels", strengths=["much"])
+    with pytest.raises(InputError, match="needs an observer with the ability 'features'"):
+        profile_of(folder, "simulated:watson-malo")
+
+
+def test_the_score_stands_beside_the_pixels(folder: Path) -> None:
+    (found,) = score(profile_of(folder, Counting(), corruptions=["jpeg", "white_noise"]))
+    observer, pixels = found.rows()
+    assert list(observer.cells) == ["low", "mid", "high", "overall"]
+    assert pixels.record["overall_low"] <= pixels.record["overall_mean"] <= pixels.record["overall_high"]
+    (alone,) = score(profile_of(folder, "pixels", corruptions=["jpeg", "white_noise"]))
+    assert alone.rows()[0].record["overall_mean"] == pixels.record["overall_mean"]

@@ -16,18 +16,18 @@ from psyprobe.cli import main
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.tasks.mvp_bench import (
     PARSERS,
-    beside_published,
     compare_models,
     constant_replies,
     mvp_metrics,
     mvp_tables,
-    parse_reply,
     read_predictions,
     read_questions,
     said,
     with_categories,
 )
 from psyprobe.tasks.mvp_bench.figures import plot_mvp
+from psyprobe.tasks.mvp_bench.replies import parse_reply
+from psyprobe.tasks.mvp_bench.tables import beside_published
 
 FILES = {"GPT-4o": "GPT4o", "DeepSeek (1.3B)": "deepseek_vl_1.3b", "LLaVA-1.5 (7B)": "llava_v1.5_7b"}
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from item_pages import run_page, write_page
 from PIL import Image
 
 from psyprobe.cli import main
@@ -18,19 +20,18 @@ from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.observers.chat.answering import Answer
 from psyprobe.observers.protocol import Card
 from psyprobe.observers.simulated import serve
-from psyprobe.tasks.judge.judge import Judge
+from psyprobe.tasks.judge import Judge
 from psyprobe.tasks.mvp_bench import (
     check_questions,
     mvp_metrics,
     read_predictions,
     read_questions,
-    said,
     vlmevalkit_index,
     with_rotations,
     write_vlmevalkit,
 )
 from psyprobe.tasks.mvp_bench.pairs_page import failed_pairs_page
-from psyprobe.tasks.mvp_bench.run import ask_questions, judge_replies
+from psyprobe.tasks.mvp_bench.probe import read_run
 
 #: Pairs of our own: what is on the natural image, and on the manipulated one.
 PAIRS = {1: ("red", "green"), 2: ("blue", "red"), 3: ("green", "blue")}
@@ -59,6 +60,12 @@ class Sighted:
         wanted = seen[-1]
         letter = next(line[0] for line in lines[1:-1] if wanted in line)
         return Answer(self.say(letter))
+
+
+def asked(bench: Path, observer: Any, store: Any = None, judge: Judge | None = None, **options: Any) -> pd.DataFrame:
+    """Ask by a page beside the questions: the table of questions with what was replied and read."""
+    page = write_page(bench / "mvp_bench.toml", "mvp_bench", bench, **options)
+    return read_run(run_page(page, observer, store, judge=judge))
 
 
 @pytest.fixture
@@ -106,8 +113,7 @@ def test_a_sighted_observer_is_right_in_everything(bench: Path) -> None:
     assert report.rotations_checked == 6
     assert report.missing_images == ()
     for cross in ("file", "two_images"):
-        predictions = ask_questions(questions, bench, Sighted(), cross=cross, progress=False)
-        metrics = mvp_metrics(said(questions, predictions, "rule"), resamples=100)
+        metrics = mvp_metrics(asked(bench, Sighted(), rotations=True, cross=cross, parser="rule"), resamples=100)
         assert (metrics["value"] == 100).all()
         assert {"CircularEval", "VanillaEval", "mAcc", "iAcc_N+M"} <= set(metrics["metric"])
 
@@ -115,17 +121,15 @@ def test_a_sighted_observer_is_right_in_everything(bench: Path) -> None:
 def test_nothing_is_asked_twice_and_another_system_text_asks_anew(bench: Path) -> None:
     questions, store, observer = read_questions(bench / "questions.json"), bench / "runs.sqlite", Sighted()
     for _ in range(2):
-        ask_questions(questions, bench, observer, store=store, progress=False)
+        asked(bench, observer, store)
     assert observer.asked == len(questions) == 18
-    ask_questions(questions, bench, observer, store=store, system="commonsense", progress=False)
+    asked(bench, observer, store, system="commonsense")
     assert observer.asked == 36
 
 
 def test_a_judge_reads_only_what_the_rule_leaves_open(bench: Path) -> None:
-    questions = read_questions(bench / "questions.json")
     chatty = Sighted(lambda word: {"Yes": "I would say it is.", "No": "No"}.get(word, word))
-    predictions = ask_questions(questions, bench, chatty, progress=False)
-    metrics = mvp_metrics(said(questions, predictions, "rule"), resamples=100).set_index(["level", "metric"])
+    metrics = mvp_metrics(asked(bench, chatty, parser="rule"), resamples=100).set_index(["level", "metric"])
     assert metrics.loc[("multi", "aAcc"), "numerator"] == 6
 
     class Reader:
@@ -139,15 +143,14 @@ def test_a_judge_reads_only_what_the_rule_leaves_open(bench: Path) -> None:
             type(self).asked += 1
             return Answer("Yes" if "it is." in prompt else "Unknown")
 
-    judged, failed = judge_replies(questions, predictions, Judge(Reader()), progress=False)
-    assert (Reader.asked, failed) == (3, 0)  # six replies, of which each two are alike
-    assert mvp_metrics(said(questions, judged, "rule+judge"), resamples=100)["value"].min() == 100
+    judged = asked(bench, chatty, judge=Judge(Reader()))
+    assert (Reader.asked, (judged["judge"] == "unknown").sum()) == (3, 0)  # six replies, of which each two are alike
+    assert mvp_metrics(judged, resamples=100)["value"].min() == 100
 
 
 def test_the_page_of_failed_pairs_escapes_what_models_say(bench: Path) -> None:
-    questions = read_questions(bench / "questions.json")
     hostile = Sighted(lambda word: f"<script>alert('{word}')</script>\x1b[31m")
-    table = said(questions, ask_questions(questions, bench, hostile, progress=False), "rule")
+    table = asked(bench, hostile, parser="rule")
     text = failed_pairs_page(table, bench, "<b>model</b>", most=2)
     assert "<script" not in text
     assert "&lt;script&gt;alert(&#39;Yes&#39;)" in text
@@ -161,12 +164,15 @@ def test_from_questions_to_tables_through_a_server(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
     with serve(Sighted()) as server:
-        command = ["mvp-bench", str(bench / "questions.json"), "--images", str(bench), "--rotations"]
+        page = write_page(bench / "mvp_bench.toml", "mvp_bench", bench, rotations=True)
+        command = ["run", str(page), "--output", str(bench / "out")]
         command += ["--observer", "openai:sighted", "--observer-option", f"base_url={server.base_url}"]
-        command += ["--output", str(bench / "out")]
         assert main([*command, "--plan"]) == 0
-        assert "36 questions (24 of them multiple choice) about 9 images" in capsys.readouterr().out
+        assert "36 questions about 9 images" in capsys.readouterr().out
         assert main(command) == 0
+        assert "always yes" in capsys.readouterr().out
+    command = ["mvp-bench", str(bench / "questions.json"), "--images", str(bench), "--rotations"]
+    assert main([*command, "--results", str(bench / "out" / "runs.sqlite"), "--output", str(bench / "out")]) == 0
     out = capsys.readouterr().out
     assert "openai:sighted" in out
     assert "100.00" in out
@@ -200,11 +206,19 @@ def test_there_and_back_through_vlmevalkit(bench: Path) -> None:
 
 def test_bad_requests_are_one_sentence(bench: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     questions = read_questions(bench / "questions.json")
+    (tmp_path / "elsewhere").mkdir()
+    shutil.copy(bench / "questions.json", tmp_path / "elsewhere")
     with pytest.raises(InputError, match="9 images are missing, the first"):
-        ask_questions(questions, bench / "elsewhere", Sighted())
+        asked(tmp_path / "elsewhere", Sighted())
     with pytest.raises(UnknownNameError, match="did you mean 'two_images'"):
-        ask_questions(questions, bench, Sighted(), cross="two_image")
+        asked(bench, Sighted(), cross="two_image")
+    with pytest.raises(UnknownNameError, match="did you mean 'cross'"):
+        asked(bench, Sighted(), corss="file")
+    with pytest.raises(InputError, match=r"options\.max_tokens is '64'; give a whole number"):
+        asked(bench, Sighted(), max_tokens="64")
     with pytest.raises(InputError, match="hold rotations already"):
         with_rotations(with_rotations(questions))
-    assert main(["mvp-bench", str(bench / "questions.json"), "--observer", "simulated:watson-malo"]) == 2
-    assert "name their folder with --images" in capsys.readouterr().err
+    page = write_page(tmp_path / "page.toml", "mvp_bench", bench)
+    page.write_text(page.read_text().replace("items", "# items"))
+    assert main(["run", str(page), "--observer", "simulated:watson-malo", "--output", str(tmp_path)]) == 2
+    assert "give the folder that holds them" in capsys.readouterr().err

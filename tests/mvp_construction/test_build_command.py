@@ -16,7 +16,7 @@ import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.observers.chat.answering import AnswerObserver
 from psyprobe.observers.simulated import serve
-from psyprobe.tasks.review.sittings import sitting
+from psyprobe.tasks.review.worklist import worklist
 
 
 def both(asked: Asked) -> AnswerObserver:
@@ -47,7 +47,7 @@ def test_from_photographs_to_reviewed_questions_that_a_model_is_asked(
         assert set(json.loads(capsys.readouterr().out)["states"].values()) == {"complete"}
         assert len(asked.steps) == 32
     for person in ("ann", "bob"):
-        reviewing = sitting(folder, "review", person)
+        reviewing = worklist(folder, "review", person)
         for task in reviewing.tasks:
             reviewing.journal.decide(task, "reject" if task.heading.startswith("Pair 1003") else "accept")
     assert main(["review", str(folder)]) == 0

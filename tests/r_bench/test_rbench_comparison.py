@@ -12,14 +12,8 @@ import pytest
 
 from psyprobe.corruption import corrupt
 from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.tasks.r_bench import (
-    attributes,
-    components,
-    correlations,
-    paired_difference,
-    plot_attributes,
-    rbench_metrics,
-)
+from psyprobe.tasks.r_bench import components, correlations, paired_difference, rbench_metrics
+from psyprobe.tasks.r_bench.attributes import attributes, plot_attributes
 from psyprobe.tasks.r_bench.figures import bars, radar, strength_map
 
 

@@ -16,7 +16,6 @@ from psyprobe.cli import main
 from psyprobe.corruption import GROUPS, STEPS, dimensions
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.tasks.r_bench import (
-    beside_published,
     check_items,
     rbench_metrics,
     rbench_table,
@@ -26,6 +25,7 @@ from psyprobe.tasks.r_bench import (
     score_items,
 )
 from psyprobe.tasks.r_bench.items import split_options
+from psyprobe.tasks.r_bench.tables import beside_published
 
 KINDS = ("dis", "ref", "com")
 

@@ -6,25 +6,25 @@ import json
 import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from item_pages import run_page, write_page
 from PIL import Image
 
 import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers.simulated import serve
-from psyprobe.tasks.judge.judge import Judge
+from psyprobe.tasks.judge import Judge
 from psyprobe.tasks.r_bench import check_items, rbench_metrics, read_answers, read_items, read_set, score_items
 from psyprobe.tasks.r_bench.build import build_set
-from psyprobe.tasks.r_bench.example import write_example
+from psyprobe.tasks.r_bench.photographs import write_example
+from psyprobe.tasks.r_bench.probe import RBenchRun, read_run, remarks, write_run
 from psyprobe.tasks.r_bench.report import gallery, write_report
-from psyprobe.tasks.r_bench.run import remarks, run_r_bench, write_run
 from psyprobe.tasks.r_bench.vlmevalkit import export_tsv, import_tsv
 
 pytest.importorskip("cv2", reason="the corruption extra is not installed")
@@ -45,7 +45,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="module")
 def built(example: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from psyprobe.tasks.r_bench.references import ReferenceLimits
+    from psyprobe.tasks.r_bench.photographs import ReferenceLimits
 
     folder = tmp_path_factory.mktemp("built") / "set"
     with ThreadPoolExecutor(2) as executor:
@@ -71,8 +71,14 @@ def judge_of(prompt: str) -> str:
 OBSERVER = pp.observer(model, name="bright", bits=8)
 
 
+def run(folder: Path, observer: Any, store: Any = None, judge: Judge | None = None, **options: Any) -> RBenchRun:
+    """Ask about a set by a page beside it, judge and score."""
+    page = write_page(folder.parent / f"{folder.name}.toml", "r_bench", folder, **options)
+    return read_run(run_page(page, observer, store, judge=judge))
+
+
 def says(function: Any, name: str = "judge") -> Judge:
-    return Judge(pp.observer(lambda images, prompt, system: function(prompt), name=name))
+    return Judge(AnsweringFunction(lambda images, prompt, system: function(prompt), name, "1"))
 
 
 # -- building --------------------------------------------------------------------------------------------------------
@@ -95,7 +101,7 @@ def test_a_set_is_balanced_and_names_what_it_holds(built: Path) -> None:
 
 
 def test_the_same_seed_builds_the_same_set(example: tuple[Path, Path], built: Path, tmp_path: Path) -> None:
-    from psyprobe.tasks.r_bench.references import ReferenceLimits
+    from psyprobe.tasks.r_bench.photographs import ReferenceLimits
 
     limits = ReferenceLimits(side=48)
     build_set(*example, tmp_path / "again", items_per_cell=1, limits=limits, progress=False)
@@ -146,7 +152,7 @@ def test_wrong_questions_are_one_sentence(example: tuple[Path, Path], tmp_path: 
         (head + "coffee.png,MCQ,?,N,A\n", "give a letter, and options"),
     ):
         questions.write_text(text, encoding="utf-8")
-        from psyprobe.tasks.r_bench.references import ReferenceLimits
+        from psyprobe.tasks.r_bench.photographs import ReferenceLimits
 
         with pytest.raises(InputError, match=message):
             build_set(example[0], questions, tmp_path / message[:6], limits=ReferenceLimits(side=48), progress=False)
@@ -172,28 +178,30 @@ def test_vlmevalkit_and_back(built: Path, tmp_path: Path) -> None:
 
 
 def test_a_run_counts_what_no_judge_reads(built: Path) -> None:
-    run = run_r_bench(built, OBSERVER, progress=False)
-    assert run.facts["unscored"]["absolute"]["VQA"] == 33
-    choices = run.table[run.table["task"] == "MCQ"]
+    found = run(built, OBSERVER)
+    assert found.facts["unscored"]["absolute"]["VQA"] == 33
+    choices = found.table[found.table["task"] == "MCQ"]
     letters = choices["answer_dis"] == "B"
     assert 0 < letters.sum() < 33
     assert choices["absolute"].notna().tolist() == letters.tolist()
     assert (choices["absolute"][letters] == (choices["key"][letters] == "B")).all()
-    overall = run.metrics[(run.metrics["breakdown"] == "overall") & (run.metrics["measure"] == "absolute")].iloc[0]
+    overall = found.metrics[(found.metrics["breakdown"] == "overall") & (found.metrics["measure"] == "absolute")].iloc[
+        0
+    ]
     assert overall["n"] == letters.sum()
     assert overall["unscored"] == 99 - letters.sum()
-    assert any("No judge" in remark for remark in remarks(run.facts))
+    assert any("No judge" in remark for remark in remarks(found.facts))
 
 
 def test_failed_verdicts_are_counted_and_in_no_mean(built: Path) -> None:
-    run = run_r_bench(built, OBSERVER, judge=says(judge_of), progress=False)
-    short = run.table[run.table["task"] == "VQA"]
+    found = run(built, OBSERVER, judge=says(judge_of))
+    short = found.table[found.table["task"] == "VQA"]
     bright = short["answer_dis"] == "something bright"
     assert short.loc[bright, "absolute"].isna().all()
     assert (short.loc[~bright, "absolute"] == 0.5).all()
-    assert run.facts["unscored"]["absolute"]["VQA"] == bright.sum()
-    assert run.facts["verdicts"]["without_verdict"] > 0
-    assert any("without a verdict" in remark for remark in remarks(run.facts))
+    assert found.facts["unscored"]["absolute"]["VQA"] == bright.sum()
+    assert found.facts["verdicts"]["without_verdict"] > 0
+    assert any("without a verdict" in remark for remark in remarks(found.facts))
 
 
 def test_captions_are_judged_once_a_reference_and_all_else_as_often_as_said(built: Path) -> None:
@@ -204,9 +212,9 @@ def test_captions_are_judged_once_a_reference_and_all_else_as_often_as_said(buil
         return "2" if "Reply with one digit and nothing else: 2" in prompt else "1"
 
     judge = Judge(pp.observer(reply, name="counting"), repeats=5, temperature=0.7)
-    run = run_r_bench(built, OBSERVER, judge=judge, mcq_rule="published", progress=False)
-    assert (run.table["absolute"] == 1).all()
-    per = run.verdicts.assign(n=[len(read) for read in run.verdicts["read"]])
+    found = run(built, OBSERVER, judge=judge, mcq_rule="published")
+    assert (found.table["absolute"] == 1).all()
+    per = found.verdicts.assign(n=[len(read) for read in found.verdicts["read"]])
     assert set(per.loc[per["caption"] >= 0, "n"]) == {1}
     assert set(per.loc[per["caption"] < 0, "n"]) == {5}
     assert len(per[per["caption"] >= 0]) == 2 * 33 * 3
@@ -223,21 +231,21 @@ def test_it_goes_on_from_the_store_and_judges_nothing_twice(built: Path, tmp_pat
         return model(images, prompt)
 
     with pytest.raises(KeyboardInterrupt):
-        run_r_bench(built, pp.observer(counted, name="bright", bits=8), store=store, progress=False)
-    first = run_r_bench(built, OBSERVER, judge=says(judge_of), store=store, progress=False)
+        run(built, pp.observer(counted, name="bright", bits=8), store=store)
+    first = run(built, OBSERVER, judge=says(judge_of), store=store)
     asked.extend([""] * 20)  # whoever is asked now breaks off
     asked[:] = asked[:20]
     nobody = Judge(pp.observer(lambda images, prompt, system: 1 / 0, name="judge"))
-    again = run_r_bench(built, pp.observer(counted, name="bright", bits=8), judge=nobody, store=store, progress=False)
+    again = run(built, pp.observer(counted, name="bright", bits=8), judge=nobody, store=store)
     pd.testing.assert_frame_equal(first.table, again.table)
 
 
 def test_no_silent_fallback(built: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'published' for multiple choice needs a judge"):
-        run_r_bench(built, OBSERVER, mcq_rule="published", progress=False)
+        run(built, OBSERVER, mcq_rule="published")
     mute = pp.observer(lambda images, prompt: "hm", name="mute", bits=8)
     with pytest.raises(InputError, match="no answer could be scored"):
-        run_r_bench(built, mute, progress=False)
+        run(built, mute)
 
 
 def test_bad_images_of_a_set_end_it_or_are_counted(built: Path, tmp_path: Path) -> None:
@@ -253,8 +261,8 @@ def test_bad_images_of_a_set_end_it_or_are_counted(built: Path, tmp_path: Path) 
     images = read_set(folder, skip=True)
     assert len(images.skipped) == 5
     assert len(images.items) == 94
-    run = run_r_bench(images, OBSERVER, progress=False)
-    assert "5 items were left out" in " ".join(remarks(run.facts))
+    found = run(folder, OBSERVER, skip_bad=True)
+    assert "5 items were left out" in " ".join(remarks(found.facts))
 
 
 # -- end to end ------------------------------------------------------------------------------------------------------
@@ -265,12 +273,14 @@ def test_command_against_a_server(
 ) -> None:
     judge = pp.observer(lambda images, prompt, system: judge_of(prompt), name="judge")
     with serve(OBSERVER) as server, serve(judge) as judging:
-        command = [
-            "r-bench", "run", str(built),
-            "--observer", f"openai:{server.model}", "--observer-option", f"base_url={server.base_url}",
-            "--judge", f"openai:{judging.model}", "--judge-option", f"base_url={judging.base_url}",
-            "--output", str(tmp_path),
-        ]  # fmt: skip
+        reader = {"observer": f"openai:{judging.model}", "options": {"base_url": judging.base_url}}
+        asking = str(write_page(tmp_path / "r_bench.toml", "r_bench", built, judge=reader))
+        observer = ["--observer", f"openai:{server.model}", "--observer-option", f"base_url={server.base_url}"]
+        assert main(["run", asking, *observer, "--plan", "--output", str(tmp_path)]) == 0
+        assert "198 questions about " in capsys.readouterr().out
+        assert main(["run", asking, *observer, "--output", str(tmp_path)]) == 0
+        assert "always A" in capsys.readouterr().out
+        command = ["r-bench", "report", str(tmp_path / "runs.sqlite"), "--set", str(built), "--output", str(tmp_path)]
         assert main(command) == 0
         out, err = capsys.readouterr()
         assert "Absolute robustness" in out
@@ -280,6 +290,8 @@ def test_command_against_a_server(
         page = (tmp_path / "report.html").read_text(encoding="utf-8")
         monkeypatch.setattr("psyprobe.tasks.r_bench.report.draw_figures", lambda *_, **__: [])
         asked = sum(server.counts.values())
+        assert main(["run", asking, *observer, "--output", str(tmp_path)]) == 0
+        capsys.readouterr()
         assert main([*command, "--json"]) == 0
         assert sum(server.counts.values()) - asked <= 5  # what the observer probes; no question
     told = json.loads(capsys.readouterr().out)
@@ -298,13 +310,14 @@ def test_a_tiny_model_of_random_weights(built: Path, tmp_path: Path) -> None:
     from tests.observers.tiny_chat_models import llava
 
     observer = load_observer(f"transformers:{llava(tmp_path / 'model')}", device="cpu")
-    images = read_set(built)
-    few = replace(images, items=images.items.iloc[[0, 33]])
-    run = run_r_bench(few, observer, judge=says(lambda prompt: "1"), store=tmp_path / "r.sqlite", progress=False)
-    assert run.facts["answers"]["questions"] == 4
-    assert "RANDOM WEIGHTS" in " ".join(remarks(run.facts))
-    write_run(run, tmp_path / "out")
-    page = write_report({"tiny": run}, tmp_path / "out", figures=False)
+    few = shutil.copytree(built, tmp_path / "few")
+    lines = (few / "items.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    (few / "items.csv").write_text("".join([lines[0], lines[1], lines[34]]), encoding="utf-8")
+    found = run(few, observer, judge=says(lambda prompt: "1"), store=tmp_path / "r.sqlite")
+    assert found.facts["answers"]["questions"] == 4
+    assert "RANDOM WEIGHTS" in " ".join(remarks(found.facts))
+    write_run(found, tmp_path / "out")
+    page = write_report({"tiny": found}, tmp_path / "out", figures=False)
     assert "RANDOM WEIGHTS" in page.read_text(encoding="utf-8")
 
 
@@ -411,4 +424,4 @@ def test_unreachable_judge_is_loud(built: Path) -> None:
 
     judge = Judge(load_observer("openai:none", base_url="http://127.0.0.1:9/v1", retries=0))
     with pytest.raises(PsyprobeError):
-        run_r_bench(built, OBSERVER, judge=judge, progress=False)
+        run(built, OBSERVER, judge=judge)

@@ -10,8 +10,8 @@ import pytest
 import webdriver
 
 from psyprobe.cli import main
-from psyprobe.tasks.review import ReviewServer
-from psyprobe.tasks.review.sittings import sitting
+from psyprobe.tasks.review.server import ReviewServer
+from psyprobe.tasks.review.worklist import worklist
 
 pytestmark = pytest.mark.skipif(bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there")
 TASK = "document.body.dataset.task"
@@ -27,7 +27,7 @@ def browser() -> Iterator[webdriver.Browser]:
 def test_two_annotators_accept_and_reject_with_keys(
     candidates: Path, browser: webdriver.Browser, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first = sitting(candidates, "review", "ann")
+    first = worklist(candidates, "review", "ann")
     names = [task.name for task in first.tasks]
     assert len(names) == 10
     with ReviewServer(first) as server:
@@ -50,7 +50,7 @@ def test_two_annotators_accept_and_reject_with_keys(
         assert browser.run("document.querySelector('.said').dataset.value") == "accept"
         browser.press("r")  # the last word counts
         browser.wait(TASK, names[5])
-    with ReviewServer(sitting(candidates, "review", "ann")) as server:  # the server was stopped: nothing is lost
+    with ReviewServer(worklist(candidates, "review", "ann")) as server:  # the server was stopped: nothing is lost
         browser.open(server.address)
         browser.wait(TASK, names[5])
         for place, key in enumerate("aaaaa"):
@@ -58,7 +58,7 @@ def test_two_annotators_accept_and_reject_with_keys(
             if place < 4:
                 browser.wait(TASK, names[place + 6])
         browser.wait("document.getElementById('error').textContent.slice(0, 14)", "All is decided")
-    with ReviewServer(sitting(candidates, "review", "bob")) as server:
+    with ReviewServer(worklist(candidates, "review", "bob")) as server:
         browser.open(server.address)
         browser.wait(TASK, names[0])
         browser.run("document.querySelector('[data-value=accept]').click()")  # the mouse does it too
@@ -80,7 +80,7 @@ def test_two_annotators_accept_and_reject_with_keys(
 
 
 def test_a_key_is_unlocked_and_edited_within_ten_words(r_bench_set: Path, browser: webdriver.Browser) -> None:
-    labelling = sitting(r_bench_set, "label", "ann")
+    labelling = worklist(r_bench_set, "label", "ann")
     place = next(i for i, task in enumerate(labelling.tasks) if task.most_words == 10)
     for task in labelling.tasks[:place]:
         labelling.journal.decide(task, "agree")

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.tasks.mvp_bench import mvp_metrics, read_predictions, read_questions, said
-from psyprobe.tasks.review import Journal, ReviewServer, accepted_by_both, agreement
-from psyprobe.tasks.review.sittings import sitting
+from psyprobe.tasks.review.decisions import Journal, accepted_by_both, agreement
+from psyprobe.tasks.review.server import ReviewServer
+from psyprobe.tasks.review.worklist import worklist
 
 
 def call(address: str, path: str = "", values: Any = None, **headers: str) -> tuple[int, Any, Any]:
@@ -37,7 +38,7 @@ def call(address: str, path: str = "", values: Any = None, **headers: str) -> tu
 
 
 def test_a_review_over_http_and_again_after_a_kill(candidates: Path) -> None:
-    with ReviewServer(sitting(candidates, "review", "ann")) as server:
+    with ReviewServer(worklist(candidates, "review", "ann")) as server:
         status, page, headers = call(server.address)
         assert status == 200
         assert b"http" not in page.replace(b"http-equiv", b"")
@@ -52,22 +53,22 @@ def test_a_review_over_http_and_again_after_a_kill(candidates: Path) -> None:
     path = candidates / "people/review-ann.jsonl"
     with path.open("ab") as file:  # a kill in the middle of a line
         file.write(b'{"task": "10010 100')
-    with ReviewServer(sitting(candidates, "review", "ann")) as server:
+    with ReviewServer(worklist(candidates, "review", "ann")) as server:
         call(server.address, "decide", decision | {"task": 1, "value": "reject"})
         assert call(server.address, "state")[1]["decided"][:3] == ["accept", "reject", None]
-    assert sitting(candidates, "review", "ann").state()["decided"][:3] == ["accept", "reject", None]
+    assert worklist(candidates, "review", "ann").state()["decided"][:3] == ["accept", "reject", None]
 
 
 def test_a_changed_question_is_another_one(candidates: Path) -> None:
-    first = sitting(candidates, "review", "ann")
+    first = worklist(candidates, "review", "ann")
     first.journal.decide(first.tasks[1], "accept")
     path = candidates / "questions.json"
     path.write_text(path.read_text().replace("Is it day?", "Is it noon?", 2))
-    assert sitting(candidates, "review", "ann").state()["decided"][1] is None
+    assert worklist(candidates, "review", "ann").state()["decided"][1] is None
 
 
 def test_strangers_get_nothing(candidates: Path) -> None:
-    with ReviewServer(sitting(candidates, "review", "ann")) as server:
+    with ReviewServer(worklist(candidates, "review", "ann")) as server:
         root = server.address.rsplit("/", 2)[0]
         decision = {"task": 0, "value": "accept", "text": ""}
         assert call(root, "/")[0] == 404
@@ -82,14 +83,14 @@ def test_strangers_get_nothing(candidates: Path) -> None:
         assert call(server.address, "decide", decision | {"text": "x" * 200_000})[0] == 413
         assert call(server.address, "state")[1]["decided"] == [None] * 10
         with pytest.raises(PsyprobeError, match="give another --port"):
-            ReviewServer(sitting(candidates, "review", "bob"), urlsplit(server.address).port or 0)
+            ReviewServer(worklist(candidates, "review", "bob"), urlsplit(server.address).port or 0)
 
 
 def test_answers_become_a_prediction_file_that_is_scored(candidates: Path, capsys: pytest.CaptureFixture[str]) -> None:
     key = read_questions(candidates / "questions.json").set_index("question_id")["answer"]
     orders = []
     for person in ("ann", "bob"):
-        answering = sitting(candidates, "answer", person)
+        answering = worklist(candidates, "answer", person)
         orders.append([task.name for task in answering.tasks])
         assert all(task.facts == () and task.images[0][0] in ("Image", "Both images") for task in answering.tasks)
         for task in answering.tasks[: None if person == "ann" else 3]:
@@ -105,7 +106,7 @@ def test_answers_become_a_prediction_file_that_is_scored(candidates: Path, capsy
 
 
 def test_labels_are_agreed_edited_and_reported(r_bench_set: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    labelling = sitting(r_bench_set, "label", "ann")
+    labelling = worklist(r_bench_set, "label", "ann")
     kinds = [task.heading for task in labelling.tasks]
     assert kinds[:3] != [kinds[0]] * 3
     assert sorted(kinds[:3]) == sorted(kinds[3:])
@@ -125,7 +126,7 @@ def test_labels_are_agreed_edited_and_reported(r_bench_set: Path, capsys: pytest
     assert main(["review", str(r_bench_set)]) == 0
     assert "ann: 4 edit, 2 report" in capsys.readouterr().out
     assert "ann,v1.png,edit,two cats" in (r_bench_set / "people/labels.csv").read_text()
-    answering = sitting(r_bench_set, "answer", "ann")
+    answering = worklist(r_bench_set, "answer", "ann")
     for task in answering.tasks:
         if task.draft is None:
             answering.journal.decide(task, "A")
@@ -190,11 +191,11 @@ def test_people_stand_as_one_row_in_both_reports(
     )
     key = read_questions(candidates / "questions.json").set_index("question_id")["answer"]
     for place, person in enumerate(("ann", "bob", "cyd")):
-        for task in (answering := sitting(candidates, "answer", person)).tasks:
+        for task in (answering := worklist(candidates, "answer", person)).tasks:
             wrong = next(choice.value for choice in task.choices if choice.value != key[task.name])
             answering.journal.decide(task, wrong if int(task.name) % 10 < place else key[task.name])
         mvp += ["--model", person, str(candidates / f"people/{person}.jsonl")]
-        for task in (answering := sitting(r_bench_set, "answer", person)).tasks:
+        for task in (answering := worklist(r_bench_set, "answer", person)).tasks:
             text = right.get(task.name)
             answering.journal.decide(task, "AB"[place > 0] if text is None else "answer", text or "")
         rbench += ["--model", person, f"dis={r_bench_set / f'people/{person}.csv'}"]

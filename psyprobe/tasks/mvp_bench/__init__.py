@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics
-from psyprobe.tasks.mvp_bench.paired import compare_models
-from psyprobe.tasks.mvp_bench.questions import (
-    QuestionReport,
-    check_questions,
-    read_questions,
-    rotated,
-    split_choices,
-    with_rotations,
-)
-from psyprobe.tasks.mvp_bench.replies import PARSERS, parse_reply, read_predictions, said
-from psyprobe.tasks.mvp_bench.tables import beside_published, mvp_tables, with_categories
+from psyprobe.tasks.mvp_bench.metrics import compare_models, constant_replies, mvp_metrics
+from psyprobe.tasks.mvp_bench.questions import check_questions, read_questions, rotated, split_choices, with_rotations
+from psyprobe.tasks.mvp_bench.replies import PARSERS, read_predictions, said
+from psyprobe.tasks.mvp_bench.tables import mvp_tables, with_categories
 from psyprobe.tasks.mvp_bench.vlmevalkit import vlmevalkit_index, write_vlmevalkit
 
 __all__ = [
     "PARSERS",
-    "QuestionReport",
-    "beside_published",
     "check_questions",
     "compare_models",
     "constant_replies",
     "mvp_metrics",
     "mvp_tables",
-    "parse_reply",
     "read_predictions",
     "read_questions",
     "rotated",

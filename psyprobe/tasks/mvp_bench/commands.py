@@ -1,29 +1,34 @@
-"""``psyprobe mvp-bench``: what is in question files, how well models answered them, and asking a model."""
+"""``psyprobe mvp-bench``: what is in question files, and how well they were answered, elsewhere or by a run."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.files.output import write_whole
-from psyprobe.files.settings import settings
-from psyprobe.files.terminal import say, say_json, tell
+import pandas as pd
+
+from psyprobe.analysis.words.people import with_people
+from psyprobe.errors import InputError
+from psyprobe.files.output import make_folder, write_text
+from psyprobe.files.terminal import say, show, tell
+from psyprobe.probes.conduct import load_results
+from psyprobe.report.page import write_page
+from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics
+from psyprobe.tasks.mvp_bench.pairs_page import failed_pairs_page
+from psyprobe.tasks.mvp_bench.probe import read_run
+from psyprobe.tasks.mvp_bench.questions import check_questions, read_questions, with_rotations
+from psyprobe.tasks.mvp_bench.replies import read_predictions, said
+from psyprobe.tasks.mvp_bench.tables import mvp_tables, with_categories
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import xarray
 
 
 def add_mvp_options(parser: argparse.ArgumentParser) -> None:
-    """Options of the command.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        Gets them.
-    """
+    """Options of the command."""
     parser.add_argument("questions", nargs="+", metavar="QUESTIONS", help="question files, as released")
     parser.add_argument("--images", metavar="DIR", help="the folder of images; alone: say which are missing")
     parser.add_argument(
@@ -41,21 +46,14 @@ def add_mvp_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="those of --model that are people, at least three: one row, the mean without the best and the worst",
     )
-    parser.add_argument("--observer", nargs="+", default=[], metavar="NAME", help="ask: see psyprobe list observers")
     parser.add_argument(
-        "--observer-option", nargs="+", default=[], metavar="NAME=VALUE", help="what the observers take besides"
+        "--results",
+        nargs="+",
+        default=[],
+        metavar="STORE|RESULT.nc",
+        help="what psyprobe run asked: score it, and write predictions and a page of failed pairs",
     )
-    parser.add_argument(
-        "--judge", metavar="NAME", help="a chat model that reads yes/no replies which the rule leaves open"
-    )
-    parser.add_argument(
-        "--judge-option", nargs="+", default=[], metavar="NAME=VALUE", help="what the judge takes besides"
-    )
-    parser.add_argument("--rotations", action="store_true", help="ask each multiple choice in every rotation too")
-    parser.add_argument("--cross", default="file", help="both images in one file, or two_images (default %(default)s)")
-    parser.add_argument("--system", default="", metavar="TEXT", help="system text, or 'commonsense'")
-    parser.add_argument("--plan", action="store_true", help="say how many questions would be asked, and ask nothing")
-    parser.add_argument("--store", metavar="FILE", help="SQLite file of answers (default DIR/runs.sqlite)")
+    parser.add_argument("--rotations", action="store_true", help="each multiple choice in every rotation too")
     parser.add_argument("--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)")
     parser.add_argument(
         "--parser", default="rule+judge", help="rule, rule+judge, lenient or lenient+judge (default %(default)s)"
@@ -64,55 +62,25 @@ def add_mvp_options(parser: argparse.ArgumentParser) -> None:
 
 
 def mvp_bench_command(arguments: argparse.Namespace) -> int:
-    """Check questions; score prediction files; or ask observers. The paper's tables are printed.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        As `add_mvp_options` says, and ``json``.
-
-    Returns
-    -------
-    int
-        Exit code 0.
-    """
-    import pandas as pd
-
-    from psyprobe.analysis.words.people import with_people
-    from psyprobe.tasks.mvp_bench import (
-        check_questions,
-        constant_replies,
-        mvp_metrics,
-        mvp_tables,
-        read_questions,
-        with_categories,
-        with_rotations,
-    )
-
+    """Check questions, or score prediction files and results of runs: the paper's tables are printed."""
     questions = pd.concat([read_questions(path) for path in arguments.questions], ignore_index=True)
-    if not arguments.model and not arguments.observer:
+    if not arguments.model and not arguments.results:
         report = check_questions(questions, arguments.images)
-        if arguments.json:
-            say_json(report.to_dict())
-        else:
-            say(str(report))
+        show(report.to_dict(), str(report), as_json=arguments.json)
         return 0
     if arguments.rotations:
         questions = with_rotations(questions)
-    if arguments.plan:
-        choices = int((questions["task"] != "yes_no").sum())
-        say(
-            f"{len(questions)} questions ({choices} of them multiple choice) about {questions['image'].nunique()} "
-            f"images for each of {len(arguments.observer)} observers; what the store holds is not asked again."
-        )
-        return 0
     metrics = {}
     for name, *paths in arguments.model:
         if not paths:
             raise InputError(f"--model {name} names no prediction file; write --model NAME FILE ...")
         metrics[name] = _scored(questions, name, paths, arguments.parser)
-    for name in arguments.observer:
-        metrics[name] = _asked(questions, name, arguments)
+    results = [result for path in arguments.results for result in load_results(path)]
+    for result in results:
+        if result.attrs["probe"] == "mvp_bench":
+            metrics[result.attrs["observer"]] = _asked(result, arguments)
+    if not metrics:
+        raise InputError(f"{', '.join(arguments.results)}: there is no result of MVP-Bench; run an experiment with it")
     metrics = with_people(metrics, arguments.people)
     for answer in ("yes", "no", "A"):
         metrics[f"(always {answer})"] = mvp_metrics(with_categories(constant_replies(questions, answer)))
@@ -121,9 +89,6 @@ def mvp_bench_command(arguments: argparse.Namespace) -> int:
 
 
 def _scored(questions: pd.DataFrame, name: str, paths: list[str], parser: str) -> pd.DataFrame:
-    import pandas as pd
-
-    from psyprobe.tasks.mvp_bench import mvp_metrics, read_predictions, said, with_categories
 
     answered = []
     for path in paths:
@@ -142,37 +107,19 @@ def _scored(questions: pd.DataFrame, name: str, paths: list[str], parser: str) -
     return mvp_metrics(with_categories(together))
 
 
-def _asked(questions: pd.DataFrame, name: str, arguments: argparse.Namespace) -> pd.DataFrame:
-    from psyprobe.observers import load_observer
-    from psyprobe.report.page import write_page
-    from psyprobe.tasks.mvp_bench import mvp_metrics, said, with_categories
-    from psyprobe.tasks.mvp_bench.pairs_page import failed_pairs_page
-    from psyprobe.tasks.mvp_bench.run import ask_questions, judge_replies
-
-    if arguments.images is None:
-        raise InputError("an observer needs the images; name their folder with --images")
-    folder = Path(arguments.output)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise PsyprobeError(f"folder {folder} cannot be made: {error.strerror}; give another --output") from error
-    store = folder / "runs.sqlite" if arguments.store is None else Path(arguments.store)
-    observer = load_observer(name, **settings(arguments.observer_option, "--observer-option"))
-    options: dict[str, Any] = {"system": arguments.system, "cross": arguments.cross, "store": store}
-    predictions = ask_questions(questions, arguments.images, observer, **options)
-    if arguments.judge is not None:
-        from psyprobe.tasks.judge.judge import Judge
-
-        judge = Judge(load_observer(arguments.judge, **settings(arguments.judge_option, "--judge-option")))
-        predictions, failed = judge_replies(questions, predictions, judge, store=store)
-        tell(f"{name}: {int((predictions['judge'] != '').sum())} replies were judged, {failed} without a verdict")
-    table = said(questions, predictions, arguments.parser)
+def _asked(result: xarray.Dataset, arguments: argparse.Namespace) -> pd.DataFrame:
+    """Write what an observer replied, and the pairs it failed on."""
+    name, table = result.attrs["observer"], read_run(result)
     stem = re.sub(r"[^A-Za-z0-9._]+", "-", f"mvp-bench-{name}").strip("-.")[:150]
-    files = {"predictions": folder / f"{stem}.jsonl", "pairs": folder / f"{stem}-failed.html"}
-    named = predictions.rename(columns={"reply": "output", "judge": "extracted (GPT)"})
-    write_whole(files["predictions"], lambda path: named.to_json(path, orient="records", lines=True, force_ascii=False))
-    write_page(failed_pairs_page(table, arguments.images, observer.card.label), files["pairs"])
+    folder = make_folder(arguments.output)
+    files = [folder / f"{stem}.jsonl"]
+    named = table[["question_id", "reply", "judge", "place"]]
+    named = named.rename(columns={"reply": "output", "judge": "extracted (GPT)"})
+    write_text(files[0], named.to_json(orient="records", lines=True, force_ascii=False))
+    if arguments.images is not None:
+        label = json.loads(result.attrs["observer_card"])["name"]
+        files.append(folder / f"{stem}-failed.html")
+        write_page(failed_pairs_page(table, arguments.images, label), files[1])
     unread = int((table["said"] == "").sum())
-    written = ", ".join(map(str, files.values()))
-    tell(f"{name}: {len(table)} replies, {unread} not read by {arguments.parser!r}; {written}")
-    return mvp_metrics(with_categories(table))
+    tell(f"{name}: {len(table)} replies, {unread} of which could not be read; {', '.join(map(str, files))}")
+    return mvp_metrics(table)

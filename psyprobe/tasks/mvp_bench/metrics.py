@@ -1,4 +1,4 @@
-"""The metrics of MVP-Bench, each as right over asked, with intervals over image pairs.
+"""The metrics of MVP-Bench, each as right over asked with intervals over pairs, and two models beside each other.
 
 Every metric is a sum of numerators over a sum of denominators, both of which belong to image pairs; so all of them are
 resampled at once by weighting the pairs.
@@ -10,12 +10,13 @@ Li et al. (2024). MVP-Bench. Findings of EMNLP, section 4; the restrictions of i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pandas as pd
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.resampling import check_resampling
 from psyprobe.errors import InputError
 
 _NEEDED = ("question_id", "pair", "kind", "task", "level", "question", "answer", "run", "mcq", "rotation", "said")
@@ -60,10 +61,7 @@ def mvp_metrics(table: pd.DataFrame, *, confidence: float = 0.95, resamples: int
     as they came. CircularEval: in all rotations. pAcc: qAcc of a category. The interval draws whole pairs; its ends are
     percentiles.
     """
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence {confidence:g} must lie between 0 and 1; usual is 0.95")
-    if resamples < 100:
-        raise InputError(f"{resamples} resamples give no usable interval; take at least 100, usual is 2000")
+    check_resampling(confidence, resamples)
     answers = checked_answers(table)
     pairs = np.unique(answers["pair"])
     draws = np.random.default_rng(seed).multinomial(len(pairs), np.full(len(pairs), 1 / len(pairs)), size=resamples)
@@ -91,22 +89,7 @@ def mvp_metrics(table: pd.DataFrame, *, confidence: float = 0.95, resamples: int
 
 
 def checked_answers(table: pd.DataFrame) -> pd.DataFrame:
-    """Answers each once, with columns right, asked and unread.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        As for `mvp_metrics`.
-
-    Returns
-    -------
-    pandas.DataFrame
-
-    Raises
-    ------
-    InputError
-        As for `mvp_metrics`.
-    """
+    """Answers each once, with columns right, asked and unread."""
     missing = [name for name in _NEEDED if name not in table]
     if missing:
         raise InputError(f"the table has no column {missing[0]!r}; it needs {', '.join(_NEEDED)}")
@@ -129,15 +112,7 @@ def checked_answers(table: pd.DataFrame) -> pd.DataFrame:
 def ratios(answers: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
     """Each metric that is a ratio, with what it counts.
 
-    Parameters
-    ----------
-    answers : pandas.DataFrame
-        As `checked_answers` gives them.
-
-    Yields
-    ------
-    (str, str, str, pandas.DataFrame)
-        Task, level, metric, and a table with one row a thing counted: pair, right (0 or 1), asked (1), unread.
+    Task, level, metric, and a table with one row a thing counted: pair, right (0 or 1), asked (1), unread.
     """
     yes_no = answers[answers["task"] == "yes_no"]
     if len(yes_no):
@@ -234,3 +209,66 @@ def constant_replies(questions: pd.DataFrame, answer: str) -> pd.DataFrame:
         return questions.assign(said=questions["answer"])
     chosen = questions["task"] == "yes_no" if answer in ("yes", "no") else questions["task"] != "yes_no"
     return questions[chosen].assign(said=answer)
+
+
+def compare_models(
+    first: pd.DataFrame,
+    second: pd.DataFrame,
+    *,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """The difference of two models in every metric that both have.
+
+    Parameters
+    ----------
+    first, second : pandas.DataFrame
+        Answers to the same questions, as for `mvp_metrics`.
+    confidence, resamples, seed
+        As for `mvp_metrics`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns task, level, metric, difference (first minus second, points of per cent), low, high, and p: how often a
+        resampled difference falls on the other side of 0, twice and at most 1.
+
+    Raises
+    ------
+    InputError
+        The two did not answer the same questions.
+
+    Notes
+    -----
+    Both models are resampled by the same pairs, so what makes a pair hard for both cancels.
+    """
+    tables = [checked_answers(table) for table in (first, second)]
+    asked = [set(zip(table["run"], table["question_id"], strict=True)) for table in tables]
+    if asked[0] != asked[1]:
+        only = len(asked[0] ^ asked[1])
+        raise InputError(f"{only} questions were answered by one of the two models alone; compare what both answered")
+    check_resampling(confidence, resamples)
+    pairs = np.unique(tables[0]["pair"])
+    draws = np.random.default_rng(seed).multinomial(len(pairs), np.full(len(pairs), 1 / len(pairs)), size=resamples)
+    tails = 100 * (1 - confidence) / 2
+    sums = [_by_pair(table, pairs) for table in tables]
+    rows = []
+    for cell, one in sums[0].items():
+        other = sums[1][cell]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            samples = 100 * (draws @ one[0] / (draws @ one[1]) - draws @ other[0] / (draws @ other[1]))
+        samples = samples[np.isfinite(samples)]
+        value = 100 * (one[0].sum() / one[1].sum() - other[0].sum() / other[1].sum())
+        low, high = np.percentile(samples, [tails, 100 - tails])
+        p = min(1.0, 2 * float(min((samples <= 0).mean(), (samples >= 0).mean())))
+        rows.append((*cell, value, low, high, p))
+    return pd.DataFrame(rows, columns=["task", "level", "metric", "difference", "low", "high", "p"])
+
+
+def _by_pair(table: pd.DataFrame, pairs: np.ndarray) -> Mapping[tuple[str, str, str], tuple[np.ndarray, np.ndarray]]:
+    found = {}
+    for task, level, metric, groups in ratios(table):
+        sums = groups.groupby("pair")[["right", "asked"]].sum().reindex(pairs, fill_value=0)
+        found[task, level, metric] = (sums["right"].to_numpy(), sums["asked"].to_numpy())
+    return found

@@ -27,9 +27,8 @@ Findings of EMNLP.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +36,7 @@ from typing import Any
 import pandas as pd
 
 from psyprobe.errors import InputError
+from psyprobe.tasks.answer_tables import read_json_lines
 
 COLUMNS = (
     "question_id",
@@ -66,33 +66,22 @@ _OPTION = re.compile(r"^([A-E])\. ?(.*)$")
 
 @dataclass(frozen=True)
 class QuestionReport:
-    """What a question table holds, and what in it is odd.
+    """What a question table holds, and what in it is odd."""
 
-    Attributes
-    ----------
-    counts : mapping of (str, str, str) to int
-        Rows by run, task (yes/no by kind of image) and level.
-    pairs, images : int
-        Distinct image pairs and image files.
-    same_answer : tuple of (int, str)
-        Yes/no questions whose answer is the same on both images, by pair and question; the paper says there are none.
-    malformed : tuple of str
-        Multiple-choice questions without options, or whose key is none of them.
-    rotations_checked : int
-        Items of which every rotation is there and is a left cyclic shift of the first.
-    rotations_wrong : tuple of int
-        Items of which one is not.
-    missing_images : tuple of str
-        Files that are not in the folder of images; empty where no folder was given.
-    """
-
+    #: Rows by run, task (yes/no by kind of image) and level.
     counts: Mapping[tuple[str, str, str], int]
+    #: Distinct image pairs and image files.
     pairs: int
     images: int
+    #: Yes/no questions whose answer is the same on both images, by pair and question; the paper says there are none.
     same_answer: tuple[tuple[int, str], ...]
+    #: Multiple-choice questions without options, or whose key is none of them.
     malformed: tuple[str, ...]
+    #: Items of which every rotation is there and is a left cyclic shift of the first.
     rotations_checked: int
+    #: Items of which one is not.
     rotations_wrong: tuple[int, ...]
+    #: Files that are not in the folder of images; empty where no folder was given.
     missing_images: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -138,7 +127,7 @@ def read_questions(path: str | Path) -> pd.DataFrame:
     InputError
         The file cannot be read, a line is no question, or two rows of one question_id differ.
     """
-    rows = [_row(path, number, values) for number, values in read_json_lines(path, _FIELDS)]
+    rows = [_row(path, number, values) for number, values in read_question_lines(path)]
     table = pd.DataFrame(rows, columns=list(COLUMNS)).drop_duplicates(ignore_index=True)
     twice = table["question_id"][table["question_id"].duplicated()]
     if len(twice):
@@ -146,43 +135,13 @@ def read_questions(path: str | Path) -> pd.DataFrame:
     return table
 
 
-def read_json_lines(path: str | Path, fields: Sequence[str]) -> list[tuple[int, dict[str, Any]]]:
-    """The objects of a file with one JSON object a line.
-
-    Parameters
-    ----------
-    path : str or Path
-        In UTF-8.
-    fields : sequence of str
-        What each must have.
-
-    Returns
-    -------
-    list of (int, dict)
-        Number of the line, from 1, and the object.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, is empty, or a line is no such object.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from None
-    found = []
-    # Not splitlines: a reply may hold a Unicode line separator, which JSON leaves as it is.
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            values = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}, line {number}: this is no JSON: {error.msg}") from None
-        missing = [name for name in fields if not isinstance(values, dict) or name not in values]
+def read_question_lines(path: str | Path) -> list[tuple[int, dict[str, Any]]]:
+    """The rows of a question file as they stand there, with the numbers of their lines."""
+    found = read_json_lines(path)
+    for number, values in found:
+        missing = [name for name in _FIELDS if not isinstance(values, dict) or name not in values]
         if missing:
-            raise InputError(f"{path}, line {number}: there is no {missing[0]!r}; a line has {', '.join(fields)}")
-        found.append((number, values))
+            raise InputError(f"{path}, line {number}: there is no {missing[0]!r}; a line has {', '.join(_FIELDS)}")
     if not found:
         raise InputError(f"{path} is empty; it should hold one JSON object a line")
     return found

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.tasks.mvp_bench.questions import read_json_lines, split_choices
+from psyprobe.tasks.answer_tables import read_answer_table
+from psyprobe.tasks.mvp_bench.questions import split_choices
 
 #: What a reply is called in files made elsewhere: ours, the benchmark's, VLMEvalKit's, lmms-eval's.
 _REPLY_COLUMNS = ("output", "prediction", "reply", "filtered_resps")
@@ -39,17 +38,11 @@ def read_predictions(path: str | Path) -> pd.DataFrame:
     InputError
         The file cannot be read, has no column of questions or replies, or holds two replies to one question.
     """
-    rows = _rows(Path(path))
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    identity, reply = (_column(path, columns, names) for names in (_ID_COLUMNS, _REPLY_COLUMNS))
-    # With a main run and a circular one in one frame, 7 and "7" would be two questions.
-    table = pd.DataFrame(
-        {
-            "question_id": [str(row[identity]) for row in rows],
-            "reply": [_text(row[reply]) for row in rows],
-            "judge": [_text(row.get(_JUDGE)).lower() for row in rows],
-        }
-    )
+    rows = read_answer_table(path)
+    identity, reply = (_column(path, rows, names) for names in (_ID_COLUMNS, _REPLY_COLUMNS))
+    # Text throughout: with a main run and a circular one in one frame, 7 and "7" would be two questions.
+    judge = rows[_JUDGE].str.lower() if _JUDGE in rows else ""
+    table = pd.DataFrame({"question_id": rows[identity], "reply": rows[reply], "judge": judge})
     kept = table.drop_duplicates().reset_index(names="place")
     twice = kept["question_id"][kept["question_id"].duplicated()]
     if len(twice):
@@ -58,54 +51,11 @@ def read_predictions(path: str | Path) -> pd.DataFrame:
     return kept
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
-    if path.suffix in (".jsonl", ".json"):
-        return _json_rows(path)
-    readers: Mapping[str, Callable[[Path], pd.DataFrame]] = {
-        ".tsv": lambda file: pd.read_csv(file, sep="\t", keep_default_na=False, dtype=str),
-        ".csv": lambda file: pd.read_csv(file, keep_default_na=False, dtype=str),
-        ".xlsx": lambda file: pd.read_excel(file, keep_default_na=False, dtype=str),
-    }
-    if path.suffix not in readers:
-        raise InputError(f"{path} is no prediction file; give .jsonl, .json, .tsv, .csv or .xlsx")
-    try:
-        table = readers[path.suffix](path)
-    except (OSError, ValueError, ImportError) as error:
-        raise InputError(f"{path} cannot be read: {str(error).partition(chr(10))[0]}") from None
-    found: list[dict[str, Any]] = table.to_dict("records")
+def _column(path: str | Path, table: pd.DataFrame, names: tuple[str, ...]) -> str:
+    found = [name for name in names if name in table]
     if not found:
-        raise InputError(f"{path} has no rows")
-    return found
-
-
-def _json_rows(path: Path) -> list[dict[str, Any]]:
-    """One object a line, or one list of objects."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from None
-    if not text.lstrip().startswith("["):
-        return [values for _, values in read_json_lines(path, ())]
-    try:
-        rows = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}, line {error.lineno}: this is no JSON: {error.msg}") from None
-    if not rows or not all(isinstance(row, dict) for row in rows):
-        raise InputError(f"{path} is no list of objects; it should hold one for each question")
-    return list(rows)
-
-
-def _column(path: str | Path, columns: list[str], names: tuple[str, ...]) -> str:
-    found = [name for name in names if name in columns]
-    if not found:
-        raise InputError(f"{path} has columns {', '.join(columns)}; one of {', '.join(names)} is needed")
+        raise InputError(f"{path} has columns {', '.join(table)}; one of {', '.join(names)} is needed")
     return found[0]
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, list):
-        value = value[0] if value else ""
-    return "" if value is None else str(value)
 
 
 # -- the rules -------------------------------------------------------------------------------------------------------

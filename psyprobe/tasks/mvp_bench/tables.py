@@ -32,25 +32,13 @@ _RUNS = {
 
 @cache
 def published() -> pd.DataFrame:
-    """Tables 2, 3 and 5 as printed.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns table, model, task, level, metric, value (text, with the printed digits).
-    """
+    """Tables 2, 3 and 5: table, model, task, level, metric and value, as text with the printed digits."""
     return _data("mvp_published.csv")
 
 
 @cache
 def categories() -> pd.DataFrame:
-    """The 13 low-level categories and the blocks of image pairs that belong to them.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns code, high_level, low_level, editing_type, first_pair, last_pair.
-    """
+    """The 13 low-level categories, by code, and the blocks of image pairs that belong to them, by their numbers."""
     return _data("mvp_categories.csv").astype({"first_pair": int, "last_pair": int})
 
 

@@ -62,18 +62,7 @@ def write_vlmevalkit(questions: pd.DataFrame, images: str | Path, output: str | 
 
 
 def vlmevalkit_index(questions: pd.DataFrame) -> pd.Series:
-    """The index that each question has in the tables of `write_vlmevalkit`, by question_id.
-
-    Parameters
-    ----------
-    questions : pandas.DataFrame
-        The same question table.
-
-    Returns
-    -------
-    pandas.Series
-        Text; so predictions made there find their questions again.
-    """
+    """The index, as text, that each question_id has in the tables of `write_vlmevalkit`."""
     yes_no = questions[questions["task"] == "yes_no"]
     choices = questions[questions["task"] != "yes_no"]
     rows = _yes_no_rows(yes_no) + _choice_rows(choices)

@@ -9,27 +9,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from psyprobe._typing import FloatArray
-from psyprobe.errors import InputError, PsyprobeError, unknown_name
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.digest import digest
 from psyprobe.files.images import read_image
-from psyprobe.item_run import ItemQuestion, ask_items
+from psyprobe.files.output import json_text, make_folder, write_text
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
-from psyprobe.store import digest
-from psyprobe.tasks.mvp_construction.categories import Category, categories
+from psyprobe.tasks.asking import ItemQuestion, ask_items
 from psyprobe.tasks.mvp_construction.items import STEPS, Item, Step, gather_items, write_item
-from psyprobe.tasks.mvp_construction.language import LANGUAGE_STEPS, LanguageStep, parts, subject
 from psyprobe.tasks.mvp_construction.manipulation import REGIONS, Plan, Tools, manipulate
 from psyprobe.tasks.mvp_construction.masks import Box
-from psyprobe.tasks.mvp_construction.pair_files import drawn_before, write_pair
-from psyprobe.tasks.mvp_construction.question_rows import json_lines, question_rows
 from psyprobe.tasks.mvp_construction.replies import UnreadReply
-from psyprobe.tasks.mvp_construction.wording import filled
+from psyprobe.tasks.mvp_construction.set_files import drawn_before, json_lines, question_rows, write_pair
+from psyprobe.tasks.mvp_construction.steps import (
+    LANGUAGE_STEPS,
+    Category,
+    LanguageStep,
+    categories,
+    filled,
+    parts,
+    subject,
+)
 
 if TYPE_CHECKING:
     from psyprobe.observers.chat.answering import Answer
@@ -43,23 +45,15 @@ _MAX_TOKENS = 1500
 
 @dataclass(frozen=True)
 class BuildReport:
-    """How far a set has come.
+    """How far a set has come."""
 
-    Attributes
-    ----------
-    states : mapping of int to str
-        What is next, or why an item failed, by number.
-    failed : mapping of str to int
-        Items that stand failed, by step.
-    questions : int
-        Rows of the question file.
-    random_weights : tuple of str
-        Tools that ran with random weights; their images show only that the machinery works.
-    """
-
+    #: What is next, or why an item failed, by number.
     states: Mapping[int, str]
+    #: Items that stand failed, by step.
     failed: Mapping[str, int]
+    #: Rows of the question file.
     questions: int
+    #: Tools that ran with random weights; their images show only that the machinery works.
     random_weights: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -113,10 +107,6 @@ def build_set(
     progress : bool, optional
         Whether to show progress bars.
 
-    Returns
-    -------
-    BuildReport
-
     Raises
     ------
     InputError
@@ -128,11 +118,7 @@ def build_set(
     if region not in REGIONS:
         raise unknown_name("region of a part", region, REGIONS)
     kinds = [categories()[code] for code in (offered or categories())]
-    folder = Path(output)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise PsyprobeError(f"folder {folder} cannot be made: {error.strerror}; give another one") from error
+    folder = make_folder(output)
     items = gather_items(photographs, folder)
     for item in items:
         read_image(item.photograph)  # before anything is asked: none may fail after an hour of questions
@@ -178,7 +164,7 @@ def _ask(
     asked: dict[str, tuple[Item, ItemQuestion, str]] = {}
     for item in items:
         question = _question(item, step, kinds)
-        key = digest([VERSION, question.prompt, list(question.shown), question.decoding.seed, observer.card.digest])
+        key = digest([VERSION, question.asked(), item.sha256 if step.looks else "", observer.card.digest])
         if step.name not in item.steps or item.steps[step.name].key != key:
             asked[question.name] = (item, question, key)
     if not asked:
@@ -203,8 +189,7 @@ def _question(item: Item, step: LanguageStep, kinds: Sequence[Category]) -> Item
     return ItemQuestion(
         name=str(item.number),
         prompt=prompt,
-        shown=(item.sha256,) if step.looks else (),
-        images=partial(_drive, item.photograph) if step.looks else tuple,
+        images=((item.photograph, item.sha256),) if step.looks else (),
         decoding=Decoding(TEMPERATURE, _MAX_TOKENS, logprobs=False, seed=len(failures)),
     )
 
@@ -283,8 +268,6 @@ def _finish(
     tools: Tools,
     seed: int,
 ) -> BuildReport:
-    from psyprobe.files.output import json_text, write_whole
-
     rows = []
     for item in items:
         if item.state == "complete":
@@ -298,17 +281,8 @@ def _finish(
         "chat": chat.card.to_dict(),
         "tools": {name: card.to_dict() for name, card in cards.items()},
     }
-    texts = {"questions.json": json_lines(rows), "build.json": json_text(record)}
-    for name, text in texts.items():
-        write_whole(folder / name, partial(_write_text, text=text))
+    write_text(folder / "questions.json", json_lines(rows))
+    write_text(folder / "build.json", json_text(record))
     states = {item.number: item.state for item in items}
     failed = Counter(name for item in items for name, step in item.steps.items() if step.value is None)
     return BuildReport(states, dict(failed), len(rows), tuple(c.name for c in cards.values() if c.random_weights))
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
-
-
-def _drive(path: str) -> tuple[FloatArray]:
-    return (read_image(path) / np.float64(255),)

@@ -8,8 +8,8 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.tasks.mvp_construction.masks import Mask
-from psyprobe.tasks.mvp_construction.tools import Image, ToolCard, versions
+from psyprobe.tasks.mvp_construction.masks import Image, Mask
+from psyprobe.tasks.mvp_construction.tools import ToolCard, versions
 
 _INSTALL = "pip install 'psyprobe[corruption]'"
 
@@ -56,17 +56,7 @@ class RegionSegmenter:
         self.card = ToolCard(method, self._settings, software)
 
     def masks(self, image: Image) -> Mask:
-        """One mask a region, with what it encloses: the eyes of a face belong to the face.
-
-        Parameters
-        ----------
-        image : ndarray of uint8, shape (H, W, 3)
-            sRGB.
-
-        Returns
-        -------
-        ndarray of bool, shape (N, H, W)
-        """
+        """One mask a region, with what it encloses: the eyes of a face belong to the face."""
         from scipy.ndimage import binary_fill_holes
         from skimage import segmentation
 
@@ -88,21 +78,7 @@ class SmoothInpainter:
     card = ToolCard("pull_push", {"caption": "not used"})
 
     def inpaint(self, image: Image, hole: Mask, caption: str, seed: int) -> Image:
-        """The image with its hole filled from the rim.
-
-        Parameters
-        ----------
-        image : ndarray of uint8, shape (H, W, 3)
-            sRGB.
-        hole : ndarray of bool, shape (H, W)
-            What to fill; where there is nothing but a hole, the middle of the range stands for the rim.
-        caption, seed
-            Not used: nothing is imagined and nothing drawn.
-
-        Returns
-        -------
-        ndarray of uint8, shape (H, W, 3)
-        """
+        """The image with its hole filled from the rim."""
         from PIL.Image import Resampling
 
         known: FloatArray = (~hole).astype(np.float32)
@@ -139,21 +115,7 @@ class RecolourEditor:
     card = ToolCard("recolour", {"instruction": "not used"})
 
     def edit(self, image: Image, instruction: str, seed: int) -> Image:
-        """The image in other colours.
-
-        Parameters
-        ----------
-        image : ndarray of uint8, shape (H, W, 3)
-            sRGB.
-        instruction : str
-            Not used.
-        seed : int
-            Of the angle, which lies between 90 and 270 deg.
-
-        Returns
-        -------
-        ndarray of uint8, shape (H, W, 3)
-        """
+        """The image in other colours."""
         angle = np.deg2rad(np.random.default_rng(seed).uniform(90, 270))
         axes = np.array([[1, 1, 1], [1, -1, 0], [1, 1, -2]]) / np.sqrt([[3], [2], [6]])
         turn = np.array(

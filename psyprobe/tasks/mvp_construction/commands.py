@@ -6,17 +6,16 @@ import argparse
 from typing import Any
 
 from psyprobe.files.settings import settings
-from psyprobe.files.terminal import say, say_json
+from psyprobe.files.terminal import show
+from psyprobe.observers import load_observer
+from psyprobe.tasks.mvp_construction.build import build_set
+from psyprobe.tasks.mvp_construction.items import gather_items
+from psyprobe.tasks.mvp_construction.loading import load_editor, load_inpainter, load_segmenter
+from psyprobe.tasks.mvp_construction.manipulation import Tools
 
 
 def add_mvp_build_options(parser: argparse.ArgumentParser) -> None:
-    """Options of the command.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        Gets them.
-    """
+    """Options of the command."""
     parser.add_argument("photographs", metavar="PHOTOGRAPHS", help="folder of images")
     parser.add_argument("--chat", required=True, metavar="NAME", help="chat model that proposes and writes questions")
     parser.add_argument("--captioner", metavar="NAME", help="chat model that looks at photographs (default: --chat)")
@@ -48,28 +47,7 @@ def add_mvp_build_options(parser: argparse.ArgumentParser) -> None:
 
 
 def mvp_build_command(arguments: argparse.Namespace) -> int:
-    """Build a set, or go on with one that was begun.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        As `add_mvp_build_options` says, and ``json``.
-
-    Returns
-    -------
-    int
-        Exit code 0.
-    """
-    from psyprobe.observers import load_observer
-    from psyprobe.tasks.mvp_construction import (
-        Tools,
-        build_set,
-        gather_items,
-        load_editor,
-        load_inpainter,
-        load_segmenter,
-    )
-
+    """Build a set, or go on with one that was begun."""
     if arguments.plan:
         items = gather_items(arguments.photographs, arguments.output)
         plan: dict[str, Any] = {
@@ -83,7 +61,7 @@ def mvp_build_command(arguments: argparse.Namespace) -> int:
             f"{len(items)} images to draw; what the set holds is not asked or drawn again.",
             *(f"  {number}: {state}" for number, state in plan["states"].items()),
         ]
-        say_json(plan) if arguments.json else say("\n".join(lines))
+        show(plan, "\n".join(lines), as_json=arguments.json)
         return 0
     given = {
         name: settings(getattr(arguments, f"{name}_option"), f"--{name}-option")
@@ -107,5 +85,5 @@ def mvp_build_command(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         retry=arguments.retry,
     )
-    say_json(report.to_dict()) if arguments.json else say(str(report))
+    show(report.to_dict(), str(report), as_json=arguments.json)
     return 0

@@ -14,6 +14,7 @@ from typing import Any
 
 from psyprobe.errors import InputError, StoreError
 from psyprobe.files.images import file_digest, images_in
+from psyprobe.files.output import json_text, make_folder, write_text
 
 #: In the order in which they are done; each rests on those before it.
 STEPS = ("caption", "subject", "behaviour", "background", "object", "emotion", "proposal", "image", "questions")
@@ -23,45 +24,29 @@ _FIRST_NUMBER = 1001
 
 @dataclass
 class Step:
-    """What became of a step.
+    """What became of a step."""
 
-    Parameters
-    ----------
-    key : str
-        Digest of what went into it.
-    value : mapping, optional
-        What came of it; None where it failed.
-    reason : str
-        Why it failed; empty where it is done.
-    """
-
+    #: Digest of what went into it.
     key: str
+    #: What came of it; None where it failed.
     value: Mapping[str, Any] | None = None
+    #: Why it failed; empty where it is done.
     reason: str = ""
 
 
 @dataclass
 class Item:
-    """A photograph on its way to an image pair with questions.
+    """A photograph on its way to an image pair with questions."""
 
-    Parameters
-    ----------
-    number : int
-        Of the image pair.
-    photograph : str
-        Path of the file.
-    sha256 : str
-        Of the file.
-    steps : dict of str to Step
-        What has been tried so far.
-    failures : dict of str to list of str
-        Why earlier tries of a step failed, each of which a retry has followed.
-    """
-
+    #: Of the image pair.
     number: int
+    #: Path of the file.
     photograph: str
+    #: Of the file.
     sha256: str
+    #: What has been tried so far.
     steps: dict[str, Step] = field(default_factory=dict)
+    #: Why earlier tries of a step failed, each of which a retry has followed.
     failures: dict[str, list[str]] = field(default_factory=dict)
 
     def value(self, step: str) -> Mapping[str, Any]:
@@ -97,20 +82,7 @@ class Item:
 def read_set_items(folder: str | Path) -> list[Item]:
     """The items of a set under construction, by number.
 
-    Parameters
-    ----------
-    folder : str or Path
-        Of the set.
-
-    Returns
-    -------
-    list of Item
-        Empty where nothing was begun.
-
-    Raises
-    ------
-    StoreError
-        A file is not one of ours.
+    Empty where nothing was begun.
     """
     found = []
     for path in sorted((Path(folder) / "items").glob("[0-9]*.json")):
@@ -122,41 +94,14 @@ def read_set_items(folder: str | Path) -> list[Item]:
 
 
 def write_item(folder: Path, item: Item) -> None:
-    """Write the state of an item, whole or not at all.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the set.
-    item : Item
-        It replaces its earlier state.
-    """
-    from psyprobe.files.output import json_text, write_whole
-
-    (folder / "items").mkdir(parents=True, exist_ok=True)
-    text = json_text(item.to_dict())
-    write_whole(folder / "items" / f"{item.number}.json", lambda path: path.write_text(text, encoding="utf-8"))
+    """Write the state of an item, whole or not at all."""
+    write_text(make_folder(folder / "items") / f"{item.number}.json", json_text(item.to_dict()))
 
 
 def gather_items(photographs: str | Path, folder: str | Path) -> list[Item]:
     """The items of a folder of photographs, each with the state it has in a set.
 
-    Parameters
-    ----------
-    photographs : str or Path
-        Folder of images.
-    folder : str or Path
-        Of the set, which need not be there.
-
-    Returns
-    -------
-    list of Item
-        By number. A photograph keeps its number when others come or go; new ones follow, in the order of their names.
-
-    Raises
-    ------
-    InputError
-        There are no photographs, or two of them are the same.
+    By number. A photograph keeps its number when others come or go; new ones follow, in the order of their names.
     """
     known = {item.sha256: item for item in read_set_items(folder)}
     highest = max((item.number for item in known.values()), default=_FIRST_NUMBER - 1)

@@ -25,10 +25,6 @@ def load_segmenter(name: str, **settings: Any) -> Segmenter:
     **settings
         Of the tool.
 
-    Returns
-    -------
-    Segmenter
-
     Raises
     ------
     UnknownNameError
@@ -48,26 +44,7 @@ def load_segmenter(name: str, **settings: Any) -> Segmenter:
 
 
 def load_inpainter(name: str, **settings: Any) -> Inpainter:
-    """An inpainter.
-
-    Parameters
-    ----------
-    name : str
-        "pull_push", a classical substitute, or "inpaint:MODEL", with a folder or a name on the model hub.
-    **settings
-        Of the tool.
-
-    Returns
-    -------
-    Inpainter
-
-    Raises
-    ------
-    UnknownNameError
-        There is none of that name.
-    PsyprobeError
-        What it needs is not installed or not on this machine.
-    """
+    """An inpainter: "pull_push", a classical substitute, or "inpaint:MODEL"; raises as `load_segmenter` does."""
     from psyprobe.tasks.mvp_construction.classical_tools import SmoothInpainter
     from psyprobe.tasks.mvp_construction.model_tools import DiffusionInpainter
 
@@ -80,26 +57,7 @@ def load_inpainter(name: str, **settings: Any) -> Inpainter:
 
 
 def load_editor(name: str, **settings: Any) -> Editor:
-    """An editor.
-
-    Parameters
-    ----------
-    name : str
-        "recolour", a classical substitute, or "instruct:MODEL", with a folder or a name on the model hub.
-    **settings
-        Of the tool.
-
-    Returns
-    -------
-    Editor
-
-    Raises
-    ------
-    UnknownNameError
-        There is none of that name.
-    PsyprobeError
-        What it needs is not installed or not on this machine.
-    """
+    """An editor: "recolour", a classical substitute, or "instruct:MODEL"; raises as `load_segmenter` does."""
     from psyprobe.tasks.mvp_construction.classical_tools import RecolourEditor
     from psyprobe.tasks.mvp_construction.model_tools import InstructEditor
 

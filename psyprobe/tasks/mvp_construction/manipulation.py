@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.tasks.mvp_construction.masks import Box, Mask, choose_mask, overlap
-from psyprobe.tasks.mvp_construction.placement import draw_placement, place
-from psyprobe.tasks.mvp_construction.tools import Editor, Image, Inpainter, Segmenter, ToolCard
+from psyprobe.tasks.mvp_construction.masks import Box, Image, Mask, choose_mask, draw_placement, overlap, place
+from psyprobe.tasks.mvp_construction.tools import Editor, Inpainter, Segmenter, ToolCard
 
 #: How a part is cut out: the whole box, or the mask in it by equation 1.
 REGIONS = ("box", "mask")
@@ -19,30 +18,20 @@ REGIONS = ("box", "mask")
 
 @dataclass(frozen=True)
 class Plan:
-    """What shall be done to a photograph.
+    """What shall be done to a photograph."""
 
-    Parameters
-    ----------
-    editing : {"background", "part", "direct"}
-        Kind of manipulation.
-    caption : str
-        Of the manipulated image.
-    instruction : str
-        For direct alteration.
-    subject, part : Box
-        Of the main subject, and of what is replaced.
-    region : {"box", "mask"}
-        How a part is cut out.
-    seed : int
-        Of all draws.
-    """
-
+    #: {"background", "part", "direct"}: Kind of manipulation.
     editing: str
+    #: Of the manipulated image.
     caption: str
+    #: Of the main subject, and of what is replaced.
     subject: Box
     part: Box | None = None
+    #: For direct alteration.
     instruction: str = ""
+    #: {"box", "mask"}: How a part is cut out.
     region: str = "box"
+    #: Of all draws.
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -57,20 +46,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class Tools:
-    """What the image steps are done with.
+    """What the image steps are done with."""
 
-    Parameters
-    ----------
-    segmenter : Segmenter
-        Finds masks.
-    inpainter : Inpainter
-        Fills holes.
-    editor : Editor
-        Alters by an instruction.
-    """
-
+    #: Finds masks.
     segmenter: Segmenter
+    #: Fills holes.
     inpainter: Inpainter
+    #: Alters by an instruction.
     editor: Editor
 
     def used(self, plan: Plan) -> dict[str, ToolCard]:
@@ -85,20 +67,13 @@ class Tools:
 
 @dataclass(frozen=True)
 class Manipulated:
-    """A manipulated image.
+    """A manipulated image."""
 
-    Attributes
-    ----------
-    image : ndarray of uint8, shape (H, W, 3)
-        Of the photograph's size.
-    masks : mapping of str to ndarray of bool, shape (H, W)
-        "mask" by equation 1, and "hole", what was filled; where there were any.
-    facts : mapping
-        How it came about; plain values that JSON can hold.
-    """
-
+    #: Shape (H, W, 3). Of the photograph's size.
     image: Image
+    #: Shape (H, W). "mask" by equation 1, and "hole", what was filled; where there were any.
     masks: Mapping[str, Mask]
+    #: How it came about; plain values that JSON can hold.
     facts: Mapping[str, Any]
 
 

@@ -1,4 +1,4 @@
-"""Which mask is the subject: equation 1 of the paper, with the ties it leaves open.
+"""Which mask is the subject (equation 1 of the paper, with the ties it leaves open), and where the subject goes.
 
 References
 ----------
@@ -8,7 +8,7 @@ Findings of EMNLP, equation 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,16 +16,12 @@ import numpy.typing as npt
 from psyprobe.errors import InputError
 
 Mask = npt.NDArray[np.bool_]
+Image = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
 class Box:
     """A rectangle on an image, in fractions of its width and height, so that it holds at any size.
-
-    Parameters
-    ----------
-    left, top, right, bottom : float
-        From 0 at the left and top edges to 1 at the right and bottom ones.
 
     Raises
     ------
@@ -39,6 +35,7 @@ class Box:
     psyprobe.errors.InputError: box [0.5, 0.0, 0.25, 1.0] is empty or leaves the image; ... 0 <= left < right <= 1 ...
     """
 
+    #: From 0 at the left and top edges to 1 at the right and bottom ones.
     left: float
     top: float
     right: float
@@ -57,15 +54,6 @@ class Box:
 
     def mask(self, height: int, width: int) -> Mask:
         """The pixels whose centres lie in the box.
-
-        Parameters
-        ----------
-        height, width : int
-            Of the image, px.
-
-        Returns
-        -------
-        ndarray of bool, shape (height, width)
 
         Examples
         --------
@@ -139,3 +127,82 @@ def choose_mask(masks: Mask, box: Box) -> int:
         )
     size = np.asarray(masks, dtype=bool).sum(axis=(-2, -1))
     return int(np.lexsort((size, -shared))[0])
+
+
+#: Of the subject's size: it stays what one looks at, and leaves room for a background.
+SCALES = (0.6, 1.0)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a subject goes."""
+
+    #: Of its size.
+    scale: float
+    #: Of its new bounding box, px.
+    left: int
+    top: int
+
+    def to_dict(self) -> dict[str, float]:
+        """The placement as plain values."""
+        return asdict(self)
+
+
+def draw_placement(mask: Mask, seed: int) -> Placement:
+    """A random size, uniform between 0.6 and 1, and place, uniform among those where the whole subject is in the image.
+
+    Examples
+    --------
+    >>> mask = np.zeros((40, 60), dtype=bool)
+    >>> mask[10:30, 10:30] = True
+    >>> draw_placement(mask, 1) == draw_placement(mask, 1) != draw_placement(mask, 2)
+    True
+    """
+    rows, columns = _bounds(mask)
+    random = np.random.default_rng(seed)
+    scale = float(random.uniform(*SCALES))
+    height, width = _scaled(rows, scale), _scaled(columns, scale)
+    left = int(random.integers(0, mask.shape[1] - width + 1))
+    top = int(random.integers(0, mask.shape[0] - height + 1))
+    return Placement(scale, left, top)
+
+
+def place(image: Image, mask: Mask, placement: Placement) -> tuple[Image, Mask]:
+    """The subject alone, at its new place and size.
+
+    Returns
+    -------
+    image : ndarray of uint8, shape (H, W, 3)
+        Black where the subject is not.
+    mask : ndarray of bool, shape (H, W)
+        Of the subject at its new place; true where at least half of a pixel is covered.
+    """
+    from PIL import Image as Picture
+
+    rows, columns = _bounds(mask)
+    size = (_scaled(columns, placement.scale), _scaled(rows, placement.scale))
+    cover = mask[rows, columns].astype(np.float32)
+    # Colours are averaged over the subject alone, so that no fringe of the old background comes along.
+    small_cover = np.asarray(Picture.fromarray(cover).resize(size, Picture.Resampling.BOX))
+    subject = np.zeros((size[1], size[0], 3), dtype=np.float64)
+    for channel in range(3):
+        weighted = Picture.fromarray(image[rows, columns, channel].astype(np.float32) * cover)
+        subject[..., channel] = np.asarray(weighted.resize(size, Picture.Resampling.BOX))
+    there = small_cover >= 0.5
+    subject /= np.maximum(small_cover, 0.5)[..., None]
+    at = (slice(placement.top, placement.top + size[1]), slice(placement.left, placement.left + size[0]))
+    moved, moved_mask = np.zeros_like(image), np.zeros(mask.shape, dtype=np.bool_)
+    moved[at] = np.where(there[..., None], np.clip(np.rint(subject), 0, 255), 0).astype(np.uint8)
+    moved_mask[at] = there
+    return moved, moved_mask
+
+
+def _bounds(mask: Mask) -> tuple[slice, slice]:
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    if not len(rows):
+        raise InputError("the subject's mask is empty; take another segmenter or other settings of it")
+    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
+
+
+def _scaled(extent: slice, scale: float) -> int:
+    return max(1, round(int(extent.stop - extent.start) * scale))

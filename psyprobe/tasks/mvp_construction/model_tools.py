@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from psyprobe.errors import InputError, PsyprobeError, WeightsError
-from psyprobe.tasks.mvp_construction.masks import Mask
-from psyprobe.tasks.mvp_construction.tools import Image, ToolCard, versions
+from psyprobe.tasks.mvp_construction.masks import Image, Mask
+from psyprobe.tasks.mvp_construction.tools import ToolCard, versions
 
 #: Latents are an eighth of the image, and the network halves them up to three times more.
 _MULTIPLE = 64
@@ -52,17 +52,7 @@ class SamSegmenter:
         )
 
     def masks(self, image: Image) -> Mask:
-        """The masks that pass the pipeline's thresholds.
-
-        Parameters
-        ----------
-        image : ndarray of uint8, shape (H, W, 3)
-            sRGB.
-
-        Returns
-        -------
-        ndarray of bool, shape (N, H, W)
-        """
+        """The masks that pass the pipeline's thresholds."""
         from PIL import Image as Picture
 
         found = self._pipeline(Picture.fromarray(image), **self._settings)["masks"]
@@ -103,23 +93,7 @@ class DiffusionInpainter:
         self.card = _diffusion_card(f"inpaint:{model}", model, self._pipeline, self._call | {"longest": longest})
 
     def inpaint(self, image: Image, hole: Mask, caption: str, seed: int) -> Image:
-        """The image with its hole filled; outside of it the autoencoder changes it slightly.
-
-        Parameters
-        ----------
-        image : ndarray of uint8, shape (H, W, 3)
-            sRGB.
-        hole : ndarray of bool, shape (H, W)
-            What to fill.
-        caption : str
-            Of the whole image as it shall be.
-        seed : int
-            Of the noise that it starts from.
-
-        Returns
-        -------
-        ndarray of uint8, shape (H, W, 3)
-        """
+        """The image with its hole filled; outside of it the autoencoder changes it slightly."""
         from PIL import Image as Picture
 
         width, height = _network_size(image, self._longest)
@@ -182,21 +156,7 @@ class InstructEditor:
         self.card = _diffusion_card(f"instruct:{model}", model, self._pipeline, self._call | {"longest": longest})
 
     def edit(self, image: Image, instruction: str, seed: int) -> Image:
-        """The image after an instruction.
-
-        Parameters
-        ----------
-        image : ndarray of uint8, shape (H, W, 3)
-            sRGB.
-        instruction : str
-            What to change, as "change the blue sky into a stormy one".
-        seed : int
-            Of the noise.
-
-        Returns
-        -------
-        ndarray of uint8, shape (H, W, 3)
-        """
+        """The image after an instruction."""
         from PIL import Image as Picture
 
         shown = Picture.fromarray(image).resize(_network_size(image, self._longest), Picture.Resampling.LANCZOS)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, BeforeValidator, PlainValidator, ValidationError, ValidationInfo, model_validator
 
 from psyprobe.errors import InputError
 from psyprobe.tasks.mvp_construction.masks import Box
@@ -18,218 +20,200 @@ from psyprobe.tasks.mvp_construction.masks import Box
 _LONGEST = 400
 _FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
 
+Reply = dict[str, Any]
+Reader = Callable[[str], Reply]
+
 
 class UnreadReply(InputError):
     """A reply that is not what was asked for; the message says why."""
 
 
-Reply = dict[str, Any]
-Reader = Callable[[str], Reply]
-
-
-def read_object(reply: str, fields: Collection[str]) -> Reply:
-    """The JSON object that a reply is.
-
-    Parameters
-    ----------
-    reply : str
-        From a model.
-    fields : collection of str
-        Those it must have, no more and no fewer.
-
-    Returns
-    -------
-    dict
-
-    Raises
-    ------
-    UnreadReply
-        It is none.
-
-    Examples
-    --------
-    >>> read_object('{"subject": 2}', ["subject"])
-    {'subject': 2}
-    >>> read_object('The subject is {"subject": 2}', ["subject"])
-    Traceback (most recent call last):
-    psyprobe.tasks.mvp_construction.replies.UnreadReply: it is no JSON object (Expecting value)
-    """
-    fenced = _FENCE.fullmatch(reply)
-    try:
-        values = json.loads(
-            fenced.group(1) if fenced else reply, object_pairs_hook=_once, parse_constant=_refused_constant
-        )
-    except UnreadReply:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise UnreadReply(f"it is no JSON object ({getattr(error, 'msg', 'it cannot be read')})") from None
-    return _fields(values, fields, "it")
-
-
 def read_caption(reply: str) -> Reply:
-    """A caption with grounded objects: caption, objects (name, box).
-
-    Parameters
-    ----------
-    reply : str
-        From a model.
-
-    Returns
-    -------
-    dict
-
-    Raises
-    ------
-    UnreadReply
-        It is none.
-    """
-    values = read_object(reply, ("caption", "objects"))
-    listed = values["objects"]
-    if not isinstance(listed, list) or not 1 <= len(listed) <= 50:
-        raise UnreadReply("objects is no list of 1 to 50 things")
-    objects = []
-    for number, row in enumerate(listed, start=1):
-        row = _fields(row, ("name", "box"), f"object {number}")
-        objects.append({"name": _text(row["name"], f"name of object {number}"), "box": _box(row["box"])})
-    return {"caption": _text(values["caption"], "caption"), "objects": objects}
+    """A caption with grounded objects: caption, objects (name, box)."""
+    return _read(reply, _Caption)
 
 
 def subject_reader(count: int) -> Reader:
-    """Reads the number of the main subject.
-
-    Parameters
-    ----------
-    count : int
-        How many objects there are.
-
-    Returns
-    -------
-    callable
-        From a reply to a dict with subject.
-    """
-
-    def read(reply: str) -> Reply:
-        values = read_object(reply, ("subject",))
-        return {"subject": _number(values["subject"], count, "subject")}
-
-    return read
+    """What reads the number of the main subject among so many objects: subject."""
+    return lambda reply: _read(reply, _Subject, {"count": count})
 
 
 def read_value(reply: str) -> Reply:
     """A short answer: value.
 
-    Parameters
-    ----------
-    reply : str
-        From a model.
-
-    Returns
-    -------
-    dict
-
-    Raises
-    ------
-    UnreadReply
-        It is none.
+    Examples
+    --------
+    >>> read_value('{"value": "it sleeps"}')
+    {'value': 'it sleeps'}
+    >>> read_value('The answer is {"value": "it sleeps"}')
+    Traceback (most recent call last):
+    psyprobe.tasks.mvp_construction.replies.UnreadReply: it is no JSON object (Expecting value)
     """
-    return {"value": _text(read_object(reply, ("value",))["value"], "value")}
+    return _read(reply, _Value)
 
 
 def read_boxed(reply: str) -> Reply:
-    """A short answer with its box, or null for both: value, box.
-
-    Parameters
-    ----------
-    reply : str
-        From a model.
-
-    Returns
-    -------
-    dict
-
-    Raises
-    ------
-    UnreadReply
-        It is none.
-    """
-    values = read_object(reply, ("value", "box"))
-    if (values["value"] is None) != (values["box"] is None):
-        raise UnreadReply("value and box must both be there or both be null")
-    if values["value"] is None:
-        return {"value": None, "box": None}
-    return {"value": _text(values["value"], "value"), "box": _box(values["box"])}
+    """A short answer with its box, or null for both: value, box."""
+    return _read(reply, _Boxed)
 
 
 def proposal_reader(editing: Mapping[str, str], parts: int) -> Reader:
-    """Reads a proposed manipulation.
-
-    Parameters
-    ----------
-    editing : mapping of str to str
-        Kind of editing ("background", "part" or "direct") by the codes that were offered.
-    parts : int
-        How many parts were offered.
-
-    Returns
-    -------
-    callable
-    """
-    texts = ("high_natural", "high_manipulated", "low_natural", "low_manipulated", "caption")
-
-    def read(reply: str) -> Reply:
-        values = read_object(reply, ("category", *texts, "part", "instruction"))
-        code = values["category"]
-        if not isinstance(code, str) or code not in editing:
-            raise UnreadReply(f"category is {_shown(code)} and not one of {', '.join(editing)}")
-        found: Reply = {"category": code, **{name: _text(values[name], name) for name in texts}}
-        for level in ("high", "low"):
-            if _same(found[f"{level}_natural"], found[f"{level}_manipulated"]):
-                raise UnreadReply(f"{level}_natural and {level}_manipulated are the same")
-        kind = editing[code]
-        for name, wanted in (("part", "part"), ("instruction", "direct")):
-            if (values[name] is not None) != (kind == wanted):
-                must = "given" if kind == wanted else "null"
-                raise UnreadReply(f"{name} must be {must} for category {code}")
-        found["part"] = _number(values["part"], parts, "part") if kind == "part" else None
-        found["instruction"] = _text(values["instruction"], "instruction") if kind == "direct" else None
-        return found
-
-    return read
+    """What reads a proposed manipulation, given how each category is edited and how many parts there are."""
+    return lambda reply: _read(reply, _Proposal, {"editing": editing, "count": parts})
 
 
 def read_questions_reply(reply: str) -> Reply:
-    """The questions of a pair: low, high, single, cross_low, cross_high.
+    """The questions of a pair: low, high, single, cross_low, cross_high."""
+    return _read(reply, _Questions)
 
-    Parameters
-    ----------
-    reply : str
-        From a model.
 
-    Returns
-    -------
-    dict
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"is {_shown(value)} and no text")
+    text = value.strip()
+    if len(text) > _LONGEST or not text.isprintable():
+        raise ValueError(f"is not one line of at most {_LONGEST} characters")
+    return text
 
-    Raises
-    ------
-    UnreadReply
-        It is none.
-    """
-    values = read_object(reply, ("low", "high", "single", "cross_low", "cross_high"))
-    found: Reply = {level: _text(values[level], level) for level in ("low", "high")}
-    if _same(found["low"], found["high"]):
-        raise UnreadReply("the questions low and high are the same")
-    for name, wrong in (("single", 3), ("cross_low", 4), ("cross_high", 4)):
-        names = ("question", "right", *(("natural",) if name == "single" else ()), "wrong")
-        row = _fields(values[name], names, name)
-        if not isinstance(row["wrong"], list) or len(row["wrong"]) != wrong:
-            raise UnreadReply(f"{name} has no list of {wrong} wrong answers")
-        texts: Reply = {part: _text(row[part], f"{part} of {name}") for part in names[:-1]}
-        texts["wrong"] = [_text(each, f"a wrong answer of {name}") for each in row["wrong"]]
-        options = [texts["right"], *([texts["natural"]] if name == "single" else []), *texts["wrong"]]
+
+def _number(value: Any, info: ValidationInfo) -> int:
+    count = (info.context or {})["count"]
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= count:
+        raise ValueError(f"is {_shown(value)} and no number from 1 to {count}")
+    return value
+
+
+def _box(value: Any) -> list[float]:
+    numbers = isinstance(value, list) and len(value) == 4
+    if not numbers or any(isinstance(each, bool) or not isinstance(each, int | float) for each in value):
+        raise ValueError(f"is {_shown(value)} and no list of four numbers")
+    try:
+        return Box(*map(float, value)).to_list()
+    except (InputError, OverflowError):
+        raise ValueError(f"{_shown(value)} is empty or leaves the image") from None
+
+
+def _category(value: Any, info: ValidationInfo) -> str:
+    known = (info.context or {})["editing"]
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"is {_shown(value)} and not one of {', '.join(known)}")
+    return value
+
+
+def _listed(low: int, high: int, what: str) -> BeforeValidator:
+    def check(value: Any) -> Any:
+        if not isinstance(value, list) or not low <= len(value) <= high:
+            raise ValueError(f"is no list of {low if low == high else f'{low} to {high}'} {what}")
+        return value
+
+    return BeforeValidator(check)
+
+
+Text = Annotated[str, PlainValidator(_text)]
+Number = Annotated[int, PlainValidator(_number)]
+Corners = Annotated[list[float], PlainValidator(_box)]
+
+
+class _Form(BaseModel, extra="forbid"):
+    pass
+
+
+class _Thing(_Form):
+    name: Text
+    box: Corners
+
+
+class _Caption(_Form):
+    caption: Text
+    objects: Annotated[list[_Thing], _listed(1, 50, "things")]
+
+
+class _Subject(_Form):
+    subject: Number
+
+
+class _Value(_Form):
+    value: Text
+
+
+class _Boxed(_Form):
+    value: Text | None
+    box: Corners | None
+
+    @model_validator(mode="after")
+    def _both(self) -> Self:
+        if (self.value is None) != (self.box is None):
+            raise ValueError("value and box must both be there or both be null")
+        return self
+
+
+class _Proposal(_Form):
+    category: Annotated[str, PlainValidator(_category)]
+    high_natural: Text
+    high_manipulated: Text
+    low_natural: Text
+    low_manipulated: Text
+    caption: Text
+    part: Number | None
+    instruction: Text | None
+
+    @model_validator(mode="after")
+    def _fits(self, info: ValidationInfo) -> Self:
+        for level in ("high", "low"):
+            if _same(getattr(self, f"{level}_natural"), getattr(self, f"{level}_manipulated")):
+                raise ValueError(f"{level}_natural and {level}_manipulated are the same")
+        kind = (info.context or {})["editing"][self.category]
+        for name, wanted in (("part", "part"), ("instruction", "direct")):
+            if (getattr(self, name) is not None) != (kind == wanted):
+                must = "given" if kind == wanted else "null"
+                raise ValueError(f"{name} must be {must} for category {self.category}")
+        return self
+
+
+class _Choice(_Form):
+    question: Text
+    right: Text
+    wrong: Annotated[list[Text], _listed(4, 4, "wrong answers")]
+
+    @model_validator(mode="after")
+    def _differ(self) -> Self:
+        options = [self.right, *self.wrong, *self.model_dump(include={"natural"}).values()]
         if len({each.casefold() for each in options}) < len(options):
-            raise UnreadReply(f"two options of {name} are the same")
-        found[name] = texts
-    return found
+            raise ValueError("has two options that are the same")
+        return self
+
+
+class _SingleChoice(_Choice):
+    natural: Text
+    wrong: Annotated[list[Text], _listed(3, 3, "wrong answers")]
+
+
+class _Questions(_Form):
+    low: Text
+    high: Text
+    single: _SingleChoice
+    cross_low: _Choice
+    cross_high: _Choice
+
+    @model_validator(mode="after")
+    def _levels_differ(self) -> Self:
+        if _same(self.low, self.high):
+            raise ValueError("the questions low and high are the same")
+        return self
+
+
+def _read(reply: str, form: type[_Form], context: Mapping[str, Any] | None = None) -> Reply:
+    fenced = _FENCE.fullmatch(reply)
+    text = fenced.group(1) if fenced else reply
+    try:
+        values = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+        return form.model_validate(values, context=dict(context or {})).model_dump()
+    except UnreadReply:
+        raise
+    except ValidationError as error:
+        raise UnreadReply(_reason(error)) from None
+    except (ValueError, RecursionError) as error:
+        raise UnreadReply(f"it is no JSON object ({getattr(error, 'msg', 'it cannot be read')})") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -238,45 +222,23 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _refused_constant(name: str) -> Any:
+def _no_number(name: str) -> Any:
     raise UnreadReply(f"{name} is no number")
 
 
-def _fields(values: Any, fields: Collection[str], what: str) -> Reply:
-    if not isinstance(values, dict):
-        raise UnreadReply(f"{what} is no JSON object")
-    for name in fields:
-        if name not in values:
-            raise UnreadReply(f"{what} has no field {name!r}")
-    more = [name for name in values if name not in fields]
-    if more:
-        raise UnreadReply(f"{what} has a field {_shown(more[0])} that was not asked for")
-    return values
-
-
-def _text(value: Any, what: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise UnreadReply(f"{what} is {_shown(value)} and no text")
-    text = value.strip()
-    if len(text) > _LONGEST or not text.isprintable():
-        raise UnreadReply(f"{what} is not one line of at most {_LONGEST} characters")
-    return text
-
-
-def _number(value: Any, count: int, what: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= count:
-        raise UnreadReply(f"{what} is {_shown(value)} and no number from 1 to {count}")
-    return value
-
-
-def _box(value: Any) -> list[float]:
-    numbers = isinstance(value, list) and len(value) == 4
-    if not numbers or any(isinstance(each, bool) or not isinstance(each, int | float) for each in value):
-        raise UnreadReply(f"box is {_shown(value)} and no list of four numbers")
-    try:
-        return Box(*map(float, value)).to_list()
-    except (InputError, OverflowError):
-        raise UnreadReply(f"box {_shown(value)} is empty or leaves the image") from None
+def _reason(error: ValidationError) -> str:
+    """The first thing that is wrong, in a sentence that a model can be told."""
+    first = error.errors(include_url=False)[0]
+    *outer, last = [each if isinstance(each, str) else f"number {each + 1}" for each in first["loc"]] or [""]
+    around = " of ".join(reversed(outer))
+    if first["type"] == "missing":
+        return f"{around or 'it'} has no field {last!r}"
+    if first["type"] == "extra_forbidden":
+        return f"{around or 'it'} has a field {_shown(last)} that was not asked for"
+    place = f"{last} of {around}" if around else last
+    if first["type"] == "value_error":
+        return f"{place} {first['ctx']['error']}".strip()
+    return f"{place or 'it'} is no JSON object"
 
 
 def _same(first: str, second: str) -> bool:

@@ -6,36 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-from psyprobe.tasks.mvp_construction.masks import Mask
-
-Image = npt.NDArray[np.uint8]
+from psyprobe.tasks.mvp_construction.masks import Image, Mask
 
 
 @dataclass(frozen=True)
 class ToolCard:
-    """What made an image, so that it can be told beside the image.
+    """What made an image, so that it can be told beside the image."""
 
-    Parameters
-    ----------
-    name : str
-        As it is asked for: "felzenszwalb", "sam:FOLDER".
-    settings : mapping
-        With which it runs; plain values that JSON can hold.
-    software : mapping of str to str
-        Packages and versions.
-    weights : str
-        Where they are from; empty for a tool without any.
-    random_weights : bool
-        Whether they are random numbers, so that what it makes shows only that the machinery works.
-    """
-
+    #: As it is asked for: "felzenszwalb", "sam:FOLDER".
     name: str
+    #: With which it runs; plain values that JSON can hold.
     settings: Mapping[str, Any] = field(default_factory=dict)
+    #: Packages and versions.
     software: Mapping[str, str] = field(default_factory=dict)
+    #: Where they are from; empty for a tool without any.
     weights: str = ""
+    #: Whether they are random numbers, so that what it makes shows only that the machinery works.
     random_weights: bool = False
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,17 +63,7 @@ class Editor(Protocol):
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """Versions of installed packages.
-
-    Parameters
-    ----------
-    *packages : str
-        Names as they are imported.
-
-    Returns
-    -------
-    dict of str to str
-    """
+    """Versions of installed packages."""
     from importlib import import_module
 
     return {name: str(getattr(import_module(name), "__version__", "unknown")) for name in packages}

@@ -20,7 +20,7 @@ from psyprobe.corruption.colour_planes import luma, srgb_to_linear
 from psyprobe.files.images import read_image
 
 if TYPE_CHECKING:
-    from psyprobe.tasks.r_bench import ImageSet
+    from psyprobe.tasks.r_bench.items import ImageSet
 
 #: Attributes and what they are on an axis.
 ATTRIBUTES = {

@@ -20,66 +20,25 @@ from psyprobe.corruption.apply import corrupt
 from psyprobe.corruption.dimensions import STRENGTHS, dimensions
 from psyprobe.errors import InputError
 from psyprobe.files.images import file_digest, read_image
-from psyprobe.tasks.r_bench.items import COLUMNS, TASKS, read_items, read_table
-from psyprobe.tasks.r_bench.references import ReferenceLimits, check_reference
+from psyprobe.files.output import make_folder
+from psyprobe.tasks.r_bench.items import COLUMNS, TASKS, read_items
+from psyprobe.tasks.r_bench.photographs import ReferenceLimits, check_reference, read_question_table
 
 _LIMITS = ReferenceLimits()
-#: Columns of a table of questions: the file of the photograph, and the item as in the released table. A column score,
-#: the quality of the photograph, is kept where it is there.
-QUESTION_COLUMNS = ("image", "type", "question", "choice", "answer")
 
 
 @dataclass(frozen=True)
 class BuiltSet:
-    """What came out.
+    """A set that was built."""
 
-    Attributes
-    ----------
-    folder : Path
-        Of the set.
-    items : int
-        How many.
-    skipped : tuple of str
-        Why photographs were left out, with their questions; empty unless that was asked for.
-    unchanged : tuple of str
-        Items whose corrupted image equals its reference, as a grey photograph does without its colour.
-    """
-
+    #: Of the set.
     folder: Path
+    #: How many.
     items: int
+    #: Why photographs were left out, with their questions; empty unless that was asked for.
     skipped: tuple[str, ...]
+    #: Items whose corrupted image equals its reference, as a grey photograph does without its colour.
     unchanged: tuple[str, ...]
-
-
-def read_question_table(path: str | Path) -> pd.DataFrame:
-    """Read a table of questions about photographs.
-
-    Parameters
-    ----------
-    path : str or Path
-        A CSV with the columns image (file name), type (MCQ, VQA, CAP), question, choice ("A.one; B.two", N where there
-        are none) and answer (a letter; a short text; reference captions as a list in Python's notation); score may be
-        there.
-
-    Returns
-    -------
-    pandas.DataFrame
-        All cells as text.
-
-    Raises
-    ------
-    InputError
-        It is no such table, a row is there twice, or a key is none of the options.
-    """
-    table, _ = read_table(path, QUESTION_COLUMNS)
-    asked = table[["image", "type", "question"]]
-    if asked.duplicated().any():
-        row = asked[asked.duplicated()].iloc[0]
-        raise InputError(f"{path}: {row['question']!r} is asked twice of {row['image']}; keep one of them")
-    for i, row in enumerate(table.to_dict("records"), start=2):
-        if Path(row["image"]).name != row["image"] or not row["image"]:
-            raise InputError(f"{path}, line {i}: image is {row['image']!r}; give a file name without folders")
-    return table
 
 
 def build_set(
@@ -132,7 +91,7 @@ def build_set(
     """
     from psyprobe.files.progress import progress_bar
     from psyprobe.files.software import software_versions
-    from psyprobe.tasks.r_bench.contact_sheet import contact_sheet
+    from psyprobe.tasks.r_bench.build import contact_sheet
 
     if items_per_cell < 1:
         raise InputError(f"{items_per_cell} items of each dimension and task are no set; give at least 1, usual is 15")
@@ -142,9 +101,7 @@ def build_set(
     if not len(table):
         raise InputError(f"no question of {questions} is left; every photograph was left out")
     rows = _items(table, items_per_cell, seed)
-    folder = Path(output)
-    if folder.exists() and any(folder.iterdir() if folder.is_dir() else [folder]):
-        raise InputError(f"{folder} is not empty; give a new folder")
+    folder = make_folder(output, empty=True)
     for part in (folder / "ref", folder / "dis"):
         part.mkdir(parents=True)
     with (folder / "items.csv").open("w", encoding="utf-8", newline="") as stream:
@@ -296,3 +253,40 @@ def _work(job: _Job) -> list[str]:
         if np.array_equal(changed, image):
             same.append(name)
     return same
+
+
+#: A thumbnail, px; and most of them on a sheet.
+_WIDTH, _HEIGHT, _LABEL, _MOST = 128, 96, 12, 600
+
+
+def contact_sheet(folder: str | Path, items: pd.DataFrame) -> Any:
+    """A sheet of the corrupted images of a set: a row a dimension, ordered by strength.
+
+    Under each thumbnail number and strength ("1 low"), a star where it is simulated.
+    """
+    from PIL import Image, ImageDraw
+
+    order = items.assign(level=[STRENGTHS.index(strength) for strength in items["strength"]])
+    order = order.sort_values(["dimension", "level", "name"], ignore_index=True)
+    every = -(-len(order) // _MOST)
+    shown = order.iloc[::every]
+    known = {each.id: each for each in dimensions().values()}
+    lines = [group for _, group in shown.groupby("dimension", sort=True)]
+    left, cell = 150, _HEIGHT + _LABEL
+    across = max(len(group) for group in lines)
+    sheet = Image.new("RGB", (left + across * (_WIDTH + 4), 18 + len(lines) * (cell + 4)), "white")
+    pen = ImageDraw.Draw(sheet)
+    note = f"{len(shown)} of {len(items)} corrupted images; * simulated where R-Bench photographed it"
+    pen.text((4, 3), note, fill="black")
+    for i, group in enumerate(lines):
+        top = 18 + i * (cell + 4)
+        dimension = known[int(group["dimension"].iloc[0])]
+        pen.text((4, top + 4), f"{dimension.id} {dimension.title}{' *' if dimension.captured else ''}", fill="black")
+        for j, row in enumerate(group.to_dict("records")):
+            with Image.open(Path(folder) / "dis" / row["name"]) as opened:
+                small = opened.convert("RGB")
+            small.thumbnail((_WIDTH, _HEIGHT))
+            at = left + j * (_WIDTH + 4)
+            sheet.paste(small, (at, top))
+            pen.text((at, top + _HEIGHT), f"{row['task']} {row['strength']}", fill="black")
+    return Image.fromarray(np.asarray(sheet))

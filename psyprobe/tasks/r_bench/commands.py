@@ -1,45 +1,41 @@
-"""``psyprobe r-bench``: check, score, run, build and show; each a word after the command."""
+"""``psyprobe r-bench``: check, score, report, build and show; each a word after the command."""
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pandas as pd
+
+from psyprobe.analysis.words.people import with_people
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.files.terminal import say, say_json, tell
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from psyprobe.tasks.judge.judge import Judge
+from psyprobe.files.images import read_image
+from psyprobe.files.output import make_folder
+from psyprobe.files.settings import settings
+from psyprobe.files.terminal import say, show, tell
+from psyprobe.observers import load_observer
+from psyprobe.probes.conduct import load_results
+from psyprobe.report.page import write_page
+from psyprobe.tasks.judge import Judge, judge_cases
+from psyprobe.tasks.r_bench.build import build_set
+from psyprobe.tasks.r_bench.items import TASKS, check_items, read_items, read_set
+from psyprobe.tasks.r_bench.judging import answerable, judgements, open_cases
+from psyprobe.tasks.r_bench.metrics import components, correlations, paired_difference, rbench_metrics
+from psyprobe.tasks.r_bench.photographs import write_example
+from psyprobe.tasks.r_bench.probe import read_run, remarks, write_run
+from psyprobe.tasks.r_bench.scores import read_answers, read_judgements, score_items
+from psyprobe.tasks.r_bench.tables import rbench_table
+from psyprobe.tasks.r_bench.vlmevalkit import export_tsv, import_tsv
 
 _FILES = ("dis", "ref", "judged_dis", "judged_ref", "judged_com")
 _FORMATS = "text, markdown, latex, csv or json (default %(default)s)"
 _RULES = "letter_then_judge, published, judge or letter (default %(default)s)"
-#: Action to the module and function that does it.
-_ACTIONS = {
-    "check": ("commands", "check_action"),
-    "score": ("commands", "score_action"),
-    "run": ("run_command", "run_action"),
-    "build": ("set_commands", "build_action"),
-    "export": ("set_commands", "export_action"),
-    "import": ("set_commands", "import_action"),
-    "example": ("set_commands", "example_action"),
-    "gallery": ("set_commands", "gallery_action"),
-}
 
 
 def add_r_bench_options(parser: argparse.ArgumentParser) -> None:
-    """Actions of the command, and the options of each.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        Gets them.
-    """
+    """Actions of the command, and the options of each."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=type(parser))
 
     def action(name: str, summary: str) -> argparse.ArgumentParser:
@@ -51,7 +47,7 @@ def add_r_bench_options(parser: argparse.ArgumentParser) -> None:
     check = action("check", "say what is in an item table, and what in it is odd")
     check.add_argument("items", metavar="ITEMS", help="the item table, as released (GBK) or in UTF-8")
     _add_score(action("score", "score answers and judgements made elsewhere, beside the paper's"))
-    _add_run(action("run", "ask models about a set, judge, score and report; goes on from what the store holds"))
+    _add_report(action("report", "write tables, figures and a page of what psyprobe run asked about a set"))
     _add_sets(action)
 
 
@@ -109,17 +105,10 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("set", metavar="SET", help="the folder of a set: items.csv, ref, dis (see build and import)")
-    parser.add_argument("--observer", nargs="+", required=True, metavar="NAME", help="see psyprobe list observers")
-    parser.add_argument(
-        "--observer-option", nargs="+", default=[], metavar="NAME=VALUE", help="what the observers take besides"
-    )
-    _add_judge(parser)
-    parser.add_argument("--mcq-rule", default="letter_then_judge", help=_RULES)
-    parser.add_argument("--skip-bad", action="store_true", help="leave out items with bad images, and count them")
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("results", nargs="+", metavar="STORE|RESULT.nc", help="what psyprobe run left of R-Bench")
+    parser.add_argument("--set", metavar="SET", help="the folder of the set: show and measure images too")
     parser.add_argument("--confidence", type=float, default=0.9, help="of intervals (default %(default)s)")
-    parser.add_argument("--store", metavar="FILE", help="SQLite file of answers (default DIR/runs.sqlite)")
     parser.add_argument("--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)")
 
 
@@ -133,22 +122,7 @@ def _add_judge(parser: argparse.ArgumentParser) -> None:
 
 
 def load_judge(arguments: argparse.Namespace) -> Judge | None:
-    """The judge that is asked for.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        ``judge``, ``judge_option``, ``judge_repeats``, ``judge_temperature``.
-
-    Returns
-    -------
-    Judge or None
-        None where none is.
-    """
-    from psyprobe.files.settings import settings
-    from psyprobe.observers import load_observer
-    from psyprobe.tasks.judge.judge import Judge
-
+    """The judge that is asked for."""
     if not arguments.judge:
         return None
     observer = load_observer(arguments.judge, **settings(arguments.judge_option, "--judge-option"))
@@ -156,63 +130,19 @@ def load_judge(arguments: argparse.Namespace) -> Judge | None:
 
 
 def r_bench_command(arguments: argparse.Namespace) -> int:
-    """Do one of the actions.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        ``action``, ``json`` and the options of the action.
-
-    Returns
-    -------
-    int
-        Exit code 0.
-    """
-    module, function = _ACTIONS[arguments.action]
-    act: Callable[[argparse.Namespace], int] = getattr(import_module(f"psyprobe.tasks.r_bench.{module}"), function)
-    return act(arguments)
+    """Do one of the actions."""
+    return _ACTIONS[arguments.action](arguments)
 
 
 def check_action(arguments: argparse.Namespace) -> int:
-    """Say what is in an item table.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        ``items``, ``json``.
-
-    Returns
-    -------
-    int
-        Exit code 0.
-    """
-    from psyprobe.tasks.r_bench import check_items, read_items
-
+    """Say what is in an item table."""
     report = check_items(read_items(arguments.items))
-    if arguments.json:
-        say_json(report.to_dict())
-    else:
-        say(str(report))
+    show(report.to_dict(), str(report), as_json=arguments.json)
     return 0
 
 
 def score_action(arguments: argparse.Namespace) -> int:
-    """Score answers and judgements, and print the paper's table.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        ``items``, ``model``, ``people``, ``task``, ``mcq_rule``, ``confidence``, ``format``, ``json``.
-
-    Returns
-    -------
-    int
-        Exit code 0.
-    """
-    from psyprobe.analysis.words.people import with_people
-    from psyprobe.tasks.r_bench import TASKS, check_items, rbench_metrics, rbench_table, read_items, score_items
-    from psyprobe.tasks.r_bench.judging import AGAINST, judge_answers
-
+    """Score answers and judgements, and print the paper's table."""
     items = read_items(arguments.items)
     tell(f"{arguments.items}: {len(items)} items, read as {check_items(items).encoding}")
     for task in arguments.task or ():
@@ -225,10 +155,9 @@ def score_action(arguments: argparse.Namespace) -> int:
     for name, *named in arguments.model:
         answers, judged = _read(name, named)
         if judge is not None:
-            open_ones = [which for which in AGAINST if which not in judged]
-            found, verdicts = judge_answers(
-                items, answers, judge, mcq_rule=arguments.mcq_rule, against=open_ones, store=arguments.store
-            )
+            wanted = [which for which in answerable(answers) if which not in judged]
+            cases = open_cases(items, answers, mcq_rule=arguments.mcq_rule, against=wanted)
+            found, verdicts = judgements(items, judge_cases(cases, judge, store=arguments.store), wanted)
             failed = sum(not read for read in verdicts["read"])
             tell(f"{name}: {len(verdicts)} cases were judged, {failed} without a verdict, which are in no mean")
             judged |= found
@@ -241,9 +170,7 @@ def score_action(arguments: argparse.Namespace) -> int:
 
 
 def _write(metrics: dict[str, pd.DataFrame], tables: dict[str, pd.DataFrame], folder: Path, confidence: float) -> None:
-    import pandas as pd
 
-    from psyprobe.tasks.r_bench import components, correlations, paired_difference
     from psyprobe.tasks.r_bench.report import draw_figures
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -267,7 +194,6 @@ def _write(metrics: dict[str, pd.DataFrame], tables: dict[str, pd.DataFrame], fo
 
 
 def _read(model: str, named: list[str]) -> tuple[dict[str, pd.Series], dict[str, pd.Series]]:
-    from psyprobe.tasks.r_bench import read_answers, read_judgements
 
     answers, judged = {}, {}
     for text in named:
@@ -281,3 +207,96 @@ def _read(model: str, named: list[str]) -> tuple[dict[str, pd.Series], dict[str,
         else:
             answers[kind] = read_answers(path)
     return answers, judged
+
+
+def report_action(arguments: argparse.Namespace) -> int:
+    """Write the tables, figures and page of what observers answered, and print the paper's table."""
+    from psyprobe.tasks.r_bench.report import write_report
+
+    found = [
+        result for path in arguments.results for result in load_results(path) if result.attrs["probe"] == "r_bench"
+    ]
+    if not found:
+        raise InputError(f"{', '.join(arguments.results)}: there is no result of R-Bench; run an experiment with it")
+    runs = {result.attrs["observer"]: read_run(result, arguments.confidence) for result in found}
+    folder = make_folder(arguments.output)
+    for number, (name, run) in enumerate(runs.items(), start=1):
+        write_run(run, folder / f"{number}_{re.sub(r'[^A-Za-z0-9.-]+', '_', name)}")
+    images = read_set(arguments.set, skip=True) if arguments.set else None
+    page = write_report(runs, folder, images=images)
+    for name, run in runs.items():
+        for remark in remarks(run.facts):
+            tell(f"{name}: {remark}")
+    tell(f"{page}: the report; tables of each observer are in folders beside it")
+    table = rbench_table({name: run.metrics for name, run in runs.items()})
+    show({name: dict(run.facts) for name, run in runs.items()} | {"report": str(page)}, table, as_json=arguments.json)
+    return 0
+
+
+def build_action(arguments: argparse.Namespace) -> int:
+    """Build a set."""
+    built = build_set(
+        arguments.photographs,
+        arguments.questions,
+        arguments.output,
+        items_per_cell=arguments.items,
+        seed=arguments.seed,
+        scale=arguments.scale,
+        skip=arguments.skip_bad,
+    )
+    for problem in built.skipped:
+        tell(f"left out: {problem}")
+    if built.unchanged:
+        tell(
+            f"{len(built.unchanged)} corrupted images are no different from their references; manifest.json lists them"
+        )
+    text = f"{built.items} items in {built.folder}; look at contact_sheet.png before you ask anybody."
+    show(vars(built) | {"folder": str(built.folder)}, text, as_json=arguments.json)
+    return 0
+
+
+def export_action(arguments: argparse.Namespace) -> int:
+    """Write a set's multiple choice for VLMEvalKit."""
+    written = export_tsv(read_set(arguments.set), arguments.output)
+    files = {kind: str(path) for kind, path in written.items()}
+    show(files, "\n".join(files.values()), as_json=arguments.json)
+    return 0
+
+
+def import_action(arguments: argparse.Namespace) -> int:
+    """Make a set of VLMEvalKit's tables."""
+    items = import_tsv(arguments.corrupted, arguments.reference, arguments.output)
+    told = {"folder": arguments.output, "items": items}
+    show(told, f"{items} items in {arguments.output}", as_json=arguments.json)
+    return 0
+
+
+def example_action(arguments: argparse.Namespace) -> int:
+    """Write photographs and questions to try things with."""
+    photographs, questions = write_example(arguments.output)
+    told = {"photographs": str(photographs), "questions": str(questions)}
+    show(told, f"psyprobe r-bench build {photographs} {questions} --output SET", as_json=arguments.json)
+    return 0
+
+
+def gallery_action(arguments: argparse.Namespace) -> int:
+    """Write a page with an image in all 33 ways."""
+    from psyprobe.tasks.r_bench.report import gallery
+
+    image = read_image(arguments.image)
+    text = gallery(image, name=Path(arguments.image).stem, seed=arguments.seed, scale=arguments.scale)
+    path = write_page(text, arguments.output)
+    show({"page": str(path)}, str(path), as_json=arguments.json)
+    return 0
+
+
+_ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "check": check_action,
+    "score": score_action,
+    "report": report_action,
+    "build": build_action,
+    "export": export_action,
+    "import": import_action,
+    "example": example_action,
+    "gallery": gallery_action,
+}

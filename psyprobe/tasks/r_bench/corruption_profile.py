@@ -3,12 +3,16 @@
 Photographs are cropped to the observer's proportions and resized to its input after they were corrupted, as a camera
 and a model's own processor would do it; both steps are recorded. S_ac is that of the contrast experiments, so that a
 corruption can be read as so much contrast.
+
+An experiment's page has ``probe = "corruption_profile"``, ``items`` (a folder of photographs, sRGB with 8 bits), and in
+``[options]`` the ``corruptions`` (all 33 by default), the ``strengths`` (low, mid and high) and a ``seed`` (0).
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,171 +20,314 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.distance import MEASURES
+from psyprobe.analysis.score import OBSERVER, PIXELS, Entry, Metric, Row
 from psyprobe.corruption.apply import corrupt
 from psyprobe.corruption.dimensions import STRENGTHS, dimensions
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.files.images import file_digest, images_in, read_image
-from psyprobe.store import Answers, Question, Store, digest
+from psyprobe.files.digest import digest
+from psyprobe.files.images import file_digest, images_in
+from psyprobe.observers import load_observer
+from psyprobe.probes.asking import features, respond
+from psyprobe.probes.pairs import seconds_an_image
+from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
+from psyprobe.running.store import Store
+from psyprobe.tasks.asking import read_planned
+from psyprobe.tasks.item_session import TaskPlan, TaskSession, attributes_of, items_of, options_of
+from psyprobe.tasks.task_score import TaskScore
 
 if TYPE_CHECKING:
     import xarray
+    from matplotlib.axes import Axes
 
+    from psyprobe.experiment import Experiment
     from psyprobe.observers import FeatureObserver
 
+ABILITIES = ("features",)
+SECTIONS = ("items",)
 #: Corrupting, resizing or measuring differently makes another question of the same image.
-_VERSION = "corruption profile 1"
+_VERSION = "corruption profile 2"
 #: Images shown at once, whatever their size.
 _BATCH = 33
 #: Side at which an observer that takes any size looks, px.
 _ANY_SIZE = 224
+#: Bootstrap samples of photographs.
+_RESAMPLES = 2000
 
 
-def robustness_profile(
-    photographs: str | Path | Sequence[str | Path],
-    observer: str | FeatureObserver,
-    *,
-    names: Sequence[str] | None = None,
-    strengths: Sequence[str] = STRENGTHS,
-    seed: int = 0,
-    store: str | Path | Store | None = None,
-    progress: bool | None = None,
-) -> xarray.Dataset:
-    """S_ac between photographs and their corrupted versions, for all dimensions and strengths.
+@dataclass(frozen=True)
+class Work:
+    """A photograph, and the corruptions of it that a batch holds."""
 
-    Parameters
-    ----------
-    photographs : str, Path or sequence of these
-        A folder of images, or image files: sRGB with 8 bits.
-    observer : str or FeatureObserver
-        An encoder, by name or as an object.
-    names : sequence of str, optional
-        Dimensions; by default all 33.
-    strengths : sequence of str
-        Of "low", "mid" and "high".
-    seed : int
-        Of the corruptions.
-    store : str, Path or Store, optional
-        The file that keeps responses; what it holds is not computed again.
-    progress : bool, optional
-        Whether to show a progress bar.
+    path: str
+    sha256: str
+    #: Dimension and strength of each.
+    cells: tuple[tuple[str, str], ...]
+    seed: int
+    #: Height and width of what an observer sees, px.
+    size: tuple[int, int]
 
-    Returns
-    -------
-    xarray.Dataset
-        ``response`` (layer, measure, photograph, dimension, strength) with the measures of a detection run; the
-        dimensions' steps and groups as coordinates.
+
+class ProfileSession(TaskSession):
+    """One run of a profile: a single round, in batches of one photograph each.
 
     Raises
     ------
-    InputError
-        A photograph cannot be read, or the observer gives no features.
     UnknownNameError
-        There is no such dimension or strength.
+        There is no such corruption or strength.
+    """
+
+    def __init__(self, experiment: Experiment, observer: FeatureObserver) -> None:
+        self.baseline: FeatureObserver = load_observer("pixels")
+        super().__init__(experiment, observer, self.baseline)
+        self.options = options_of(
+            experiment, {"corruptions": list(dimensions()), "strengths": list(STRENGTHS), "seed": 0}
+        )
+        for kind, name, known in (("corruption", "corruptions", dimensions()), ("strength", "strengths", STRENGTHS)):
+            for each in self.options[name]:
+                if each not in known:
+                    raise unknown_name(kind, each, known)
+        self._size = observer.card.input_size or (_ANY_SIZE, _ANY_SIZE)
+        self._photographs = [(path, file_digest(path)) for path in images_in(items_of(experiment))]
+        self._cells = tuple(itertools.product(self.options["corruptions"], self.options["strengths"]))
+        self._shown = [
+            digest([sha256, path.name, *cell, self.options["seed"], list(self._size), "centre crop, bicubic"])
+            for path, sha256 in self._photographs
+            for cell in self._cells
+        ]
+        self._begun = False
+
+    def layout(self) -> dict[str, Any]:
+        """Photographs, corruptions and strengths, and what was shown."""
+        return {
+            **self.options,
+            "version": _VERSION,
+            "photographs": [path.name for path, _ in self._photographs],
+            "shown": self._shown,
+            "baseline": self.baseline.card.digest,
+            "measures": list(MEASURES),
+            "size": list(self._size),
+        }
+
+    def next(self) -> list[Batch]:
+        """All batches at once, then none."""
+        if self._begun:
+            return []
+        self._begun = True
+        batches, shown = [], iter(self._shown)
+        for path, sha256 in self._photographs:
+            for start in range(0, len(self._cells), _BATCH):
+                cells = self._cells[start : start + _BATCH]
+                here = list(itertools.islice(shown, len(cells)))
+                questions = tuple(question for name in self.observers for question in _questions(here, name))
+                work = Work(str(path), sha256, cells, self.options["seed"], self._size)
+                # Rounding depends on which images share a batch.
+                batches.append(Batch(questions, work, whole=True))
+        return batches
+
+    def cost(self, store: Store) -> TaskPlan:
+        """What is left to show."""
+        left = len(store.missing(question.key for question in _questions(self._shown, self.observer.card.digest)))
+        photographs = len(self._photographs)
+        each = seconds_an_image(self.observer, self._size, 0.0, _BATCH) if left else 0.0
+        return TaskPlan(
+            experiment=self.experiment.name,
+            observer=self.observer.card.name,
+            questions=len(self._shown),
+            answered=len(self._shown) - left,
+            images=len(self._shown) + photographs,
+            seconds=each * (left + photographs),
+        )
+
+
+def _questions(shown: Sequence[str], observer: str) -> list[Question]:
+    asked = digest({"measures": list(MEASURES)})
+    return [Question(each, asked, observer, _VERSION) for each in shown]
+
+
+def plan(experiment: Experiment, observer: FeatureObserver) -> ProfileSession:
+    """As in `Probe`."""
+    return ProfileSession(experiment, observer)
+
+
+def answer(observers: Mapping[str, FeatureObserver], batches: Iterable[Batch]) -> Iterator[Answered]:
+    """Show photographs and their corrupted versions; an answer holds "values": of each layer one value a measure."""
+    for batch in batches:
+        work: Work = batch.work
+        photograph = read_planned(work.path, work.sha256)
+        original = _fed([photograph], work.size)
+        changed = (
+            corrupt(photograph, name, strength, work.seed, image_id=Path(work.path).name)
+            for name, strength in work.cells
+        )
+        shown = _fed(changed, work.size)
+        for name, who in observers.items():
+            asked = [question for question in batch.questions if question.observer == name]
+            values = respond(who, shown, features(who, original), [0] * len(shown), MEASURES, ppd=0.0)
+            for question, value in zip(asked, values.tolist(), strict=True):
+                yield Answered(question, {"values": value})
+
+
+def result(record: RunRecord, store: Store) -> xarray.Dataset:
+    """``response`` (layer, measure, photograph, dimension, strength) with the measures of a detection run.
+
+    The dimensions' steps and groups are coordinates; ``baseline`` is the response of the pixels themselves.
     """
     import xarray
 
-    from psyprobe.analysis.distance import MEASURES
-    from psyprobe.files.progress import progress_bar
-    from psyprobe.files.software import software_versions
-    from psyprobe.observers import load_observer
-    from psyprobe.probes.asking import features, respond
-    from psyprobe.store import open_store
+    layout, card, known = record.layout, record.observer_card, dimensions()
+    sides = ("photographs", "corruptions", "strengths")
+    shape = tuple(len(layout[name]) for name in sides)
 
-    who: Any = load_observer(observer) if isinstance(observer, str) else observer
-    if who.card.ability != "features":
-        raise InputError(
-            f"a robustness profile needs an observer with features, and {who.card.name} has {who.card.ability!r}"
-        )
-    known = dimensions()
-    chosen = list(known) if names is None else list(names)
-    for name in chosen:
-        if name not in known:
-            raise unknown_name("corruption", name, known)
-    for strength in strengths:
-        if strength not in STRENGTHS:
-            raise unknown_name("strength", strength, STRENGTHS)
-    paths = images_in(photographs) if isinstance(photographs, str | Path) else [Path(path) for path in photographs]
-    size = who.card.input_size or (_ANY_SIZE, _ANY_SIZE)
-    cells = [_Cell(path, name, strength) for path in paths for name in chosen for strength in strengths]
-    fed = digest({"resize": "bicubic", "crop": "centre", "size": list(size)})
-    originals = {path: file_digest(path) for path in paths}
-    questions = {
-        cell: Question(
-            digest([originals[cell.path], cell.name, cell.strength, seed]),
-            originals[cell.path],
-            fed,
-            who.card.digest,
-            _VERSION,
-        )
-        for cell in cells
-    }
-    with open_store(store) as opened:
-        opened.keep("observer", {who.card.digest: who.card.to_dict()})
-        missing = set(opened.missing(question.key for question in questions.values()))
-        todo = [cell for cell in cells if questions[cell].key in missing]
-        with progress_bar(len(todo), progress) as bar:
-            bar.set_description(f"33 corruptions: {who.card.name}")
-            for path, members in _by_photograph(todo):
-                photograph = read_image(path)
-                reference = features(who, _fed([photograph], size))
-                shown = _fed(
-                    (corrupt(photograph, cell.name, cell.strength, seed, image_id=path.name) for cell in members), size
-                )
-                values = respond(who, shown, reference, [0] * len(members), MEASURES, ppd=0.0)
-                asked = tuple(questions[cell] for cell in members)
-                opened.add([Answers(asked, tuple(who.card.features), tuple(MEASURES), values)])
-                bar.update(len(members))
-        keys = [questions[cell].key for cell in cells]
-        responses = opened.read(keys, list(who.card.features), list(MEASURES))
-    shape = (len(paths), len(chosen), len(strengths), len(who.card.features), len(MEASURES))
-    axes = ("layer", "measure", "photograph", "dimension", "strength")
+    def read(observer: str) -> FloatArray:
+        keys = [question.key for question in _questions(layout["shown"], observer)]
+        found = store.answers_of_all(keys)
+        values = np.array([found[key]["values"] for key in keys], dtype=np.float64)
+        return np.moveaxis(values.reshape(*shape, *values.shape[1:]), (3, 4), (0, 1))
+
+    units = "angular: angle / pi; cosine: cosine similarity; l1, l2: feature units"
+    axes = ("measure", "photograph", "dimension", "strength")
     return xarray.Dataset(
         {
-            "response": (
-                axes,
-                np.moveaxis(responses.reshape(shape), (3, 4), (0, 1)),
-                {
-                    "units": "angular: angle / pi; cosine: cosine similarity; l1, l2: feature units",
-                    "long_name": "Response",
-                },
-            )
+            "response": (("layer", *axes), read(record.observer_digest), {"units": units, "long_name": "Response"}),
+            "baseline": (axes, read(layout["baseline"])[0], {"units": units, "long_name": "Response of the pixels"}),
         },
         coords={
-            "layer": list(who.card.features),
-            "measure": list(MEASURES),
-            "photograph": [path.name for path in paths],
-            "dimension": chosen,
-            "strength": list(strengths),
-            "step": ("dimension", [known[name].step for name in chosen]),
-            "group": ("dimension", [known[name].group for name in chosen]),
-            "simulated": ("dimension", [int(known[name].captured) for name in chosen]),
+            "layer": list(card["features"]),
+            "measure": layout["measures"],
+            "photograph": layout["photographs"],
+            "dimension": layout["corruptions"],
+            "strength": layout["strengths"],
+            "step": ("dimension", [known[name].step for name in layout["corruptions"]]),
+            "group": ("dimension", [known[name].group for name in layout["corruptions"]]),
+            "simulated": ("dimension", [int(known[name].captured) for name in layout["corruptions"]]),
         },
         attrs={
-            "probe": "corruption_profile",
-            "observer": who.card.name,
-            "observer_card": json.dumps(who.card.to_dict(), sort_keys=True),
-            "random_weights": int(who.card.random_weights),
-            "seed": seed,
-            "size": json.dumps(list(size)),
+            **attributes_of(record),
+            "seed": layout["seed"],
+            "size": json.dumps(layout["size"]),
             "resize": "centre crop to the observer's proportions, bicubic with antialiasing, after corruption",
-            "software": json.dumps(software_versions(), sort_keys=True),
         },
     )
 
 
+def score(result: xarray.Dataset, *, measure: str | None = None, confidence: float = 0.95) -> Sequence[ProfileScore]:
+    """The mean response at each strength, of every layer."""
+    chosen = measure or "angular"
+    if chosen not in result["measure"]:
+        raise unknown_name("measure", chosen, result["measure"].values.tolist())
+    return [ProfileScore(result.attrs, confidence, str(layer), chosen, result) for layer in result["layer"].values]
+
+
+def plot(
+    results: Sequence[xarray.Dataset], ax: Axes | None = None, *, measure: str = "angular", layer: str | None = None
+) -> Axes:
+    """A robustness profile as coloured cells; see `plot_profile`."""
+    if len(results) != 1:
+        raise InputError(f"a figure shows one robustness profile, and these are {len(results)}; draw them one by one")
+    drawn: Axes = plot_profile(results[0], ax, measure=measure, layer=layer)
+    return drawn
+
+
 @dataclass(frozen=True)
-class _Cell:
-    path: Path
-    name: str
-    strength: str
+class ProfileScore(TaskScore):
+    """How far corruptions take one layer of an encoder."""
+
+    result: xarray.Dataset
+
+    def rows(self) -> Sequence[Row]:
+        """The observer, and the pixels themselves."""
+        here = self.result.sel(measure=self.measure)
+        return (
+            self._row(OBSERVER, here["response"].sel(layer=self.layer)),
+            self._row(PIXELS, here["baseline"]),
+        )
+
+    def notes(self) -> Sequence[str]:
+        """What the headings mean."""
+        return (
+            f"Mean {self.measure} response over corruptions and photographs, at each strength and over all, with "
+            "{confidence} % bootstrap intervals over photographs, where there are several.",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Who looked at what, and the records of all rows."""
+        told = {"observer": self.observer, "experiment": self.experiment, "layer": self.layer, "measure": self.measure}
+        return {**told, "confidence": self.confidence, "rows": [dict(row.record) for row in self.rows()]}
+
+    def _row(self, responder: str, responses: xarray.DataArray) -> Row:
+        by_strength = responses.mean("dimension")
+        columns = {str(name): by_strength.sel(strength=name).values for name in by_strength["strength"].values}
+        columns["overall"] = by_strength.mean("strength").values
+        cells: dict[str, str] = {}
+        record: dict[str, Any] = {"responder": responder}
+        for name, values in columns.items():
+            low, high = _interval(values, self.confidence)
+            mean = float(values.mean())
+            cells[name] = f"{mean:.4f}" if low is None else f"{mean:.4f} [{low:.4f}, {high:.4f}]"
+            record |= {f"{name}_mean": mean, f"{name}_low": low, f"{name}_high": high}
+        entry = Entry(record["overall_mean"], record["overall_low"], record["overall_high"])
+        metric = Metric(f"corruption {self.measure}", f"Response to corruption ({self.measure})", False, 4)
+        label = "" if responder == OBSERVER else responder
+        return Row("Robustness to corruption", responder, label, cells, record, {metric: entry})
 
 
-def _by_photograph(cells: Sequence[_Cell]) -> Iterator[tuple[Path, list[_Cell]]]:
-    """Cells in batches of one photograph each, so that it is read and passed through the encoder once a batch."""
-    for path in dict.fromkeys(cell.path for cell in cells):
-        members = [cell for cell in cells if cell.path == path]
-        for start in range(0, len(members), _BATCH):
-            yield path, members[start : start + _BATCH]
+def _interval(values: FloatArray, confidence: float) -> tuple[float | None, float | None]:
+    """Of a mean over photographs; none of a single one."""
+    if len(values) < 2:
+        return None, None
+    draws = np.random.default_rng(0).integers(len(values), size=(_RESAMPLES, len(values)))
+    tails = 100 * (1 - confidence) / 2
+    low, high = np.percentile(values[draws].mean(axis=1), [tails, 100 - tails])
+    return float(low), float(high)
+
+
+def plot_profile(profile: xarray.Dataset, ax: Any = None, *, measure: str = "angular", layer: str | None = None) -> Any:
+    """Draw a robustness profile as coloured cells: dimensions downwards, strengths to the right.
+
+    Parameters
+    ----------
+    profile : xarray.Dataset
+        Of a run.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; without it, on a new pyplot figure.
+    measure : str
+        Which response.
+    layer : str, optional
+        Which layer; by default the last.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Means over photographs; a star marks a dimension that is simulated where R-Bench photographed it.
+    """
+    found = profile["response"].sel(measure=measure, layer=layer or str(profile["layer"].values[-1])).mean("photograph")
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        ax = plt.figure(figsize=(4.2, 1.2 + 0.2 * profile.sizes["dimension"]), layout="constrained").add_subplot()
+    drawn = ax.imshow(found.values, cmap="YlGnBu", aspect="auto", vmin=0, interpolation="nearest")
+    middle = float(found.max()) * 0.55
+    for (i, j), value in np.ndenumerate(found.values):
+        ax.text(
+            j, i, f"{value:.3f}", ha="center", va="center", fontsize=6, color="white" if value > middle else "black"
+        )
+    known = dimensions()
+    labels = [
+        f"{known[str(name)].title}{' *' if known[str(name)].captured else ''}" for name in profile["dimension"].values
+    ]
+    ax.set_yticks(range(len(labels)), labels, fontsize=7)
+    ax.set_xticks(range(profile.sizes["strength"]), [str(each) for each in profile["strength"].values])
+    ax.tick_params(length=0)
+    steps = profile["step"].values
+    for i in np.flatnonzero(steps[1:] != steps[:-1]):
+        ax.axhline(i + 0.5, color="black", linewidth=0.8)
+    card = json.loads(profile.attrs["observer_card"])
+    ax.set_title(f"{card['name']}{' [RANDOM WEIGHTS]' if profile.attrs['random_weights'] else ''}", fontsize=9)
+    bar = ax.figure.colorbar(drawn, ax=ax, fraction=0.05, pad=0.02)
+    bar.set_label("Angular distance $S_{ac}$" if measure == "angular" else measure)
+    ax.set_xlabel("Strength" + (" (* simulated)" if profile["simulated"].values.any() else ""))
+    return ax
 
 
 def _fed(images: Any, size: tuple[int, int]) -> FloatArray:

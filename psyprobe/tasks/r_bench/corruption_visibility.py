@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe.corruption.apply import corrupt
-from psyprobe.corruption.dimensions import Dimension, dimensions
+from psyprobe.corruption.dimensions import STEPS, STRENGTHS, Dimension, dimensions
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.light.display import Display
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from psyprobe.observers import DifferenceObserver
 
 #: No difference, in JOD.
@@ -32,23 +34,15 @@ _WIDE = 8.0
 
 @dataclass(frozen=True)
 class Visibility:
-    """A parameter and how visible it is.
+    """A parameter and how visible it is."""
 
-    Attributes
-    ----------
-    name : str
-        The dimension.
-    parameter : float
-        In the unit of the dimension.
-    loss : float
-        JOD below 10 at this parameter; the mean over images.
-    reached : bool
-        Whether the loss that was asked for is within the span that was searched; if not, the parameter is its end.
-    """
-
+    #: The dimension.
     name: str
+    #: In the unit of the dimension.
     parameter: float
+    #: JOD below 10 at this parameter; the mean over images.
     loss: float
+    #: Whether the loss that was asked for is within the span that was searched; if not, the parameter is its end.
     reached: bool
 
 
@@ -185,3 +179,40 @@ def _metric() -> Any:
 def _drive(image: Any) -> Any:
     values = np.asarray(image)
     return (values / np.float32(255) if values.dtype == np.uint8 else values).astype(np.float32)
+
+
+def plot_visibility(losses: dict[str, Sequence[float]], axes: Sequence[Axes] | None = None) -> list[Axes]:
+    """Draw quality against strength, one panel a step on the way of an image.
+
+    Parameters
+    ----------
+    losses : dict of str to sequence of float
+        JOD below 10 at low, mid and high strength, by dimension.
+    axes : sequence of matplotlib.axes.Axes, optional
+        Seven, one a step; without them, on a new pyplot figure.
+    """
+    if axes is None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=(10.5, 5.4), layout="constrained")
+        axes = figure.subplots(2, 4, sharex=True, sharey=True).ravel().tolist()
+        axes[-1].set_visible(False)
+        axes = axes[:-1]
+    colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+    known = dimensions()
+    for ax, (step, title) in zip(axes, STEPS.items(), strict=True):
+        members = [name for name in losses if known[name].step == step]
+        for name, colour, mark in zip(members, colours, "osD^vX", strict=False):
+            label = f"{known[name].title}{' *' if known[name].captured else ''}"
+            quality = SAME - np.asarray(losses[name])
+            ax.plot(range(3), quality, marker=mark, color=colour, markersize=4, linewidth=1.2, label=label)
+        ax.axhline(SAME - 1, color="0.6", linewidth=0.8, linestyle=":")
+        ax.set_title(title, fontsize=9, loc="left")
+        ax.set_xticks(range(3), STRENGTHS)
+        ax.legend(fontsize=6.5, frameon=False, loc="lower left")
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+    for ax in axes[::4]:
+        ax.set_ylabel("Quality (JOD)")
+    axes[0].set_ylim(top=10.2)
+    return list(axes)

@@ -82,14 +82,8 @@ def bars(
 
     Parameters
     ----------
-    metrics : mapping of str to pandas.DataFrame
-        By model, as `rbench_metrics` gives them.
-    by : {"step", "group", "task", "strength", "dimension"}
-        What the groups of bars are.
-    measure : {"absolute", "relative"}
-        Which robustness.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; without it, on a new pyplot figure.
+    metrics, by, measure, ax
+        As for `radar`.
 
     Returns
     -------
@@ -146,10 +140,8 @@ def strength_map(table: pd.DataFrame, *, measure: str = "absolute", ax: Axes | N
     ----------
     table : pandas.DataFrame
         As `score_items` gives it.
-    measure : {"absolute", "relative"}
-        Which robustness.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; without it, on a new pyplot figure.
+    measure, ax
+        As for `radar`.
 
     Returns
     -------

@@ -14,10 +14,13 @@ Li et al. (2024). R-Bench: are your large multimodal models robust to real-world
 from __future__ import annotations
 
 import ast
-import io
+import functools
+import hashlib
 import re
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,8 @@ import pandas as pd
 
 from psyprobe.corruption import STRENGTHS
 from psyprobe.errors import InputError
+from psyprobe.files.images import decode_image
+from psyprobe.tasks.answer_tables import read_table
 
 TASKS = ("MCQ", "VQA", "CAP")
 COLUMNS = ("name", "question", "choice", "answer", "type", "score", "distortion", "strength")
@@ -34,23 +39,15 @@ _OPTION = re.compile(r"\s*([A-E])\s*[.:]\s*")
 
 @dataclass(frozen=True)
 class ItemReport:
-    """What an item table holds, and what in it is odd.
+    """What an item table holds, and what in it is odd."""
 
-    Attributes
-    ----------
-    encoding : str
-        Of the file.
-    counts : mapping of (str, str) to int
-        Items by task and strength.
-    cells : tuple of int
-        Smallest and largest number of items of one dimension and task.
-    keys_without_option : tuple of str
-        Multiple-choice items whose key is none of their options.
-    """
-
+    #: Of the file.
     encoding: str
+    #: Items by task and strength.
     counts: Mapping[tuple[str, str], int]
+    #: Smallest and largest number of items of one dimension and task.
     cells: tuple[int, int]
+    #: Multiple-choice items whose key is none of their options.
     keys_without_option: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,55 +90,6 @@ def read_items(path: str | Path) -> pd.DataFrame:
     items = pd.DataFrame(rows)
     items.attrs["encoding"] = encoding
     return items
-
-
-def read_table(path: str | Path, columns: tuple[str, ...], separator: str = ",") -> tuple[pd.DataFrame, str]:
-    """A CSV as text, in UTF-8 or GBK, whichever it is.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    columns : tuple of str
-        Those it must have.
-    separator : str
-        Between cells.
-
-    Returns
-    -------
-    table : pandas.DataFrame
-        All cells as text; "NA" stays "NA".
-    encoding : str
-        "UTF-8" or "GBK".
-
-    Raises
-    ------
-    InputError
-        It is no such table.
-    """
-    try:
-        raw = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    # Text in GBK is hardly ever valid UTF-8, and the other way round it often is: so UTF-8 is tried first.
-    for encoding in ("UTF-8", "GBK"):
-        try:
-            text = raw.decode(encoding.lower() + ("-sig" if encoding == "UTF-8" else ""))
-            break
-        except UnicodeDecodeError:
-            continue
-    else:
-        raise InputError(f"{path} is neither UTF-8 nor GBK; save it as CSV in UTF-8")
-    try:
-        table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False, sep=separator)
-    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise InputError(f"{path} is no CSV: {error}") from None
-    missing = [name for name in columns if name not in table]
-    if missing:
-        raise InputError(f"{path} has no column {missing[0]!r}; it needs {', '.join(columns)}")
-    if not len(table):
-        raise InputError(f"{path} has no rows")
-    return table, encoding
 
 
 def _item(path: str | Path, row: dict[str, str]) -> dict[str, Any]:
@@ -190,17 +138,7 @@ def _captions(text: str) -> tuple[str, ...]:
 
 
 def split_options(text: str) -> tuple[str, ...]:
-    """The options of a multiple-choice item.
-
-    Parameters
-    ----------
-    text : str
-        As the released table writes them.
-
-    Returns
-    -------
-    tuple of str
-        In the order of their letters; empty if the letters are not A, B, C, ... in order.
+    """The options of a multiple-choice item; none if their letters are not A, B, C, ... in order.
 
     Examples
     --------
@@ -250,3 +188,127 @@ def check_items(items: pd.DataFrame) -> ItemReport:
         cells=(int(cells.min()), int(cells.max())),
         keys_without_option=tuple(odd),
     )
+
+
+#: Folders of a set by which of its images they hold.
+KINDS = ("ref", "dis")
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """Items with their images, every one of which can be read."""
+
+    #: Where it lies.
+    folder: Path
+    #: An item table.
+    items: pd.DataFrame
+    #: SHA-256 of every image file.
+    digests: Mapping[Path, str]
+    #: Why items were left out; empty unless that was asked for.
+    skipped: tuple[str, ...]
+
+    def path(self, kind: str, item: Mapping[str, object]) -> Path:
+        """The image file of an item, kind "ref" or "dis"."""
+        return self.folder / kind / str(item["reference" if kind == "ref" else "name"])
+
+
+def read_set(folder: str | Path, *, skip: bool = False) -> ImageSet:
+    """Read a set, and decode each of its images once: none may fail after an hour of questions.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Of the set.
+    skip : bool
+        Leave out items whose images cannot be read and say so, instead of ending with the first.
+
+    Raises
+    ------
+    InputError
+        There is no such set, an image is missing or cannot be read as it is, or nothing is left.
+    """
+    place = Path(folder)
+    items = read_items(place / "items.csv")
+    checked: dict[Path, str] = {}
+    problems: dict[Path, str] = {}
+    kept, skipped = [], []
+    for row in items.to_dict("records"):
+        paths = [place / "ref" / _inside(row["reference"]), place / "dis" / _inside(row["name"])]
+        for path in paths:
+            if path in checked or path in problems:
+                continue
+            try:
+                raw = path.read_bytes()
+                decode_image(raw, str(path))
+                checked[path] = hashlib.sha256(raw).hexdigest()
+            except OSError as error:
+                problems[path] = f"{path} cannot be read: {error.strerror}"
+            except InputError as error:
+                problems[path] = str(error)
+        bad = next((problems[path] for path in paths if path in problems), "")
+        if bad and not skip:
+            raise InputError(bad)
+        kept.append(not bad)
+        if bad:
+            skipped.append(f"{row['name']}: {bad}")
+    if not any(kept):
+        raise InputError(f"no item of {folder} is left; every one has an image that cannot be read")
+    left = items[kept].reset_index(drop=True)
+    left.attrs.update(items.attrs)
+    return ImageSet(place, left, checked, tuple(skipped))
+
+
+def _inside(name: str) -> str:
+    """A file name that leads out of the folder is no file name."""
+    if Path(name).name != name:
+        raise InputError(f"image {name!r} is not in the set's folder; give a file name without folders")
+    return name
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How the questions of a task are put."""
+
+    #: With {question} and {options} to be filled in.
+    text: str
+    #: Where an answer is cut off.
+    max_tokens: int
+
+    def filled(self, question: str, options: Sequence[str] = ()) -> str:
+        """The prompt for one item; what stands in braces inside a question is left as it is.
+
+        Examples
+        --------
+        >>> print(wordings()["MCQ"].filled("What is it?", ("a cat", "a dog")))
+        What is it?
+        A. a cat
+        B. a dog
+        Reply with the letter of the right option and nothing else.
+        """
+        parts = {"{question}": question, "{options}": lettered(options)}
+        return re.sub(r"\{(?:question|options)\}", lambda found: parts[found.group()], self.text)
+
+
+def lettered(options: Sequence[str]) -> str:
+    """Options under their letters, one a line."""
+    return "\n".join(f"{letter}. {option}" for letter, option in zip("ABCDE", options, strict=False))
+
+
+@functools.cache
+def _page() -> Mapping[str, object]:
+    return tomllib.loads(files("psyprobe.tasks.r_bench").joinpath("prompts.toml").read_text(encoding="utf-8"))
+
+
+def wording_version() -> str:
+    """The version of all wordings; another one asks anew."""
+    return str(_page()["version"])
+
+
+@functools.cache
+def wordings() -> dict[str, Wording]:
+    """The wording of each task: "MCQ", "VQA" and "CAP"."""
+    found = {}
+    for task, row in _page().items():
+        if isinstance(row, dict):
+            found[task] = Wording(row["text"].strip(), row["max_tokens"])
+    return found

@@ -14,11 +14,13 @@ import pandas as pd
 from psyprobe.corruption import STEPS, STRENGTHS, corrupt, dimensions
 from psyprobe.files.images import read_image
 from psyprobe.report.page import picture, render, write_page
-from psyprobe.tasks.r_bench import attribute_table, paired_difference, plot_attributes, rbench_table
+from psyprobe.tasks.r_bench.attributes import attribute_table, plot_attributes
+from psyprobe.tasks.r_bench.metrics import paired_difference
+from psyprobe.tasks.r_bench.tables import rbench_table
 
 if TYPE_CHECKING:
-    from psyprobe.tasks.r_bench import ImageSet
-    from psyprobe.tasks.r_bench.run import RBenchRun
+    from psyprobe.tasks.r_bench.items import ImageSet
+    from psyprobe.tasks.r_bench.probe import RBenchRun
 
 #: Items of each observer that a report shows with their images.
 _SHOWN = 9
@@ -49,7 +51,7 @@ def write_report(
     Path
         Of the page: one file that loads nothing.
     """
-    from psyprobe.tasks.r_bench.run import remarks
+    from psyprobe.tasks.r_bench.probe import remarks
 
     place = Path(folder)
     metrics = {name: run.metrics for name, run in runs.items()}
@@ -77,22 +79,7 @@ def draw_figures(
     *,
     images: ImageSet | None = None,
 ) -> list[tuple[Path, str]]:
-    """Draw radar, bars, cells of dimensions by strengths, and the attributes of images, as PNG and PDF.
-
-    Parameters
-    ----------
-    metrics, tables : mapping of str to pandas.DataFrame
-        By model, as `rbench_metrics` and `score_items` give them.
-    folder : str or Path
-        Where.
-    images : ImageSet, optional
-        For the attributes.
-
-    Returns
-    -------
-    list of (Path, str)
-        Each PNG and what it shows.
-    """
+    """Draw radar, bars, strengths and attributes as PNG and PDF; returned is each PNG with what it shows."""
     import matplotlib.pyplot as plt
 
     from psyprobe.plotting.file import save_figure

@@ -14,14 +14,61 @@ import pandas as pd
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.tasks.r_bench.items import read_table
-from psyprobe.tasks.r_bench.prediction_files import once
+from psyprobe.tasks.answer_tables import read_answer_table, read_table
 
 #: How a multiple-choice answer is scored. "published": right where its first character is the key, or where the judge
 #: says so (for the agreement of both answers the judge alone). "judge": the judge alone. "letter": the first character
 #: alone, for the agreement too; no judge is needed. "letter_then_judge": the letter where the answer is one, the judge
 #: where it is not.
 MCQ_RULES = ("published", "judge", "letter", "letter_then_judge")
+#: What an answer is called: VLMEvalKit's, ours, lmms-eval's, and the authors'; the first that is there.
+_ANSWER_COLUMNS = ("prediction", "reply", "filtered_resps", "output", "answer")
+#: What an item is called; VLMEvalKit's index is the number of a row in a TSV.
+_NAME_COLUMNS = ("name", "index", "doc_id")
+
+
+def read_answers(path: str | Path) -> pd.Series:
+    """Answers of a model about one image each.
+
+    Parameters
+    ----------
+    path : str or Path
+        A table with the columns name (or index, doc_id) and prediction (or reply, filtered_resps, output, answer):
+        .csv as the authors released them, .xlsx, .tsv or .json as VLMEvalKit writes, .jsonl as lmms-eval does.
+
+    Returns
+    -------
+    pandas.Series
+        Text by name.
+
+    Raises
+    ------
+    InputError
+        It is no such table, a name has two different answers, or it holds keys in the place of answers.
+    """
+    table = read_answer_table(path)
+    name = next((column for column in _NAME_COLUMNS if column in table), None)
+    if name is None:
+        raise InputError(f"{path} has no column 'name'; an item's name stands in {', '.join(_NAME_COLUMNS)}")
+    column = next((column for column in _ANSWER_COLUMNS if column in table), None)
+    if column is None:
+        raise InputError(
+            f"{path} has columns {', '.join(map(str, table))}; an answer stands in prediction, answer or reply"
+        )
+    if column == "answer" and "question" in table:
+        raise InputError(
+            f"{path} holds questions and in the column answer their keys; give a file with a column prediction"
+        )
+    return _once(path, table.rename(columns={name: "name"}), column)
+
+
+def _once(path: str | Path, table: pd.DataFrame, column: str) -> pd.Series:
+    """A column by name; rows that are there twice with the same contents are taken once."""
+    kept = table[["name", column]].drop_duplicates()
+    twice = kept["name"][kept["name"].duplicated()]
+    if len(twice):
+        raise InputError(f"{path}: {twice.iloc[0]} is there twice with different contents; keep one of them")
+    return kept.set_index("name")[column]
 
 
 def read_judgements(path: str | Path) -> pd.Series:
@@ -43,7 +90,7 @@ def read_judgements(path: str | Path) -> pd.Series:
         It is no such table, a name has two different judgements, or one is not from 0 to 1.
     """
     table, _ = read_table(path, ("name", "result"))
-    values = pd.to_numeric(once(path, table, "result"), errors="coerce")
+    values = pd.to_numeric(_once(path, table, "result"), errors="coerce")
     bad = values.index[~values.between(0, 1)]
     if len(bad):
         raise InputError(f"{path}: the result of {bad[0]} is not a number from 0 to 1; judge it again")
@@ -162,11 +209,6 @@ def _agreement(choice: FloatArray, aligned: Mapping[tuple[str, str], pd.Series],
 
 def read_letters(answers: pd.Series) -> tuple[FloatArray, FloatArray]:
     """The letter that each answer is, and its first character.
-
-    Parameters
-    ----------
-    answers : pandas.Series
-        Text.
 
     Returns
     -------

@@ -23,10 +23,7 @@ _CELLS = [f"{task}-{strength}" for task in TASKS for strength in STRENGTHS]
 def published() -> pd.DataFrame:
     """Table 3 of the paper: robustness of 20 models by task and strength.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Columns model, measure, name ("MCQ-low" to "CAP-high", "overall"), value (text, as printed), note.
+    Columns model, measure, name ("MCQ-low" to "CAP-high", "overall"), value (text, as printed), note.
     """
     with files("psyprobe.tasks.r_bench").joinpath("data", "rbench_published.csv").open(encoding="utf-8") as file:
         table = pd.read_csv(file, comment="#", dtype=str, keep_default_na=False)

@@ -12,8 +12,8 @@ from typing import Any
 from psyprobe.corruption.dimensions import STRENGTHS, dimensions
 from psyprobe.errors import InputError
 from psyprobe.files.images import decode_image
-from psyprobe.tasks.r_bench.image_set import ImageSet
-from psyprobe.tasks.r_bench.items import COLUMNS
+from psyprobe.files.output import make_folder
+from psyprobe.tasks.r_bench.items import COLUMNS, ImageSet
 
 #: Files by which images they hold, named as VLMEvalKit names the data sets.
 FILES = {"dis": "R-Bench-Dis.tsv", "ref": "R-Bench-Ref.tsv"}
@@ -100,9 +100,7 @@ def import_tsv(corrupted: str | Path, reference: str | Path, output: str | Path)
     alone = set(tables["dis"]) ^ set(tables["ref"])
     if alone:
         raise InputError(f"index {min(alone)} is in one of the files only; both need the same items")
-    folder = Path(output)
-    if folder.exists() and any(folder.iterdir() if folder.is_dir() else [folder]):
-        raise InputError(f"{folder} is not empty; give a new folder")
+    folder = make_folder(output, empty=True)
     for kind in tables:
         (folder / kind).mkdir(parents=True)
     rows = []

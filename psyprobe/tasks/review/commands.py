@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from psyprobe.errors import InputError
-from psyprobe.files.output import write_whole
-from psyprobe.files.terminal import say, say_json, tell
-
-if TYPE_CHECKING:
-    from psyprobe.tasks.review.sitting import Sitting
+from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.files.output import make_folder, write_text
+from psyprobe.files.terminal import say, show, tell
+from psyprobe.tasks.review.mvp_tasks import KEPT, agreements, by_kind, review_tasks, verdicts_of, write_kept
+from psyprobe.tasks.review.r_bench_tasks import label_counts, label_table
+from psyprobe.tasks.review.worklist import Worklist, answers_of, worklist
 
 
 def add_review_options(parser: argparse.ArgumentParser) -> None:
-    """Options of the command.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        Gets them.
-    """
+    """Options of the command."""
     parser.add_argument(
         "set", metavar="SET", help="folder with questions.json (as MVP-Bench) or items.csv (as R-Bench)"
     )
@@ -38,54 +32,42 @@ def add_review_options(parser: argparse.ArgumentParser) -> None:
 
 
 def review_command(arguments: argparse.Namespace) -> int:
-    """Serve the page to one person, or say what came of it.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        As `add_review_options` says, and ``json``.
-
-    Returns
-    -------
-    int
-        Exit code 0.
-    """
+    """Serve the page to one person, or say what came of it."""
     folder = Path(arguments.set)
     labels = (folder / "items.csv").is_file()
     if not labels and not (folder / "questions.json").is_file():
         raise InputError(f"folder {folder} has neither questions.json nor items.csv; give a set")
     if arguments.annotator is not None:
-        from psyprobe.tasks.review.sittings import sitting
-
         kind = "answer" if arguments.answer else "label" if labels else "review"
-        return _serve(sitting(folder, kind, arguments.annotator, arguments.questions), arguments.port)
+        return _serve(worklist(folder, kind, arguments.annotator, arguments.questions), arguments.port)
     if arguments.answer:
         result, lines = _answered(folder, arguments.questions)
     else:
         result, lines = _labelled(folder) if labels else _reviewed(folder)
-    say_json(result) if arguments.json else say("\n".join(lines))
+    show(result, "\n".join(lines), as_json=arguments.json)
     return 0
 
 
-def _serve(sitting: Sitting, port: int) -> int:
-    from psyprobe.tasks.review.server import ReviewServer
-
-    server = ReviewServer(sitting, port)
+def _serve(worklist: Worklist, port: int) -> int:
+    try:
+        from psyprobe.tasks.review.server import ReviewServer
+    except ImportError as error:
+        raise PsyprobeError("the page needs starlette and uvicorn: pip install 'psyprobe[server]'") from error
+    server = ReviewServer(worklist, port)
     say(f"Open {server.address} in a browser on this machine; Ctrl-C ends.")
-    tell(f"{len(sitting.tasks)} tasks for {sitting.journal.person}; each decision is on the disk at once")
+    tell(f"{len(worklist.tasks)} tasks for {worklist.journal.person}; each decision is on the disk at once")
     try:
         server.serve()
     except KeyboardInterrupt:
         pass
     finally:
         server.close()
-    decided = sum(each is not None for each in sitting.state()["decided"])
-    tell(f"{decided} of {len(sitting.tasks)} decided; {sitting.journal.path}")
+    decided = sum(each is not None for each in worklist.state()["decided"])
+    tell(f"{decided} of {len(worklist.tasks)} decided; {worklist.journal.path}")
     return 0
 
 
 def _reviewed(folder: Path) -> tuple[Any, list[str]]:
-    from psyprobe.tasks.review.mvp_tasks import KEPT, agreements, by_kind, review_tasks, verdicts_of, write_kept
 
     tasks = review_tasks(folder)
     verdicts = verdicts_of(folder, tasks)
@@ -112,24 +94,21 @@ def _reviewed(folder: Path) -> tuple[Any, list[str]]:
 
 
 def _answered(folder: Path, questions: str | None) -> tuple[Any, list[str]]:
-    from psyprobe.tasks.review.sittings import answers_of
 
     lines, result = [], {}
     for name, (rows, missing, text, suffix) in answers_of(folder, questions).items():
         path = folder / "people" / f"{name}{suffix}"
-        write_whole(path, lambda part, text=text: part.write_text(text, encoding="utf-8"))  # type: ignore[misc]
+        write_text(path, text)
         lines.append(f"{name}: {rows} answered, {missing} to answer; {path}")
         result[name] = {"answered": rows, "to_answer": missing, "file": str(path)}
     return result, lines or ["nobody has answered yet; sit down with --answer --annotator NAME"]
 
 
 def _labelled(folder: Path) -> tuple[Any, list[str]]:
-    from psyprobe.tasks.review.r_bench_tasks import label_counts, label_table
 
     table = label_table(folder)
-    path = folder / "people" / "labels.csv"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, lambda part: table.to_csv(part, index=False))
+    path = make_folder(folder / "people") / "labels.csv"
+    write_text(path, table.to_csv(index=False))
     counts = label_counts(table)
     lines = [f"{name}: " + ", ".join(f"{n} {value}" for value, n in said.items()) for name, said in counts.items()]
     return counts, [*lines, f"{len(table)} labels; {path}"]

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from psyprobe.errors import InputError
-from psyprobe.files.output import write_whole
-from psyprobe.tasks.mvp_bench.questions import read_json_lines, read_questions, split_choices
-from psyprobe.tasks.mvp_construction.question_rows import json_lines
-from psyprobe.tasks.review.agreement import Agreement, accepted_by_both, agreement
-from psyprobe.tasks.review.journal import Decision, Journal, decisions, people
+from psyprobe.files.output import write_text
+from psyprobe.tasks.mvp_bench.questions import read_question_lines, read_questions, split_choices
+from psyprobe.tasks.mvp_construction.set_files import json_lines
+from psyprobe.tasks.review.decisions import Agreement, Decision, Journal, accepted_by_both, agreement, decisions, people
 from psyprobe.tasks.review.tasks import Choice, Task, check_tasks
 
 CANDIDATES, KEPT = "questions.json", "kept.json"
@@ -29,15 +28,7 @@ _HEADINGS = {
 def review_tasks(folder: str | Path) -> list[Task]:
     """The candidate questions of a set, to be accepted or rejected.
 
-    Parameters
-    ----------
-    folder : str or Path
-        Of the set, with questions.json.
-
-    Returns
-    -------
-    list of Task
-        By image pair. A yes/no question is one task, with both images: it is kept on both or on neither.
+    By image pair. A yes/no question is one task, with both images: it is kept on both or on neither.
     """
     place = Path(folder)
     table = read_questions(place / CANDIDATES)
@@ -65,20 +56,7 @@ def review_tasks(folder: str | Path) -> list[Task]:
 
 
 def verdicts_of(folder: str | Path, tasks: list[Task]) -> dict[str, dict[str, str]]:
-    """What each annotator said of the candidates.
-
-    Parameters
-    ----------
-    folder : str or Path
-        Of the set.
-    tasks : list of Task
-        As `review_tasks` gives them.
-
-    Returns
-    -------
-    dict of str to dict of str to str
-        By annotator and name of the task.
-    """
+    """What each annotator said of each candidate."""
     return {
         name: {task: each.value for task, each in decisions(Journal(folder, "review", name), tasks).items()}
         for name in people(folder, "review")
@@ -86,17 +64,7 @@ def verdicts_of(folder: str | Path, tasks: list[Task]) -> dict[str, dict[str, st
 
 
 def agreements(verdicts: Mapping[str, Mapping[str, str]]) -> list[Agreement]:
-    """Of each two annotators.
-
-    Parameters
-    ----------
-    verdicts : mapping of str to mapping of str to str
-        As `verdicts_of` gives them.
-
-    Returns
-    -------
-    list of Agreement
-    """
+    """How far each two annotators agree."""
     names = sorted(verdicts)
     return [
         agreement(first, second, verdicts[first], verdicts[second])
@@ -106,20 +74,7 @@ def agreements(verdicts: Mapping[str, Mapping[str, str]]) -> list[Agreement]:
 
 
 def by_kind(tasks: list[Task], verdicts: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, dict[str, str]]]:
-    """Verdicts by kind of question: yes or no, one image, both images.
-
-    Parameters
-    ----------
-    tasks : list of Task
-        As `review_tasks` gives them.
-    verdicts : mapping of str to mapping of str to str
-        As `verdicts_of` gives them.
-
-    Returns
-    -------
-    dict of str to dict of str to dict of str to str
-        By kind, annotator and name of the task.
-    """
+    """Verdicts by kind of question, which is yes or no, one image or both images."""
     kinds = {task.name: task.heading.split(" · ")[1] for task in tasks}
     return {
         kind: {
@@ -131,45 +86,16 @@ def by_kind(tasks: list[Task], verdicts: Mapping[str, Mapping[str, str]]) -> dic
 
 
 def write_kept(folder: str | Path, tasks: list[Task], verdicts: Mapping[str, Mapping[str, str]]) -> int:
-    """Write the questions that two annotators or more have judged and all of them accepted.
-
-    Parameters
-    ----------
-    folder : str or Path
-        Of the set; the file is kept.json.
-    tasks : list of Task
-        As `review_tasks` gives them.
-    verdicts : mapping of str to mapping of str to str
-        As `verdicts_of` gives them.
-
-    Returns
-    -------
-    int
-        Rows written.
-    """
+    """Write the questions that two or more have judged and all accepted, and count their rows."""
     names = {name for task in accepted_by_both(verdicts) for name in task.split(" ")}
-    rows = [row for _, row in read_json_lines(Path(folder) / CANDIDATES, ("question_id",))]
+    rows = [row for _, row in read_question_lines(Path(folder) / CANDIDATES)]
     kept = [row for row in rows if str(row["question_id"]) in names]
-    write_whole(Path(folder) / KEPT, lambda path: path.write_text(json_lines(kept), encoding="utf-8"))
+    write_text(Path(folder) / KEPT, json_lines(kept))
     return len(kept)
 
 
 def answer_tasks(folder: str | Path, questions: str | Path | None, person: str) -> list[Task]:
-    """The questions of a set, to be answered by a person.
-
-    Parameters
-    ----------
-    folder : str or Path
-        Of the set, with its images.
-    questions : str or Path, optional
-        A question file; without it kept.json where it is there, questions.json otherwise.
-    person : str
-        Who answers: each gets an order of their own, the same whenever they come back.
-
-    Returns
-    -------
-    list of Task
-    """
+    """The questions of a set in an order of the person's own, the same whenever they come back."""
     place = Path(folder)
     path = Path(questions) if questions is not None else place / (KEPT if (place / KEPT).is_file() else CANDIDATES)
     rows = read_questions(path).to_dict("records")
@@ -178,20 +104,7 @@ def answer_tasks(folder: str | Path, questions: str | Path | None, person: str) 
 
 
 def predictions(journal: Journal, tasks: list[Task]) -> list[dict[str, str]]:
-    """What a person answered, as a prediction file holds it.
-
-    Parameters
-    ----------
-    journal : Journal
-        Of the person.
-    tasks : list of Task
-        As `answer_tasks` gives them.
-
-    Returns
-    -------
-    list of dict
-        question_id and output.
-    """
+    """What a person answered, as a prediction file holds it: question_id and output."""
     found: dict[str, Decision] = decisions(journal, tasks)
     return [{"question_id": name, "output": each.text or each.value} for name, each in sorted(found.items())]
 

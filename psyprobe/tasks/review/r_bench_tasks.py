@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from psyprobe.tasks.r_bench.image_set import ImageSet, read_set
-from psyprobe.tasks.review.journal import Journal, decisions, people
+from psyprobe.tasks.r_bench.items import ImageSet, read_set
+from psyprobe.tasks.review.decisions import Journal, decisions, people
 from psyprobe.tasks.review.tasks import Choice, Task, check_tasks
 
 #: Longest answer, in words.
@@ -31,16 +31,8 @@ _REPORT = Choice("p", "report", "Report a problem")
 def label_tasks(folder: str | Path) -> list[Task]:
     """The keys of a set, to be checked against the reference images.
 
-    Parameters
-    ----------
-    folder : str or Path
-        Of the set: items.csv, ref, dis.
-
-    Returns
-    -------
-    list of Task
-        Multiple choice is agreed with or reported; the key of a short answer and the first caption can be unlocked and
-        edited too.
+    Multiple choice is agreed with or reported; the key of a short answer and the first caption can be unlocked and
+    edited too.
     """
     images = read_set(folder)
     return check_tasks([_to_label(images, row) for row in _interleaved(images.items, 0)])
@@ -49,15 +41,7 @@ def label_tasks(folder: str | Path) -> list[Task]:
 def label_table(folder: str | Path) -> pd.DataFrame:
     """What people made of the keys.
 
-    Parameters
-    ----------
-    folder : str or Path
-        Of the set.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns annotator, name, decision ("agree", "edit" or "report") and text (what an edited key says now).
+    Columns annotator, name, decision ("agree", "edit" or "report") and text (what an edited key says now).
     """
     tasks = label_tasks(folder)
     rows = [
@@ -69,17 +53,7 @@ def label_table(folder: str | Path) -> pd.DataFrame:
 
 
 def label_counts(table: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """How often each annotator decided what.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        As `label_table` gives it.
-
-    Returns
-    -------
-    dict of str to dict of str to int
-    """
+    """How often each annotator decided what."""
     return {
         str(person): {str(value): int(n) for value, n in group["decision"].value_counts().items()}
         for person, group in table.groupby("annotator")
@@ -89,17 +63,7 @@ def label_counts(table: pd.DataFrame) -> dict[str, dict[str, int]]:
 def answer_tasks(folder: str | Path, person: str) -> list[Task]:
     """The questions of a set about its corrupted images, to be answered by a person.
 
-    Parameters
-    ----------
-    folder : str or Path
-        Of the set.
-    person : str
-        Who answers: each gets an order of their own, the same whenever they come back.
-
-    Returns
-    -------
-    list of Task
-        People have absolute scores only, so the reference images are not shown.
+    People have absolute scores only, so the reference images are not shown.
     """
     images = read_set(folder)
     seed = int.from_bytes(person.encode()[:8], "big")
@@ -107,18 +71,7 @@ def answer_tasks(folder: str | Path, person: str) -> list[Task]:
 
 
 def answer_csv(rows: list[dict[str, Any]]) -> str:
-    """Answers of a person in the form of R-Bench's answer files.
-
-    Parameters
-    ----------
-    rows : list of dict
-        question_id and output.
-
-    Returns
-    -------
-    str
-        CSV with the columns name and answer.
-    """
+    """Answers of a person as R-Bench's answer files hold them: CSV with the columns name and answer."""
     stream = io.StringIO()
     named = [(row["question_id"], row["output"]) for row in rows]
     pd.DataFrame(named, columns=["name", "answer"]).to_csv(stream, index=False)

@@ -1,28 +1,41 @@
-"""The page on this machine alone: standard library, loopback, and a token in the address that nobody can guess."""
+"""The page on this machine alone: loopback, and a token in the address that nobody can guess."""
 
 from __future__ import annotations
 
 import json
 import secrets
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import socket
+import threading
 from importlib.resources import files
-from typing import Any, Self
+from typing import Self
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
 
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.tasks.review.sitting import Sitting
+from psyprobe.tasks.review.worklist import Worklist
 
 _HOST = "127.0.0.1"
 #: Of what the page sends: far more than 40 words.
 _MOST_BYTES = 100_000
+#: Of a path: the token, a word and two numbers.
+_LONGEST_PATH = 100
 _KINDS = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"RIFF": "image/webp", b"BM": "image/bmp"}
+_NOTHING_ELSE = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 
 class ReviewServer:
-    """Serves one sitting on loopback, until it is closed.
+    """Serves one worklist on loopback, until it is closed.
 
     Parameters
     ----------
-    sitting : Sitting
+    worklist : Worklist
         Who decides on what.
     port : int
         To listen at; 0 for any that is free.
@@ -38,124 +51,108 @@ class ReviewServer:
     same browser can read or decide anything. The page loads nothing from elsewhere.
     """
 
-    def __init__(self, sitting: Sitting, port: int = 0) -> None:
-        self.token = secrets.token_urlsafe(18)
-        handler = type("Handler", (_Handler,), {"sitting": sitting, "token": self.token})
+    def __init__(self, worklist: Worklist, port: int = 0) -> None:
+        token = secrets.token_urlsafe(18)
+        self._socket = socket.socket()
         try:
-            self._server = ThreadingHTTPServer((_HOST, port), handler)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._socket.bind((_HOST, port))
+            self._socket.listen()
         except (OSError, OverflowError) as error:
+            self._socket.close()
             reason = getattr(error, "strerror", None) or error
             raise PsyprobeError(f"port {port} cannot be used: {reason}; give another --port, or 0") from error
-        self._server.daemon_threads = True
-
-    @property
-    def address(self) -> str:
-        """Of the page, with its token."""
-        return f"http://{_HOST}:{self._server.server_address[1]}/{self.token}/"
+        self.address = f"http://{_HOST}:{self._socket.getsockname()[1]}/{token}/"
+        # No log: the address is a secret, and a terminal no place for what others send.
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                _app(worklist, token), lifespan="off", ws="none", log_config=None, access_log=False, server_header=False
+            )
+        )
 
     def serve(self) -> None:
         """Answer requests until `close` is called or Ctrl-C."""
-        self._server.serve_forever(poll_interval=0.1)
+        self._server.run(sockets=[self._socket])
 
     def close(self) -> None:
         """Stop serving."""
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.should_exit = True
+        self._socket.close()
 
     def __enter__(self) -> Self:
-        import threading
-
-        threading.Thread(target=self.serve, daemon=True).start()
+        self._thread = threading.Thread(target=self.serve, daemon=True)
+        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        self._thread.join()
         self.close()
 
 
-class _Handler(BaseHTTPRequestHandler):
-    sitting: Sitting
-    token: str
-    protocol_version = "HTTP/1.1"
-    timeout = 30
+def _app(worklist: Worklist, token: str) -> Starlette:
+    page = files("psyprobe.tasks.review").joinpath("page.html").read_text(encoding="utf-8")
 
-    def do_GET(self) -> None:
-        match self._path():
-            case [""]:
-                nonce = secrets.token_urlsafe(16)
-                page = files("psyprobe.tasks.review").joinpath("page.html").read_text(encoding="utf-8")
-                self._send(200, page.replace("NONCE", nonce).encode(), "text/html; charset=utf-8", nonce)
-            case ["state"]:
-                self._try(self.sitting.state)
-            case ["task", number] if _whole(number):
-                self._try(lambda: self.sitting.task(int(number)))
-            case ["image", number, which] if _whole(number, which):
-                self._image(int(number), int(which))
-            case _:
-                self._send(404, b"{}")
+    def show(_: Request) -> Response:
+        nonce = secrets.token_urlsafe(16)
+        own = f"img-src 'self' data:; connect-src 'self'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'"
+        policy = {"Content-Security-Policy": f"{_NOTHING_ELSE}; {own}"}
+        return HTMLResponse(page.replace("NONCE", nonce), headers=policy)
 
-    def do_POST(self) -> None:
-        length = self.headers.get("Content-Length", "")
-        if not length.isdecimal() or int(length) > _MOST_BYTES:
-            self.close_connection = True
-            return self._send(413, b"{}")
-        body = self.rfile.read(int(length))
-        # Pages of other origins cannot send this type without asking first, and are never allowed.
-        if self._path() != ["decide"] or self.headers.get("Content-Type") != "application/json":
-            return self._send(404, b"{}")
+    def state(_: Request) -> Response:
+        return JSONResponse(worklist.state())
+
+    def task(request: Request) -> Response:
+        return JSONResponse(worklist.task(request.path_params["number"]))
+
+    def image(request: Request) -> Response:
         try:
-            values = json.loads(body)
+            raw = worklist.image(request.path_params["number"], request.path_params["which"])
+        except (InputError, OSError):
+            return JSONResponse({}, 404)
+        kind = next((kind for start, kind in _KINDS.items() if raw.startswith(start)), "application/octet-stream")
+        return Response(raw, media_type=kind)
+
+    async def decide(request: Request) -> Response:
+        length = request.headers.get("Content-Length", "")
+        if not length.isdecimal() or int(length) > _MOST_BYTES:
+            return JSONResponse({}, 413, {"Connection": "close"})
+        # Pages of other origins cannot send this type without asking first, and are never allowed.
+        if request.headers.get("Content-Type") != "application/json":
+            return JSONResponse({}, 404)
+        try:
+            values = json.loads(await request.body())
         except (ValueError, RecursionError):
             values = None
         if not isinstance(values, dict):
-            return self._send(400, b"{}")
-        self._try(lambda: self.sitting.decide(values.get("task"), values.get("value"), values.get("text")))
+            return JSONResponse({}, 400)
+        given = (values.get(name) for name in ("task", "value", "text"))
+        return JSONResponse(await run_in_threadpool(worklist.decide, *given))
 
-    def _path(self) -> list[str] | None:
-        """What follows the token; None where the token or the host is not ours."""
-        host = (self.headers.get("Host") or "").rpartition(":")[0]
-        parts = self.path.split("/")
-        known = len(parts) > 2 and secrets.compare_digest(parts[1].encode(), self.token.encode())
-        return parts[2:] if known and host in (_HOST, "localhost") else None
+    async def guard(request: Request, call_next: RequestResponseEndpoint) -> Response:
+        host = request.headers.get("Host", "").rpartition(":")[0]
+        path = request.url.path
+        known = secrets.compare_digest(path.split("/")[1].encode(), token.encode())
+        ours = known and host in (_HOST, "localhost") and len(path) <= _LONGEST_PATH
+        response = await call_next(request) if ours else JSONResponse({}, 404)
+        response.headers.setdefault("Content-Security-Policy", _NOTHING_ELSE)
+        response.headers.update(
+            {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
+        )
+        return response
 
-    def _image(self, number: int, which: int) -> None:
-        try:
-            raw = self.sitting.image(number, which)
-        except (InputError, OSError):
-            return self._send(404, b"{}")
-        kind = next((kind for start, kind in _KINDS.items() if raw.startswith(start)), "application/octet-stream")
-        self._send(200, raw, kind)
-
-    def _try(self, answer: Any) -> None:
-        try:
-            code, values = 200, answer()
-        except InputError as error:
-            code, values = 400, {"error": str(error)}
-        except PsyprobeError as error:
-            code, values = 500, {"error": str(error)}
-        self._send(code, json.dumps(values).encode())
-
-    def _send(self, code: int, body: bytes, kind: str = "application/json", nonce: str = "") -> None:
-        policy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-        if nonce:
-            own = f"style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'"
-            policy += f"; img-src 'self' data:; connect-src 'self'; {own}"
-        headers = {
-            "Content-Type": kind,
-            "Content-Length": str(len(body)),
-            "Content-Security-Policy": policy,
-            "Cache-Control": "no-store",
-            "Referrer-Policy": "no-referrer",
-            "X-Content-Type-Options": "nosniff",
-        }
-        self.send_response(code)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing: the address is a secret, and a terminal no place for what others send."""
+    return Starlette(
+        routes=[
+            Route("/{token}/", show),
+            Route("/{token}/state", state),
+            Route("/{token}/task/{number:int}", task),
+            Route("/{token}/image/{number:int}/{which:int}", image),
+            Route("/{token}/decide", decide, methods=["POST"]),
+        ],
+        middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],
+        exception_handlers={InputError: _wrong, PsyprobeError: _wrong},
+    )
 
 
-def _whole(*parts: str) -> bool:
-    return all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts)
+def _wrong(_: Request, error: Exception) -> Response:
+    return JSONResponse({"error": str(error)}, 400 if isinstance(error, InputError) else 500)

@@ -8,67 +8,46 @@ from pathlib import Path
 from typing import Any
 
 from psyprobe.errors import InputError
+from psyprobe.files.digest import digest
 from psyprobe.files.images import file_digest
 from psyprobe.files.terminal import printable
-from psyprobe.store import digest
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A decision.
+    """A decision."""
 
-    Parameters
-    ----------
-    key : str
-        The key of the keyboard that makes it.
-    value : str
-        As it is written down.
-    label : str
-        On its button.
-    with_text : bool
-        Whether the text of the field belongs to it.
-    """
-
+    #: The key of the keyboard that makes it.
     key: str
+    #: As it is written down.
     value: str
+    #: On its button.
     label: str
+    #: Whether the text of the field belongs to it.
     with_text: bool = False
 
 
 @dataclass(frozen=True)
 class Task:
-    """One thing to decide.
+    """One thing to decide."""
 
-    Parameters
-    ----------
-    name : str
-        Unique among those of a sitting.
-    heading : str
-        What kind of thing it is.
-    images : tuple of (str, Path)
-        Captions and files, in the order in which they are shown.
-    text : str
-        The question; may have several lines.
-    facts : tuple of (str, str)
-        What to know for the decision, such as the right answer: names and texts.
-    choices : tuple of Choice
-        The decisions.
-    draft : str, optional
-        What the text field holds at first; None for no field.
-    locked : bool
-        Whether the field must be unlocked before it can be changed.
-    most_words : int
-        That the field may hold.
-    """
-
+    #: Unique among those of a worklist.
     name: str
+    #: What kind of thing it is.
     heading: str
+    #: Captions and files, in the order in which they are shown.
     images: tuple[tuple[str, Path], ...]
+    #: The question; may have several lines.
     text: str
+    #: The decisions.
     choices: tuple[Choice, ...]
+    #: What to know for the decision, such as the right answer: names and texts.
     facts: tuple[tuple[str, str], ...] = ()
+    #: What the text field holds at first; None for no field.
     draft: str | None = None
+    #: Whether the field must be unlocked before it can be changed.
     locked: bool = False
+    #: That the field may hold.
     most_words: int = 0
 
     @cached_property
@@ -93,22 +72,7 @@ class Task:
     def checked(self, value: str, text: str) -> str:
         """The text that belongs to a decision, if the decision can be made.
 
-        Parameters
-        ----------
-        value : str
-            Of one of the choices.
-        text : str
-            Of the field.
-
-        Returns
-        -------
-        str
-            Empty where the choice takes none.
-
-        Raises
-        ------
-        InputError
-            There is no such choice, or the text is empty or too long.
+        Empty where the choice takes none.
         """
         choice = next((each for each in self.choices if each.value == value), None)
         if choice is None:
@@ -122,22 +86,7 @@ class Task:
 
 
 def check_tasks(tasks: list[Task]) -> list[Task]:
-    """Tasks for one sitting, each of which can be told from the others.
-
-    Parameters
-    ----------
-    tasks : list of Task
-        In their order.
-
-    Returns
-    -------
-    list of Task
-
-    Raises
-    ------
-    InputError
-        There is none, or two have one name.
-    """
+    """Tasks for one worklist, each of which can be told from the others."""
     if not tasks:
         raise InputError("there is nothing to decide; build the set first, or give another one")
     names = [task.name for task in tasks]

@@ -1,12 +1,15 @@
-"""The language steps: what each asks about an item, of whom, and how the reply is read."""
+"""The language steps: what each asks about an item, of whom, in which words, and how the reply is read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
-from psyprobe.tasks.mvp_construction.categories import Category
 from psyprobe.tasks.mvp_construction.items import Item
 from psyprobe.tasks.mvp_construction.replies import (
     Reader,
@@ -17,44 +20,24 @@ from psyprobe.tasks.mvp_construction.replies import (
     read_value,
     subject_reader,
 )
-from psyprobe.tasks.mvp_construction.wording import filled
 
 
 @dataclass(frozen=True)
 class LanguageStep:
-    """One question about an item.
+    """One question about an item."""
 
-    Attributes
-    ----------
-    name : str
-        Of the step.
-    looks : bool
-        Whether the captioner is asked, about the image; otherwise the chat model, in words alone.
-    prompt : callable
-        From the item and the categories that are offered.
-    reader : callable
-        Likewise: gives what reads the reply.
-    """
-
+    #: Of the step.
     name: str
+    #: Whether the captioner is asked, about the image; otherwise the chat model, in words alone.
     looks: bool
+    #: From the item and the categories that are offered.
     prompt: Callable[[Item, Sequence[Category]], str]
+    #: Likewise: gives what reads the reply.
     reader: Callable[[Item, Sequence[Category]], Reader]
 
 
 def parts(item: Item) -> list[dict[str, Any]]:
-    """What of an image can be replaced: the grounded things, the object at hand and the face.
-
-    Parameters
-    ----------
-    item : Item
-        With the steps up to the proposal done.
-
-    Returns
-    -------
-    list of dict
-        name and box.
-    """
+    """What of an image can be replaced, with its box: the grounded things, the object at hand and the face."""
     found = [dict(row) for row in item.value("caption")["objects"]]
     for step, called in (("object", "{}"), ("emotion", "the face ({})")):
         value = item.value(step)
@@ -64,17 +47,7 @@ def parts(item: Item) -> list[dict[str, Any]]:
 
 
 def subject(item: Item) -> dict[str, Any]:
-    """The main subject of an item: name and box.
-
-    Parameters
-    ----------
-    item : Item
-        With the steps caption and subject done.
-
-    Returns
-    -------
-    dict
-    """
+    """The main subject of an item: name and box."""
     return dict(item.value("caption")["objects"][item.value("subject")["subject"] - 1])
 
 
@@ -135,3 +108,67 @@ LANGUAGE_STEPS = {
         LanguageStep("questions", False, _questions_prompt, lambda *_: read_questions_reply),
     )
 }
+
+
+#: How the table of categories says it, and what it is called here.
+_EDITING = {"overall": "background", "partial": "part", "direct": "direct"}
+
+
+@dataclass(frozen=True)
+class Category:
+    """One low-level category."""
+
+    #: "B1" to "S2".
+    code: str
+    #: Names: "Behaviour", "Object Association".
+    high: str
+    low: str
+    #: {"background", "part", "direct"}: What is done to the image: all but the subject is replaced, a part is replaced,
+    #: or the image is altered by an instruction.
+    editing: str
+
+
+@functools.cache
+def categories() -> Mapping[str, Category]:
+    """The thirteen low-level categories by code.
+
+    Examples
+    --------
+    >>> categories()["E2"]
+    Category(code='E2', high='Emotion', low='Facial Expression', editing='direct')
+    """
+    from psyprobe.tasks.mvp_bench.tables import categories as table
+
+    rows = table().to_dict("records")
+    return {
+        row["code"]: Category(
+            row["code"], row["high_level"], row["low_level"], _EDITING[row["editing_type"].partition(" ")[0]]
+        )
+        for row in rows
+    }
+
+
+@functools.cache
+def wordings() -> Mapping[str, str]:
+    """What each step asks, with {names} to be filled in; "again" is a retry's, "yes_no" and "choice" end questions.
+
+    Examples
+    --------
+    >>> wordings()["yes_no"]
+    'Answer with yes or no.'
+    """
+    page = tomllib.loads(files("psyprobe.tasks.mvp_construction").joinpath("prompts.toml").read_text(encoding="utf-8"))
+    form = page.pop("form")
+    return {**{step: row["text"].strip() for step, row in page.items()}, **form}
+
+
+def filled(step: str, values: Mapping[str, str]) -> str:
+    """The prompt of a step.
+
+    Examples
+    --------
+    >>> filled("again", {"reason": "it is no {JSON}"})
+    'An earlier reply to this could not be used: it is no {JSON}. Reply with the JSON object alone.'
+    """
+    names = "|".join(map(re.escape, values)) or "(?!)"
+    return re.sub(rf"\{{({names})\}}", lambda found: values[found.group(1)], wordings()[step])

@@ -8,6 +8,7 @@ that is none of the verdicts is counted, and never taken for one.
 from __future__ import annotations
 
 import functools
+import json
 import re
 import tomllib
 from collections import Counter
@@ -15,35 +16,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.item_run import ItemQuestion, ask_items
+from psyprobe.files.digest import digest
+from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
-from psyprobe.store import Store, digest
+from psyprobe.running.store import Store
+from psyprobe.tasks.asking import ItemQuestion, ask_items
 
+if TYPE_CHECKING:
+    from psyprobe.experiment import Experiment
+
+#: Of the way in which a judge is asked.
+JUDGING = "judge 1"
 #: Long enough for a model that cannot leave it at one word.
 _MAX_TOKENS = 32
 
 
 @dataclass(frozen=True)
 class JudgePrompt:
-    """What a judge is asked, and which replies are verdicts.
+    """What a judge is asked, and which replies are verdicts."""
 
-    Attributes
-    ----------
-    name, version : str
-        Of the prompt; the digest changes with the text even where nobody changed the version.
-    system, text : str
-        With {question}, {key} and {answer} to be filled in.
-    verdicts : mapping of str to (float or str)
-        Reply in lower case, and what it stands for; "" stands for none of them.
-    """
-
+    #: Of the prompt; the digest changes with the text even where nobody changed the version.
     name: str
     version: str
+    #: With {question}, {key} and {answer} to be filled in.
     system: str
     text: str
+    #: Reply in lower case, and what it stands for; "" stands for none of them.
     verdicts: Mapping[str, float | str]
 
     def filled(self, case: Case) -> str:
@@ -64,21 +65,25 @@ class JudgePrompt:
         named = [word for word in self.verdicts if word in words]
         return self.verdicts[named[0]] if len(named) == 1 else None
 
+    def verdicts_of(self, replies: Sequence[str]) -> Verdicts:
+        """What several replies about one case come to."""
+        read = [(self.read(reply), reply) for reply in replies]
+        return Verdicts(
+            read=tuple(verdict for verdict, _ in read if verdict is not None),
+            unread=tuple(reply for verdict, reply in read if verdict is None),
+        )
+
 
 @functools.cache
 def judge_prompts() -> dict[str, JudgePrompt]:
     """The prompts that come with psyprobe, by name.
-
-    Returns
-    -------
-    dict of str to JudgePrompt
 
     Examples
     --------
     >>> sorted(judge_prompts())
     ['choice_letter', 'rbench_caption', 'rbench_choice', 'rbench_short', 'yes_no']
     """
-    page = tomllib.loads(files("psyprobe.tasks.judge").joinpath("prompts.toml").read_text(encoding="utf-8"))
+    page = tomllib.loads(files("psyprobe.tasks").joinpath("judge.toml").read_text(encoding="utf-8"))
     return {
         name: JudgePrompt(name, row["version"], row["system"], row["text"].strip(), row["verdicts"])
         for name, row in page.items()
@@ -87,20 +92,13 @@ def judge_prompts() -> dict[str, JudgePrompt]:
 
 @dataclass(frozen=True)
 class Judge:
-    """Who judges, and how.
+    """Who judges, and how."""
 
-    Parameters
-    ----------
-    observer : AnswerObserver
-        Any that answers in words: `load_observer("openai:MODEL")`.
-    repeats : int
-        How often each case is put; with temperature 0 once is enough.
-    temperature : float
-        Of the sampling, 0 to 2; each repeat has a seed of its own.
-    """
-
+    #: Any that answers in words: `load_observer("openai:MODEL")`.
     observer: AnswerObserver
+    #: How often each case is put; with temperature 0 once is enough.
     repeats: int = 1
+    #: Of the sampling, 0 to 2; each repeat has a seed of its own.
     temperature: float = 0.0
 
     def __post_init__(self) -> None:
@@ -110,6 +108,11 @@ class Judge:
             raise InputError(
                 f"{self.repeats} repeats at temperature 0 are one and the same answer; give a temperature or 1 repeat"
             )
+
+    def decoding(self, repeat: int) -> Decoding:
+        """How the reply of one repeat is drawn."""
+        seed = repeat if self.temperature else None
+        return Decoding(self.temperature, _MAX_TOKENS, logprobs=False, seed=seed)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything one must know to judge again, as JSON can hold it."""
@@ -124,38 +127,27 @@ class Judge:
 
 @dataclass(frozen=True)
 class Case:
-    """One answer to be judged.
+    """One answer to be judged."""
 
-    Parameters
-    ----------
-    name : str
-        Unique among the cases judged together.
-    prompt : str
-        Name of the judge's prompt.
-    question, key, answer : str
-        What was asked, what is right, and what was answered.
-    """
-
+    #: Unique among the cases judged together.
     name: str
+    #: Name of the judge's prompt.
     prompt: str
+    #: What was asked, what is right, and what was answered.
     question: str
     key: str
     answer: str
+    #: Put once, however often the judge is asked about others.
+    once: bool = False
 
 
 @dataclass(frozen=True)
 class Verdicts:
-    """What a judge made of one case.
+    """What a judge made of one case."""
 
-    Attributes
-    ----------
-    read : tuple of (float or str)
-        One for each reply that was a verdict.
-    unread : tuple of str
-        The replies that were none, word for word.
-    """
-
+    #: One for each reply that was a verdict.
     read: tuple[float | str, ...]
+    #: The replies that were none, word for word.
     unread: tuple[str, ...]
 
     @property
@@ -165,13 +157,7 @@ class Verdicts:
 
     @property
     def mean(self) -> float:
-        """Mean of numeric verdicts, from 0 to 1.
-
-        Raises
-        ------
-        InputError
-            No reply was a verdict.
-        """
+        """Mean of numeric verdicts, from 0 to 1."""
         if self.failed:
             raise InputError(f"the judge gave no verdict but {self.unread[0]!r}; judge again, or leave the item out")
         return sum(float(each) for each in self.read) / len(self.read)
@@ -192,7 +178,7 @@ def judge_cases(
     store: str | Path | Store | None = None,
     progress: bool | None = None,
 ) -> dict[str, Verdicts]:
-    """Put cases to a judge; what the store holds is not asked again.
+    """Put cases to a judge outside of any experiment; what the store holds is not asked again.
 
     Parameters
     ----------
@@ -200,10 +186,8 @@ def judge_cases(
         What rules left open.
     judge : Judge
         Who judges, and how.
-    store : str, Path or Store, optional
-        The file that keeps answers.
-    progress : bool, optional
-        Whether to show a progress bar.
+    store, progress
+        As for `ask_items`.
 
     Returns
     -------
@@ -217,36 +201,42 @@ def judge_cases(
     PsyprobeError
         The judge cannot be reached: never is something else put in its place.
     """
-    prompts = judge_prompts()
-    for case in cases:
-        if case.prompt not in prompts:
-            raise unknown_name("prompt for a judge", case.prompt, prompts)
-    questions = [
-        ItemQuestion(
-            name=f"{case.name}\n{repeat}",
-            prompt=prompts[case.prompt].filled(case),
-            system=prompts[case.prompt].system,
-            decoding=Decoding(
-                judge.temperature, _MAX_TOKENS, logprobs=False, seed=repeat if judge.temperature else None
-            ),
-        )
-        for case in cases
-        for repeat in range(judge.repeats)
-    ]
+    questions = {case.name: judge_questions(case, judge) for case in cases}
     answers = ask_items(
-        questions,
+        [question for each in questions.values() for question in each],
         judge.observer,
-        version="judge 1",
+        version=JUDGING,
         store=store,
         label=f"judge {judge.observer.card.name}",
         progress=progress,
     )
-    found = {}
-    for case in cases:
-        replies = [answers[f"{case.name}\n{repeat}"].text for repeat in range(judge.repeats)]
-        read = [(prompts[case.prompt].read(reply), reply) for reply in replies]
-        found[case.name] = Verdicts(
-            read=tuple(verdict for verdict, _ in read if verdict is not None),
-            unread=tuple(reply for verdict, reply in read if verdict is None),
-        )
-    return found
+    return {
+        case.name: judge_prompts()[case.prompt].verdicts_of([answers[each.name].text for each in questions[case.name]])
+        for case in cases
+    }
+
+
+def judge_questions(case: Case, judge: Judge) -> list[ItemQuestion]:
+    """One question for each time that a case is put."""
+    prompts = judge_prompts()
+    if case.prompt not in prompts:
+        raise unknown_name("prompt for a judge", case.prompt, prompts)
+    prompt = prompts[case.prompt]
+    return [
+        ItemQuestion(f"{case.name}\n{repeat}", prompt.filled(case), judge.decoding(repeat), system=prompt.system)
+        for repeat in range(1 if case.once else judge.repeats)
+    ]
+
+
+def judge_of(experiment: Experiment) -> Judge | None:
+    """The judge that a page names, or None."""
+    named = experiment.judge
+    if named is None:
+        return None
+    return Judge(load_observer(named.observer, **named.options), named.repeats, named.temperature)
+
+
+def read_verdicts(text: str) -> dict[str, Verdicts]:
+    """Verdicts by case, read by today's rules from the JSON of cases: name, prompt, and replies of each."""
+    prompts = judge_prompts()
+    return {name: prompts[prompt].verdicts_of(replies) for name, prompt, replies in json.loads(text)}

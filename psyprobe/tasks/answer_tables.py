@@ -1,0 +1,117 @@
+"""Tables of answers that others wrote: the authors' files, VLMEvalKit's and lmms-eval's."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from psyprobe.errors import InputError
+
+
+def read_answer_table(path: str | Path) -> pd.DataFrame:
+    """Any such table as text: .csv, .tsv, .xlsx, .json (a list of objects, or columns of rows) or .jsonl.
+
+    Raises
+    ------
+    InputError
+        It is no such table, or has no rows.
+    """
+    file = Path(path)
+    suffix = file.suffix.lower()
+    if suffix in (".json", ".jsonl"):
+        return _json(file)
+    if suffix == ".xlsx":
+        return _sheet(file)
+    if suffix in (".csv", ".tsv"):
+        return read_table(file, (), "\t" if suffix == ".tsv" else ",")[0]
+    raise InputError(f"{path} is no table of answers; give .csv, .tsv, .xlsx, .json or .jsonl")
+
+
+def read_table(path: str | Path, columns: tuple[str, ...], separator: str = ",") -> tuple[pd.DataFrame, str]:
+    """A CSV as text, "NA" included, which must have some columns, and its encoding: UTF-8 or GBK, whichever it is."""
+    try:
+        raw = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    # Text in GBK is hardly ever valid UTF-8, and the other way round it often is: so UTF-8 is tried first.
+    for encoding in ("UTF-8", "GBK"):
+        try:
+            text = raw.decode(encoding.lower() + ("-sig" if encoding == "UTF-8" else ""))
+            break
+        except UnicodeDecodeError:
+            continue
+    else:
+        raise InputError(f"{path} is neither UTF-8 nor GBK; save it as CSV in UTF-8")
+    try:
+        table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False, sep=separator)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise InputError(f"{path} is no CSV: {error}") from None
+    missing = [name for name in columns if name not in table]
+    if missing:
+        raise InputError(f"{path} has no column {missing[0]!r}; it needs {', '.join(columns)}")
+    if not len(table):
+        raise InputError(f"{path} has no rows")
+    return table, encoding
+
+
+def read_text(path: str | Path) -> str:
+    """A file's text in UTF-8."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from None
+
+
+def read_json_lines(path: str | Path) -> list[tuple[int, Any]]:
+    """What stands on each line of a file that is not blank, with its number from 1."""
+    found = []
+    # Not splitlines: a reply may hold a Unicode line separator, which JSON leaves as it is.
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if line.strip():
+            try:
+                found.append((number, json.loads(line)))
+            except (json.JSONDecodeError, RecursionError) as error:
+                why = getattr(error, "msg", "it is nested too deeply")
+                raise InputError(f"{path}, line {number}: this is no JSON: {why}") from None
+    return found
+
+
+def _sheet(path: Path) -> pd.DataFrame:
+    try:
+        table = pd.read_excel(path, dtype=str, keep_default_na=False)
+    except ImportError:
+        raise InputError(f"{path} needs openpyxl: pip install 'psyprobe[excel]', or save it as CSV") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or 'it is no workbook'}") from None
+    except (ValueError, KeyError, zipfile.BadZipFile):
+        raise InputError(f"{path} is no Excel workbook; save it again, or as CSV") from None
+    if not len(table):
+        raise InputError(f"{path} has no rows")
+    # Cells that were never written come as numbers that are none.
+    return table.where(table.notna(), "")
+
+
+def _json(path: Path) -> pd.DataFrame:
+    """A list of objects, one object a line, or pandas' columns of rows, as VLMEvalKit's .json may be."""
+    try:
+        found = json.loads(read_text(path))
+    except (json.JSONDecodeError, RecursionError):
+        found = [values for _, values in read_json_lines(path)]
+    if isinstance(found, dict) and found and all(isinstance(column, dict) for column in found.values()):
+        places = list(dict.fromkeys(place for column in found.values() for place in column))
+        found = [{name: column.get(place) for name, column in found.items()} for place in places]
+    rows = [found] if isinstance(found, dict) else found
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        raise InputError(f"{path} is no list of objects; it should hold one for each item")
+    return pd.DataFrame([{name: _text(value) for name, value in row.items()} for row in rows]).fillna("")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        value = value[0] if value else ""
+    return "" if value is None else str(value)

@@ -1,0 +1,243 @@
+"""A run about items as a session: the questions, and those to a judge about what rules leave open."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.digest import digest
+from psyprobe.files.software import software_versions
+from psyprobe.observers.chat.answering import Answer, AnswerObserver
+from psyprobe.running.protocol import Batch, RunRecord
+from psyprobe.running.store import Store
+from psyprobe.tasks.asking import ItemQuestion, batches_of, check_questions, keys_of
+from psyprobe.tasks.judge import JUDGING, Case, Judge, judge_questions
+
+if TYPE_CHECKING:
+    from psyprobe.experiment import Experiment
+
+
+#: Seconds to an answer, as a guess.
+_LATENCY = 1.0
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a benchmark wants to know of one observer."""
+
+    #: Of the way of asking: a change of it asks anew.
+    version: str
+    questions: Sequence[ItemQuestion]
+    #: From the replies, by the names of the questions, to what a judge is asked about them.
+    cases: Callable[[Mapping[str, str]], Sequence[Case]]
+    #: Items and options, as JSON can hold them: with the answers all that a result needs.
+    items: Sequence[Mapping[str, Any]]
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class TaskPlan:
+    """What a run about items means before anything is asked."""
+
+    experiment: str
+    observer: str
+    questions: int
+    answered: int
+    images: int
+    #: What is left takes about so long.
+    seconds: float
+    #: What comes afterwards, in words.
+    afterwards: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """One entry a field."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.experiment} with {self.observer}: {self.questions:,} questions about {self.images:,} images; "
+            f"{self.answered:,} are answered.{self.afterwards}"
+        )
+
+
+class TaskSession:
+    """What all runs about items have in common: questions that stand alone, of one observer and perhaps another."""
+
+    def __init__(self, experiment: Experiment, observer: Any, *others: Any) -> None:
+        self.experiment, self.observer = experiment, observer
+        self.observers = {who.card.digest: who for who in (observer, *others)}
+        self.remarks: Sequence[str] = ()
+
+    def layout(self) -> dict[str, Any]:
+        """All that a result needs besides the answers."""
+        raise NotImplementedError
+
+    def record(self, store: Store) -> RunRecord:
+        """The run as the store keeps it."""
+        experiment, card = self.experiment, self.observer.card
+        return RunRecord(
+            experiment=experiment.name,
+            experiment_digest=experiment.digest,
+            experiment_toml=experiment.toml,
+            observer=card.name,
+            observer_digest=card.digest,
+            observer_card=card.to_dict(),
+            probe=experiment.probe,
+            layout=self.layout(),
+            software=software_versions(),
+        )
+
+    def contents(self) -> Iterator[tuple[str, str, Any]]:
+        """The cards; what is asked is kept with the answers."""
+        for who in self.observers.values():
+            yield who.card.digest, "observer", who.card.to_dict()
+
+    def begin(self, record: RunRecord) -> None:
+        """Nothing of an earlier record binds."""
+
+    def tell(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
+        """Nothing depends on the answers."""
+
+    def outcome(self) -> dict[str, Any]:
+        """Nothing besides the answers."""
+        return {}
+
+
+class ItemSession(TaskSession):
+    """One run about items: a round of questions, and one to a judge about what rules leave open.
+
+    Raises
+    ------
+    InputError
+        Two questions have one name, or the observer takes too few images at once.
+    """
+
+    def __init__(self, experiment: Experiment, observer: AnswerObserver, task: Task, judge: Judge | None) -> None:
+        super().__init__(experiment, observer, *([] if judge is None else [judge.observer]))
+        self.task, self.judge = task, judge
+        check_questions(task.questions, observer)
+        self._keys = keys_of(task.questions, observer, task.version)
+        self._rounds: list[Callable[[], list[Batch]]] = [self._first, self._judged]
+        self._replies: dict[str, str] = {}
+        self._cases: list[tuple[str, str, list[str]]] = []
+
+    def layout(self) -> dict[str, Any]:
+        """Items, options, judge, and the keys of the answers."""
+        return {
+            "version": self.task.version,
+            "items": digest(self.task.items),
+            "options": self.task.options,
+            "judge": None if self.judge is None else self.judge.to_dict(),
+            "keys": list(self._keys.values()),
+        }
+
+    def contents(self) -> Iterator[tuple[str, str, Any]]:
+        """The items and the cards."""
+        yield digest(self.task.items), "items", self.task.items
+        yield from super().contents()
+
+    def next(self) -> list[Batch]:
+        """The questions, then those to a judge, then none."""
+        while self._rounds:
+            if found := self._rounds.pop(0)():
+                return found
+        return []
+
+    def tell(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
+        """Keep what was said about the items; verdicts are read from the store."""
+        if self._rounds:
+            self._replies = {name: answers[key]["reply"]["text"] for name, key in self._keys.items()}
+
+    def outcome(self) -> dict[str, Any]:
+        """Which cases were judged, and by which questions."""
+        return {"cases": self._cases}
+
+    def cost(self, store: Store) -> TaskPlan:
+        """What is left to ask of the observer."""
+        keys = list(self._keys.values())
+        left = store.missing(keys)
+        return TaskPlan(
+            experiment=self.experiment.name,
+            observer=self.observer.card.name,
+            questions=len(keys),
+            answered=sum(key not in left for key in keys),
+            images=len({sha256 for question in self.task.questions for _, sha256 in question.images}),
+            seconds=len(left) * _LATENCY,
+            afterwards=""
+            if self.judge is None
+            else f" What rules leave open is asked of {self.judge.observer.card.name} afterwards.",
+        )
+
+    def _first(self) -> list[Batch]:
+        return batches_of(self.task.questions, self.observer, self.task.version)
+
+    def _judged(self) -> list[Batch]:
+        if self.judge is None:
+            return []
+        cases = self.task.cases(self._replies)
+        questions = {case.name: judge_questions(case, self.judge) for case in cases}
+        asked = [question for each in questions.values() for question in each]
+        keys = keys_of(asked, self.judge.observer, JUDGING)
+        self._cases = [
+            (case.name, case.prompt, [keys[question.name] for question in questions[case.name]]) for case in cases
+        ]
+        return batches_of(asked, self.judge.observer, JUDGING)
+
+
+def items_of(experiment: Experiment) -> Path:
+    """The folder of items that a page must name."""
+    if experiment.items is None:
+        raise InputError(f"{experiment.name}: there is no 'items'; give the folder that holds them")
+    return experiment.items
+
+
+def options_of(experiment: Experiment, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a page, each of a known name and of the kind of its default."""
+    for name, value in experiment.options.items():
+        if name not in defaults:
+            raise unknown_name(f"option of probe {experiment.probe!r}", name, defaults)
+        if not isinstance(value, type(defaults[name])) or isinstance(value, bool) != isinstance(defaults[name], bool):
+            kind = {str: "text", bool: "true or false", int: "a whole number", list: "a list"}[type(defaults[name])]
+            raise InputError(f"options.{name} is {value!r}; give {kind}")
+    return {**defaults, **experiment.options}
+
+
+def answers_of(record: RunRecord, store: Store) -> list[Answer]:
+    """The answers of a run about items, in the order of its questions."""
+    keys = record.layout["keys"]
+    found = store.answers_of_all(keys)
+    return [Answer.from_dict(found[key]["reply"]) for key in keys]
+
+
+def judged_of(record: RunRecord, store: Store) -> list[tuple[str, str, list[str]]]:
+    """What a judge replied to each case of a run: its name, the judge's prompt, and the replies."""
+    cases = record.outcome["cases"]
+    found = store.answers_of_all([key for _, _, keys in cases for key in keys])
+    return [(name, prompt, [found[key]["reply"]["text"] for key in keys]) for name, prompt, keys in cases]
+
+
+def attributes_of(record: RunRecord, **values: Any) -> dict[str, Any]:
+    """What a result tells of its run, further values among it as JSON."""
+    return {
+        "experiment": record.experiment,
+        "experiment_digest": record.experiment_digest,
+        "experiment_toml": record.experiment_toml,
+        "probe": record.probe,
+        "observer": record.observer,
+        "random_weights": int(record.observer_card["random_weights"]),
+        "psyprobe_version": record.software["psyprobe"],
+        **{
+            name: json.dumps(value, sort_keys=True)
+            for name, value in {"observer_card": record.observer_card, "software": record.software, **values}.items()
+        },
+    }
+
+
+def judged_attributes(record: RunRecord, store: Store) -> dict[str, Any]:
+    """The same, with the options of the page, the judge, and what it replied."""
+    layout = record.layout
+    return attributes_of(record, options=layout["options"], judge=layout["judge"], judged=judged_of(record, store))

@@ -1,1 +1,0 @@
-"""A chat model as judge of what rules cannot read."""

@@ -1,0 +1,251 @@
+"""MVP-Bench as a probe: questions about natural images and their manipulated twins, and a judge where one is named.
+
+An experiment's page has ``probe = "mvp_bench"``, ``items`` (the folder that image paths start from), perhaps
+``[judge]``, and in ``[options]``:
+
+=============  ======================================================================================================
+questions      question files in that folder, ["questions.json"] by default
+rotations      whether each multiple choice is asked in every rotation too; false
+cross          how both images of a pair are shown: "file", side by side, or "two_images", the natural one first
+system         system text, or a name of `SYSTEMS`; ""
+max_tokens     where an answer is cut off; 64
+parser         how replies are read, see `PARSERS`; "rule+judge"
+=============  ======================================================================================================
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.images import file_digest
+from psyprobe.observers.chat.answering import AnswerObserver, Decoding
+from psyprobe.running.protocol import RunRecord
+from psyprobe.running.store import Store
+from psyprobe.tasks.asking import ItemQuestion, put
+from psyprobe.tasks.item_session import ItemSession, Task, answers_of, items_of, judged_attributes, options_of
+from psyprobe.tasks.judge import Case, Judge, judge_of, read_verdicts
+from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics
+from psyprobe.tasks.mvp_bench.questions import COLUMNS, read_questions, with_rotations
+from psyprobe.tasks.mvp_bench.replies import PARSERS, parse_reply, said
+from psyprobe.tasks.mvp_bench.tables import with_categories
+from psyprobe.tasks.task_score import TaskScore
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from psyprobe.experiment import Experiment
+
+ABILITIES = ("answer",)
+SECTIONS = ("items", "judge")
+#: Asking differently makes another question of the same text and image.
+_VERSION = "mvp-bench 1"
+_OPTIONS = {
+    "questions": ["questions.json"],
+    "rotations": False,
+    "cross": "file",
+    "system": "",
+    "max_tokens": 64,
+    "parser": "rule+judge",
+}
+#: System texts by name; any other text may be given as it is. The wording of "commonsense" is ours: the paper tells of
+#: such an instruction, whose own words are not repeated here.
+SYSTEMS: Mapping[str, str] = {
+    "": "",
+    "commonsense": "You look at images and know about everyday life. Use that common sense and answer in few words.",
+}
+_CROSS = ("file", "two_images")
+#: What observers are ranked by: task, level and metric of the paper's Table 2, and how it is called.
+_RANKED = {
+    (task, level, metric): Metric(name, label, more_is_better=True, digits=2, suffix=name)
+    for task, level, metric, name, label in (
+        ("yes/no", "multi", "qAcc", "qAcc", "Yes/no right on both images (%)"),
+        ("yes/no", "multi", "aAcc", "aAcc", "Single yes/no questions right (%)"),
+        ("cross-image MCQ", "low", "CircularEval", "circular low", "Cross-image choice, low level (%)"),
+        ("cross-image MCQ", "high", "CircularEval", "circular high", "Cross-image choice, high level (%)"),
+    )
+}
+
+answer = put
+
+
+def plan(experiment: Experiment, observer: AnswerObserver, judge: Judge | None = None) -> ItemSession:
+    """As in `Probe`; a judge that is given stands in for the page's.
+
+    Raises
+    ------
+    InputError
+        Questions cannot be read, or an image is missing.
+    UnknownNameError
+        There is no such parser, or way to show both images.
+    """
+    options = options_of(experiment, _OPTIONS)
+    for kind, name, known in (("way to show both images", "cross", _CROSS), ("parser", "parser", PARSERS)):
+        if options[name] not in known:
+            raise unknown_name(kind, options[name], known)
+    folder = items_of(experiment)
+    tables = [read_questions(folder / name) for name in options["questions"]]
+    questions = pd.concat(tables, ignore_index=True)
+    if options["rotations"]:
+        questions = with_rotations(questions)
+    task = Task(
+        version=_VERSION,
+        questions=question_items(
+            questions,
+            folder,
+            cross=options["cross"],
+            system=SYSTEMS.get(options["system"], options["system"]),
+            max_tokens=options["max_tokens"],
+        ),
+        cases=lambda replies: open_cases(questions, replies),
+        items=json.loads(questions.to_json(orient="records")),
+        options=options,
+    )
+    return ItemSession(experiment, observer, task, judge or judge_of(experiment))
+
+
+def question_items(
+    questions: pd.DataFrame, folder: Path, *, cross: str, system: str, max_tokens: int
+) -> list[ItemQuestion]:
+    """What is to be asked, each named after its run and question_id."""
+    rows = questions.to_dict("records")
+    files = [_files(folder, row, cross) for row in rows]
+    missing = sorted({str(path) for paths in files for path in paths if not path.is_file()})
+    if missing:
+        raise InputError(f"{len(missing)} images are missing, the first {missing[0]}; give the folder that holds them")
+    digests = {path: file_digest(path) for path in dict.fromkeys(path for paths in files for path in paths)}
+    decoding = Decoding(max_tokens=max_tokens, logprobs=False)
+    return [
+        ItemQuestion(
+            name=_name(row),
+            prompt=row["question"],
+            decoding=decoding,
+            images=tuple((str(path), digests[path]) for path in paths),
+            system=system,
+        )
+        for row, paths in zip(rows, files, strict=True)
+    ]
+
+
+def open_cases(questions: pd.DataFrame, replies: Mapping[str, str]) -> list[Case]:
+    """The yes/no replies that the benchmark's rule leaves open."""
+    rows = questions[questions["task"] == "yes_no"].to_dict("records")
+    return [
+        Case(_name(row), "yes_no", row["question"], "", replies[_name(row)])
+        for row in rows
+        if not parse_reply(replies[_name(row)], "yes_no", "main")
+    ]
+
+
+def result(record: RunRecord, store: Store) -> xarray.Dataset:
+    """One row a question: the columns of a question table, and the reply."""
+    import xarray
+
+    items = pd.DataFrame(store.content(record.layout["items"]))
+    columns = {name: items[name].to_numpy() for name in COLUMNS}
+    columns["reply"] = np.array([each.text for each in answers_of(record, store)], dtype=object)
+    return xarray.Dataset(
+        {name: (("question_number",), values) for name, values in columns.items()},
+        attrs=judged_attributes(record, store),
+    )
+
+
+def score(result: xarray.Dataset, *, confidence: float = 0.95) -> Sequence[MvpScore]:
+    """Metrics of the observer, and of those who always say yes, no or A."""
+    return (MvpScore(result.attrs, confidence, "", "", read_run(result)),)
+
+
+def plot(results: Sequence[xarray.Dataset], ax: Axes | None = None, *, contrast: str = "level") -> Axes | Figure:
+    """Low-level against high-level questions, with intervals; see `plot_mvp` for other contrasts."""
+    from psyprobe.tasks.mvp_bench.figures import plot_mvp
+
+    scores = [score(result)[0] for result in results]
+    return plot_mvp({one.observer: one.metrics for one in scores}, contrast, ax)
+
+
+def read_run(result: xarray.Dataset) -> pd.DataFrame:
+    """The question table of a result with reply, judge ("yes", "no", "unknown", "" where none was asked) and said."""
+    questions = pd.DataFrame({name: result[name].to_numpy() for name in COLUMNS})
+    verdicts = read_verdicts(result.attrs["judged"])
+    names = [_name(row) for row in questions.to_dict("records")]
+    judge = [str(verdicts[name].majority or "unknown") if name in verdicts else "" for name in names]
+    replies = {"question_id": questions["question_id"], "reply": result["reply"].to_numpy(), "judge": judge}
+    predictions = pd.DataFrame({**replies, "place": range(len(questions))})
+    return with_categories(said(questions, predictions, json.loads(result.attrs["options"])["parser"]))
+
+
+@dataclass(frozen=True)
+class MvpScore(TaskScore):
+    """What one observer got right."""
+
+    #: As `read_run` gives it.
+    table: pd.DataFrame
+
+    @property
+    def metrics(self) -> pd.DataFrame:
+        """As `mvp_metrics` gives them."""
+        return mvp_metrics(self.table, confidence=self.confidence)
+
+    def rows(self) -> Sequence[Row]:
+        """The observer, and those who always say the same."""
+        unread = int((self.table["said"] == "").sum())
+        note = f"{self.observer}: {unread} of {len(self.table)} replies could not be read and are wrong."
+        rows = [_row(OBSERVER, "", self.metrics, (note,) if unread else ())]
+        tasks = {"yes": self.table["task"] == "yes_no", "no": self.table["task"] == "yes_no"}
+        tasks["A"] = self.table["task"] != "yes_no"
+        for word, asked in tasks.items():
+            if asked.any():
+                always = mvp_metrics(constant_replies(self.table, word), confidence=self.confidence)
+                rows.append(_row(f"always {word}", f"always {word}", always, ()))
+        return rows
+
+    def notes(self) -> Sequence[str]:
+        """What the headings mean."""
+        return (
+            "Right in percent, with {confidence} % bootstrap intervals over image pairs; qAcc: questions right on both "
+            "images, aAcc: single questions, circular: multiple choice right in all rotations.",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Who was asked, how, and all metrics."""
+        listed = json.loads(self.metrics.to_json(orient="records", double_precision=15))
+        told = {name: json.loads(self.attributes[name]) for name in ("observer_card", "judge", "options", "software")}
+        return {"experiment": self.experiment, **told, "metrics": listed}
+
+
+def _row(responder: str, label: str, metrics: pd.DataFrame, notes: Sequence[str]) -> Row:
+    cells: dict[str, str] = {}
+    record: dict[str, Any] = {"responder": label or responder}
+    entries: dict[Metric, Entry] = {}
+    values = metrics.set_index(["task", "level", "metric"])
+    for place, metric in _RANKED.items():
+        if place in values.index:
+            found = values.loc[place]
+            cells[metric.suffix] = f"{found['value']:.2f} [{found['low']:.1f}, {found['high']:.1f}]"
+            record |= {
+                f"{metric.name}_{part}_percent".replace(" ", "_"): found[part] for part in ("value", "low", "high")
+            }
+            entries[metric] = Entry(float(found["value"]), float(found["low"]), float(found["high"]))
+    return Row("MVP-Bench", responder, label, cells, record, entries, notes)
+
+
+def _name(row: Mapping[Any, Any]) -> str:
+    return f"{row['run']}\n{row['question_id']}"
+
+
+def _files(folder: Path, row: Mapping[Any, Any], cross: str) -> tuple[Path, ...]:
+    if row["task"] != "cross_mcq" or cross == "file":
+        return (folder / row["image"],)
+    # The pair's own files lie in the folder of single images, by the release's naming.
+    suffix = Path(row["image"]).suffix
+    return tuple(folder / "Single_Images" / f"{row['pair']}_{kind}{suffix}" for kind in ("s", "e"))

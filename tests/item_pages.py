@@ -1,0 +1,38 @@
+"""Pages of experiments about items, and running them with a judge that is at hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import xarray
+
+from psyprobe.experiment import read_experiment
+from psyprobe.probes import load_probe
+from psyprobe.running.loop import ask
+from psyprobe.running.store import open_store
+
+
+def write_page(path: Path, probe: str, items: Path, judge: dict[str, Any] | None = None, **options: Any) -> Path:
+    """An experiment's page about a folder of items."""
+    lines = ['title = "Items"', f'probe = "{probe}"', f"items = {json.dumps(str(items))}"]
+    for name, table in (("judge", judge or {}), ("options", options)):
+        lines += [f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in table.items())] if table else []
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def run_page(page: Path, observer: Any, store: Any = None, **options: Any) -> xarray.Dataset:
+    """What `psyprobe.run` does, with options of the probe's `plan`, such as a judge."""
+    experiment = read_experiment(page)
+    probe: Any = load_probe(experiment.probe)
+    session = probe.plan(experiment, observer, **options)
+    with open_store(store) as opened:
+        return probe.result(ask(opened, probe, session, label="items", progress=False), opened)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + "}"
+    return json.dumps(value)
