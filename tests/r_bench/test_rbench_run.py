@@ -78,7 +78,7 @@ def run(folder: Path, observer: Any, store: Any = None, judge: Judge | None = No
 
 
 def says(function: Any, name: str = "judge") -> Judge:
-    return Judge(AnsweringFunction(lambda images, prompt, system: function(prompt), name, "1"))
+    return Judge(pp.observer(lambda images, prompt, system: function(prompt), name=name))
 
 
 # -- building --------------------------------------------------------------------------------------------------------
