@@ -129,12 +129,7 @@ def read_page(catalogue: str, name_or_path: str | Path) -> tuple[Path, dict[str,
 
 
 def load_stimulus(name_or_path: str | Path) -> StimulusSet:
-    """A stimulus set of the catalogue, or a user's own file.
-
-    Parameters
-    ----------
-    name_or_path : str or Path
-        A catalogue name, or a path to a ``.toml`` file.
+    """A stimulus set of the catalogue, or a user's own file; `name_or_path` as in `read_page`.
 
     Examples
     --------
@@ -206,10 +201,6 @@ def read_levels(name: str, page: Any) -> FloatArray:
         Of the parameter, for messages.
     page : mapping
         ``from`` and ``to`` are both included; ``scale`` is "log" (the default) or "linear".
-
-    Returns
-    -------
-    ndarray, shape (n,)
 
     Examples
     --------

@@ -31,11 +31,6 @@ def to_float64(image: Array) -> Float64:
     image : array_like or torch.Tensor
         At least two-dimensional and finite.
 
-    Raises
-    ------
-    InputError
-        If there are fewer than two dimensions, or a value is not finite.
-
     Examples
     --------
     >>> to_float64([[1, 2], [3, 4]]).dtype
@@ -162,23 +157,6 @@ def rms_contrast(image: Array) -> Float64:
     if not (mean > 0).all():
         raise InputError(f"RMS contrast is the SD over the mean, and a mean is {mean.min():.6g}; it must be above 0")
     return np.asarray(pixels.std(axis=(-2, -1)) / mean)
-
-
-def michelson_contrast(image: Array) -> Float64:
-    """Michelson contrast of the *samples*: (max - min) / (max + min).
-
-    The samples of a sine need not include its peaks: for the contrast of a grating or a Gabor use `fit_sine`.
-
-    Examples
-    --------
-    >>> float(michelson_contrast([[90.0, 110.0]]))
-    0.1
-    """
-    pixels = to_float64(image)
-    low, high = pixels.min(axis=(-2, -1)), pixels.max(axis=(-2, -1))
-    if not (low + high > 0).all():
-        raise InputError("Michelson contrast needs luminances whose sum is above 0")
-    return np.asarray((high - low) / (high + low))
 
 
 @dataclass(frozen=True)
@@ -392,11 +370,6 @@ def refine_sine(
         A known envelope that is not fitted; 1 everywhere if absent.
     pedestal : bool
         Fit the bare envelope too.
-
-    Raises
-    ------
-    InputError
-        If the image is a batch.
 
     Examples
     --------

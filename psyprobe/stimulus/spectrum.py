@@ -47,22 +47,12 @@ def fourier_power(image: Array) -> Float64:
 
 
 def out_of_band_energy(image: Array, ppd: float, low: float, high: float) -> Float64:
-    """Share of the energy outside a band of radial frequency; its edges are inside.
+    """Share of the energy outside a band of radial frequency; its edges, cpd, are inside.
 
     Parameters
     ----------
     low, high : float
         Band edges, cycles per degree.
-
-    Returns
-    -------
-    (...) ndarray
-        0 to 1.
-
-    Raises
-    ------
-    InputError
-        If an image is uniform.
 
     Examples
     --------

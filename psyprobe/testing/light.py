@@ -49,11 +49,6 @@ def read_light(
         range, "encoded" its drive value. Not for a stimulus, which knows.
     display : Display, optional
         Needed for "linear" and "encoded".
-
-    Raises
-    ------
-    InputError
-        If the numbers cannot be read without guessing.
     """
     if isinstance(image, Stimulus):
         if space is not None:
