@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "question
 from killed_runs import KEY, MODEL, Witness, run_and_kill
 
 import psyprobe as pp
-from psyprobe.experiment_file import read_experiment
+from psyprobe.experiment import read_experiment
 from psyprobe.observers.simulated import Faults, serve
 from psyprobe.stimulus.catalogue import catalogue_folder
 

@@ -28,7 +28,7 @@ import timm
 import torch
 
 import psyprobe as pp
-from psyprobe.experiment_file import read_suite
+from psyprobe.experiment import read_suite
 from psyprobe.probes import load_probe
 
 ARCHITECTURE = "vit_small_patch16_224"

@@ -20,11 +20,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-import psyprobe as pp
-from psyprobe.analysis import score_layers
-from psyprobe.experiment import load_results
-from psyprobe.experiment_file import read_suite
-from psyprobe.plotting import bar_panels, heat_map, matched_contrast, plot
+from psyprobe.experiment import read_suite
+from psyprobe.plotting import bar_panels, heat_map, matched_contrast
+from psyprobe.probes.conduct import load_results
+from psyprobe.probes.results import plot, score_layers, scoreboard
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 TESTS = [experiment.name for experiment in read_suite("cai2025")]
@@ -43,7 +42,7 @@ def main(stores: list[str]) -> None:
     results = [one for store in stores for one in load_results(store) if one.attrs["experiment"] in TESTS]
     results.sort(key=lambda one: TESTS.index(one.attrs["experiment"]))
     gridded = [one for one in results if "response" in one and one.attrs["observer"].startswith("packaged:")]
-    board = pp.analysis.scoreboard(results)
+    board = scoreboard(results)
     print(board.table("markdown"))
     save(heat_map(board), "results_scores", 90)
     save(bar_panels(board), "results_bars", 90)

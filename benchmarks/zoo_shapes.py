@@ -11,7 +11,7 @@ import sys
 
 import torch
 
-from psyprobe.observers.chat.transformers_models import sam2_config, vit_mae_config
+from psyprobe.observers.encoders.transformers_models import sam2_config, vit_mae_config
 from psyprobe.observers.encoders.zoo import ZooModel, zoo_models
 
 

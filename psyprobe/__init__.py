@@ -19,34 +19,39 @@ __version__ = "0.1.0"
 #: Public name to the module that defines it.
 _PUBLIC = {
     "Display": "light.display",
-    "display_presets": "light.display",
-    "pixels_per_degree": "light.display",
-    "Stimulus": "stimulus",
-    "annulus_noise": "stimulus",
-    "disc": "stimulus",
     "gabor": "stimulus",
     "grating": "stimulus",
     "noise": "stimulus",
+    "disc": "stimulus",
     "uniform": "stimulus",
     "load_stimulus": "stimulus.catalogue",
     "castle_csf": "human",
-    "noise_matched_csf": "human",
-    "fit_psychometric": "analysis.psychometric",
-    "read_reply": "analysis.words.reply",
-    "load_prompts": "experiment.prompts",
-    "corrupt": "corruption",
-    "angular_distance": "analysis.distance",
-    "CallableObserver": "observers",
     "list_observers": "observers",
     "load_observer": "observers",
-    "load_results": "probes.conduct",
-    "plan": "probes.conduct",
+    "observer": "observers",
     "run": "probes.conduct",
-    "score": "analysis",
-    "plot": "plotting",
-    "save_figure": "plotting",
+    "plan": "probes.conduct",
+    "load_results": "probes.conduct",
+    "score": "probes.results",
+    "plot": "probes.results",
+    "angular_distance": "analysis.distance",
+    "fit_psychometric": "analysis.psychometric",
+    "corrupt": "corruption",
 }
-_ROOMS = ("analysis", "corruption", "errors", "human", "light", "observers", "probes", "stimulus", "tasks", "testing")
+_ROOMS = (
+    "analysis",
+    "corruption",
+    "errors",
+    "experiment",
+    "human",
+    "light",
+    "observers",
+    "plotting",
+    "probes",
+    "stimulus",
+    "tasks",
+    "testing",
+)
 
 __all__ = ["__version__", *_PUBLIC, *_ROOMS]
 
@@ -66,17 +71,27 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from psyprobe import analysis, corruption, errors, human, light, observers, probes, stimulus, tasks, testing
-    from psyprobe.analysis import score
+    from psyprobe import (
+        analysis,
+        corruption,
+        errors,
+        experiment,
+        human,
+        light,
+        observers,
+        plotting,
+        probes,
+        stimulus,
+        tasks,
+        testing,
+    )
     from psyprobe.analysis.distance import angular_distance
     from psyprobe.analysis.psychometric import fit_psychometric
-    from psyprobe.analysis.words.reply import read_reply
     from psyprobe.corruption import corrupt
+    from psyprobe.human import castle_csf
+    from psyprobe.light.display import Display
+    from psyprobe.observers import list_observers, load_observer, observer
     from psyprobe.probes.conduct import load_results, plan, run
-    from psyprobe.human import castle_csf, noise_matched_csf
-    from psyprobe.light.display import Display, display_presets, pixels_per_degree
-    from psyprobe.observers import CallableObserver, list_observers, load_observer
-    from psyprobe.plotting import plot, save_figure
-    from psyprobe.experiment.prompts import load_prompts
-    from psyprobe.stimulus import Stimulus, annulus_noise, disc, gabor, grating, noise, uniform
+    from psyprobe.probes.results import plot, score
+    from psyprobe.stimulus import disc, gabor, grating, noise, uniform
     from psyprobe.stimulus.catalogue import load_stimulus

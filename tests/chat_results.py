@@ -79,12 +79,13 @@ def chat_result(
                     add(p, frequency, c, float(np.log(psi / (1 - psi))), k)
     names = list(groups or ["noun"] * len(t))
     prompts = [{"id": f"p{p:02d}", "text": f"Is there pattern {p}?", "group": names[p]} for p in range(len(t))]
+    about = {"frequency": {"units": "cpd", "long_name": "Spatial frequency"}}
     return xr.Dataset(
-        {name: ("trial", np.array([row[name] for row in rows])) for name in rows[0]},
+        {name: ("trial", np.array([row[name] for row in rows]), about.get(name, {})) for name in rows[0]},
         attrs={
             "experiment": "hernandez2025", "experiment_toml": "", "experiment_digest": "0", "observer": observer,
             "observer_card": "{}", "display": "{}", "software": "{}", "psyprobe_version": "0", "random_weights": 0,
-            "probe": "yes_no", "prompts": json.dumps(prompts), "delivery": "{}", "readout": readout,
-            "design": "constant",
+            "probe": "yes_no", "levels": '["frequency"]', "prompts": json.dumps(prompts), "delivery": "{}",
+            "readout": readout, "design": "constant",
         },
     )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import json
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +17,7 @@ AXES = {
     "luminance": ("cd/m²", "Background luminance"),
     "area": ("deg²", "Area"),
 }
-#: Of the published tests that are detection tests: name of x and kind of contrast.
+#: Of the published tests that are detection tests: name of the level and kind of contrast.
 PUBLISHED = {
     "sf_gabor_ach": ("frequency", "michelson"),
     "sf_noise_ach": ("frequency", "rms"),
@@ -32,61 +33,63 @@ Response = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def dataset(
-    x: np.ndarray,
+    values: np.ndarray,
     contrast: np.ndarray,
-    score_x: np.ndarray,
+    scored: np.ndarray,
     multiplier: np.ndarray,
-    along_contrast: np.ndarray,
+    scored_contrast: np.ndarray,
     human: tuple[np.ndarray, np.ndarray],
     grid: Sequence[np.ndarray],
-    along: Sequence[np.ndarray],
+    responses: Sequence[np.ndarray],
     pixels: tuple[np.ndarray, np.ndarray],
     *,
     noise_floor: float = 0.0,
-    x_name: str = "frequency",
+    level: str = "frequency",
     contrast_kind: str = "michelson",
     multiplier_of: str = "threshold",
     observer: str = "simulated",
     experiment: str = "gabor_achromatic",
     layers: Sequence[str] = ("out",),
 ) -> xr.Dataset:
-    """The dataset that psyprobe.run() returns, from arrays of angular distances (one grid and one along a layer)."""
-    unit, label = AXES[x_name]
+    """The dataset that psyprobe.run() returns, from arrays of angular distances (one grid and one scored a layer)."""
+    unit, label = AXES[level]
 
     def measures(angular: np.ndarray) -> np.ndarray:
         cosine = np.cos(np.pi * angular)
         return np.stack([angular, cosine, 10 * angular, 3 * angular])
 
-    curve_x, curve = human
+    curve_values, curve = human
+    place, curve_place = f"scored_{level}", f"curve_{level}"
     variables = {
-        "response": (("layer", "measure", "x", "contrast"), np.stack([measures(g) for g in grid])),
-        "along": (("layer", "measure", "score_x", "multiplier"), np.stack([measures(a) for a in along])),
-        "along_contrast": (("score_x", "multiplier"), along_contrast),
-        "human_sensitivity": (("score_x",), np.interp(score_x, curve_x, curve)),
-        "human_curve": (("curve_x",), curve),
-        "pixels_response": (("measure", "x", "contrast"), measures(pixels[0])),
-        "pixels_along": (("measure", "score_x", "multiplier"), measures(pixels[1])),
+        "response": (("layer", "measure", level, "contrast"), np.stack([measures(g) for g in grid])),
+        "scored_response": (("layer", "measure", place, "multiplier"), np.stack([measures(r) for r in responses])),
+        "scored_contrast": ((place, "multiplier"), scored_contrast),
+        "human_sensitivity": ((place,), np.interp(scored, curve_values, curve)),
+        "human_curve": ((curve_place,), curve),
+        "pixels_response": (("measure", level, "contrast"), measures(pixels[0])),
+        "pixels_scored_response": (("measure", place, "multiplier"), measures(pixels[1])),
         "noise_floor": (("layer", "measure"), np.stack([measures(np.array(noise_floor)) for _ in grid])),
     }
+    about = {"units": unit, "long_name": label}
     return xr.Dataset(
         {name: (dims, values.astype(np.float64)) for name, (dims, values) in variables.items()},
         coords={
             "layer": list(layers),
             "measure": ["angular", "cosine", "l1", "l2"],
-            "x": x,
-            "contrast": contrast,
-            "score_x": score_x,
+            level: (level, values, about),
+            "contrast": ("contrast", contrast, {"units": "1", "long_name": LABELS[contrast_kind]}),
+            place: (place, scored, about),
             "multiplier": multiplier,
-            "curve_x": curve_x,
+            curve_place: (curve_place, curve_values, about),
         },
         attrs={
+            "probe": "detection",
             "experiment": experiment,
             "observer": observer,
-            "x_name": x_name,
-            "x_unit": unit,
-            "x_label": label,
+            "levels": json.dumps([level]),
+            "difference": "contrast",
+            "difference_label": LABELS[contrast_kind],
             "contrast_kind": contrast_kind,
-            "contrast_label": LABELS[contrast_kind],
             "multiplier_of": multiplier_of,
             "human_model": "castle_csf",
             "random_weights": 0,
@@ -106,15 +109,15 @@ def simulated_result(
     formulas = [response] if callable(response) else list(response)
     x, contrast, curve_x = np.geomspace(0.5, 28, 20), np.geomspace(0.001, 1, 20), np.geomspace(0.5, 28, 200)
     factor = MULTIPLIER if multiplier_of == "threshold" else 1 / MULTIPLIER
-    along_contrast = factor / human(x)[:, None]
+    scored_contrast = factor / human(x)[:, None]
     grid = np.broadcast_arrays(x[:, None], contrast)
-    line = np.broadcast_arrays(x[:, None], along_contrast)
+    line = np.broadcast_arrays(x[:, None], scored_contrast)
     return dataset(
         x,
         contrast,
         x,
         MULTIPLIER,
-        along_contrast,
+        scored_contrast,
         (curve_x, human(curve_x)),
         [f(*grid) for f in formulas],
         [f(*line) for f in formulas],
@@ -155,26 +158,26 @@ def published_scores(folder: Path) -> dict[tuple[str, str], float]:
 
 def published_result(folder: Path, test: str, model: str) -> xr.Dataset:
     """The stored responses of a published model in one of the six detection tests, as a result of ours."""
-    x_name, kind = PUBLISHED[test]
+    level, kind = PUBLISHED[test]
     with (folder / "castlecsf_curves.csv").open(encoding="utf-8") as file:
         curve = np.array([[float(r["x"]), float(r["sensitivity"])] for r in csv.DictReader(file) if r["test"] == test])
     grids = np.load(folder / "published_sac_grids" / f"{test}.npz")
     models = list(grids["models"])
-    score_x = np.unique(published_along(folder)[model, test][:, 0])
-    shape = (len(score_x), 10)
+    scored = np.unique(published_along(folder)[model, test][:, 0])
+    shape = (len(scored), 10)
     along = published_along(folder)[model, test]
     pixels = published_along(folder)["no_encoder", test]
     return dataset(
         grids["x"],
         grids["contrast"],
-        score_x,
+        scored,
         along[:10, 1],
         along[:, 2].reshape(shape),
         (curve[:, 0], curve[:, 1]),
         [grids["s_ac"][models.index(model)]],
         [along[:, 3].reshape(shape)],
         (grids["s_ac"][models.index("no_encoder")], pixels[:, 3].reshape(shape)),
-        x_name=x_name,
+        level=level,
         contrast_kind=kind,
         multiplier_of="sensitivity",
         observer=model,

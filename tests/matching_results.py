@@ -31,11 +31,11 @@ def simulated_matching(
     every = [responses(formula) for formula in formulas]
     pixels = responses(lambda f, c: 0.3 * c + 0 * f)
     variables: dict[str, tuple[Sequence[str], np.ndarray]] = {
-        "response": (("layer", "measure", "x", "contrast"), np.stack([curves for curves, _ in every])),
+        "response": (("layer", "measure", "frequency", "contrast"), np.stack([curves for curves, _ in every])),
         "reference_response": (("layer", "measure", "reference_contrast"), np.stack([target for _, target in every])),
-        "pixels_response": (("measure", "x", "contrast"), pixels[0]),
+        "pixels_response": (("measure", "frequency", "contrast"), pixels[0]),
         "pixels_reference_response": (("measure", "reference_contrast"), pixels[1]),
-        "human_match": (("reference_contrast", "x_measured"), HUMAN.matched_contrast),
+        "human_match": (("reference_contrast", "measured_frequency"), HUMAN.matched_contrast),
         "noise_floor": (("layer", "measure"), np.tile(measures(np.array(noise_floor)), (len(every), 1))),
     }
     return xr.Dataset(
@@ -43,20 +43,19 @@ def simulated_matching(
         coords={
             "layer": [f"layer{i}" for i in range(len(every))],
             "measure": ["angular", "cosine"],
-            "x": FREQUENCY,
+            "frequency": ("frequency", FREQUENCY, {"units": "cpd", "long_name": "Spatial frequency"}),
             "contrast": CONTRAST,
             "reference_contrast": HUMAN.reference_contrast,
-            "x_measured": HUMAN.frequency,
+            "measured_frequency": HUMAN.frequency,
         },
         attrs={
             "probe": "matching",
             "experiment": "contrast_matching",
             "observer": observer,
             "reference_frequency": HUMAN.reference_frequency,
-            "x_name": "frequency",
-            "x_unit": "cpd",
-            "x_label": "Spatial frequency",
-            "contrast_label": "Michelson contrast",
+            "levels": '["frequency"]',
+            "difference": "contrast",
+            "difference_label": "Michelson contrast",
             "random_weights": 0,
             **attributes,
         },

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+import psyprobe as pp
 from psyprobe._typing import FloatArray
-from psyprobe.observers import CallableObserver
 
 STIMULUS = """
 title = "Small Gabors"
@@ -58,7 +58,7 @@ class Counting:
 
     def __init__(self, **options: Any) -> None:
         self.shown: list[FloatArray] = []
-        self._inner = CallableObserver(_features, "counting", "1", **options)
+        self._inner = pp.observer(_features, name="counting", **options)
         self.card = self._inner.card
 
     def features(self, images: FloatArray) -> Any:

@@ -19,8 +19,9 @@ from small_experiment import write_experiment
 import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import PsyprobeError
-from psyprobe.files.output import printable, write_whole
+from psyprobe.files.output import write_whole
 from psyprobe.files.png import decode_png
+from psyprobe.files.terminal import printable
 from psyprobe.stimulus.catalogue import load_stimulus
 
 Output = pytest.CaptureFixture[str]
@@ -51,7 +52,13 @@ def fail(capsys: Output, *arguments: str | Path) -> str:
 
 def test_list_names_everything(capsys: Output) -> None:
     out = succeed(capsys, "list")
-    for name in ("gabor_achromatic", "noise_achromatic_published", "packaged:efficientnet_lite0", "detection"):
+    for name in (
+        "gabor_achromatic",
+        "noise_achromatic_published",
+        "packaged:efficientnet_lite0",
+        "detection",
+        "office_lcd",
+    ):
         assert name in out
 
 
@@ -60,7 +67,7 @@ def test_list_experiments_says_what_differs(capsys: Output) -> None:
     assert "- raw values in [0, 1] go into the encoder" in out
 
 
-@pytest.mark.parametrize("kind", ["stimuli", "experiments", "observers", "probes"])
+@pytest.mark.parametrize("kind", ["stimuli", "experiments", "observers", "probes", "displays", "human"])
 def test_list_as_json(capsys: Output, kind: str) -> None:
     items = json.loads(succeed(capsys, "list", kind, "--json"))
     assert items and all(item["name"] and item["title"] for item in items)

@@ -21,11 +21,10 @@ from small_experiment import Counting, write_experiment
 import psyprobe as pp
 from psyprobe.analysis.float32_cosine import angular_distance_float32
 from psyprobe.errors import GamutError, InputError, StoreError
-from psyprobe.experiment import load_results, plan, run
-from psyprobe.experiment_file import read_experiment
-from psyprobe.observers import CallableObserver
-from psyprobe.run_plan import fixed_batches
-from psyprobe.store import Store
+from psyprobe.experiment import read_experiment
+from psyprobe.probes.conduct import load_results, plan, run
+from psyprobe.probes.pair_plan import fixed_batches
+from psyprobe.running.store import Store
 
 #: 3 x 3 grid, 3 x 2 score points, 1 background; the background once more for the noise floor.
 IMAGES, SHOWN = 9 + 6 + 1, 9 + 6 + 1 + 1
@@ -39,10 +38,18 @@ def bytes_of(result: xarray.Dataset, folder: Path) -> bytes:
 
 def test_result_has_the_promised_shape(tmp_path: Path) -> None:
     result = run(write_experiment(tmp_path), Counting())
-    sizes = {"layer": 1, "measure": 4, "x": 3, "contrast": 3, "score_x": 3, "multiplier": 2, "curve_x": 200}
+    sizes = {
+        "layer": 1,
+        "measure": 4,
+        "frequency": 3,
+        "contrast": 3,
+        "scored_frequency": 3,
+        "multiplier": 2,
+        "curve_frequency": 200,
+    }
     assert dict(result.sizes) == sizes
-    assert result["response"].dims == ("layer", "measure", "x", "contrast")
-    assert result["along"].dims == ("layer", "measure", "score_x", "multiplier")
+    assert result["response"].dims == ("layer", "measure", "frequency", "contrast")
+    assert result["scored_response"].dims == ("layer", "measure", "scored_frequency", "multiplier")
     for name, variable in result.variables.items():
         assert variable.attrs["units"] and variable.attrs["long_name"], name
         if variable.dtype.kind == "f":
@@ -61,11 +68,14 @@ def test_responses_stand_where_they_belong(tmp_path: Path) -> None:
     path = write_experiment(tmp_path)
     experiment = read_experiment(path)
     result = run(path, "pixels")
-    for dims, variable in ((("x", "contrast"), "response"), (("score_x", "multiplier"), "along")):
+    for dims, variable in (
+        (("frequency", "contrast"), "response"),
+        (("scored_frequency", "multiplier"), "scored_response"),
+    ):
         for i, x in enumerate(result[dims[0]].values):
             for j in range(result.sizes[dims[1]]):
                 contrast = (
-                    result["contrast"].values[j] if variable == "response" else result["along_contrast"].values[i, j]
+                    result["contrast"].values[j] if variable == "response" else result["scored_contrast"].values[i, j]
                 )
                 spec = experiment.stimulus.spec(frequency=x, contrast=contrast)
                 test, reference = (
@@ -221,7 +231,7 @@ def test_published_arithmetic_is_stored_where_it_is_scored(tmp_path: Path) -> No
     run(write_experiment(tmp_path, name="plain"), "pixels", store=store)
     result = run(path, "pixels", store=store)
     assert result["measure"].values.tolist()[-1] == "angular_float32"
-    spec = experiment.stimulus.spec(frequency=float(result["x"][1]), contrast=float(result["contrast"][0]))
+    spec = experiment.stimulus.spec(frequency=float(result["frequency"][1]), contrast=float(result["contrast"][0]))
     test, reference = (
         np.moveaxis(np.asarray(experiment.display.encode(s.draw())), -1, 0).ravel() for s in (spec, spec.reference())
     )
@@ -278,9 +288,8 @@ _SCRIPT = textwrap.dedent(
     from pathlib import Path
     import numpy as np
     import psyprobe as pp
-    from psyprobe.analysis import score_layers
+    from psyprobe.probes.results import score_layers
     from psyprobe.files.output import json_text
-    from psyprobe.observers import CallableObserver
 
     def look(images):
         Path(output + ".ready").touch()
@@ -289,7 +298,7 @@ _SCRIPT = textwrap.dedent(
         return images.reshape(len(images), -1) * np.float32(1 + 1e-3 * images.mean())
 
     experiment, store, output = sys.argv[1:]
-    result = pp.run(experiment, CallableObserver(look, "slow", "1"), store=store, batch_size=3, progress=False)
+    result = pp.run(experiment, pp.observer(look, name="slow"), store=store, batch_size=3, progress=False)
     result.to_netcdf(output + ".nc", engine="scipy")
     scores = [score.to_dict() for score in score_layers(result, resamples=100)]
     Path(output + ".json").write_text(json_text(scores), encoding="utf-8")
@@ -346,13 +355,12 @@ def test_two_processes_on_one_store_agree(tmp_path: Path) -> None:
 
 
 def test_layers_come_in_the_order_of_the_card(tmp_path: Path) -> None:
-    observer = CallableObserver(
+    observer = pp.observer(
         lambda images: {
             "deep": images[:, :4].reshape(len(images), -1),
             "early": images.reshape(len(images), -1),
         },
-        "two layers",
-        "1",
+        name="two layers",
         features=("early", "deep"),
     )
     result = run(write_experiment(tmp_path), observer)
@@ -369,5 +377,5 @@ def test_the_store_is_free_while_an_observer_works(tmp_path: Path) -> None:
         free.append(True)
         return images.reshape(len(images), -1)
 
-    run(write_experiment(tmp_path), CallableObserver(look, "slow", "1"), store=path)
+    run(write_experiment(tmp_path), pp.observer(look, name="slow"), store=path)
     assert len(free) >= 2

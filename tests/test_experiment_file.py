@@ -9,8 +9,11 @@ import pytest
 from small_experiment import EXPERIMENT, write_experiment
 
 from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.experiment_file import read_experiment, read_suite
+from psyprobe.experiment import read_experiment, read_suite
+from psyprobe.human.reference import DataReference, ModelReference
+from psyprobe.probes.conduct import plan
 from psyprobe.stimulus.catalogue import catalogue_names
+from psyprobe.stimulus.levels import level_of
 
 SUITES = ("cai2025", "cai2025_published")
 #: Experiments that ask in words, with a file format and tests of their own.
@@ -24,13 +27,14 @@ def test_the_catalogue_reads(name: str) -> None:
     matching = "matching" in name
     published = name.endswith("_published")
     assert experiment.probe == ("matching" if matching else "detection")
-    assert len(experiment.score.multiplier) == (0 if matching else 10)
-    assert len(experiment.x.values) == (27 if matching else 20)
-    assert len(experiment.contrast.values) == (40 if matching else 20)
-    assert experiment.observer_input == ("raw" if published else "normalised")
-    assert experiment.metric_ppd == (75.4 if published else None)
+    assert len(experiment.score.multiplier or ()) == (0 if matching else 10)
+    level, contrast = experiment.levels.values()
+    assert len(level) == (27 if matching else 20)
+    assert len(contrast) == (40 if matching else 20)
+    assert experiment.observer.input == ("raw" if published else "normalised")
+    assert experiment.observer.metric_ppd == (75.4 if published else None)
     assert experiment.score.measure == ("angular_float32" if published else "angular")
-    of_sensitivity = published and not experiment.human.data
+    of_sensitivity = published and not isinstance(experiment.human, DataReference)
     assert experiment.score.multiplier_of == ("sensitivity" if of_sensitivity else "threshold")
 
 
@@ -93,10 +97,10 @@ def test_slips_with_measured_data(tmp_path: Path, changes: tuple[tuple[str, str]
 
 def test_levels_and_units() -> None:
     experiment = read_experiment("gabor_achromatic")
-    assert (experiment.x.name, experiment.x.unit) == ("frequency", "cpd")
-    np.testing.assert_allclose(experiment.x.values, np.geomspace(0.5, 28, 20))
-    assert read_experiment("luminance").x.unit == "cd/m²"
-    assert read_experiment("area").x.values[-1] == pytest.approx(np.pi)
+    assert list(experiment.levels) == ["frequency", "contrast"]
+    np.testing.assert_allclose(experiment.levels["frequency"], np.geomspace(0.5, 28, 20))
+    assert level_of(read_experiment("luminance").shown.spec(), "luminance").unit == "cd/m²"
+    assert read_experiment("area").levels["area"][-1] == pytest.approx(np.pi)
     assert read_experiment("gabor_yellow_violet_published").score.below == 16
 
 
@@ -104,7 +108,7 @@ def test_own_file_by_path_with_a_stimulus_beside_it(tmp_path: Path) -> None:
     path = write_experiment(tmp_path)
     experiment = read_experiment(str(path))
     assert experiment.name == "small"
-    assert experiment.stimulus.spec().shape == (16, 16)
+    assert experiment.shown.spec().shape == (16, 16)
     assert experiment.toml == EXPERIMENT
 
 
@@ -124,8 +128,8 @@ def test_values_of_levels_and_linear_scale(tmp_path: Path) -> None:
         ('to = 1, n = 3, scale = "log"', 'to = 0.09, n = 3, scale = "linear"'),
     )
     experiment = read_experiment(path)
-    assert experiment.x.values == (1.0, 2.5, 4.0)
-    np.testing.assert_allclose(experiment.contrast.values, [0.01, 0.05, 0.09])
+    assert experiment.levels["frequency"] == (1.0, 2.5, 4.0)
+    np.testing.assert_allclose(experiment.levels["contrast"], [0.01, 0.05, 0.09])
 
 
 def test_human_inputs_and_table(tmp_path: Path) -> None:
@@ -134,7 +138,8 @@ def test_human_inputs_and_table(tmp_path: Path) -> None:
         ('model = "castle_csf"', 'model = "castle_csf"\narea = 2.0\ncontrast = "rms"\ntable = {from=1, to=4, n=9}'),
     )
     human = read_experiment(path).human
-    assert human.inputs == {"area": 2.0} and human.contrast == "rms" and human.table == (1.0, 4.0, 9)
+    assert isinstance(human, ModelReference)
+    assert human.conditions == {"area": 2.0} and human.rms and human.table == (1.0, 4.0, 9)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +157,8 @@ def test_human_inputs_and_table(tmp_path: Path) -> None:
         ("from = 1, to = 4, n = 3", "from = 1, to = 4, n = 1", "at least two"),
         ("from = 1, to = 4, n = 3", "from = 1, n = 3", "'to'"),
         ('n = 3, scale = "log" }\ncontrast', 'n = 3, scale = "logarithmic" }\ncontrast', "unknown scale 'logarithmic'"),
-        ("frequency = { from", "luminance = { from = 1, to = 2, n = 3 }\nfrequency = { from", "give contrast and one"),
+        ("frequency = { from", "loudness = { from = 1, to = 2, n = 3 }\nfrequency = { from", "'loudness'"),
+        ('contrast = { from = 0.01, to = 1, n = 3, scale = "log" }', "", r"\[levels\] has no 'contrast'"),
         ('probe = "detection"', 'probe = "detektion"', "unknown probe 'detektion'; did you mean 'detection'"),
         ('probe = "detection"', "probe = 3", "give text"),
         ('title = "A small experiment"', "", "no 'title'"),
@@ -160,7 +166,7 @@ def test_human_inputs_and_table(tmp_path: Path) -> None:
         ('model = "castle_csf"', 'model = "castle_csf"\nfrequency = 3', "is what .levels. varies"),
         ('model = "castle_csf"', 'model = "castle_csf"\nluminance = "bright"', "without the unit"),
         ('model = "castle_csf"', 'model = "castle_csf"\ndirection = [1, 2]', "three numbers"),
-        ('model = "castle_csf"', 'model = "castle_csf"\ntable = { from = 4, to = 1, n = 9 }', "larger than 'from'"),
+        ('model = "castle_csf"', 'model = "castle_csf"\ntable = { from = 4, to = 1, n = 9 }', "the second larger"),
         ('model = "castle_csf"', 'model = "castle_csf"\ntable = { from = 1, to = 4, n = 0 }', "whole number"),
         ("[human]\n", "human = 3\n[other]\n", "unknown key 'other'|must be a table"),
         ("peak = 400", 'peak = "400 cd/m²"', "display.peak is the text '400 cd/m²'; give a number"),
@@ -179,8 +185,9 @@ def test_human_inputs_and_table(tmp_path: Path) -> None:
 def test_each_slip_is_one_line_that_names_it(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = write_experiment(tmp_path, (old, new))
     with pytest.raises(InputError, match=message) as caught:
-        read_experiment(path)
-    assert "small.toml" in str(caught.value)
+        # What only the probe knows to be wrong is told before anything is asked.
+        plan(read_experiment(path), "pixels")
+    assert "small" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from psyprobe.analysis.matching_score import score_matching
-from psyprobe.analysis.scoring import score
-from psyprobe.experiment import plan, run
-from psyprobe.experiment_file import read_suite
-from psyprobe.observers import CallableObserver
+import psyprobe as pp
+from psyprobe.experiment import read_suite
+from psyprobe.probes.conduct import plan, run
+from psyprobe.probes.results import score
 
 #: Rows of no_encoder_scores.csv of the two masking tests; test_experiment.py has those of the six detection tests.
 MASKING = ("mask_coherent", "mask_incoherent")
@@ -34,8 +33,8 @@ def test_pixels_reproduce_both_matching_errors(oracle_data: Path) -> None:
     rows = expected(oracle_data)
     result = run("contrast_matching_published", "pixels", score_only=True)
     for normalised, kind in ((False, "unnormalised"), (True, "normalised")):
-        exact = score_matching(result, measure="angular", normalised=normalised, resamples=100).score.error
-        printed = score_matching(result, normalised=normalised, resamples=100).score.error
+        exact = score(result, measure="angular", normalised=normalised, resamples=100).score.error
+        printed = score(result, normalised=normalised, resamples=100).score.error
         for definition, value in (("mean_over_frequencies", "mean"), ("pooled", "pooled")):
             authors, number = rows[f"matching_{kind}_rmse_{definition}"]
             assert getattr(exact, value).value == pytest.approx(float(number), abs=1e-4)
@@ -52,9 +51,9 @@ def test_all_scores_need_at_most_1800_images(suite: str) -> None:
 
 def test_a_score_without_the_grid_is_the_score_with_it(tmp_path: Path) -> None:
     store = tmp_path / "runs.sqlite"
-    observer = CallableObserver(lambda images: images[:, ::8, ::8, 0].reshape(len(images), -1), "coarse", "1")
+    observer = pp.observer(lambda images: images[:, ::8, ::8, 0].reshape(len(images), -1), name="coarse")
     short = run("mask_coherent", observer, store=store, score_only=True)
-    assert not {"response", "pixels_response", "x", "contrast"} & set(short.variables)
+    assert not {"response", "pixels_response", "frequency", "contrast"} & set(short.variables)
     assert plan("mask_coherent", observer, store=store).answered == plan("mask_coherent", observer).score + 3
     whole = run("mask_coherent", observer, store=store)
     found, entire = (score(result, resamples=100) for result in (short, whole))

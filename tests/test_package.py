@@ -23,6 +23,19 @@ def test_importing_psyprobe_loads_nothing_heavy() -> None:
     assert not {"torch", "matplotlib", "colour", "scipy", "xarray", "pandas", "numpy", "timm"} & set(loaded)
 
 
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["run", "--help"], ["serve-simulated", "--help"]])
+def test_help_waits_for_nothing_heavy(words: list[str]) -> None:
+    code = f"""import sys
+from psyprobe.cli import main
+try:
+    main({words!r})
+except SystemExit:
+    pass
+print(*sorted({{name.split('.')[0] for name in sys.modules}}), file=sys.stderr)"""
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr.split()
+    assert not {"numpy", "pandas", "xarray", "scipy", "matplotlib", "torch", "colour", "PIL"} & set(loaded)
+
+
 def test_every_public_name_is_there() -> None:
     for name in pp.__all__:
         assert getattr(pp, name) is not None

@@ -18,8 +18,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.plotting import along_curve, contour, contours, plot, save_figure, stimulus_strip
+from psyprobe.plotting import contour, contours, save_figure, scored_responses, stimulus_strip
 from psyprobe.plotting.axes import COLOUR_MAP, title_of
+from psyprobe.probes.results import plot
 
 
 @pytest.fixture(autouse=True)
@@ -52,12 +53,13 @@ def colour_bar_of(figure: Figure) -> Axes:
 @pytest.mark.parametrize("levels", ["linear", "log"])
 def test_published_results_draw_on_their_own_axes(oracle_data: Path, test: str, levels: str) -> None:
     result = published_result(oracle_data / "encoder_protocol", test, "ViT-B-32_openai")
+    level, _ = PUBLISHED[test]
     ax = contour(result, bare_axes(), levels=levels)
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
-    assert ax.get_xlim() == pytest.approx((float(result.x.min()), float(result.x.max())))
+    assert ax.get_xlim() == pytest.approx((float(result[level].min()), float(result[level].max())))
     assert ax.get_ylim() == pytest.approx((1 / float(result.contrast.max()), 1 / float(result.contrast.min())))
-    assert ax.get_xlabel() == f"{result.attrs['x_label']} ({result.attrs['x_unit']})"
-    assert ax.get_ylabel() == f"Sensitivity (1 / {result.attrs['contrast_label']})"
+    assert ax.get_xlabel() == f"{result[level].attrs['long_name']} ({result[level].attrs['units']})"
+    assert ax.get_ylabel() == f"Sensitivity (1 / {result.attrs['difference_label']})"
     assert ax.get_title() == "ViT-B-32_openai"
     assert "S_{ac}" in colour_bar_of(ax.figure).get_ylabel()
     ax.figure.canvas.draw()
@@ -78,7 +80,7 @@ def test_human_curve_is_dashed_black_and_can_be_left_out() -> None:
     assert line.get_color() == "black"
     assert line.get_linestyle() == "--"
     assert line.get_label() == "Human (castleCSF)"
-    np.testing.assert_array_equal(line.get_xdata(), result.curve_x)
+    np.testing.assert_array_equal(line.get_xdata(), result.curve_frequency)
     np.testing.assert_array_equal(line.get_ydata(), result.human_curve)
     bare = contour(result, bare_axes(), human=False)
     assert not bare.lines
@@ -162,7 +164,7 @@ def test_random_weights_are_loud_and_names_break_and_stay_text() -> None:
     result.attrs["random_weights"] = 1
     title = contour(result, bare_axes()).get_title()
     assert title.splitlines() == ["timm:vit_small_patch14_dinov2.", r"lvd142m_\$x^2\$", "RANDOM WEIGHTS"]
-    assert title_of(simulated_result(rising, observer="a\x1b[2J")) == "a?[2J"
+    assert title_of(simulated_result(rising, observer="a\x1b[2J")) == "a\\x1b[2J"
 
 
 def test_without_axes_a_pyplot_figure_is_made() -> None:
@@ -174,7 +176,7 @@ def test_without_axes_a_pyplot_figure_is_made() -> None:
 
 def test_on_given_axes_pyplot_stays_untouched() -> None:
     contour(simulated_result(rising), bare_axes())
-    along_curve(simulated_result(rising), bare_axes())
+    scored_responses(simulated_result(rising), bare_axes())
     contours([simulated_result(rising)] * 2, figure=Figure())
     stimulus_strip([np.zeros((4, 4))], ppd=60, figure=Figure())
     assert not plt.get_fignums()
@@ -243,14 +245,14 @@ def test_panels_that_do_not_fit_are_refused() -> None:
         contours([result, result.assign_attrs(score_measure="angular_float32")])
 
 
-# -- along the human curve -------------------------------------------------------------------------------------------
+# -- multiples of human thresholds -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("multiplier_of", ["threshold", "sensitivity"])
-def test_one_line_for_each_x_over_multiples_of_the_threshold(multiplier_of: str) -> None:
+def test_one_line_for_each_level_over_multiples_of_the_threshold(multiplier_of: str) -> None:
     result = simulated_result(rising, multiplier_of=multiplier_of)
-    ax = along_curve(result, bare_axes())
-    slices = ax.lines[: result.sizes["score_x"]]
+    ax = scored_responses(result, bare_axes())
+    slices = ax.lines[: result.sizes["scored_frequency"]]
     assert all((np.diff(line.get_xdata()) > 0).all() and (np.diff(line.get_ydata()) > 0).all() for line in slices)
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     assert ax.get_xlim() == pytest.approx((0.5, 2))
@@ -259,10 +261,10 @@ def test_one_line_for_each_x_over_multiples_of_the_threshold(multiplier_of: str)
     ax.figure.canvas.draw()
 
 
-def test_noise_floor_and_silence_along_the_curve() -> None:
-    noisy = along_curve(simulated_result(rising, noise_floor=0.05), bare_axes())
+def test_noise_floor_and_silence_at_multiples() -> None:
+    noisy = scored_responses(simulated_result(rising, noise_floor=0.05), bare_axes())
     assert [text.get_text() for text in noisy.get_legend().get_texts()] == ["noise floor"]
-    silent = along_curve(simulated_result(lambda x, c: 0 * c), bare_axes(), title="silent")
+    silent = scored_responses(simulated_result(lambda x, c: 0 * c), bare_axes(), title="silent")
     assert silent.get_yscale() == "linear"
     assert silent.get_title() == "silent"
     silent.figure.canvas.draw()

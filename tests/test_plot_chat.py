@@ -17,9 +17,10 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from psyprobe.analysis.words.chat_csf import chat_csf
+from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.plotting import plot, plot_bridge, plot_csf, plot_prompts, plot_psychometric, plot_yes_map
+from psyprobe.plotting import plot_bridge, plot_csf, plot_prompts, plot_psychometric, plot_yes_map
+from psyprobe.probes.results import plot
 
 TEN = np.geomspace(1e-3, 0.28, 10)
 
@@ -88,7 +89,7 @@ def test_several_observers_differ_in_colour_and_marker(csf: xr.Dataset) -> None:
 
 
 def test_psychometric_functions_go_through_their_answers(csf: xr.Dataset) -> None:
-    ax = drawn(plot_psychometric(csf, bare_axes(), prompt="p01", frequencies=[4, 24]))
+    ax = drawn(plot_psychometric(csf, bare_axes(), prompt="p01", values=[4, 24]))
     assert ax.get_xscale() == "log" and ax.get_ylabel() == "P(yes)"
     assert {str(c.get_label()) for c in ax.containers} == {"4 cpd", "24 cpd", "catch trials"}
     curve = max(ax.lines, key=lambda line: len(line.get_xdata()))

@@ -19,10 +19,11 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
-from psyprobe.analysis import published_scores, replay, score_layers, scoreboard
+from psyprobe.analysis import published_scores, replay
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.human import masking_data
-from psyprobe.plotting import bar_panels, contour, depth_curve, heat_map, matched_contrast, plot, score_bars
+from psyprobe.plotting import bar_panels, contour, depth_curve, heat_map, matched_contrast, score_bars
+from psyprobe.probes.results import plot, score_layers, scoreboard
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +57,7 @@ def test_heat_map_has_a_cell_for_each_model_and_test_with_its_number() -> None:
     quality = image.get_array()
     for column, test in enumerate(board.tests):
         values = [row.entries[test].value for row in board.rows]
-        best = np.argmax(values) if test.more_is_better else np.argmin(values)
+        best = np.argmax(values) if test.metric.more_is_better else np.argmin(values)
         assert quality[best, column] == 1
     assert image.get_interpolation() == "nearest"
     ax.figure.canvas.draw()
@@ -196,7 +197,7 @@ def test_masking_contours_have_target_contrast_upwards_and_human_points(
     ax = contour(result, bare_axes())
     assert ax.get_ylim() == pytest.approx((0.01, 0.5), rel=1e-6)
     assert ax.get_ylabel() == "Target contrast (Michelson contrast)"
-    assert ax.get_xlabel() == result.attrs["x_label"]
+    assert ax.get_xlabel() == result["mask_contrast"].attrs["long_name"]
     (points,) = ax.lines
     human = masking_data(study)
     np.testing.assert_allclose(points.get_ydata(), human.threshold[human.scored], rtol=1e-6)

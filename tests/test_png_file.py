@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -50,19 +52,30 @@ def test_row_filters_of_other_writers(seed: int, channels: tuple[int, ...]) -> N
 
 
 def test_every_row_filter_is_undone() -> None:
-    from psyprobe.files.png import _paeth, _unfilter
-
     rng = np.random.default_rng(3)
     rows = rng.integers(0, 256, (5, 12)).astype(np.uint8)
-    lines = np.empty_like(rows)
+    lines = np.empty((5, 13), np.uint8)
     for kind in range(5):
+        lines[kind, 0] = kind
         for at in range(12):
             left = int(rows[kind, at - 3]) if at >= 3 else 0
             up = int(rows[kind - 1, at]) if kind else 0
             corner = int(rows[kind - 1, at - 3]) if kind and at >= 3 else 0
-            prediction = (0, left, up, (left + up) // 2, _paeth(left, up, corner))[kind]
-            lines[kind, at] = (int(rows[kind, at]) - prediction) % 256
-    np.testing.assert_array_equal(_unfilter(np.arange(5, dtype=np.uint8), lines, 3), rows)
+            # Paeth's: whichever of the three is nearest to the plane through them.
+            near = min((left, up, corner), key=lambda value: abs(left + up - corner - value))
+            prediction = (0, left, up, (left + up) // 2, near)[kind]
+            lines[kind, at + 1] = (int(rows[kind, at]) - prediction) % 256
+    plain = encode_png(np.zeros((5, 4, 3), np.uint8))
+    body = zlib.compress(lines.tobytes())
+    middle = struct.pack(">I", len(body)) + b"IDAT" + body + struct.pack(">I", zlib.crc32(b"IDAT" + body))
+    data = plain[:33] + middle + plain[-12:]
+    np.testing.assert_array_equal(decode_png(data), rows.reshape(5, 4, 3))
+    broken = lines.copy()
+    broken[2, 0] = 9
+    body = zlib.compress(broken.tobytes())
+    middle = struct.pack(">I", len(body)) + b"IDAT" + body + struct.pack(">I", zlib.crc32(b"IDAT" + body))
+    with pytest.raises(InputError, match="damaged"):
+        decode_png(plain[:33] + middle + plain[-12:])
 
 
 def test_other_kinds_and_damage_are_refused() -> None:
@@ -73,7 +86,7 @@ def test_other_kinds_and_damage_are_refused() -> None:
         (b"GIF89a", "no PNG file"),
         (good[:8], "no header"),
         (good[:-30], "cut short|damaged"),
-        (good[:30] + b"x" + good[31:], "checksum"),
+        (good[:30] + b"x" + good[31:], "[Cc]hecksum"),
         (stream.getvalue(), "palette"),
     ):
         with pytest.raises(InputError, match=message):

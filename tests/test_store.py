@@ -14,59 +14,70 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from psyprobe.errors import StoreError
-from psyprobe.store import APPLICATION_ID, SCHEMA_VERSION, Answers, Question, RunRecord, Store, digest
+from psyprobe.files.digest import digest
+from psyprobe.running.protocol import Answered, Question, RunRecord
+from psyprobe.running.store import APPLICATION_ID, SCHEMA_VERSION, Store
 
-names = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=3, unique=True).map(tuple)
 finite = st.floats(allow_nan=False, allow_infinity=False)
+plain = st.recursive(
+    st.none() | st.booleans() | finite | st.text(), lambda c: st.lists(c) | st.dictionaries(st.text(), c)
+)
 
 
-def question(stimulus: str = "s", observer: str = "o") -> Question:
-    return Question(stimulus, "reference", "display", observer, "1")
+def question(shown: str = "s", observer: str = "o") -> Question:
+    return Question(digest(shown), "asked", observer, "1")
 
 
-def answers(count: int = 2, value: float = 1.0, observer: str = "o") -> Answers:
-    questions = tuple(question(str(i), observer) for i in range(count))
-    return Answers(questions, ("layer",), ("angular",), np.full((count, 1, 1), value))
+def answers(count: int = 2, value: float = 1.0, observer: str = "o") -> list[Answered]:
+    return [Answered(question(str(i), observer), {"values": [[value]]}) for i in range(count)]
+
+
+def values(store: Store, keys: list[str]) -> list[float]:
+    found = store.answers_of_all(keys)
+    return [found[key]["values"][0][0] for key in keys]
 
 
 def record(**changes: object) -> RunRecord:
-    values: dict[str, object] = {
+    fields: dict[str, object] = {
         "experiment": "e",
         "experiment_digest": "1",
         "experiment_toml": "title = 'é'",
         "observer": "pixels",
         "observer_card": {"name": "pixels"},
         "observer_digest": "2",
-        "baseline_digest": "3",
-        "display_digest": "4",
-        "layout": {"x": [0.1], "batch_size": 32, "batches": [{"references": ["r"], "pairs": [0]}]},
+        "probe": "detection",
+        "layout": {"x": [0.1]},
         "software": {"psyprobe": "0"},
+        "grouping": {"batch_size": 32, "batches": [{"references": ["r"], "pairs": [0]}]},
     }
-    return RunRecord(**(values | changes))  # type: ignore[arg-type]
+    return RunRecord(**(fields | changes))  # type: ignore[arg-type]
 
 
-@given(layers=names, measures=names, data=st.data())
+@given(values=arrays(np.float64, (3, 2, 4), elements=finite), order=st.permutations(range(3)))
 @settings(max_examples=40)
-def test_answers_come_back_bit_for_bit_in_any_order(
-    layers: tuple[str, ...], measures: tuple[str, ...], data: st.DataObject
-) -> None:
-    values = data.draw(arrays(np.float64, (3, len(layers), len(measures)), elements=finite))
-    questions = tuple(question(str(i)) for i in range(3))
+def test_answers_come_back_bit_for_bit_in_any_order(values: np.ndarray, order: list[int]) -> None:
+    questions = [question(str(i)) for i in range(3)]
     with Store(None) as store:
-        store.add([Answers(questions, layers, measures, values)])
-        order = data.draw(st.permutations(range(3)))
-        found = store.read([questions[i].key for i in order], layers[::-1], measures)
-    np.testing.assert_array_equal(found, values[list(order)][:, ::-1])
+        store.add(Answered(each, {"values": value.tolist()}) for each, value in zip(questions, values, strict=True))
+        found = store.answers(questions[i].key for i in order)
+    np.testing.assert_array_equal([found[questions[i].key]["values"] for i in order], values[list(order)])
 
 
-@given(
-    st.recursive(st.none() | st.booleans() | finite | st.text(), lambda c: st.lists(c) | st.dictionaries(st.text(), c))
-)
+@given(plain.filter(lambda value: value is not None))
 @settings(max_examples=40)
 def test_contents_come_back(content: object) -> None:
     with Store(None) as store:
-        store.keep("stimulus", {digest(content): content})
+        store.keep([(digest(content), "stimulus", content)])
         assert store.content(digest(content)) == content
+
+
+@given(st.dictionaries(st.text(), plain))
+@settings(max_examples=40)
+def test_an_answer_is_kept_as_it_came_with_what_its_digests_stand_for(answer: dict[str, object]) -> None:
+    with Store(None) as store:
+        store.add([Answered(question(), answer, ((digest("s"), "shown", "s"),))])
+        assert store.answers([question().key]) == {question().key: answer}
+        assert store.content(digest("s")) == "s"
 
 
 def test_digest_depends_on_content_only() -> None:
@@ -76,42 +87,51 @@ def test_digest_depends_on_content_only() -> None:
         digest(float("nan"))
 
 
+def test_every_part_of_a_question_makes_another() -> None:
+    parts = ("a", "b", "c", "d")
+    others = [Question(*("x" if i == j else part for j, part in enumerate(parts))) for i in range(4)]
+    assert len({Question(*parts).key, *(each.key for each in others)}) == 5
+
+
 def test_first_answer_stays() -> None:
     with Store(None) as store:
-        store.add([answers(value=1.0)])
-        store.add([answers(count=3, value=2.0)])
-        keys = [question(str(i)).key for i in range(3)]
-        assert store.read(keys, ["layer"], ["angular"]).ravel().tolist() == [1.0, 1.0, 2.0]
+        store.add(answers(value=1.0))
+        store.add(answers(count=3, value=2.0))
+        assert values(store, [question(str(i)).key for i in range(3)]) == [1.0, 1.0, 2.0]
 
 
 def test_missing_names_what_is_not_answered() -> None:
+    known, unknown = question("0").key, question("9").key
     with Store(None) as store:
-        store.add([answers(2)])
-        assert store.missing([question("0").key, question("9").key]) == [question("9").key]
+        store.add(answers(2))
+        assert store.missing([known, unknown]) == {unknown}
+        assert set(store.answers([known, unknown])) == {known}
         with pytest.raises(StoreError, match="1 of 2 questions have no answer yet"):
-            store.read([question("0").key, question("9").key], ["layer"], ["angular"])
-        with pytest.raises(StoreError, match="no answer yet"):
-            store.read([question("0").key], ["another layer"], ["angular"])
+            store.answers_of_all([known, unknown])
         with pytest.raises(StoreError, match="nothing is kept"):
             store.content("0")
 
 
+def test_many_questions_are_looked_up_at_once() -> None:
+    with Store(None) as store:
+        store.add(answers(2000))
+        keys = [question(str(i)).key for i in range(2001)]
+        assert store.missing(keys) == {keys[-1]}
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_what_is_not_finite_is_refused(value: float) -> None:
-    with pytest.raises(StoreError, match="NaN or infinite"):
-        answers(value=value)
-
-
-def test_shape_must_fit() -> None:
-    with pytest.raises(StoreError, match="shape"):
-        Answers((question(),), ("a", "b"), ("angular",), np.zeros((1, 1, 1)))
+    with Store(None) as store:
+        with pytest.raises(StoreError, match="NaN or infinite"):
+            store.add(answers(value=value))
+        assert len(store.missing([question("0").key])) == 1
 
 
 def test_a_batch_is_written_whole_or_not_at_all() -> None:
     with Store(None) as store:
 
         def fails_midway() -> object:
-            yield answers(2)
+            yield from answers(2)
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
@@ -123,38 +143,35 @@ def test_run_goes_on_with_the_recorded_batches(tmp_path: Path) -> None:
     with Store(tmp_path / "runs.sqlite") as store:
         first = store.begin(record())
         assert first.started is not None and first.finished is None
-        other = {**record().layout, "batch_size": 8, "batches": []}
-        again = store.begin(record(layout=other, software={"psyprobe": "1"}))
+        again = store.begin(record(grouping={"batch_size": 8, "batches": []}, software={"psyprobe": "1"}))
         assert again == first == store.find(record().key)
-        store.begin(record(layout={**other, "x": [0.2]}))
-        store.finish(first.key)
+        store.begin(record(layout={"x": [0.2]}))
+        store.finish(first.key, {"trials": [1]})
     with Store(tmp_path / "runs.sqlite", create=False) as store:
-        finished = [run.finished is not None for run in store.runs()]
-        assert finished == [True, False]
+        finished = [(run.finished is not None, run.outcome) for run in store.runs()]
+        assert finished == [(True, {"trials": [1]}), (False, {})]
         assert store.find("0") is None
 
 
 def test_two_connections_share_a_store(tmp_path: Path) -> None:
     with Store(tmp_path / "runs.sqlite") as one, Store(tmp_path / "runs.sqlite") as other:
-        one.add([answers(2)])
-        other.add([answers(4, value=3.0)])
+        one.add(answers(2))
+        other.add(answers(4, value=3.0))
         assert not one.missing([question("3").key])
 
 
 def test_many_processes_make_one_store_at_once(tmp_path: Path) -> None:
     code = (
-        "import sys, numpy as np; from psyprobe.store import *\n"
+        "import sys; from psyprobe.running.store import *; from psyprobe.files.digest import digest\n"
         "with Store(sys.argv[1]) as store:\n"
         "    for i in range(20):\n"
-        "        q = Question(str(i), 'r', 'd', 'o', '1')\n"
-        "        store.add([Answers((q,), ('layer',), ('angular',), np.full((1, 1, 1), i / 3))])\n"
+        "        store.add([Answered(Question(digest(str(i)), 'asked', 'o', '1'), {'values': [[i / 3]]})])\n"
     )
     path = tmp_path / "runs.sqlite"
     processes = [subprocess.Popen([sys.executable, "-c", code, str(path)]) for _ in range(3)]
     assert [process.wait() for process in processes] == [0, 0, 0]
     with Store(path, create=False) as store:
-        keys = [Question(str(i), "r", "d", "o", "1").key for i in range(20)]
-        assert store.read(keys, ["layer"], ["angular"]).ravel().tolist() == [i / 3 for i in range(20)]
+        assert values(store, [question(str(i)).key for i in range(20)]) == [i / 3 for i in range(20)]
 
 
 def test_no_store_is_one_clear_line(tmp_path: Path) -> None:
@@ -178,25 +195,26 @@ def test_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
         Store(tmp_path / "other.sqlite")
 
 
-def test_newer_schema_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [SCHEMA_VERSION - 1, SCHEMA_VERSION + 1])
+def test_a_store_of_another_schema_is_refused(tmp_path: Path, version: int) -> None:
     Store(tmp_path / "runs.sqlite").close()
     connection = sqlite3.connect(tmp_path / "runs.sqlite")
     assert connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
-    with pytest.raises(StoreError, match="update psyprobe"):
+    with pytest.raises(StoreError, match=f"has schema {version}, and this psyprobe reads schema {SCHEMA_VERSION} only"):
         Store(tmp_path / "runs.sqlite")
 
 
 def test_damage_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "runs.sqlite"
     with Store(path) as store:
-        store.add([answers(400)])
+        store.add(answers(400))
     data = bytearray(path.read_bytes())
     data[4096:] = b"\x99" * (len(data) - 4096)
     path.write_bytes(data)
     with pytest.raises(StoreError, match=r"runs\.sqlite is damaged"), Store(path) as store:
-        store.read([question("0").key], ["layer"], ["angular"])
+        store.answers([question("0").key])
 
 
 def test_unwritable_store_is_one_clear_line(tmp_path: Path) -> None:
@@ -206,4 +224,4 @@ def test_unwritable_store_is_one_clear_line(tmp_path: Path) -> None:
         # Rights do not bind the superuser under whom tests may run; SQLite's own switch does.
         store._connection.execute("PRAGMA query_only = 1")
         with pytest.raises(StoreError, match="cannot be written"):
-            store.add([answers()])
+            store.add(answers())

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from psyprobe.variants import expand_variants, with_variants
 from small_experiment import write_experiment
 
 import psyprobe as pp
 from psyprobe.analysis.variants import average_variants, variant_spread
 from psyprobe.cli import main
 from psyprobe.errors import InputError
-from psyprobe.experiment import load_results, plan, run
-from psyprobe.experiment_file import read_experiment
-from psyprobe.variants import expand_variants, with_variants
+from psyprobe.experiment import read_experiment
+from psyprobe.probes.conduct import load_results, plan, run
 
 
 def test_the_mean_is_that_of_the_variants_run_one_by_one(tmp_path: Path) -> None:
@@ -25,7 +25,9 @@ def test_the_mean_is_that_of_the_variants_run_one_by_one(tmp_path: Path) -> None
         run(one, "pixels", progress=False)
         for one in expand_variants(with_variants(read_experiment(path), {"phase": [0, 90], "orientation": [0, 45]}))
     ]
-    np.testing.assert_array_equal(together["along_by_variant"], np.stack([one["along"] for one in alone]))
+    np.testing.assert_array_equal(
+        together["scored_response_by_variant"], np.stack([one["scored_response"] for one in alone])
+    )
     np.testing.assert_allclose(together["response"], np.mean([one["response"] for one in alone], axis=0), rtol=1e-12)
     assert together["variant"].values.tolist()[1] == "phase 0, orientation 45"
 
@@ -90,10 +92,10 @@ def test_the_interval_over_variants_covers_the_mean_of_endless_variants(tmp_path
         parts = []
         for value in rng.normal(1, 0.1, size=6):
             part = template.copy()
-            part["along"] = template["along"] * 0 + value
+            part["scored_response"] = template["scored_response"] * 0 + value
             parts.append(part)
         averaged = average_variants(parts, {"phase": range(6)}, [f"phase {i}" for i in range(6)])
-        spread = variant_spread(averaged, lambda each: float(each["along"].mean()), resamples=30)
+        spread = variant_spread(averaged, lambda each: float(each["scored_response"].mean()), resamples=30)
         assert spread is not None and spread.low is not None and spread.high is not None
         covered += spread.low <= 1 <= spread.high
     assert 0.9 <= covered / repeats <= 0.99

@@ -22,55 +22,41 @@ _MOST_LEVELS = 400
 
 @dataclass(frozen=True)
 class IsoResponse:
-    """An observer's iso-response curve next to the human contrast sensitivity.
-
-    Attributes
-    ----------
-    criterion : "shape" or "absolute"
-        What the level was chosen by: the smallest `shape_rmse`, or the smallest `rmse`.
-    level : float
-        Response along the curve, in units of the measure.
-    shape_rmse : float
-        Root mean square of log10(observer's / human sensitivity) after its mean, the shift, is taken out;
-        log10 units (0.3 is a factor of two, one octave).
-    shift : float
-        Mean of log10(observer's / human sensitivity): positive where the observer reaches the level at lower
-        contrasts than people detect. Log10 units.
-    shift_range : tuple of float
-        Smallest and largest shift among all levels that fit nearly as well (criterion within 10 % of the
-        best). A wide range says that the level, and with it the shift, is not determined by the data.
-    rmse : float
-        Root mean square of log10(observer's / human sensitivity), shift included; log10 units.
-    reached, total : int
-        Number of x at which the level is crossed inside the contrast grid, and of all x.
-    above, below : int
-        Number of x at which the response exceeds the level at the lowest contrast already, and at which it stays
-        under the level at all contrasts. ``reached + above + below == total``.
-    recrossed : int
-        Number of reached x at which the response falls under the level again at a higher contrast. The first
-        crossing counts.
-    x : tuple of float
-        The x that reach the level, in the unit of the experiment's x.
-    sensitivity : tuple of float
-        1 / contrast at the first crossing, one for each of `x`.
-    """
+    """An observer's iso-response curve next to the human sensitivity."""
 
     criterion: Literal["shape", "absolute"]
+    """What the level was chosen by: the smallest `shape_rmse`, or the smallest `rmse`."""
     level: float
+    """Response along the curve, in units of the measure."""
     shape_rmse: float
+    """Root mean square of log10(observer's / human sensitivity) after its mean, the shift, is taken out; log10 units
+    (0.3 is a factor of two, one octave)."""
     shift: float
+    """Mean of log10(observer's / human sensitivity): positive where the observer reaches the level at lower contrasts
+    than people detect. Log10 units."""
     shift_range: tuple[float, float]
+    """Smallest and largest shift among all levels that fit nearly as well (criterion within 10 % of the best). A wide
+    range says that the level, and with it the shift, is not determined by the data."""
     rmse: float
+    """Root mean square of log10(observer's / human sensitivity), shift included; log10 units."""
     reached: int
+    """Number of conditions at which the level is crossed inside the contrast grid."""
     total: int
+    """Of all: ``reached + above + below``."""
     above: int
+    """Conditions at which the response exceeds the level at the lowest contrast already."""
     below: int
+    """Conditions at which it stays under the level at all contrasts."""
     recrossed: int
-    x: tuple[float, ...]
+    """Conditions among those reached at which the response falls under the level again at a higher contrast. The first
+    crossing counts."""
+    at: tuple[float, ...]
+    """The conditions that reach the level: frequencies, luminances, ..."""
     sensitivity: tuple[float, ...]
+    """1 / contrast at the first crossing, one for each of `at`."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All attributes as JSON can hold them."""
+        """All fields as JSON can hold them."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
 
 
@@ -84,7 +70,7 @@ def iso_contrast(
     contrast : array_like of float, shape (C,)
         Contrasts of the grid, increasing, above 0.
     response : array_like of float, shape (X, C)
-        Responses, one row for each x.
+        Responses, one row for each condition.
     level : array_like of float, shape (L,)
         Response levels, above 0.
 
@@ -139,7 +125,7 @@ def iso_contrast(
 
 
 def fit_iso_response(
-    x: npt.ArrayLike,
+    at: npt.ArrayLike,
     contrast: npt.ArrayLike,
     response: npt.ArrayLike,
     human_sensitivity: npt.ArrayLike,
@@ -150,19 +136,19 @@ def fit_iso_response(
     """The iso-response curve that resembles human contrast sensitivity best.
 
     Every response of the grid above `floor` is tried as a level (400 quantiles of them on larger grids). Only
-    levels reached at every x compete, or, if there is none, at as many x as any level reaches: a level that is
-    reached at half of the x needs to fit half of the curve only, and would win for that reason.
+    levels reached in every row compete, or, if there is none, in as many rows as any level reaches: a level that is
+    reached in half of the rows needs to fit half of the curve only, and would win for that reason.
 
     Parameters
     ----------
-    x : array_like of float, shape (X,)
+    at : array_like of float, shape (X,)
         Frequency, luminance or area of each row.
     contrast : array_like of float, shape (C,)
         Contrasts of the grid, increasing, above 0.
     response : array_like of float, shape (X, C)
         Responses.
     human_sensitivity : array_like of float, shape (X,)
-        1 / human threshold contrast at `x`, in the same kind of contrast.
+        1 / human threshold contrast at `at`, in the same kind of contrast.
     criterion : "shape" or "absolute", optional
         Choose the level by the deviation left after a vertical shift, or by the whole deviation.
     floor : float, optional
@@ -171,29 +157,31 @@ def fit_iso_response(
     Returns
     -------
     IsoResponse or None
-        None if no level is crossed at two x or more, as when all responses are equal.
+        None if no level is crossed in two rows or more, as when all responses are equal.
 
     Raises
     ------
     InputError
-        As for `iso_contrast`; also if `x` or the sensitivities do not fit the grid or are not above 0.
+        As for `iso_contrast`; also if `at` or the sensitivities do not fit the grid or are not above 0.
 
     Examples
     --------
     An observer with human sensitivity times two, at its level 1:
 
-    >>> x, contrast = np.logspace(0, 1, 5), np.logspace(-3, 0, 10)
-    >>> human = 100 / x
-    >>> fit = fit_iso_response(x, contrast, np.outer(2 * human, contrast) ** 2, human, criterion="shape")
+    >>> frequency, contrast = np.logspace(0, 1, 5), np.logspace(-3, 0, 10)
+    >>> human = 100 / frequency
+    >>> fit = fit_iso_response(frequency, contrast, np.outer(2 * human, contrast) ** 2, human, criterion="shape")
     >>> round(fit.shape_rmse, 12), fit.reached
     (0.0, 5)
     """
-    xs, human = np.asarray(x, dtype=np.float64), np.asarray(human_sensitivity, dtype=np.float64)
+    xs, human = np.asarray(at, dtype=np.float64), np.asarray(human_sensitivity, dtype=np.float64)
     r = np.asarray(response, dtype=np.float64)
     if xs.shape != r.shape[:1] or human.shape != xs.shape:
-        raise InputError(f"{xs.shape} x and {human.shape} sensitivities do not fit a response grid of {r.shape}")
+        raise InputError(
+            f"{xs.shape} conditions and {human.shape} sensitivities do not fit a response grid of {r.shape}"
+        )
     if not ((human > 0) & np.isfinite(human)).all():
-        raise InputError("human sensitivity must be finite and above 0 at every x of the grid")
+        raise InputError("human sensitivity must be finite and above 0 in every row of the grid")
     levels = np.unique(r[r > max(floor, 0.0)])
     if len(levels) > _MOST_LEVELS:
         levels = np.unique(np.quantile(levels, np.linspace(0, 1, _MOST_LEVELS)))
@@ -212,7 +200,6 @@ def fit_iso_response(
     equal = np.flatnonzero(cost <= cost.min() + 1e-9)
     best = int(equal[np.argmin(np.abs(shift[equal]))])
     near = shift[cost <= 1.1 * cost[best] + 1e-9]
-    at = crossed[best]
     return IsoResponse(
         criterion=criterion,
         level=float(levels[best]),
@@ -225,8 +212,8 @@ def fit_iso_response(
         above=int(np.isneginf(log_c[best]).sum()),
         below=int(np.isposinf(log_c[best]).sum()),
         recrossed=int(recrossed[best].sum()),
-        x=tuple(xs[at].tolist()),
-        sensitivity=tuple((10 ** -log_c[best][at]).tolist()),
+        at=tuple(xs[crossed[best]].tolist()),
+        sensitivity=tuple((10 ** -log_c[best][crossed[best]]).tolist()),
     )
 
 

@@ -71,13 +71,13 @@ def detection_result(
     layout : mapping
         What was asked:
 
-        * "levels": a mapping each, "name", "unit", "label", "values" (of the grid) and "scored" (those that are scored);
+        * "levels": a mapping each, "name", "unit", "label", "values" (of the grid) and "scored" (which are);
         * "difference", in which test and reference differ: "name" (a dimension: "contrast", "orientation_difference"),
           "unit", "label", "kind" (of a contrast, else absent or empty) and "values";
         * "score_measure", "measures", "ppd" and "size";
-        * "human", the name of the human reference or "". With one: "human_sensitivity" (scored levels ...), "multiplier"
-          and "multiplier_of" ("threshold" or "sensitivity"), "scored_difference" (scored levels ..., multiplier), and
-          "curve", a mapping "level", "values", "sensitivity", or None.
+        * "human", the name of the human reference or "". With one: "human_sensitivity" (scored levels ...),
+          "multiplier" and "multiplier_of" ("threshold" or "sensitivity"), "scored_difference" (scored levels ...,
+          multiplier), and "curve", a mapping "level", "values", "sensitivity", or None.
     observer : (array or None, array or None)
         Responses on the grid (layers, measures, levels ..., difference) and at what is scored (layers, measures,
         scored levels ..., multiplier).
@@ -138,7 +138,7 @@ def detection_result(
         "levels": json.dumps([level["name"] for level in levels]),
         "difference": difference["name"],
         "difference_label": difference["label"],
-        **{"contrast_kind": kind for kind in [difference.get("kind")] if kind},
+        **({"contrast_kind": difference["kind"]} if difference.get("kind") else {}),
         **({"multiplier_of": layout["multiplier_of"]} if human else {}),
         "score_measure": layout["score_measure"],
         "human_model": human,

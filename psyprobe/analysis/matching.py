@@ -29,62 +29,41 @@ _ROOT_TOLERANCE = 1e-5
 
 @dataclass(frozen=True)
 class Matches:
-    """Matched contrasts, and which of them are none.
-
-    Attributes
-    ----------
-    contrast : ndarray of float64, shape (K, X)
-        For each reference and each test frequency; the end of the contrast range where no match exists.
-    saturated : ndarray of int8, shape (K, X)
-        -1 where the lowest contrast draws more than the reference already, 1 where no contrast draws as much, else 0.
-    ambiguous : ndarray of bool, shape (K, X)
-        True where the response falls under that of the reference again at a higher contrast, so that more than one
-        contrast matches. `contrast` is then the lowest of them (method "bracket": any of them).
-    """
+    """Matched contrasts, and which of them are none."""
 
     contrast: FloatArray
+    """For each reference and each test frequency, shape (K, F); the end of the contrast range where no match exists."""
     saturated: npt.NDArray[np.int8]
+    """-1 where the lowest contrast draws more than the reference already, 1 where no contrast draws as much, else 0."""
     ambiguous: npt.NDArray[np.bool_]
+    """True where the response falls under that of the reference again at a higher contrast, so that more than one
+    contrast matches. `contrast` is then the lowest of them (method "bracket": any of them)."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its interval.
-
-    Attributes
-    ----------
-    value, low, high : float
-        In log10 contrast units.
-    confidence : float
-        Of the interval, in (0, 1).
-    """
+    """A value with its interval, in log10 contrast units."""
 
     value: float
     low: float
     high: float
     confidence: float
+    """Of the interval, in (0, 1)."""
 
 
 @dataclass(frozen=True)
 class MatchingError:
-    """How far matched contrasts lie from those of people, by both definitions in use.
-
-    Attributes
-    ----------
-    mean : Estimate
-        Root mean square error of each frequency, averaged over frequencies: the published number.
-    pooled : Estimate
-        Root mean square error over all matches.
-    by_frequency : tuple of float
-        Root mean square error of each frequency, log10 units.
-    """
+    """How far matched contrasts lie from those of people, by both definitions in use."""
 
     mean: Estimate
+    """Root mean square error of each frequency, averaged over frequencies: the published number."""
     pooled: Estimate
+    """Root mean square error over all matches."""
     by_frequency: tuple[float, ...]
+    """Root mean square error of each frequency, log10 units."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All attributes as JSON can hold them."""
+        """All fields as JSON can hold them."""
         return {"mean": dict(vars(self.mean)), "pooled": dict(vars(self.pooled)), "by_frequency": [*self.by_frequency]}
 
 
@@ -97,7 +76,7 @@ def match_contrast(
     ----------
     contrast : array_like of float, shape (C,)
         Contrasts of the curves, increasing, above 0; dense, and evenly spaced in log contrast.
-    response : array_like of float, shape (X, C)
+    response : array_like of float, shape (F, C)
         Responses, one curve for each test frequency.
     target : array_like of float, shape (K,)
         Responses to the reference gratings.
@@ -178,12 +157,12 @@ def normalise_responses(contrast: npt.ArrayLike, response: npt.ArrayLike) -> Flo
     ----------
     contrast : array_like of float, shape (C,)
         Increasing, ending at 1.
-    response : array_like of float, shape (X, C)
+    response : array_like of float, shape (F, C)
         Responses, one curve for each frequency.
 
     Returns
     -------
-    ndarray of float64, shape (X, C)
+    ndarray of float64, shape (F, C)
         Each curve divided by its last value.
 
     Raises

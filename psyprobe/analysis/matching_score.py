@@ -13,6 +13,7 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.detection import FLOAT32_FLOOR
 from psyprobe.analysis.matching import (
+    Estimate,
     Matches,
     MatchingError,
     Method,
@@ -20,38 +21,46 @@ from psyprobe.analysis.matching import (
     matching_error,
     normalise_responses,
 )
-from psyprobe.analysis.responses import as_difference, stored_measure
-from psyprobe.analysis.variants import Spread, variant_spread
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.analysis.responses import chosen_layer, levels_of, measure_of, observer_of, values_of
+from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Entry, Metric, Row, frame, many, percent
+from psyprobe.analysis.table import score_table
+from psyprobe.analysis.variants import Spread, variant_columns, variant_spread
+from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
+
+ERROR_MEAN = Metric("error_mean", "Error (log$_{10}$ contrast)", more_is_better=False, digits=3, suffix="mean")
+ERROR_POOLED = Metric("error_pooled", "Error (log$_{10}$ contrast)", more_is_better=False, digits=3, suffix="pooled")
+
+_KEY = (
+    "mean, pooled: root mean square error of matched contrast, log10 units (0.3 is a factor of two), of each "
+    "frequency and then averaged, or of all matches at once, with intervals ({confidence} %); smaller is better. "
+    "sat. high, sat. low: saturated matches, which do not exist because no contrast draws as much as the reference, or "
+    "because the lowest draws more; they enter the errors with the end of the contrast range. ambiguous: matches of "
+    "more than one contrast. f32 floor, noise: share of responses to the "
+    "reference that the paper's float32 arithmetic puts at its floor, and that are not above the noise floor."
+)
 
 _NEEDED = ("response", "reference_response", "human_match", "noise_floor")
 
 
 @dataclass(frozen=True)
 class MatchingResponder:
-    """The matches of one responder: the observer, or the images themselves.
-
-    Attributes
-    ----------
-    error : MatchingError
-        In log10 contrast units, with both definitions.
-    saturated_low, saturated_high : int
-        Matches that do not exist: the lowest contrast draws more than the reference, or no contrast draws as much.
-        They enter the error with the end of the contrast range.
-    ambiguous : int
-        Matches at which more than one contrast draws as much as the reference.
-    total : int
-        Number of matches.
-    """
+    """The matches of one responder: the observer, or the images themselves."""
 
     error: MatchingError
+    """In log10 contrast units, with both definitions."""
     saturated_low: int
+    """Matches that do not exist since the lowest contrast draws more than the reference; they enter the error with the
+    end of the contrast range, as those of `saturated_high` do."""
     saturated_high: int
+    """Matches that do not exist since no contrast draws as much."""
     ambiguous: int
+    """Matches at which more than one contrast draws as much as the reference."""
     total: int
+    """Number of matches."""
 
     @property
     def saturated(self) -> int:
@@ -59,124 +68,158 @@ class MatchingResponder:
         return self.saturated_low + self.saturated_high
 
     def to_dict(self) -> dict[str, Any]:
-        """All attributes as JSON can hold them."""
+        """All fields as JSON can hold them."""
         return {**vars(self), "error": self.error.to_dict()}
 
 
 @dataclass(frozen=True)
 class MatchingScore:
-    """The score of a matching run, beside the scores of trivial responders.
-
-    Attributes
-    ----------
-    observer, experiment, layer, measure : str
-        What was scored.
-    random_weights : bool
-        True if the observer was not trained.
-    method : "crossing" or "bracket"
-        As for `match_contrast`.
-    normalised : bool
-        Whether responses were divided by those at contrast 1.
-    score : MatchingResponder
-        Of the observer.
-    pixels : MatchingResponder or None
-        Of the images themselves, without an encoder; None where they were not measured.
-    constancy : MatchingError
-        Of a responder that answers the contrast of the reference at every frequency.
-    float32_floor : float or None
-        Share of the responses to reference gratings (0 to 1) that the paper's float32 arccosine puts at its floor.
-    noise_floor : float
-        Response to identical images, run again.
-    below_noise : float
-        Share of the responses to reference gratings (0 to 1) that are not above the noise floor.
-    seed, resamples : int
-        Of the bootstrap.
-    variants : Spread or None
-        How far the mean error depends on which variants of the stimulus were shown; None for a run without variants.
-    """
+    """The score of a matching run, beside the scores of trivial responders."""
 
     observer: str
     experiment: str
     layer: str
     measure: str
     random_weights: bool
+    """True if the observer was not trained."""
     method: Method
+    """As for `match_contrast`."""
     normalised: bool
+    """Whether responses were divided by those at contrast 1."""
     score: MatchingResponder
+    """Of the observer."""
     pixels: MatchingResponder | None
+    """Of the images themselves, without an encoder; None where they were not measured."""
     constancy: MatchingError
+    """Of a responder that answers the contrast of the reference at every frequency."""
     float32_floor: float | None
+    """Share of the responses to reference gratings (0 to 1) that the paper's float32 arccosine puts at its floor."""
     noise_floor: float
+    """Response to identical images, run again."""
     below_noise: float
+    """Share of the responses to reference gratings (0 to 1) that are not above the noise floor."""
     seed: int
+    """Of the bootstrap."""
     resamples: int
+    """Of the bootstrap."""
     variants: Spread | None = None
+    """How far the mean error depends on which variants of the stimulus were shown; None for a run without variants."""
+
+    @property
+    def confidence(self) -> float:
+        """Of all intervals."""
+        return self.constancy.mean.confidence
+
+    def rows(self) -> list[Row]:
+        """The observer, the pixels where they were measured, and perfect constancy."""
+        how = [self.measure, *["bracket"] * (self.method == "bracket"), *["normalised"] * self.normalised]
+        title = f"{self.experiment} ({', '.join(how)})"
+        found: list[tuple[str, str, str, MatchingError, MatchingResponder | None]] = [
+            (OBSERVER, "", "observer", self.score.error, self.score)
+        ]
+        if self.pixels is not None:
+            found.append((PIXELS, PIXELS, "pixels", self.pixels.error, self.pixels))
+        found.append((CONTRAST, "perfect constancy", "constancy", self.constancy, None))
+        return [self._row(title, *one) for one in found]
+
+    def _row(
+        self, title: str, responder: str, label: str, short: str, error: MatchingError, found: MatchingResponder | None
+    ) -> Row:
+        own = responder == OBSERVER
+        record = {
+            "experiment": self.experiment,
+            "measure": self.measure,
+            "observer": self.observer,
+            "layer": self.layer,
+            "random_weights": int(self.random_weights),
+            "responder": short,
+            "confidence": error.mean.confidence,
+            "method": self.method,
+            "normalised": int(self.normalised),
+            "error_mean": error.mean.value,
+            "error_mean_low": error.mean.low,
+            "error_mean_high": error.mean.high,
+            "error_pooled": error.pooled.value,
+            "error_pooled_low": error.pooled.low,
+            "error_pooled_high": error.pooled.high,
+            "saturated_low": found and found.saturated_low,
+            "saturated_high": found and found.saturated_high,
+            "ambiguous": found and found.ambiguous,
+            "matches": found and found.total,
+            "float32_floor": self.float32_floor if own else None,
+            "noise_floor": self.noise_floor if own else None,
+            "below_noise": self.below_noise if own else None,
+            **variant_columns(self.variants if own else None),
+        }
+        counts = {"sat. high": "saturated_high", "sat. low": "saturated_low", "ambiguous": "ambiguous"}
+        cells = {
+            "mean [interval]": _interval(error.mean),
+            "pooled [interval]": _interval(error.pooled),
+            **{
+                heading: "" if found is None else f"{getattr(found, name)}/{found.total}"
+                for heading, name in counts.items()
+            },
+            "f32 floor": percent(self.float32_floor) if own else "",
+            "noise": percent(self.below_noise) if own else "",
+        }
+        flags, note, floor = "", "", None
+        if own:
+            flags = "s" * (self.score.saturated > 0) + "a" * (self.score.ambiguous > 0)
+            flags += many(self.float32_floor, "f") + many(self.below_noise, "n")
+            said = [f"{self.score.saturated} of {self.score.total} matches saturated"] * (self.score.saturated > 0)
+            note = "; ".join([*said, *[f"{self.score.ambiguous} ambiguous"] * (self.score.ambiguous > 0)])
+            floor = self.float32_floor
+        entries = {
+            metric: Entry(estimate.value, estimate.low, estimate.high, flags, floor, note)
+            for metric, estimate in ((ERROR_MEAN, error.mean), (ERROR_POOLED, error.pooled))
+        }
+        notes = [f"mean error of the {self.variants}"] * (own and self.variants is not None)
+        return Row(title, responder, label, cells, record, entries, notes)
+
+    def notes(self) -> list[str]:
+        """What the headings mean."""
+        return [_KEY]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for the observer and for each trivial responder."""
+        return frame(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """All attributes as JSON can hold them."""
+        """All fields as JSON can hold them."""
         parts = (MatchingResponder, MatchingError, Spread)
         return {name: value.to_dict() if isinstance(value, parts) else value for name, value in vars(self).items()}
 
     def __str__(self) -> str:
-        from psyprobe.analysis.table import score_table
-
-        return score_table([self])
+        return score_table(self)
 
 
 @dataclass(frozen=True)
 class MatchedCurves:
-    """Matches at all test frequencies of a matching result, for figures and scores.
+    """Matches at all test frequencies of a matching result, for figures and scores."""
 
-    Attributes
-    ----------
-    x : ndarray of float64, shape (X,)
-        Test frequencies, cpd.
-    reference_contrast : ndarray of float64, shape (K,)
-        Of the reference gratings.
-    matches : Matches
-        Of the observer, shape (K, X).
-    x_measured : ndarray of float64, shape (F,)
-        Frequencies at which people matched; among `x`.
-    human : ndarray of float64, shape (K, F)
-        Contrasts that people matched.
-    layer, measure : str
-        What was selected.
-    """
-
-    x: FloatArray
+    frequency: FloatArray
+    """Of the tests, cpd, shape (F,)."""
     reference_contrast: FloatArray
+    """Of the reference gratings, shape (K,)."""
     matches: Matches
-    x_measured: FloatArray
+    """Of the observer, shape (K, F)."""
+    measured_frequency: FloatArray
+    """Frequencies at which people matched, shape (H,); among `frequency`."""
     human: FloatArray
+    """Contrasts that people matched, shape (K, H)."""
     layer: str
     measure: str
 
     def measured(self) -> Matches:
-        """The matches at the frequencies at which people matched, shape (K, F)."""
-        at = np.argmin(np.abs(np.log(self.x[:, None] / self.x_measured)), axis=0)
-        if not np.allclose(self.x[at], self.x_measured, rtol=1e-6, atol=0):
+        """The matches at the frequencies at which people matched, shape (K, H)."""
+        at = np.argmin(np.abs(np.log(self.frequency[:, None] / self.measured_frequency)), axis=0)
+        if not np.allclose(self.frequency[at], self.measured_frequency, rtol=1e-6, atol=0):
             raise InputError(
-                f"people matched at {', '.join(f'{x:g}' for x in self.x_measured)} cpd, and the result was measured at "
-                f"{', '.join(f'{x:g}' for x in self.x)} cpd; measure it at all of theirs"
+                f"people matched at {', '.join(f'{f:g}' for f in self.measured_frequency)} cpd, and the result was "
+                f"measured at {', '.join(f'{f:g}' for f in self.frequency)} cpd; measure it at all of theirs"
             )
         found = self.matches
         return Matches(found.contrast[:, at], found.saturated[:, at], found.ambiguous[:, at])
-
-
-def is_matching(result: xr.Dataset) -> bool:
-    """Whether a result is that of a matching run.
-
-    Parameters
-    ----------
-    result : xarray.Dataset
-        Of any run.
-
-    Returns
-    -------
-    bool
-        By its attribute "probe".
-    """
-    return getattr(result, "attrs", {}).get("probe") == "matching"
 
 
 def match_result(
@@ -202,11 +245,6 @@ def match_result(
     normalised : bool, optional
         Divide each response by that of its frequency at contrast 1; without it what the experiment says, else not.
 
-    Returns
-    -------
-    MatchedCurves
-        With flags.
-
     Raises
     ------
     InputError
@@ -214,9 +252,8 @@ def match_result(
     UnknownNameError
         If the measure or layer is not in the result.
     """
-    measure = measure or str(result.attrs.get("score_measure", "angular"))
-    layer = _layer(result, layer)
-    curves, target = _responses(result, measure, layer)
+    measure, layer = measure_of(result, measure), chosen_layer(matching_layers(result), layer)
+    curves, target = _responses(result, measure, layer, "")
     return _matched(result, curves, target, measure, layer, method, normalised)
 
 
@@ -230,40 +267,52 @@ def score_matching(
     confidence: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
-) -> MatchingScore:
-    """Score a matching result against human contrast matches.
+) -> tuple[MatchingScore, ...]:
+    """Score a matching result against human contrast matches, layer by layer.
 
     Parameters
     ----------
-    result : xarray.Dataset
-        Of a matching run.
-    measure, layer, method, normalised
+    result, measure, method, normalised
         As for `match_result`.
+    layer : str, optional
+        Name of a layer; without it all.
     confidence, resamples, seed
         As for `matching_error`.
 
     Returns
     -------
-    MatchingScore
-        Printing it gives a table.
+    tuple of MatchingScore
+        In the order of the observer's layers.
 
     Raises
     ------
     InputError, UnknownNameError
         As for `match_result` and `matching_error`.
     """
+    interval: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
+    layers = matching_layers(result) if layer is None else [layer]
+    return tuple(_score_layer(result, measure, name, method, normalised, interval) for name in layers)
+
+
+def _score_layer(
+    result: xr.Dataset,
+    measure: str | None,
+    layer: str,
+    method: Method | None,
+    normalised: bool | None,
+    interval: dict[str, Any],
+) -> MatchingScore:
     chosen: dict[str, Any] = {"measure": measure, "layer": layer, "method": method, "normalised": normalised}
     found = match_result(result, **chosen)
-    _, target = _responses(result, found.measure, found.layer)
-    floor = float(_values(result, "noise_floor", found.measure, found.layer))
-    interval: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
+    _, target = _responses(result, found.measure, found.layer, "")
+    floor = float(values_of(result, "noise_floor", found.measure, found.layer))
     pixels = None
     if {"pixels_response", "pixels_reference_response"} <= set(result.variables):
-        curves, level = _responses(result, found.measure, None)
+        curves, level = _responses(result, found.measure, found.layer, "pixels_")
         pixels = _matched(result, curves, level, found.measure, "pixels", method, normalised)
     constant = np.broadcast_to(found.reference_contrast[:, None], found.human.shape)
     return MatchingScore(
-        observer=str(result.attrs.get("observer", "")),
+        observer=observer_of(result),
         experiment=str(result.attrs.get("experiment", "")),
         layer=found.layer,
         measure=found.measure,
@@ -276,17 +325,27 @@ def score_matching(
         float32_floor=_share_at_float32_floor(result, found.layer),
         noise_floor=floor,
         below_noise=float((target <= floor).mean()),
-        seed=seed,
-        resamples=resamples,
+        seed=interval["seed"],
+        resamples=interval["resamples"],
         variants=variant_spread(
             result,
             lambda averaged: _mean_error(match_result(averaged, **chosen)),
             transform=np.log,
             inverse=np.exp,
-            confidence=confidence,
-            seed=seed,
+            confidence=interval["confidence"],
+            seed=interval["seed"],
         ),
     )
+
+
+def matching_layers(result: xr.Dataset) -> list[str]:
+    """Names of the layers in a matching result, in the observer's order; `InputError` if it is none."""
+    missing = [name for name in _NEEDED if name not in getattr(result, "variables", ())]
+    if missing:
+        raise InputError(
+            f"this is no matching result: it lacks {', '.join(missing)}; pass what psyprobe.run() returned"
+        )
+    return [str(name) for name in result["layer"].values]
 
 
 def _mean_error(found: MatchedCurves) -> float:
@@ -313,9 +372,10 @@ def _matched(
     method: Method | None,
     normalised: bool | None,
 ) -> MatchedCurves:
-    x, contrast = (result[name].values.astype(np.float64) for name in ("x", "contrast"))
+    (level,) = levels_of(result)
+    frequency, contrast = (result[name].values.astype(np.float64) for name in (level, result.attrs["difference"]))
     if _normalised(result, normalised):
-        own = np.flatnonzero(np.isclose(x, float(result.attrs["reference_frequency"]), rtol=1e-6, atol=0))
+        own = np.flatnonzero(np.isclose(frequency, float(result.attrs["reference_frequency"]), rtol=1e-6, atol=0))
         if not own.size:
             raise InputError(
                 f"normalising needs the response of the reference frequency, {result.attrs['reference_frequency']:g} "
@@ -323,12 +383,13 @@ def _matched(
             )
         normal = normalise_responses(contrast, curves)
         curves, target = normal, target / curves[own[0], -1]
+    measured = f"measured_{level}"
     return MatchedCurves(
-        x=x,
+        frequency=frequency,
         reference_contrast=result["reference_contrast"].values.astype(np.float64),
         matches=match_contrast(contrast, curves, target, method=_method(result, method)),
-        x_measured=result["x_measured"].values.astype(np.float64),
-        human=result["human_match"].transpose("reference_contrast", "x_measured").values.astype(np.float64),
+        measured_frequency=result[measured].values.astype(np.float64),
+        human=result["human_match"].transpose("reference_contrast", measured).values.astype(np.float64),
         layer=layer,
         measure=measure,
     )
@@ -342,49 +403,21 @@ def _normalised(result: xr.Dataset, normalised: bool | None) -> bool:
     return bool(result.attrs.get("match_normalised", 0)) if normalised is None else normalised
 
 
-def _layer(result: xr.Dataset, layer: str | None) -> str:
-    missing = [name for name in _NEEDED if name not in getattr(result, "variables", ())]
-    if missing:
-        raise InputError(
-            f"this is no matching result: it lacks {', '.join(missing)}; pass what psyprobe.run() returned"
-        )
-    layers = [str(name) for name in result["layer"].values]
-    if layer is None and len(layers) > 1:
-        raise InputError(f"the result holds {len(layers)} layers ({', '.join(layers)}); name one with layer=")
-    chosen = layers[0] if layer is None else layer
-    if chosen not in layers:
-        raise unknown_name("layer", chosen, layers)
-    return chosen
-
-
-def _responses(result: xr.Dataset, measure: str, layer: str | None) -> tuple[FloatArray, FloatArray]:
-    """Curves (X, C) and responses to the references (K,), of a layer or, without one, of the pixels."""
-    prefix = "" if layer is not None else "pixels_"
+def _responses(result: xr.Dataset, measure: str, layer: str, whose: str) -> tuple[FloatArray, FloatArray]:
+    """Curves (F, C) and responses to the references (K,), of a layer or of the pixels ("pixels_")."""
+    order = [*levels_of(result), str(result.attrs["difference"]), "reference_contrast"]
     return (
-        _values(result, f"{prefix}response", measure, layer),
-        _values(result, f"{prefix}reference_response", measure, layer),
+        values_of(result, f"{whose}response", measure, layer, order),
+        values_of(result, f"{whose}reference_response", measure, layer, order),
     )
-
-
-def _values(result: xr.Dataset, name: str, measure: str, layer: str | None) -> FloatArray:
-    measures = [str(one) for one in result["measure"].values]
-    stored = stored_measure(measures, measure)
-    variable = result[name].isel(measure=measures.index(stored))
-    if layer is not None:
-        variable = variable.isel(layer=[str(one) for one in result["layer"].values].index(layer))
-    if variable.ndim == 2:
-        variable = variable.transpose("x", "contrast")
-    values = variable.values.astype(np.float64)
-    if not np.isfinite(values).all():
-        raise InputError(
-            f"{int((~np.isfinite(values)).sum())} of {values.size} values of {name} are not finite; finish the run "
-            f"before scoring it"
-        )
-    return as_difference(values, stored, measure)
 
 
 def _share_at_float32_floor(result: xr.Dataset, layer: str) -> float | None:
     if not {"cosine", "angular_float32"} & {str(one) for one in result["measure"].values}:
         return None
-    _, target = _responses(result, "angular_float32", layer)
+    _, target = _responses(result, "angular_float32", layer, "")
     return float((target <= FLOAT32_FLOOR).mean())
+
+
+def _interval(estimate: Estimate) -> str:
+    return f"{estimate.value:.3f} [{estimate.low:.2f}, {estimate.high:.2f}]"

@@ -12,9 +12,6 @@ import csv
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
-from typing import Literal, cast
-
-Metric = Literal["alignment", "error_mean", "error_pooled"]
 
 #: Their name of each test, and ours of the experiment.
 EXPERIMENT_OF_TEST = {
@@ -32,34 +29,26 @@ EXPERIMENT_OF_TEST = {
 
 @dataclass(frozen=True)
 class PublishedScore:
-    """One published score.
-
-    Attributes
-    ----------
-    model, family, label : str
-        The authors' key, the family, and the name in their figure.
-    experiment, test : str
-        Our name of the experiment (without "_published") and theirs of the test.
-    metric : "alignment", "error_mean" or "error_pooled"
-        Spearman's r_s, or the error of contrast matches by its two definitions (log10 units).
-    score : float
-        Of the final table, which the authors' results pages show.
-    submission : float or None
-        Of the table before they rescaled the chromatic stimuli; None where it has no such number.
-    float32_floor : float or None
-        Share (0 to 1) of the responses behind the score at 0 or at the smallest value of their float32 arccosine;
-        None where those are not stored.
-    """
+    """One published score."""
 
     model: str
+    """The authors' key."""
     family: str
     label: str
+    """The name in their figure."""
     experiment: str
+    """Our name, without "_published"."""
     test: str
-    metric: Metric
+    """Their name."""
+    metric: str
+    """Spearman's r_s ("alignment"), or the error of contrast matches ("error_mean", "error_pooled"; log10 units)."""
     score: float
+    """Of the final table, which the authors' results pages show."""
     submission: float | None
+    """Of the table before they rescaled the chromatic stimuli; None where it has no such number."""
     float32_floor: float | None
+    """Share (0 to 1) of the responses behind the score at 0 or at the smallest value of their float32 arccosine; None
+    where those are not stored."""
 
 
 @lru_cache(maxsize=1)
@@ -86,7 +75,7 @@ def published_scores() -> tuple[PublishedScore, ...]:
             label=row["label"],
             experiment=row["experiment"],
             test=row["test"],
-            metric=cast(Metric, row["metric"]),
+            metric=row["metric"],
             score=float(row["score"]),
             submission=float(row["submission"]) if row["submission"] else None,
             float32_floor=float(row["float32_floor"]) if row["float32_floor"] else None,

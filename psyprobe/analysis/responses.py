@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,83 +26,94 @@ MEASURE_LABELS = {
     "difference": "Difference (the metric's own scale)",
 }
 
-_VARIABLES = {
-    "response": ("layer", "measure", "x", "contrast"),
-    "along": ("layer", "measure", "score_x", "multiplier"),
-    "along_contrast": ("score_x", "multiplier"),
-    "pixels_response": ("measure", "x", "contrast"),
-    "pixels_along": ("measure", "score_x", "multiplier"),
-    "human_sensitivity": ("score_x",),
-    "human_curve": ("curve_x",),
-    "noise_floor": ("layer", "measure"),
-}
+#: What every detection result holds, and what those with a human reference hold besides.
+_NEEDED = ("noise_floor",)
+_OF_PEOPLE = ("scored_response", "pixels_scored_response", "human_sensitivity")
 
-#: Absent where a run showed only what the score needs.
-_OF_THE_GRID = ("response", "pixels_response")
+
+@dataclass(frozen=True)
+class Scored:
+    """Responses at multiples of human thresholds, all levels together."""
+
+    at: dict[str, FloatArray]
+    """Level to its value in each slice, shape (K,)."""
+    multiplier: FloatArray
+    """Of the human threshold, whatever the experiment multiplied, shape (M,)."""
+    difference: FloatArray
+    """In what test and reference differ, shape (K, M)."""
+    response: FloatArray
+    """Of the observer, shape (K, M)."""
+    pixels: FloatArray
+    """Of the images themselves, without an encoder, shape (K, M)."""
+    sensitivity: FloatArray
+    """Of people, 1 / threshold, shape (K,)."""
 
 
 @dataclass(frozen=True)
 class Responses:
-    """Responses of one layer by one measure, larger for stimuli that differ more.
+    """Responses of one layer by one measure, larger for stimuli that differ more."""
 
-    Attributes
-    ----------
-    grid : ndarray of float64, shape (X, C)
-        Over `x` and `contrast`; empty, as they are, where the run was without a level grid.
-    along : ndarray of float64, shape (K, M)
-        At contrasts `along_contrast`, which are `multiplier` times the human threshold at `score_x`.
-    pixels_grid, pixels_along : ndarray of float64, shapes (X, C) and (K, M)
-        The same for the images themselves, without an encoder.
-    noise_floor : float
-        Response to identical images, run again.
-    x, contrast : ndarray of float64, shapes (X,) and (C,)
-        Axes of the grid; `x` in the experiment's unit.
-    score_x, multiplier : ndarray of float64, shapes (K,) and (M,)
-        Axes of the score points. `multiplier` multiplies the human threshold contrast, whatever it multiplied
-        in the experiment.
-    along_contrast : ndarray of float64, shape (K, M)
-        Contrasts of the score points.
-    human_x, human_sensitivity : ndarray of float64, shape (H,)
-        The human curve: x, and 1 / threshold contrast.
-    layer, measure : str
-        What was selected.
-    """
-
-    grid: FloatArray
-    along: FloatArray
-    pixels_grid: FloatArray
-    pixels_along: FloatArray
-    noise_floor: float
-    x: FloatArray
-    contrast: FloatArray
-    score_x: FloatArray
-    multiplier: FloatArray
-    along_contrast: FloatArray
-    human_x: FloatArray
-    human_sensitivity: FloatArray
     layer: str
     measure: str
+    noise_floor: float
+    """Response to identical images, run again."""
+    levels: dict[str, FloatArray]
+    """Level to its values on the grid; those that were taken by ``result.sel`` are not among them."""
+    difference: FloatArray
+    """Contrasts, or other differences, of the grid, shape (D,)."""
+    grid: FloatArray
+    """Over `levels` and `difference`, shape (levels ..., D); empty where the run was without a level grid."""
+    pixels: FloatArray
+    """The same for the images themselves, without an encoder."""
+    scored: Scored | None
+    """None without a human reference."""
+    curve: tuple[str, FloatArray, FloatArray] | None
+    """The human curve: its level, the values of that, and 1 / threshold; None where people are known point by point."""
+
+    def rows(self, grid: FloatArray) -> tuple[dict[str, FloatArray], FloatArray]:
+        """Level to its value in each row of a grid of this shape, and the grid with one row a condition, (X, D)."""
+        values = np.meshgrid(*self.levels.values(), indexing="ij")
+        at = {name: each.ravel() for name, each in zip(self.levels, values, strict=True)}
+        return at, grid.reshape(-1, len(self.difference))
 
 
-def layers_of(result: xr.Dataset) -> list[str]:
-    """Names of the layers in a detection result, in the observer's order.
+def levels_of(result: xr.Dataset) -> tuple[str, ...]:
+    """Names of the levels of a result, in their order."""
+    return tuple(json.loads(str(result.attrs.get("levels", "[]"))))
 
-    Parameters
-    ----------
-    result : xarray.Dataset
-        Of a detection run.
 
-    Returns
-    -------
-    list of str
-        One name at least.
+def observer_of(result: xr.Dataset) -> str:
+    """Name of the one observer of a result.
 
     Raises
     ------
     InputError
-        If it is no detection result.
+        If several were concatenated, or one was taken out of them: only the first one's card is still there.
     """
-    missing = [name for name in _VARIABLES if name not in (*_OF_THE_GRID, *getattr(result, "variables", ()))]
+    named = str(result.attrs.get("observer", ""))
+    held = result.coords.get("observer")
+    if held is None:
+        return named
+    if held.ndim:
+        raise InputError(
+            f"the result holds {held.size} observers; score and draw each result before they are concatenated"
+        )
+    if str(held.values) != named:
+        raise InputError(
+            f"the responses are those of {held.values!s} and the attributes those of {named}; score and draw the "
+            f"results before they are concatenated"
+        )
+    return named
+
+
+def layers_of(result: xr.Dataset) -> list[str]:
+    """Names of the layers in a detection result, in the observer's order; `InputError` if it is none."""
+    held = getattr(result, "variables", ())
+    missing = [name for name in _NEEDED if name not in held]
+    if not {"response", "scored_response"} & set(held):
+        missing = ["scored_response", *missing]
+    if "scored_response" in held:
+        missing += [name for name in (*_OF_PEOPLE, f"scored_{result.attrs.get('difference')}") if name not in held]
     if missing:
         raise InputError(
             f"this is no detection result: it lacks {', '.join(missing)}; pass what psyprobe.run() returned or a "
@@ -109,24 +122,76 @@ def layers_of(result: xr.Dataset) -> list[str]:
     return [str(name) for name in result["layer"].values]
 
 
-def select(result: xr.Dataset, *, measure: str = "angular", layer: str | None = None) -> Responses:
+def chosen_layer(layers: Sequence[str], layer: str | None) -> str:
+    """The layer that was named, or the only one."""
+    if layer is None and len(layers) > 1:
+        raise InputError(f"the result holds {len(layers)} layers ({', '.join(layers)}); name one with layer=")
+    if layer is not None and layer not in layers:
+        raise unknown_name("layer", layer, layers)
+    return layers[0] if layer is None else layer
+
+
+def measure_of(result: xr.Dataset, measure: str | None) -> str:
+    """The measure that was named, or that of the experiment, or "angular"."""
+    return measure or str(result.attrs.get("score_measure", "angular"))
+
+
+def values_of(
+    result: xr.Dataset, name: str, measure: str, layer: str | None = None, order: Sequence[str] = ()
+) -> FloatArray:
+    """Finite float64 values of a variable for one measure and layer, turned so that they grow with the difference.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of any run that compares features.
+    name : str
+        Of the variable.
+    measure : str
+        As for `select`; of no effect on a variable that has none.
+    layer : str, optional
+        One that the result holds; of no effect on a variable that has none.
+    order : sequence of str, optional
+        Of the dimensions that are left; those that the variable lacks are passed over.
+
+    Raises
+    ------
+    InputError
+        If a value is not finite.
+    UnknownNameError
+        If the measure is not in the result.
+    """
+    variable = result[name]
+    stored = ""
+    if "measure" in variable.dims:
+        measures = [str(one) for one in result["measure"].values]
+        stored = stored_measure(measures, measure)
+        variable = variable.isel(measure=measures.index(stored))
+    if "layer" in variable.dims:
+        variable = variable.isel(layer=[str(one) for one in result["layer"].values].index(str(layer)))
+    values: FloatArray = variable.transpose(*[one for one in order if one in variable.dims]).values.astype(np.float64)
+    if not np.isfinite(values).all():
+        raise InputError(
+            f"{int((~np.isfinite(values)).sum())} of {values.size} values of {name} are not finite; finish the run "
+            f"before scoring it"
+        )
+    return as_difference(values, stored, measure)
+
+
+def select(result: xr.Dataset, *, measure: str | None = None, layer: str | None = None) -> Responses:
     """One layer and measure of a detection result, as plain arrays.
 
     Parameters
     ----------
     result : xarray.Dataset
-        Of a detection run.
+        Of a detection run. Levels that were taken by ``result.sel`` are taken of what is scored, too.
     measure : {"angular", "angular_float32", "cosine", "l1", "l2"}, optional
-        "cosine" gives 1 - cosine similarity, so that all measures grow with the difference; "angular_float32"
-        gives S_ac in the paper's arithmetic: as stored by the experiments that name it, else from the stored cosine,
-        which lacks the rounding errors of the paper's sums.
+        Distance between features; without it the measure that the experiment names, else "angular". "cosine" gives
+        1 - cosine similarity, so that all measures grow with the difference; "angular_float32" gives S_ac in the
+        paper's arithmetic: as stored by the experiments that name it, else from the stored cosine, which lacks the
+        rounding errors of the paper's sums.
     layer : str, optional
         Name of a layer; needed where the result holds more than one.
-
-    Returns
-    -------
-    Responses
-        float64 arrays without missing values.
 
     Raises
     ------
@@ -136,67 +201,67 @@ def select(result: xr.Dataset, *, measure: str = "angular", layer: str | None = 
     UnknownNameError
         If the measure or the layer is not in the result.
     """
-    layers = layers_of(result)
-    if layer is None and len(layers) > 1:
-        raise InputError(f"the result holds {len(layers)} layers ({', '.join(layers)}); name one with layer=")
-    chosen = layers[0] if layer is None else layer
-    if chosen not in layers:
-        raise unknown_name("layer", chosen, layers)
-    measures = [str(name) for name in result["measure"].values]
-    stored = stored_measure(measures, measure)
-    arrays: dict[str, FloatArray] = {}
-    for name, dims in _VARIABLES.items():
-        if name not in result:
-            arrays[name] = np.empty((0, 0))
-            continue
-        variable = result[name]
-        if "layer" in dims:
-            variable = variable.isel(layer=layers.index(chosen))
-        if "measure" in dims:
-            variable = variable.isel(measure=measures.index(stored))
-        values = variable.transpose(*[d for d in dims if d not in ("layer", "measure")]).values.astype(np.float64)
-        if not np.isfinite(values).all():
-            raise InputError(
-                f"{int((~np.isfinite(values)).sum())} of {values.size} values of {name} are not finite; "
-                f"finish the run before scoring it"
-            )
-        arrays[name] = as_difference(values, stored, measure) if "measure" in dims else values
-    multiplier = result["multiplier"].values.astype(np.float64)
-    of = result.attrs.get("multiplier_of")
-    if of not in ("threshold", "sensitivity"):
-        raise InputError(f"attribute multiplier_of of the result is {of!r}; it must be 'threshold' or 'sensitivity'")
+    chosen, wanted = chosen_layer(layers_of(result), layer), measure_of(result, measure)
+    observer_of(result)
+    stored_measure([str(name) for name in result["measure"].values], wanted)
+    names, difference = levels_of(result), str(result.attrs["difference"])
+    gridded = "response" in result
+    free = [name for name in names if gridded and name in result["response"].dims]
+    grid, pixels = (
+        values_of(result, name, wanted, chosen, [*free, difference]) if gridded else np.empty((0, 0))
+        for name in ("response", "pixels_response")
+    )
+    curve = next((name for name in names if f"curve_{name}" in result.dims), None)
     return Responses(
-        grid=arrays["response"],
-        along=arrays["along"],
-        pixels_grid=arrays["pixels_response"],
-        pixels_along=arrays["pixels_along"],
-        noise_floor=float(arrays["noise_floor"]),
-        x=result["x"].values.astype(np.float64) if "x" in result.coords else np.empty(0),
-        contrast=result["contrast"].values.astype(np.float64) if "contrast" in result.coords else np.empty(0),
-        score_x=result["score_x"].values.astype(np.float64),
-        multiplier=multiplier if of == "threshold" else 1 / multiplier,
-        along_contrast=arrays["along_contrast"],
-        human_x=result["curve_x"].values.astype(np.float64),
-        human_sensitivity=arrays["human_curve"],
         layer=chosen,
-        measure=measure,
+        measure=wanted,
+        noise_floor=float(values_of(result, "noise_floor", wanted, chosen)),
+        levels={name: result[name].values.astype(np.float64) for name in free},
+        difference=result[difference].values.astype(np.float64) if gridded else np.empty(0),
+        grid=grid,
+        pixels=pixels,
+        scored=_scored(result, names, difference, wanted, chosen) if "scored_response" in result else None,
+        curve=None
+        if curve is None
+        else (
+            curve,
+            result[f"curve_{curve}"].values.astype(np.float64),
+            values_of(result, "human_curve", wanted, order=[f"curve_{curve}"]),
+        ),
     )
 
 
-def stored_measure(measures: list[str], measure: str) -> str:
-    """The measure of a result from which a wanted one is computed.
+def _scored(result: xr.Dataset, names: Sequence[str], difference: str, measure: str, layer: str) -> Scored:
+    for name in names:
+        place = f"scored_{name}"
+        if name in result.coords and not result[name].ndim and place in result.dims:
+            same = np.isclose(result[place].values, float(result[name]), rtol=1e-9, atol=0)
+            if not same.any():
+                raise InputError(f"{name} {float(result[name]):g} is not scored; take one of {result[place].values}")
+            result = result.isel({place: int(same.argmax())})
+    places = [f"scored_{name}" for name in names if f"scored_{name}" in result.dims]
+    order = [*places, "multiplier"]
+    of = result.attrs.get("multiplier_of")
+    if of not in ("threshold", "sensitivity"):
+        raise InputError(f"attribute multiplier_of of the result is {of!r}; it must be 'threshold' or 'sensitivity'")
+    multiplier = result["multiplier"].values.astype(np.float64)
+    at = np.meshgrid(*[result[place].values.astype(np.float64) for place in places], indexing="ij")
 
-    Parameters
-    ----------
-    measures : list of str
-        Those that the result holds.
-    measure : str
-        The one that is wanted.
+    def flat(name: str) -> FloatArray:
+        return values_of(result, name, measure, layer, order).reshape(-1, len(multiplier))
 
-    Returns
-    -------
-    str
-        The same, or "cosine" for a float32 angle that was not stored.
+    return Scored(
+        at={place.removeprefix("scored_"): values.ravel() for place, values in zip(places, at, strict=True)},
+        multiplier=multiplier if of == "threshold" else 1 / multiplier,
+        difference=flat(f"scored_{difference}"),
+        response=flat("scored_response"),
+        pixels=flat("pixels_scored_response"),
+        sensitivity=values_of(result, "human_sensitivity", measure, order=places).ravel(),
+    )
+
+
+def stored_measure(measures: Sequence[str], measure: str) -> str:
+    """The measure of a result from which a wanted one is computed: itself, or "cosine" for a float32 angle.
 
     Raises
     ------
@@ -217,21 +282,7 @@ def stored_measure(measures: list[str], measure: str) -> str:
 
 
 def as_difference(values: FloatArray, stored: str, measure: str) -> FloatArray:
-    """Stored values of a measure, turned so that they grow with the difference.
-
-    Parameters
-    ----------
-    values : ndarray of float64, any shape
-        As stored.
-    stored : str
-        What `stored_measure` named.
-    measure : str
-        What is wanted.
-
-    Returns
-    -------
-    ndarray of float64, same shape
-        0 for no difference.
+    """Stored values of a measure, turned so that they grow with the difference and are 0 without one.
 
     Examples
     --------

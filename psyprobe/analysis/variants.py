@@ -16,28 +16,21 @@ if TYPE_CHECKING:
     import xarray as xr
 
 #: What an observer said; all else of a result is alike in every variant, or is taken from the baselines.
-_SAID = ("response", "along", "reference_response")
-_BASELINES = ("pixels_response", "pixels_along", "pixels_reference_response")
+_SAID = ("response", "scored_response", "reference_response")
+_BASELINES = ("pixels_response", "pixels_scored_response", "pixels_reference_response")
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How far a score depends on which variants were shown.
-
-    Attributes
-    ----------
-    values : tuple of float or None
-        The score of each variant alone.
-    low, high : float or None
-        Ends of the interval of the score of the mean, over variants; None where it does not exist.
-    confidence : float
-        Of the interval, in (0, 1).
-    """
+    """How far a score depends on which variants were shown."""
 
     values: tuple[float | None, ...]
+    """The score of each variant alone."""
     low: float | None
     high: float | None
+    """Ends of the interval of the score of the mean, over variants; None where it does not exist."""
     confidence: float
+    """Of the interval, in (0, 1)."""
 
     @property
     def count(self) -> int:
@@ -45,7 +38,7 @@ class Spread:
         return len(self.values)
 
     def to_dict(self) -> dict[str, Any]:
-        """All attributes as JSON can hold them."""
+        """All fields as JSON can hold them."""
         return {**vars(self), "values": list(self.values)}
 
     def __str__(self) -> str:
@@ -174,3 +167,12 @@ def variant_spread(
     reach = float(stdtrit(count - 1, (1 + confidence) / 2)) * spread
     low, high = (float(inverse(middle + side * reach)) for side in (-1, 1))
     return Spread(alone, low, high, confidence)
+
+
+def variant_columns(spread: Spread | None) -> dict[str, Any]:
+    """Number of variants and the ends of the interval over them, for a record; None where there were none."""
+    return {
+        "variants": spread and spread.count,
+        "variants_low": spread and spread.low,
+        "variants_high": spread and spread.high,
+    }

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from psyprobe.cli.options import add_observer_options, add_stimulus_options
 from psyprobe.errors import InputError
 from psyprobe.files.settings import settings
-from psyprobe.files.terminal import say, say_json, tell
+from psyprobe.files.terminal import show, tell
 
 if TYPE_CHECKING:
     from psyprobe._typing import FloatArray
@@ -15,13 +16,6 @@ if TYPE_CHECKING:
 
 
 def add_ask_options(parser: argparse.ArgumentParser) -> None:
-    """The options of ``ask``, but for those of a stimulus and of the observer.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        Of the command.
-    """
     parser.add_argument("prompt", metavar="PROMPT", help="the question")
     parser.add_argument("--observer", required=True, metavar="NAME", help="see psyprobe list observers")
     shown = parser.add_mutually_exclusive_group()
@@ -31,27 +25,12 @@ def add_ask_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--system", default="", metavar="TEXT", help="system text")
     parser.add_argument("--temperature", type=float, default=0.0, metavar="T", help="(default %(default)s)")
     parser.add_argument("--max-tokens", type=int, default=64, metavar="N", help="(default %(default)s)")
+    add_stimulus_options(parser)
+    add_observer_options(parser)
 
 
 def ask_command(arguments: argparse.Namespace) -> int:
-    """Ask, and print the answer; with first-token probabilities where the observer gives them.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        ``prompt``, ``observer``, ``observer_option``, ``image``, ``stimulus``, ``set``, ``display``, ``seed``,
-        ``system``, ``temperature``, ``max_tokens``, ``json``.
-
-    Returns
-    -------
-    int
-        Exit code 0.
-
-    Raises
-    ------
-    InputError
-        The observer does not answer in words, or an image cannot be shown to it.
-    """
+    """Ask, and print the answer; with first-token probabilities where the observer gives them."""
     from psyprobe.observers import load_observer
     from psyprobe.observers.chat.answering import Decoding
 
@@ -66,10 +45,9 @@ def ask_command(arguments: argparse.Namespace) -> int:
     decoding = Decoding(temperature=arguments.temperature, max_tokens=arguments.max_tokens)
     images = _images(arguments, observer)
     answer = observer.answer(images, arguments.prompt, system=arguments.system, decoding=decoding)
-    if arguments.json:
-        say_json({"observer": observer.card.name, "prompt": arguments.prompt, **answer.to_dict(), **_read(answer)})
-    else:
-        say(answer.text)
+    told = {"observer": observer.card.name, "prompt": arguments.prompt, **answer.to_dict(), **_read(answer)}
+    show(told, answer.text, as_json=arguments.json)
+    if not arguments.json:
         tell(_remark(answer))
     return 0
 
@@ -84,8 +62,8 @@ def _images(arguments: argparse.Namespace, observer: AnswerObserver) -> tuple[Fl
     import numpy as np
 
     from psyprobe.cli.images import display_from, specification_from
-    from psyprobe.probes.words.delivery import Delivery, deliver
     from psyprobe.probes.detection import native_size
+    from psyprobe.probes.words.delivery import Delivery, deliver
     from psyprobe.stimulus.catalogue import load_stimulus
 
     spec = specification_from(arguments.stimulus, arguments.set)
@@ -105,8 +83,8 @@ def _file(name: str) -> FloatArray:
 def _read(answer: Answer) -> dict[str, Any]:
     import math
 
-    from psyprobe.probes.words.reading import read_answer
     from psyprobe.experiment.prompts import Prompt
+    from psyprobe.probes.words.reading import read_answer
 
     read = read_answer(answer, Prompt("asked", "?"))
     known = {"p_yes": read.p_yes, "answer_mass": read.mass}

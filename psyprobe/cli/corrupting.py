@@ -5,23 +5,17 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from psyprobe.corruption.dimensions import STRENGTHS, dimensions
-from psyprobe.files.terminal import say, say_json, tell
+from psyprobe.files.terminal import show, tell
 
 
 def add_corrupt_options(parser: argparse.ArgumentParser) -> None:
-    """Options of the command.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        Gets them.
-    """
     parser.add_argument("images", nargs="*", metavar="IMAGE|FOLDER", help="image files, and folders of them")
     parser.add_argument(
         "--name", nargs="+", metavar="NAME", help="dimensions (default: all 33; without images: listed)"
     )
-    parser.add_argument("--strength", nargs="+", default=list(STRENGTHS), metavar="LEVEL", help="low, mid, high (all)")
+    parser.add_argument(
+        "--strength", nargs="+", default=["low", "mid", "high"], metavar="LEVEL", help="low, mid, high (all)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of what is drawn (default %(default)s)")
     parser.add_argument(
         "--scale", action="store_true", help="scale lengths and counts, meant for 512 x 384, to the image"
@@ -31,18 +25,7 @@ def add_corrupt_options(parser: argparse.ArgumentParser) -> None:
 
 
 def corrupt_command(arguments: argparse.Namespace) -> int:
-    """Corrupt images; without any, list the dimensions.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        ``images``, ``name``, ``strength``, ``seed``, ``scale``, ``skip_bad``, ``output``, ``json``.
-
-    Returns
-    -------
-    int
-        Exit code 0.
-    """
+    """Corrupt images; without any, list the dimensions."""
     from psyprobe.corruption.folder import corrupt_files
     from psyprobe.files.images import images_in
 
@@ -58,25 +41,27 @@ def corrupt_command(arguments: argparse.Namespace) -> int:
         scale=arguments.scale,
         skip=arguments.skip_bad,
     )
-    if arguments.json:
-        say_json({"files": len(done.files), "manifest": str(done.manifest), "skipped": list(done.skipped)})
-        return 0
-    for problem in done.skipped:
-        tell(f"left out: {problem}")
+    if not arguments.json:
+        for problem in done.skipped:
+            tell(f"left out: {problem}")
     originals = len(paths) - len(done.skipped)
-    say(
-        f"{len(done.files)} images of {originals} originals in {done.manifest.parent}; {done.manifest.name} lists them."
+    show(
+        {"files": len(done.files), "manifest": str(done.manifest), "skipped": list(done.skipped)},
+        f"{len(done.files)} images of {originals} originals in {done.manifest.parent}; "
+        f"{done.manifest.name} lists them.",
+        as_json=arguments.json,
     )
     return 0
 
 
 def _list(as_json: bool) -> int:
+    from psyprobe.corruption.dimensions import dimensions
+
     known = dimensions().values()
-    if as_json:
-        say_json([vars(each) for each in known])
-        return 0
+    lines = []
     for each in known:
         levels = ", ".join(f"{level:g}" for level in each.levels)
         simulated = "; simulated, R-Bench photographed it" if each.captured else ""
-        say(f"{each.id:2}  {each.name:24} {each.step}  {each.group:12} {levels} ({each.parameter}){simulated}")
+        lines.append(f"{each.id:2}  {each.name:24} {each.step}  {each.group:12} {levels} ({each.parameter}){simulated}")
+    show([vars(each) for each in known], "\n".join(lines), as_json=as_json)
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,15 +13,16 @@ import numpy as np
 from psyprobe import __version__
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
-from psyprobe.files.output import json_text, write_whole
+from psyprobe.files.images import file_digest
+from psyprobe.files.output import json_text, write_text, write_whole
 from psyprobe.files.png import decode_png, encode_png
 from psyprobe.files.settings import settings
-from psyprobe.files.terminal import say, say_json, tell
+from psyprobe.files.terminal import say, say_json, show, tell
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Specification, Stimulus, specification_from_dict
 from psyprobe.stimulus.catalogue import load_stimulus
-from psyprobe.stimulus.certify import image_rows
-from psyprobe.stimulus.measure import Certificate, certificate, certify
+from psyprobe.stimulus.certificate import Certificate
+from psyprobe.stimulus.measure import certificate, certify, image_rows
 
 #: What a file of each ending holds.
 _HOLDS = {
@@ -36,15 +36,7 @@ _HOLDS = {
 def render_command(arguments: argparse.Namespace) -> int:
     """Draw a stimulus, write it, read it back and write the certificate of what the file holds.
 
-    Parameters
-    ----------
-    arguments : Namespace
-        ``stimulus``, ``set``, ``display``, ``output``, ``bits``, ``clip``, ``json``.
-
-    Returns
-    -------
-    int
-        Exit code 0: the certificate says whether the file delivers what was asked; see `check_command`.
+    The exit code is 0 whatever the certificate says; see `check_command`.
     """
     path = Path(arguments.output)
     if path.suffix.lower() not in _HOLDS:
@@ -62,7 +54,7 @@ def render_command(arguments: argparse.Namespace) -> int:
         record.update(
             psyprobe=__version__,
             file=path.name,
-            sha256=_sha256(partial),
+            sha256=file_digest(partial),
             holds=holds,
             stimulus=spec.to_dict(),
             display=display.to_dict(),
@@ -71,7 +63,7 @@ def render_command(arguments: argparse.Namespace) -> int:
         )
 
     write_whole(path, write_and_measure)
-    write_whole(_beside(path), lambda partial: partial.write_text(json_text(record), encoding="utf-8"))
+    write_text(_beside(path), json_text(record))
     if arguments.json:
         say_json(record)
     else:
@@ -91,15 +83,7 @@ def render_command(arguments: argparse.Namespace) -> int:
 def check_command(arguments: argparse.Namespace) -> int:
     """Print requested against delivered for a stimulus as drawn, or for a file as it lies there.
 
-    Parameters
-    ----------
-    arguments : Namespace
-        ``target``, ``set``, ``display``, ``json``.
-
-    Returns
-    -------
-    int
-        Exit code 0 if every quantity is within its tolerance, 1 if not.
+    The exit code is 1 if a quantity is beyond its tolerance.
     """
     path = Path(arguments.target)
     if path.suffix.lower() in _HOLDS:
@@ -109,30 +93,15 @@ def check_command(arguments: argparse.Namespace) -> int:
     else:
         display = display_from(arguments.display)
         found, unchanged = specification_from(arguments.target, arguments.set).draw().measure(display), True
-    if arguments.json:
-        say_json({**found.to_dict(), "unchanged": unchanged})
-    else:
-        say(repr(found))
-        if not unchanged:
-            say(f"{path} is not the file that was rendered: its checksum differs from that in {_beside(path)}")
+    changed = f"{path} is not the file that was rendered: its checksum differs from that in {_beside(path)}"
+    text = repr(found) if unchanged else f"{found!r}\n{changed}"
+    show({**found.to_dict(), "unchanged": unchanged}, text, as_json=arguments.json)
     return 0 if found.passed else 1
 
 
 def display_from(words: Sequence[str]) -> Display:
-    """A display from the words after ``--display``.
+    """A display from the words after ``--display``: the name of a preset, or fields with values; none for the default.
 
-    Parameters
-    ----------
-    words : sequence of str
-        The name of a preset, or fields with values; none of them for the default.
-
-    Returns
-    -------
-    Display
-        All checked.
-
-    Examples
-    --------
     >>> display_from(["peak=200", "black=0.2"]).peak
     200.0
     """
@@ -185,7 +154,7 @@ def _check_file(path: Path) -> tuple[Certificate, bool]:
             raise
         raise InputError(f"{beside} is no certificate that psyprobe render wrote: {error}") from None
     found = _measure_file(path, spec, display)
-    return found, _sha256(path) == rendered
+    return found, file_digest(path) == rendered
 
 
 def _measure_file(path: Path, spec: Specification, display: Display) -> Certificate:
@@ -225,10 +194,6 @@ def _read(path: Path, display: Display) -> tuple[FloatArray, str, str]:
     light = display.decode(drive.astype(np.float64))
     grey = bool((light == light[..., :1]).all())
     return (light[..., 0], "luminance", "float32") if grey else (light, "rgb", "float32")
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _beside(path: Path) -> Path:

@@ -7,22 +7,15 @@ from typing import Any
 
 from psyprobe.files.terminal import say, say_json
 
-KINDS = ("stimuli", "experiments", "observers", "probes")
+KINDS = ("stimuli", "experiments", "observers", "probes", "displays", "human")
+
+
+def add_list_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kind", nargs="?", choices=KINDS, help="what to list; all without it")
 
 
 def list_command(arguments: argparse.Namespace) -> int:
-    """Print one line an item, or everything about each as JSON.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        ``kind``: one of `KINDS`, or None for all; ``json``.
-
-    Returns
-    -------
-    int
-        Exit code 0.
-    """
+    """Print one line an item, or everything about each as JSON."""
     kinds = KINDS if arguments.kind is None else (arguments.kind,)
     items = {kind: _items(kind) for kind in kinds}
     if arguments.json:
@@ -59,8 +52,26 @@ def _items(kind: str) -> list[dict[str, Any]]:
         from psyprobe.probes import probe_names, probe_summary
 
         return [{"name": name, "title": probe_summary(name)} for name in probe_names()]
+    if kind == "displays":
+        from psyprobe.light.display import display_presets
+
+        presets = display_presets()
+        return [{"name": name, "title": preset["source"], **preset} for name, preset in presets.items()]
+    if kind == "human":
+        from psyprobe.human import list_human
+
+        rows = list_human()
+        return [{"name": r.name, "title": r.summary, "source": r.source, "obstacle": r.obstacle} for r in rows]
     from psyprobe.stimulus.catalogue import catalogue_names, read_page
 
     pages = {name: read_page(kind, name)[1] for name in catalogue_names(kind)}
     keys = ("title", "source", "differences")
-    return [{"name": name} | {key: page[key] for key in keys if key in page} for name, page in pages.items()]
+    items: list[dict[str, Any]] = [
+        {"name": name} | {key: page[key] for key in keys if key in page} for name, page in pages.items()
+    ]
+    if kind == "stimuli":
+        from psyprobe.stimulus import broken_kinds
+
+        title = "a stimulus kind of an installed package"
+        items += [{"name": name, "title": title, "obstacle": why} for name, why in broken_kinds().items()]
+    return items

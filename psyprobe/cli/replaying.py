@@ -7,45 +7,29 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from psyprobe.errors import PsyprobeError
-from psyprobe.files.output import write_whole
-from psyprobe.files.terminal import say, say_json
+from psyprobe.files.output import make_folder, write_whole
+from psyprobe.files.terminal import show
 
 if TYPE_CHECKING:
     import xarray
 
 
+def add_replay_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("table", metavar="TABLE", help="responses along the human curve: .csv or .csv.gz")
+    parser.add_argument("--grids", required=True, metavar="DIR", help="folder of TEST.npz: responses on the level grid")
+    parser.add_argument("--model", nargs="+", metavar="NAME", help="models of the table (default: all)")
+    parser.add_argument("--test", nargs="+", metavar="NAME", help="tests of the table (default: all)")
+    parser.add_argument("--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)")
+
+
 def replay_command(arguments: argparse.Namespace) -> int:
-    """Write a result file for each stored model and test.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        ``table``, ``grids``, ``model``, ``test``, ``output``, ``json``.
-
-    Returns
-    -------
-    int
-        Exit code 0.
-
-    Raises
-    ------
-    PsyprobeError
-        The responses cannot be read, or the files not written.
-    """
+    """Write a result file for each stored model and test."""
     from psyprobe.analysis import replay
 
     results = replay(arguments.table, arguments.grids, models=arguments.model, tests=arguments.test)
-    folder = Path(arguments.output)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise PsyprobeError(f"folder {folder} cannot be made: {error.strerror}; give another --output") from error
+    folder = make_folder(arguments.output)
     files = [_write(result, folder) for result in results]
-    if arguments.json:
-        say_json({"files": [str(path) for path in files]})
-    else:
-        say("\n".join(map(str, files)))
+    show({"files": list(map(str, files))}, "\n".join(map(str, files)), as_json=arguments.json)
     return 0
 
 

@@ -34,7 +34,8 @@ def score_command(arguments: argparse.Namespace) -> int:
     InputError
         A result cannot be scored, or an option of the scoreboard is given without it.
     """
-    from psyprobe.analysis import score_layers, score_table, scoreboard
+    from psyprobe.analysis import score_table
+    from psyprobe.probes.results import score_layers, scoreboard
 
     if arguments.scoreboard:
         board = scoreboard(
@@ -72,7 +73,8 @@ def plot_command(arguments: argparse.Namespace) -> int:
     """
     import matplotlib as mpl
 
-    from psyprobe.plotting import plot, save_figure
+    from psyprobe.plotting import save_figure
+    from psyprobe.probes.results import plot
 
     mpl.use("agg")
     results = _load(arguments.results)
@@ -92,8 +94,8 @@ def plot_command(arguments: argparse.Namespace) -> int:
 
 
 def _draw_scoreboard(arguments: argparse.Namespace, results: list[xarray.Dataset]) -> Axes | Figure:
-    from psyprobe.analysis import scoreboard
     from psyprobe.plotting import bar_panels, heat_map
+    from psyprobe.probes.results import scoreboard
 
     if arguments.layer is not None:
         raise InputError("--layer is for contours and matches; the scoreboard shows every layer as a model of its own")
@@ -102,6 +104,6 @@ def _draw_scoreboard(arguments: argparse.Namespace, results: list[xarray.Dataset
 
 
 def _load(paths: list[str]) -> list[xarray.Dataset]:
-    from psyprobe.experiment import load_results
+    from psyprobe.probes.conduct import load_results
 
     return [result for path in paths for result in load_results(path)]

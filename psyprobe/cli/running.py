@@ -86,7 +86,8 @@ def _plan(arguments: argparse.Namespace, experiments: list[Experiment], store: P
 
 def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: Path, store: Path) -> int:
     from psyprobe.analysis.table import score_table
-    from psyprobe.probes.conduct import run, score_layers
+    from psyprobe.probes.conduct import run
+    from psyprobe.probes.results import score_layers
 
     scores, reports = [], []
     for experiment, observer in _asked(arguments, experiments):
@@ -142,7 +143,7 @@ def write_result(result: xarray.Dataset, scores: list[Any], stem: Path) -> dict[
     import matplotlib as mpl
 
     from psyprobe.plotting import save_figure
-    from psyprobe.probes.conduct import plot
+    from psyprobe.probes.results import plot
 
     files = {
         "result": stem.with_name(f"{stem.name}.nc"),

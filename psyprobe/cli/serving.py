@@ -9,37 +9,19 @@ import signal
 import sys
 import threading
 
+from psyprobe.cli.options import add_settings
 from psyprobe.errors import InputError
 from psyprobe.files.settings import settings
 from psyprobe.files.terminal import say, tell
 
 
 def add_serving_options(parser: argparse.ArgumentParser) -> None:
-    """The options of ``serve-simulated``.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        Of the command.
-    """
     parser.add_argument("name", metavar="NAME", help="watson-malo, hpmh, castlecsf, stelacsf, barten or flat")
     parser.add_argument("--port", type=int, default=8000, help="0 for any that is free (default %(default)s)")
-    parser.add_argument(
-        "--set",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="NAME=VALUE",
-        help="what is true of the observer, for example guess=0.25 width=0.8 prompt_sd=0.2 logit_sd=0.5 refusal=0.05",
-    )
-    parser.add_argument(
-        "--faults",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="NAME=SHARE",
-        help="of requests: overload (429), error (500), hang, truncated, reset; besides retry-after (s) and seed",
-    )
+    truth = "what is true of the observer, for example guess=0.25 width=0.8 prompt_sd=0.2 logit_sd=0.5 refusal=0.05"
+    faults = "of requests: overload (429), error (500), hang, truncated, reset; besides retry-after (s) and seed"
+    add_settings(parser, "--set", "NAME=VALUE", truth)
+    add_settings(parser, "--faults", "NAME=SHARE", faults)
     parser.add_argument(
         "--latency", nargs="+", type=float, default=[0.0], metavar="S", help="of an answer, s, or a range of two"
     )
@@ -53,23 +35,7 @@ def add_serving_options(parser: argparse.ArgumentParser) -> None:
 
 
 def serve_simulated_command(parsed: argparse.Namespace) -> int:
-    """Serve until Ctrl-C or SIGTERM; the line that says where is printed when it is ready.
-
-    Parameters
-    ----------
-    parsed : Namespace
-        The options.
-
-    Returns
-    -------
-    int
-        0.
-
-    Raises
-    ------
-    InputError
-        A value is not one that the observer or the server takes.
-    """
+    """Serve until Ctrl-C or SIGTERM; the line that says where is printed when it is ready."""
     from psyprobe.observers import load_observer
     from psyprobe.observers.simulated import Behaviour, Faults, serve
 

@@ -12,7 +12,7 @@ import functools
 import hashlib
 import importlib.util
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,41 +26,8 @@ from psyprobe.errors import InputError, PsyprobeError, unknown_name
 #: Pixels of an image for which KADID's lengths and counts are meant.
 NATIVE = 512 * 384
 
-_FUNCTIONS: Mapping[str, Callable[[FloatArray, float, np.random.Generator], FloatArray]] = {
-    "motion_blur": filters.motion_blur,
-    "bright_illumination": tones.bright_illumination,
-    "dark_illumination": tones.dark_illumination,
-    "blocking_obstacle": blocks.blocking_obstacle,
-    "lens_blur": filters.lens_blur,
-    "resolution_limit": tones.resolution_limit,
-    "lens_obstacle": blocks.lens_obstacle,
-    "lens_shaking": filters.lens_shaking,
-    "white_noise": noise.white_noise,
-    "color_noise": noise.color_noise,
-    "impulse_noise": noise.impulse_noise,
-    "multiplicative_noise": noise.multiplicative_noise,
-    "clock_jittering": noise.clock_jittering,
-    "color_quantization": codecs.color_quantization,
-    "jpeg2000": codecs.jpeg2000,
-    "jpeg": codecs.jpeg,
-    "webp": codecs.webp,
-    "grayscale_quantization": tones.grayscale_quantization,
-    "block_exchange": blocks.block_exchange,
-    "block_repeat": blocks.block_repeat,
-    "block_lost": blocks.block_lost,
-    "block_interpolation": blocks.block_interpolation,
-    "hsv_saturation": tones.hsv_saturation,
-    "lab_saturation": tones.lab_saturation,
-    "maximum_brighten": tones.maximum_brighten,
-    "minimum_darken": tones.minimum_darken,
-    "mean_shift": tones.mean_shift,
-    "gaussian_filter": filters.gaussian_filter,
-    "color_diffusion": filters.color_diffusion,
-    "color_shift": filters.color_shift,
-    "cnn_denoise": noise.cnn_denoise,
-    "sharpness_change": filters.sharpness_change,
-    "contrast_change": tones.contrast_change,
-}
+#: Each dimension is the function of its name in one of these.
+_MODULES = (blocks, codecs, filters, noise, tones)
 #: Those that work on colours: a grey image goes through them as RGB, and its luma comes back.
 _IN_COLOUR = frozenset(
     (
@@ -126,23 +93,15 @@ def corrupt(
         Of `cnn_denoise` only: from one noisy plane (0 to 1) and the standard deviation of its noise to a plane. Without
         one, non-local means stand in for the network.
 
-    Returns
-    -------
-    ndarray
-        Of the same shape and format, from 0 to 1 (0 to 255 for uint8).
-
     Raises
     ------
-    UnknownNameError
-        There is no such dimension or strength.
-    InputError
-        The image is none of the above, or a parameter is not a finite number.
     PsyprobeError
         OpenCV or scikit-image is not installed.
 
     Notes
     -----
-    The dimensions with ``captured`` are simulated; R-Bench photographed them.
+    The result has the shape and format of the image. Dimensions with ``captured`` are simulated; R-Bench photographed
+    them.
 
     Examples
     --------
@@ -168,9 +127,9 @@ def corrupt(
             raise InputError(f"a denoiser is for 'cnn_denoise', not for {name!r}; leave it out")
         result = noise.cnn_denoise(values, amount, rng, denoiser)
     elif name in _POINTWISE and given.dtype == np.uint8:
-        return _by_table(given, lambda ramp: _FUNCTIONS[name](ramp, amount, rng))
+        return _by_table(given, lambda ramp: _function(name)(ramp, amount, rng))
     else:
-        result = _FUNCTIONS[name](values, amount, rng)
+        result = _function(name)(values, amount, rng)
     if result.dtype == np.uint8:
         return result.reshape(given.shape)
     result = np.clip(result, 0, 1, out=None if result is values else result)
@@ -181,6 +140,11 @@ def corrupt(
         result *= 255
         return np.rint(result, out=result).astype(np.uint8)
     return result.astype(given.dtype, copy=False)
+
+
+def _function(name: str) -> Callable[[FloatArray, float, np.random.Generator], FloatArray]:
+    found: Callable[..., FloatArray] = next(getattr(module, name) for module in _MODULES if hasattr(module, name))
+    return found
 
 
 @functools.cache

@@ -27,53 +27,35 @@ GROUPS = ("Blur", "Luminance", "Chrominance", "Spatial", "Noise", "Compression",
 
 @dataclass(frozen=True)
 class Dimension:
-    """One way in which an image goes wrong.
+    """One way in which an image goes wrong, as ``dimensions.toml`` lists it."""
 
-    Attributes
-    ----------
-    name : str
-        In lower case: "motion_blur".
-    id : int
-        1 to 33, as in R-Bench.
-    title : str
-        As R-Bench prints it.
-    step : str
-        A key of `STEPS`.
-    group : str
-        One of `GROUPS`.
-    stochastic : bool
-        Whether chance has a part in it, so that it takes a seed.
-    parameter : str
-        What its parameter is, with its unit.
-    levels : tuple of float
-        The parameter at low, mid and high strength.
-    span : tuple of float
-        From no effect, or nearly none, to beyond the high strength: where a parameter is searched.
-    source : str
-        Where the levels come from; R-Bench publishes none.
-    whole : bool
-        Whether the parameter is a whole number.
-    scales : {"", "length", "count"}
-        What grows with the image where that is asked for: a length with its side, a count with its area.
-    kadid : int or None
-        Number of the same type in KADID-10k.
-    captured : bool
-        Whether R-Bench photographed it; here it is simulated, so scores must not be put beside the paper's.
-    """
-
+    #: In lower case: "motion_blur".
     name: str
+    #: 1 to 33, as in R-Bench.
     id: int
+    #: As R-Bench prints it.
     title: str
+    #: A key of `STEPS`.
     step: str
+    #: One of `GROUPS`.
     group: str
+    #: Whether chance has a part in it, so that it takes a seed.
     stochastic: bool
+    #: What its parameter is, with its unit.
     parameter: str
+    #: The parameter at low, mid and high strength.
     levels: tuple[float, ...]
+    #: From no effect, or nearly none, to beyond the high strength: where a parameter is searched.
     span: tuple[float, ...]
+    #: Where the levels come from; R-Bench publishes none.
     source: str
+    #: Whether the parameter is a whole number.
     whole: bool = False
+    #: What grows with the image where that is asked for: a "length" with its side, a "count" with its area.
     scales: str = ""
+    #: Number of the same type in KADID-10k.
     kadid: int | None = None
+    #: Whether R-Bench photographed it; here it is simulated, so scores must not be put beside the paper's.
     captured: bool = False
 
 
@@ -81,12 +63,6 @@ class Dimension:
 def dimensions() -> dict[str, Dimension]:
     """The 33 dimensions by name, in the order of their numbers.
 
-    Returns
-    -------
-    dict of str to Dimension
-
-    Examples
-    --------
     >>> [name for name, dimension in dimensions().items() if dimension.captured][:2]
     ['bright_illumination', 'dark_illumination']
     """

@@ -12,19 +12,9 @@ from psyprobe.corruption.colour_planes import lab_to_rgb, luma, rgb_to_lab
 
 
 def motion_kernel(length: float, angle: float) -> FloatArray:
-    """The point spread of motion along a line.
+    """The point spread of motion along a line: its length in px (1 is no motion), its angle in deg, counter-clockwise.
 
-    Parameters
-    ----------
-    length : float
-        Of the line, px; 1 is no motion.
-    angle : float
-        Direction, deg, counter-clockwise.
-
-    Returns
-    -------
-    ndarray
-        Adds up to 1; the weight of a pixel is max(0, 1 - d), d its distance from the segment, as MATLAB's.
+    The weight of a pixel is max(0, 1 - d), d its distance from the segment, as MATLAB's.
     """
     half = (length - 1) / 2
     reach = math.ceil(half)
@@ -37,18 +27,7 @@ def motion_kernel(length: float, angle: float) -> FloatArray:
 
 @functools.lru_cache(maxsize=64)
 def disk_kernel(radius: float) -> FloatArray:
-    """The point spread of defocus: a disk, each pixel weighted by the area of it that lies inside.
-
-    Parameters
-    ----------
-    radius : float
-        px.
-
-    Returns
-    -------
-    ndarray
-        Adds up to 1.
-    """
+    """The point spread of defocus: a disk of a radius in px, each pixel weighted by the area of it that lies inside."""
     reach = math.ceil(radius - 0.5)
     edges = np.arange(-reach, reach + 2) - 0.5
 
@@ -73,19 +52,9 @@ def disk_kernel(radius: float) -> FloatArray:
 
 
 def shake_kernel(extent: float, rng: np.random.Generator) -> FloatArray:
-    """The point spread of a shaking camera: a random walk of 64 steps, scaled to an extent.
+    """The point spread of a shaking camera: a random walk of 64 steps whose larger side has an extent in px.
 
-    Parameters
-    ----------
-    extent : float
-        Larger side of the path, px.
-    rng : numpy.random.Generator
-        Draws the path.
-
-    Returns
-    -------
-    ndarray
-        Adds up to 1; each point of the path is shared among the four pixels around it.
+    Each point of the path is shared among the four pixels around it.
     """
     path = np.cumsum(rng.standard_normal((64, 2)), axis=0)
     path -= (path.max(axis=0) + path.min(axis=0)) / 2

@@ -7,12 +7,15 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from psyprobe.corruption.apply import corrupt
 from psyprobe.corruption.dimensions import STRENGTHS, dimensions
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import read_image
+from psyprobe.files.output import make_folder, write_whole
+from psyprobe.files.progress import progress_bar
 
 #: What the manifest says of each image.
 MANIFEST = ("file", "original", "dimension", "name", "step", "group", "strength", "parameter", "seed", "simulated")
@@ -20,20 +23,13 @@ MANIFEST = ("file", "original", "dimension", "name", "step", "group", "strength"
 
 @dataclass(frozen=True)
 class Corrupted:
-    """What came out.
+    """What came out."""
 
-    Attributes
-    ----------
-    files : tuple of Path
-        Written, in the order of the manifest.
-    manifest : Path
-        A CSV with one line a file.
-    skipped : tuple of str
-        Why each image that was left out was; empty unless that was asked for.
-    """
-
+    #: Written, in the order of the manifest.
     files: tuple[Path, ...]
+    #: A CSV with one line a file.
     manifest: Path
+    #: Why each image that was left out was; empty unless that was asked for.
     skipped: tuple[str, ...]
 
 
@@ -60,25 +56,14 @@ def corrupt_files(
     names, strengths : sequence of str
         Which dimensions and strengths; by default all.
     seed, scale
-        As for `corrupt`; the name of a file is its image_id.
+        As in `corrupt`; the name of a file is its image_id.
     skip : bool
         Leave out what cannot be read and count it, instead of ending with the first.
     executor : concurrent.futures.Executor, optional
         Who works; by default one thread a core.
     progress : bool, optional
-        Whether to show a progress bar.
-
-    Returns
-    -------
-    Corrupted
-
-    Raises
-    ------
-    InputError
-        An image cannot be read, two have one name, or the folder cannot be made.
+        As in `progress_bar`.
     """
-    from psyprobe.files.progress import progress_bar
-
     known = dimensions()
     chosen = list(known) if names is None else list(dict.fromkeys(names))
     for name in chosen:
@@ -91,11 +76,7 @@ def corrupt_files(
     if len(set(stems)) < len(stems):
         twice = next(stem for stem in stems if stems.count(stem) > 1)
         raise InputError(f"two images are called {twice!r}; give each a name of its own")
-    folder = Path(output)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"folder {folder} cannot be made: {error.strerror}; give another") from error
+    folder = make_folder(output)
     jobs = [_Job(str(path), str(folder), tuple(chosen), tuple(strengths), seed, scale) for path in paths]
     skipped, files, rows = [], [], []
     # Codecs, OpenCV and numpy's generators work outside Python's lock; forked processes hang once OpenCV has threads.
@@ -155,9 +136,7 @@ def _work(job: _Job) -> str:
         image = read_image(job.path)
         for name, strength, file in job.outputs:
             changed = corrupt(image, name, strength, job.seed, image_id=Path(job.path).stem, scale=job.scale)
-            part = file.with_suffix(".part")
-            Image.fromarray(changed).save(part, "PNG", compress_level=1)
-            part.replace(file)
+            write_whole(file, partial(Image.fromarray(changed).save, format="PNG", compress_level=1))
     except InputError as error:
         return str(error)
     return ""

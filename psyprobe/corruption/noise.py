@@ -65,22 +65,7 @@ def cnn_denoise(
 ) -> FloatArray:
     """White noise, and what a denoiser leaves of the image.
 
-    Parameters
-    ----------
-    image : ndarray, shape (H, W, C)
-        0 to 1.
-    variance : float
-        Of the noise.
-    rng : numpy.random.Generator
-        Draws it.
-    denoiser : callable, optional
-        From one noisy plane and its noise's standard deviation to a plane: a learned network such as DnCNN, which
-        R-Bench used. Without one, non-local means stand in: no network, and its remains look different.
-
-    Returns
-    -------
-    ndarray
-        Of the same shape.
+    R-Bench used a learned network such as DnCNN. Without one, non-local means stand in: their remains look different.
     """
     sigma = float(np.sqrt(variance))
     noisy = np.clip(white_noise(image, variance, rng), 0, 1)

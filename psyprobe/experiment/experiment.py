@@ -9,11 +9,10 @@ from __future__ import annotations
 import itertools
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import SkipValidation, ValidationInfo, field_validator
+from pydantic import Field, SkipValidation, ValidationInfo, field_validator
 
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment.sections import (
@@ -22,10 +21,11 @@ from psyprobe.experiment.sections import (
     Feeding,
     Fit,
     Judging,
-    Levels,
     Score,
     Section,
     Sending,
+    ascending,
+    folder_of,
 )
 from psyprobe.experiment.slips import in_file, one_line
 from psyprobe.files.digest import digest, plain
@@ -33,6 +33,7 @@ from psyprobe.human.reference import Reference, load_reference
 from psyprobe.light.display import Display
 from psyprobe.stimulus.catalogue import StimulusSet, load_stimulus, read_page, stimulus_set
 from psyprobe.stimulus.levels import level_of
+from psyprobe.stimulus.specification import Specification
 
 
 class Page(Section):
@@ -47,10 +48,10 @@ class Page(Section):
     #: How the observer is asked; see `psyprobe list probes`.
     probe: str
     #: Any numeric parameters of the stimulus, each with its values.
-    levels: dict[str, Levels] = {}
+    levels: dict[str, tuple[float, ...]] = Field(default_factory=dict)
     difference: Difference | None = None
     #: Parameters that vary besides the levels: every combination is shown, and responses are averaged.
-    variants: dict[str, tuple[float, ...]] = {}
+    variants: dict[str, tuple[float, ...]] = Field(default_factory=dict)
     human: Annotated[Reference | None, SkipValidation] = None
     score: Score = Score()
     display: Display = Display()
@@ -60,7 +61,7 @@ class Page(Section):
     fit: Fit = Fit()
     judge: Judging | None = None
     #: What a probe takes besides; the probe says what.
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = Field(default_factory=dict)
     #: What departs from the source, and what the source does not say, in words.
     differences: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
@@ -68,9 +69,9 @@ class Page(Section):
     @field_validator("stimulus", mode="before")
     @classmethod
     def _stimulus(cls, value: Any, info: ValidationInfo) -> StimulusSet:
-        folder: Path = info.context["folder"]
+        folder = folder_of(info)
         if isinstance(value, Mapping):
-            return stimulus_set("stimulus", {"title": "", **value}, folder)
+            return stimulus_set({"title": "stimulus", **value}, "stimulus", folder)
         if not isinstance(value, str):
             raise InputError(f"stimulus is {value!r}; give text, or a table with a kind and its parameters")
         return load_stimulus(folder / value if value.endswith(".toml") else value)
@@ -80,12 +81,16 @@ class Page(Section):
     def _items(cls, value: Any, info: ValidationInfo) -> Path:
         if not isinstance(value, str):
             raise InputError(f"items is {value!r}; give the folder that holds them, as text")
-        return Path(info.context["folder"], value)
+        return folder_of(info) / value
 
     @field_validator("levels", mode="before")
     @classmethod
-    def _named(cls, value: Any) -> Any:
-        return value
+    def _levels(cls, value: Any, info: ValidationInfo) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        stimulus = info.data.get("stimulus")
+        units = {} if stimulus is None else {name: level_of(stimulus.spec(), name).unit for name in value}
+        return {name: ascending(f"levels.{name} ({units.get(name, '')})", entry) for name, entry in value.items()}
 
     @field_validator("variants", mode="before")
     @classmethod
@@ -102,7 +107,7 @@ class Page(Section):
     def _human(cls, value: Any, info: ValidationInfo) -> Reference:
         if not isinstance(value, Mapping):
             raise InputError(f"human is {value!r}; it must be a table")
-        return load_reference(value, info.context["folder"])
+        return load_reference(value, folder_of(info))
 
     @field_validator("display", mode="before")
     @classmethod
@@ -139,18 +144,18 @@ class Experiment(Page):
     #: Show only what the score needs, and nothing that is for figures alone.
     score_only: bool = False
     #: Which of the variants this is; none where it stands for all.
-    variant: dict[str, float] = {}
+    variant: dict[str, float] = Field(default_factory=dict)
 
     @property
     def digest(self) -> str:
         """SHA-256 of what the page and the files that it names say, whatever their spelling and comments."""
         # The table of fits says how answers are worked up, not what is asked.
         page = {key: value for key, value in tomllib.loads(self.toml).items() if key != "fit"}
-        stimulus = None if self.stimulus is None else self.stimulus.spec().to_dict()
+        stimulus = None if self.stimulus is None else plain(self.stimulus.content())
         prompts = [] if self.asking is None else [prompt.to_dict() for prompt in self.asking.prompts]
         asking = {} if self.asking is None else plain(self.asking.model_dump(exclude={"prompts"}))
         human = "" if self.human is None else self.human.digest
-        return digest([page, stimulus, prompts, asking, human])
+        return digest([page, stimulus, self.variant, prompts, asking, human])
 
     @property
     def shown(self) -> StimulusSet:
@@ -164,6 +169,10 @@ class Experiment(Page):
         if self.stimulus is None:
             raise InputError(f"{self.name}: there is no 'stimulus'; give a catalogue name, a file, or a kind")
         return self.stimulus
+
+    def spec(self, **levels: float) -> Specification:
+        """The stimulus of this variant at some levels."""
+        return self.shown.spec(**{**self.variant, **levels})
 
     def with_variants(self, variants: Mapping[str, Sequence[float]]) -> Experiment:
         """The experiment with other variants: ``{"phase": [0, 90, 180, 270], "orientation": [0, 45]}``, deg.
@@ -190,7 +199,7 @@ class Experiment(Page):
         varied = self.model_copy(update={"variants": {name: tuple(values) for name, values in variants.items()}})
         for each in varied.expanded():
             try:
-                each.shown.spec()
+                each.spec()
             except InputError as error:
                 raise type(error)(f"{self.name}, variant {variant_label(each.variant)}: {error}") from error
         return varied
@@ -203,23 +212,17 @@ class Experiment(Page):
         >>> read_experiment("noise_achromatic").free_parameters()
         ['luminance', 'bandwidth', 'exponent', 'edge', 'seed']
         """
-        taken = {*self.levels, "contrast", *(["radius"] if "area" in self.levels else [])}
-        return [name for name in self.shown.spec().numeric if name not in taken]
+        spec = self.shown.spec()
+        derived = {name: spec.derived_levels[name].parameter for name in spec.derived_levels}
+        taken = {*self.levels, "contrast", *derived, *(derived[name] for name in self.levels if name in derived)}
+        return [name for name in spec.levels() if name not in taken]
 
     def expanded(self) -> tuple[Experiment, ...]:
         """One experiment for each combination of variants, in the order in which they are run; itself without any."""
         if not self.variants:
             return (self,)
-        combinations = (dict(zip(self.variants, each, strict=True)) for each in itertools.product(*self.variants.values()))
-        return tuple(
-            self.model_copy(
-                update={
-                    "stimulus": replace(self.shown, parameters={**self.shown.parameters, **chosen}),
-                    "variant": chosen,
-                }
-            )
-            for chosen in combinations
-        )
+        every = itertools.product(*self.variants.values())
+        return tuple(self.model_copy(update={"variant": dict(zip(self.variants, each, strict=True))}) for each in every)
 
 
 def variant_label(variant: Mapping[str, float]) -> str:
@@ -262,17 +265,9 @@ def read_experiment(name_or_path: str | Path) -> Experiment:
         read = Experiment.model_construct(
             **parts, name=path.stem, folder=path.parent, toml=path.read_text(encoding="utf-8")
         )
-        _check_levels(read)
+        if read.difference is not None:
+            level_of(read.shown.spec(), read.difference.parameter)
         return read.with_variants(read.variants) if read.variants else read
-
-
-def _check_levels(experiment: Experiment) -> None:
-    if experiment.stimulus is None:
-        return
-    for name in experiment.levels:
-        level_of(experiment.shown.spec(), name)
-    if experiment.difference is not None:
-        level_of(experiment.shown.spec(), experiment.difference.parameter)
 
 
 class _Suite(Section):
@@ -299,4 +294,3 @@ def read_suite(name_or_path: str | Path) -> tuple[Experiment, ...]:
         if not names or len(set(names)) != len(names):
             raise InputError(f"experiments is {names!r}; list at least one, each once")
     return tuple(read_experiment(path.parent / name if name.endswith(".toml") else name) for name in names)
-

@@ -19,17 +19,23 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
 
 
-def _ascending(value: Any, info: ValidationInfo) -> Any:
+def folder_of(info: ValidationInfo) -> Path:
+    """Of the page that is read: files that it names lie beside it."""
+    return Path((info.context or {})["folder"])
+
+
+def ascending(name: str, value: Any) -> tuple[float, ...]:
     """Levels as the catalogue writes them, {values} or {from, to, n, scale}; checked to ascend."""
-    if isinstance(value, tuple):
-        return value
-    found = read_levels(str(info.field_name), value)
+    found = read_levels(name, value)
     if not (np.diff(found) > 0).all():
-        raise InputError(f"{info.field_name} are {found.tolist()}; give levels in ascending order")
+        raise InputError(f"{name} are {found.tolist()}; give levels in ascending order")
     return tuple(found.tolist())
 
 
-Levels = Annotated[tuple[float, ...], BeforeValidator(_ascending)]
+Levels = Annotated[
+    tuple[float, ...],
+    BeforeValidator(lambda value, info: ascending(str(info.field_name), value)),
+]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Whole = Annotated[int, Field(ge=1, le=100_000)]
 Seed = Annotated[int, Field(ge=0, le=2**31 - 1)]
@@ -68,7 +74,7 @@ class Feeding(Section):
     #: Models of the zoo as the paper ran them: masked, or sampled.
     as_published: bool = False
     #: What a metric is told, where it is not the pixels per degree of the stimulus, as in published runs.
-    metric_ppd: Annotated[float, Field(gt=0, allow_inf_nan=False, description="pixels per degree")] | None = None
+    metric_ppd: Positive | None = Field(default=None, description="pixels per degree")
 
 
 class Repeats(Section):
@@ -113,7 +119,7 @@ class Asking(Section):
     #: Which levels are shown, in which order, and until when.
     design: Literal["constant", "ladder", "quest_plus", "quick_csf"] = "constant"
     #: What the design takes besides; see `psyprobe.probes.designs`.
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = Field(default_factory=dict)
     #: Questions with one prompt that an adaptive design puts before it has any of their answers.
     at_once: Annotated[int, Field(ge=1, le=10_000)] = 4
     #: Of noise, dither, order and sampling.
@@ -127,7 +133,7 @@ class Asking(Section):
         given, suffix = values["prompts"], values.get("suffix")
         if not isinstance(given, str | list):
             raise InputError(f"asking.prompts is {given!r}; give the name of a set, a file, or a list of questions")
-        folder: Path = info.context["folder"]
+        folder = folder_of(info)
 
         def beside(entry: Any) -> Any:
             return folder / entry if isinstance(entry, str) and entry.endswith(".toml") else entry
@@ -168,7 +174,8 @@ def _rate(value: Any, info: ValidationInfo) -> Any:
     if plain and len(numbers) == 2 and numbers[0] < numbers[1]:
         return (float(numbers[0]), float(numbers[1]))
     raise InputError(
-        f"fit.{info.field_name} is {value!r}; give a rate from 0 to below 1, or bounds such as [0, 0.5] to fit it within"
+        f"fit.{info.field_name} is {value!r}; give a rate from 0 to below 1, or bounds such as [0, 0.5] to fit it "
+        "within"
     )
 
 

@@ -23,7 +23,8 @@ _WANTED = {
     "float_type": "a number{unit}, without the unit",
     "finite_number": "a finite number{unit}",
     "int_type": "a whole number",
-    "tuple_type": "a list of sentences",
+    "tuple_type": "a list",
+    "list_type": "a list",
 }
 
 
@@ -40,10 +41,12 @@ def one_line(page: type[BaseModel]) -> Iterator[None]:
 
 @contextmanager
 def in_file(name: str) -> Iterator[None]:
-    """Put the name of the file in front of what is wrong with it."""
+    """Put the name of the file in front of what is wrong with it, where it is not there yet."""
     try:
         yield
     except PsyprobeError as error:
+        if str(error).startswith(name):
+            raise
         raise type(error)(f"{name}: {error}") from error
 
 

@@ -22,17 +22,12 @@ _ORIENTATION = 0x0112
 
 
 def read_image(path: str | Path) -> npt.NDArray[np.uint8]:
-    """An 8-bit image, as it lies in its file.
+    """An 8-bit image as it lies in its file: sRGB values of shape (H, W, 3); grey has three equal channels.
 
     Parameters
     ----------
     path : str or Path
         PNG, JPEG, WebP, BMP, TIFF or JPEG 2000: grey or RGB with 8 bits a channel.
-
-    Returns
-    -------
-    ndarray of uint8, shape (H, W, 3)
-        sRGB values; grey has three equal channels.
 
     Raises
     ------
@@ -44,25 +39,7 @@ def read_image(path: str | Path) -> npt.NDArray[np.uint8]:
 
 
 def decode_image(raw: bytes, name: str) -> npt.NDArray[np.uint8]:
-    """An 8-bit image from the bytes of a file.
-
-    Parameters
-    ----------
-    raw : bytes
-        The whole file.
-    name : str
-        What to call it in messages.
-
-    Returns
-    -------
-    ndarray of uint8, shape (H, W, 3)
-        As `read_image` gives it.
-
-    Raises
-    ------
-    InputError
-        As `read_image`.
-    """
+    """As `read_image`, from the bytes of a whole file, which messages call by the name."""
     from PIL import Image, UnidentifiedImageError
 
     try:
@@ -104,38 +81,12 @@ def _check_kind(opened: Any, name: str) -> None:
 
 
 def file_digest(path: str | Path) -> str:
-    """SHA-256, hexadecimal, of a file's bytes.
-
-    Parameters
-    ----------
-    path : str or Path
-        Any file.
-
-    Raises
-    ------
-    InputError
-        It cannot be read.
-    """
+    """SHA-256, hexadecimal, of a file's bytes; an `InputError` where it cannot be read."""
     return hashlib.sha256(_bytes(path)).hexdigest()
 
 
 def images_in(folder: str | Path) -> list[Path]:
-    """The image files of a folder, by name; not those of folders in it.
-
-    Parameters
-    ----------
-    folder : str or Path
-        Where to look.
-
-    Returns
-    -------
-    list of Path
-
-    Raises
-    ------
-    InputError
-        There is no such folder, or no image in it.
-    """
+    """The image files of a folder, by name, and not those of folders in it; an `InputError` where there are none."""
     place = Path(folder)
     if not place.is_dir():
         raise InputError(f"there is no folder {str(folder)!r}")

@@ -1,4 +1,4 @@
-"""What leaves psyprobe: text that cannot steer a terminal, and files that are whole or not there."""
+"""Files that are whole or not there, and the JSON in them."""
 
 from __future__ import annotations
 
@@ -9,27 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from psyprobe.errors import InputError, PsyprobeError
-
-
-def printable(text: str) -> str:
-    r"""Text with everything but line breaks and visible characters escaped.
-
-    Parameters
-    ----------
-    text : str
-        Perhaps from a file or a server, which may hold sequences that steer terminals.
-
-    Returns
-    -------
-    str
-        Safe to print.
-
-    Examples
-    --------
-    >>> print(printable("red \x1b[31m"))
-    red \x1b[31m
-    """
-    return "".join(c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
@@ -83,29 +62,12 @@ def make_folder(path: str | Path, *, empty: bool = False) -> Path:
 
 
 def json_text(value: Any) -> str:
-    """JSON as it stands in files: sorted, indented, with a line break at the end.
-
-    Parameters
-    ----------
-    value : object
-        What JSON can hold; not NaN.
-
-    Returns
-    -------
-    str
-        The same bytes for the same value.
-    """
+    """JSON as it stands in files, sorted and indented: the same bytes for the same value, and never NaN."""
     return json.dumps(value, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False, default=plain_value) + "\n"
 
 
 def plain_value(value: Any) -> Any:
-    """A numpy scalar as Python's own, for ``json.dumps(default=)``.
-
-    Raises
-    ------
-    TypeError
-        It is no numpy scalar.
-    """
+    """A numpy scalar as Python's own, for ``json.dumps(default=)``; anything else is a TypeError."""
     if hasattr(value, "item"):
         return value.item()
     raise TypeError(f"{type(value).__name__} has no place in JSON")

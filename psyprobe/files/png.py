@@ -1,6 +1,7 @@
 """PNG files of 8 and 16 bits a channel, grey and RGB: exact codes out and in.
 
-Written out here because Pillow has no 16-bit RGB: it would read such a file as 8 bits, without a word.
+Not by Pillow, which has no 16-bit RGB: it would read such a file as 8 bits, without a word. pypng reads. Files are
+written here, because pypng always searches for repetitions, which in noise takes twenty times as long and finds none.
 
 References
 ----------
@@ -11,7 +12,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,6 @@ from psyprobe.errors import InputError
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _GREY, _RGB = 0, 2
-_CHANNELS = {_GREY: 1, _RGB: 3}
 #: Pixels that a file may claim to hold; a larger claim is a damaged or hostile header.
 _MOST_PIXELS = 16384 * 16384
 
@@ -28,20 +27,14 @@ Codes = npt.NDArray[np.unsignedinteger]
 
 
 def encode_png(codes: Codes, *, noise: bool = False) -> bytes:
-    """The bytes of a PNG file.
+    """The bytes of a PNG file, without any interpretation of the codes: no gamma, no colour profile.
 
     Parameters
     ----------
     codes : array of uint8 or uint16, shape (H, W) or (H, W, 3)
         Grey or RGB.
     noise : bool
-        Whether the image is noise, as dither makes it: looking for repetitions in it takes twenty times as long and
-        makes the file no smaller.
-
-    Returns
-    -------
-    bytes
-        Without any interpretation of the codes (no gamma, no colour profile).
+        Whether the image is noise, as dither makes it: then repetitions are not looked for.
 
     Examples
     --------
@@ -64,94 +57,51 @@ def encode_png(codes: Codes, *, noise: bool = False) -> bytes:
     return _SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", body) + _chunk(b"IEND", b"")
 
 
+def _chunk(name: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+
 def decode_png(data: bytes) -> Codes:
-    """The codes of a PNG file.
+    """The codes of a PNG file as stored, neither scaled nor converted: uint8 or uint16, shape (H, W) or (H, W, 3).
 
     Parameters
     ----------
     data : bytes
         A whole file: grey or RGB, 8 or 16 bits, not interlaced.
 
-    Returns
-    -------
-    array of uint8 or uint16, shape (H, W) or (H, W, 3)
-        As stored: neither scaled nor converted.
-
     Raises
     ------
     InputError
         The file is damaged, or of another kind (palette, transparency, interlaced).
     """
+    import png
+
     if not data.startswith(_SIGNATURE):
         raise InputError("this is no PNG file")
-    chunks = list(_chunks(data))
-    if not chunks or chunks[0][0] != b"IHDR" or len(chunks[0][1]) != 13:
+    if data[12:16] != b"IHDR":
         raise InputError("the PNG file has no header")
-    width, height, bits, colour, _, _, interlace = struct.unpack(">IIBBBBB", chunks[0][1])
-    if bits not in (8, 16) or colour not in _CHANNELS or interlace:
-        raise InputError(
-            "the PNG file has a palette, transparency, interlacing or fewer than 8 bits; save it as plain RGB"
-        )
-    if not 0 < width * height <= _MOST_PIXELS:
-        raise InputError(f"the PNG file claims {width} x {height} px; psyprobe reads up to 16384 x 16384")
-    step = _CHANNELS[colour] * bits // 8
-    size = height * (1 + width * step)
     try:
-        raw = zlib.decompressobj().decompress(b"".join(body for name, body in chunks if name == b"IDAT"), size)
-    except zlib.error as error:
+        file = png.Reader(bytes=data)
+        file.preamble()
+        width, height = file.width, file.height
+        if file.bitdepth not in (8, 16) or file.color_type not in (_GREY, _RGB) or file.trns or file.interlace:
+            raise InputError(
+                "the PNG file has a palette, transparency, interlacing or fewer than 8 bits; save it as plain RGB"
+            )
+        if not 0 < width * height <= _MOST_PIXELS:
+            raise InputError(f"the PNG file claims {width} x {height} px; psyprobe reads up to 16384 x 16384")
+        size = height * (1 + file.row_bytes)
+        squeezed = b"".join(body for name, body in file.chunks() if name == b"IDAT")
+        # No more than the header promised: a file of a few kB can hold gigabytes.
+        lines = np.frombuffer(zlib.decompressobj().decompress(squeezed, size), np.uint8)
+        if len(lines) != size:
+            raise InputError(f"the PNG file is cut short: {len(lines)} of {size} bytes")
+        rows, above = [], None
+        for line in lines.reshape(height, -1):
+            above = file.undo_filter(line[0], bytearray(line[1:]), above)
+            rows.append(above)
+    except (png.Error, zlib.error) as error:
         raise InputError(f"the PNG file is damaged: {error}") from None
-    if len(raw) != size:
-        raise InputError(f"the PNG file is cut short: {len(raw)} of {size} bytes")
-    lines = np.frombuffer(raw, np.uint8).reshape(height, -1)
-    rows = _unfilter(lines[:, 0], lines[:, 1:], step)
-    codes: Codes = rows.view(">u2").astype(np.uint16) if bits == 16 else rows
-    return codes.reshape((height, width, 3) if colour == _RGB else (height, width))
-
-
-def _chunk(name: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
-
-
-def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    at = len(_SIGNATURE)
-    while at + 12 <= len(data):
-        (length,) = struct.unpack_from(">I", data, at)
-        name, body = data[at + 4 : at + 8], data[at + 8 : at + 8 + length]
-        if data[at + 8 + length : at + 12 + length] != struct.pack(">I", zlib.crc32(name + body)):
-            raise InputError("the PNG file is damaged: a checksum is wrong")
-        yield name, body
-        at += 12 + length
-
-
-def _unfilter(kinds: npt.NDArray[np.uint8], lines: npt.NDArray[np.uint8], step: int) -> npt.NDArray[np.uint8]:
-    """Undo the prediction of each byte from the byte `step` to the left, the one above, or both."""
-    rows = np.empty_like(lines)
-    above = np.zeros(lines.shape[1], np.uint8)
-    for i, (kind, line) in enumerate(zip(kinds.tolist(), lines, strict=True)):
-        if kind == 0:
-            rows[i] = line
-        elif kind == 1:
-            rows[i] = np.add.accumulate(line.reshape(-1, step), axis=0, dtype=np.uint8).ravel()
-        elif kind == 2:
-            rows[i] = line + above
-        elif kind in (3, 4):
-            rows[i] = _predicted(kind, line.tolist(), above.tolist(), step)
-        else:
-            raise InputError(f"the PNG file is damaged: row filter {kind} does not exist")
-        above = rows[i]
-    return rows
-
-
-def _predicted(kind: int, line: list[int], above: list[int], step: int) -> list[int]:
-    row = [0] * step
-    corner = [0] * step + above
-    for at, (byte, up) in enumerate(zip(line, above, strict=True)):
-        left = row[at]
-        row.append((byte + ((left + up) // 2 if kind == 3 else _paeth(left, up, corner[at]))) & 255)
-    return row[step:]
-
-
-def _paeth(left: int, up: int, corner: int) -> int:
-    estimate = left + up - corner
-    distance = (abs(estimate - left), abs(estimate - up), abs(estimate - corner))
-    return (left, up, corner)[distance.index(min(distance))]
+    codes: Codes = np.frombuffer(b"".join(rows), ">u2" if file.bitdepth == 16 else np.uint8)
+    codes = codes.astype(codes.dtype.newbyteorder("="))
+    return codes.reshape((height, width) if file.greyscale else (height, width, 3))

@@ -12,21 +12,7 @@ from psyprobe.errors import InputError
 def settings(words: Sequence[str], option: str) -> dict[str, Any]:
     """Values by name: JSON where it is JSON (numbers, lists, true), text otherwise.
 
-    Parameters
-    ----------
-    words : sequence of str
-        Each NAME=VALUE.
-    option : str
-        For messages.
-
-    Returns
-    -------
-    dict
-
-    Raises
-    ------
-    InputError
-        A word has no value.
+    A word without a value is an `InputError` that names the option.
 
     Examples
     --------

@@ -6,13 +6,14 @@ import textwrap
 from collections.abc import Sequence
 
 from psyprobe.errors import unknown_name
+from psyprobe.files.terminal import printable, printable_line
 
 #: Ways to lay out a table for reading.
 LAYOUTS = ("text", "markdown", "latex")
 
 
 def lay_out(layout: str, rows: Sequence[Sequence[str]], lines: Sequence[str] = ()) -> str:
-    r"""A table with its first row as headings and its first column to the left, and lines under it.
+    """A table with its first row as headings and its first column to the left, and lines under it; printable.
 
     Parameters
     ----------
@@ -23,16 +24,6 @@ def lay_out(layout: str, rows: Sequence[Sequence[str]], lines: Sequence[str] = (
     lines : sequence of str, optional
         What is said under the table.
 
-    Returns
-    -------
-    str
-        Without a final line break.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such layout.
-
     Examples
     --------
     >>> print(lay_out("text", [["observer", "r_s"], ["pixels", "0.47"]]))
@@ -42,28 +33,8 @@ def lay_out(layout: str, rows: Sequence[Sequence[str]], lines: Sequence[str] = (
     """
     if layout not in LAYOUTS:
         raise unknown_name("table format", layout, LAYOUTS)
-    return {"text": _text, "markdown": _markdown, "latex": _latex}[layout](rows, lines)
-
-
-def printable(text: str) -> str:
-    r"""A name that cannot steer a terminal: names come out of files and servers.
-
-    Parameters
-    ----------
-    text : str
-        Any.
-
-    Returns
-    -------
-    str
-        With a question mark for each character that is not printed.
-
-    Examples
-    --------
-    >>> printable("red \x1b[31m")
-    'red ?[31m'
-    """
-    return "".join(c if c.isprintable() else "?" for c in text)
+    cells = [[printable_line(cell) for cell in row] for row in rows]
+    return {"text": _text, "markdown": _markdown, "latex": _latex}[layout](cells, [printable(line) for line in lines])
 
 
 def _text(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:

@@ -17,22 +17,14 @@ from psyprobe.errors import InputError
 
 @dataclass(frozen=True)
 class Quantity:
-    """A physical quantity: its name, unit and range.
-
-    Parameters
-    ----------
-    open_low : bool
-        Whether `low` itself is excluded.
-    remedy : str
-        What to do about a value out of range; ends the message.
-    """
+    """A physical quantity: its name, unit and range."""
 
     name: str
     unit: str
     low: float = 0.0
     high: float = math.inf
-    open_low: bool = False
-    remedy: str = ""
+    open_low: bool = False  # whether `low` itself is excluded
+    remedy: str = ""  # what to do about a value out of range; ends the message
 
     def read(self, value: npt.ArrayLike, dtype: np.dtype[Any]) -> FloatArray:
         """The value as an array of `dtype`; `InputError` where one is not a finite real number in the range.

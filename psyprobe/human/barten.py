@@ -45,10 +45,6 @@ def barten_csf(frequency: FloatArray, luminance: FloatArray, area: FloatArray) -
     Call and errors as in `castle_csf`; frequency, luminance (which also sets the pupil) and area are needed. The
     field is the square of the area, sqrt(area) deg wide: for a Gabor pi * sigma**2 is the area of the hard-edged
     field with as much squared contrast as its envelope.
-
-    References
-    ----------
-    Barten (1999), chapter 3, with the constants and for the square field of Report ITU-R BT.2246.
     """
     pupil = 5.0 - 3.0 * np.tanh(0.4 * (np.log10(luminance) + np.log10(area) - math.log10(40.0**2)))
     stiles_crawford = 1.0 - (pupil / 9.7) ** 2 + (pupil / 12.4) ** 4

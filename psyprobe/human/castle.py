@@ -1,6 +1,6 @@
 """castleCSF: contrast sensitivity over colour, area, spatio-temporal frequency, luminance and eccentricity.
 
-Written from the paper and checked against the values that its authors' code (v0.2.4) returns.
+Written from the paper and checked against the values that its authors' code (v0.2.4, its constants too) returns.
 
 References
 ----------
@@ -22,9 +22,8 @@ import numpy.typing as npt
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.human import arguments
-from psyprobe.human.achromatic import AchromaticMechanism, SpatialChannel
 from psyprobe.human.channel import Condition
-from psyprobe.human.chromatic import ChromaticMechanism
+from psyprobe.human.mechanisms import AchromaticMechanism, ChromaticMechanism, SpatialChannel
 from psyprobe.human.signature import Limits
 
 #: LMS directions by name: those of Cai et al. (CVPR 2025), each of which isolates one mechanism.
@@ -178,10 +177,6 @@ def castle_csf(
 
     Near 0.0113 cd/m² static sensitivity has a narrow bump, at 2 cpd a factor of two: it belongs to the published
     model, whose transient filter is centred on 0 Hz there.
-
-    References
-    ----------
-    Ashraf, Mantiuk, Chapiro, Wuerger (2024), Journal of Vision 24(4):5. Constants as in the authors' version 0.2.4.
 
     Examples
     --------

@@ -31,41 +31,21 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class DatasetScore:
-    """Error of a model on the thresholds of one study.
-
-    Parameters
-    ----------
-    n : int
-        Number of thresholds.
-    rmse_db : float
-        Root mean square of 20 * log10(predicted / measured sensitivity), dB.
-    gain : float
-        Geometric mean of measured / predicted sensitivity.
-    adjusted_rmse_db : float
-        The error once predictions are multiplied by the gain, dB.
-    """
+    """Error of a model on the thresholds of one study."""
 
     n: int
+    """Number of thresholds."""
     rmse_db: float
+    """Root mean square of 20 * log10(predicted / measured sensitivity), dB."""
     gain: float
+    """Geometric mean of measured / predicted sensitivity."""
     adjusted_rmse_db: float
+    """The error once predictions are multiplied by the gain, dB."""
 
 
 @dataclass(frozen=True)
 class CsfEvaluation:
-    """Error of a model on the thresholds of several studies.
-
-    Parameters
-    ----------
-    n : int
-        Number of thresholds.
-    rmse_db : float
-        Root mean square of 20 * log10(predicted / measured sensitivity) over all thresholds, dB.
-    adjusted_rmse_db : float
-        The same once the predictions for each study are multiplied by the study's own gain, dB.
-    datasets : mapping of str to DatasetScore
-        The studies one by one.
-    """
+    """Error of a model on the thresholds of several studies, as in `DatasetScore`, each study with its own gain."""
 
     n: int
     rmse_db: float
@@ -74,7 +54,7 @@ class CsfEvaluation:
 
 
 def read_csf_data(folder: str | Path) -> dict[str, npt.NDArray[Any]]:
-    """The castleCSF data tables of a folder, joined into one.
+    """The castleCSF data tables of a folder, joined into one, as `evaluate_csf` takes it.
 
     Backgrounds are joined on `bkg_id`; colour directions on (`dataset`, `col_dir_id`), because the ids alone are
     not unique.
@@ -83,11 +63,6 @@ def read_csf_data(folder: str | Path) -> dict[str, npt.NDArray[Any]]:
     ----------
     folder : str or Path
         Holds data_aggregated.csv, backgrounds.csv and color_directions.csv.
-
-    Returns
-    -------
-    dict of str to ndarray
-        The columns of data_aggregated.csv, and `background` and `direction`, both (rows, 3) in LMS.
 
     Raises
     ------
@@ -121,12 +96,7 @@ def evaluate_csf(table: Mapping[str, npt.ArrayLike], model: ContrastSensitivity 
         disk), `t_frequency` (Hz), `eccentricity` and `vis_field` (deg), `sensitivity` (1 / cone contrast) are
         numbers; `background` and `direction` are LMS, (rows, 3).
     model : ContrastSensitivity
-        What predicts the sensitivities.
-
-    Returns
-    -------
-    CsfEvaluation
-        Errors in dB, raw and after a gain for each dataset.
+        Called with everything that a row says: background, direction, area or disc_radius, and the rest.
 
     Raises
     ------
@@ -137,10 +107,6 @@ def evaluate_csf(table: Mapping[str, npt.ArrayLike], model: ContrastSensitivity 
     -----
     The castleCSF paper reports 3.59 dB over 18 studies, with gains fitted jointly and some points left out. All
     2295 rows, with the model given the LMS background, give 4.291 dB raw and 3.548 dB adjusted.
-
-    References
-    ----------
-    Ashraf, Mantiuk, Chapiro, Wuerger (2024), Journal of Vision 24(4):5.
 
     Examples
     --------

@@ -20,65 +20,36 @@ from psyprobe.human.tables import read_human_table
 
 #: Name to frequency of the target (cpd) and kind of the mask's contrast.
 _STUDIES = {"foley1994": (2.0, "michelson"), "gegenfurtner_kiper1992": (1.2, "rms")}
-#: Name to source.
-MASKING_STUDIES = {
-    "foley1994": "Foley (1994), JOSA A 11:1710",
-    "gegenfurtner_kiper1992": "Gegenfurtner, Kiper (1992), JOSA A 9:1880",
-}
 
 
 @dataclass(frozen=True)
 class MaskingData:
-    """Thresholds of a Gabor target at several contrasts of one mask.
-
-    Attributes
-    ----------
-    name : str
-        Of the study.
-    mask_contrast : ndarray of float64, shape (K,)
-        Increasing, above 0, of the kind `mask_contrast_kind`.
-    threshold : ndarray of float64, shape (K,)
-        Michelson contrast of the target at threshold.
-    scored : ndarray of bool, shape (K,)
-        Points at which Cai et al. (2025) score models: 0.005 < mask contrast < 0.25.
-    unmasked_threshold : float or None
-        Threshold without a mask; None where it was not measured.
-    frequency : float
-        Of the target, cpd.
-    mask_contrast_kind : "michelson" or "rms"
-        Of a grating, or of noise.
-    citation : str
-        The study, and where the numbers come from.
-    """
+    """Thresholds of a Gabor target at several contrasts of one mask, of the study `name`."""
 
     name: str
     mask_contrast: FloatArray
+    """Shape (K,), increasing, above 0, of the kind `mask_contrast_kind`."""
     threshold: FloatArray
+    """Michelson contrast of the target at threshold, shape (K,)."""
     scored: npt.NDArray[np.bool_]
+    """Points at which Cai et al. (2025) score models: 0.005 < mask contrast < 0.25."""
     unmasked_threshold: float | None
+    """Threshold without a mask; None where it was not measured."""
     frequency: float
+    """Of the target, cpd."""
     mask_contrast_kind: str
+    """Of a grating "michelson", of noise "rms"."""
     citation: str
 
 
 def masking_data(name: str) -> MaskingData:
-    """Human thresholds on masks.
+    """Human thresholds on masks, as digitised from the published figures by Cai et al. (2025).
 
     Parameters
     ----------
     name : {"foley1994", "gegenfurtner_kiper1992"}
         "foley1994": a Gabor of 2 cpd on a full-field grating of the same frequency, orientation and phase.
         "gegenfurtner_kiper1992": a Gabor of 1.2 cpd on static luminance noise.
-
-    Returns
-    -------
-    MaskingData
-        As digitised from the published figures by Cai et al. (2025).
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such study.
 
     Examples
     --------

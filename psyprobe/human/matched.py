@@ -55,7 +55,7 @@ def noise_matched_csf(
     size: int = 256,
     **conditions: Any,
 ) -> FloatArray:
-    """Human sensitivity to annulus noise: RMS of the two-dimensional CSF over its components.
+    """Human sensitivity to contrast sqrt(2) SD / mean of annulus noise: RMS of the 2-D CSF over its components.
 
     Parameters
     ----------
@@ -74,11 +74,6 @@ def noise_matched_csf(
         Pixels of its side: which components there are.
     **conditions
         Passed on to the model, such as ``luminance=40, area=16``.
-
-    Returns
-    -------
-    ndarray or scalar
-        Sensitivity to contrast sqrt(2) SD / mean, in the shape of `frequency`.
 
     Raises
     ------

@@ -18,39 +18,25 @@ from psyprobe.human.tables import read_human_table
 
 @dataclass(frozen=True)
 class MatchingData:
-    """Contrasts of gratings that match a reference grating.
-
-    Attributes
-    ----------
-    reference_contrast : ndarray of float64, shape (K,)
-        Michelson contrast of the reference grating, decreasing.
-    frequency : ndarray of float64, shape (F,)
-        Of the test gratings, cpd, increasing.
-    matched_contrast : ndarray of float64, shape (K, F)
-        Michelson contrast of the test grating that looks as strong as the reference.
-    reference_frequency : float
-        Of the reference grating, cpd.
-    luminance : float
-        Mean luminance of both, cd/m².
-    citation : str
-        The study, and where the numbers come from.
-    """
+    """Contrasts of gratings that match a reference grating."""
 
     reference_contrast: FloatArray
+    """Michelson contrast of the reference grating, decreasing, shape (K,)."""
     frequency: FloatArray
+    """Of the test gratings, cpd, increasing, shape (F,)."""
     matched_contrast: FloatArray
+    """Michelson contrast of the test grating that looks as strong as the reference, shape (K, F)."""
     reference_frequency: float
+    """Of the reference grating, cpd."""
     luminance: float
+    """Mean luminance of both, cd/m²."""
     citation: str
 
 
 def matching_data() -> MatchingData:
     """Human contrast matches of Georgeson and Sullivan (1975), averaged over observers.
 
-    Returns
-    -------
-    MatchingData
-        8 reference contrasts at 5 cpd, 9 test frequencies; as digitised from a published figure by Cai et al. (2025).
+    8 reference contrasts at 5 cpd, 9 test frequencies; as digitised from a published figure by Cai et al. (2025).
 
     Notes
     -----

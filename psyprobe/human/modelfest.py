@@ -23,31 +23,18 @@ _CONSTANT_SIZE = 0.5  # deg
 
 @dataclass(frozen=True)
 class ModelFestGabors:
-    """Thresholds of 14 Gabors.
-
-    Attributes
-    ----------
-    frequency : ndarray of float64, shape (14,)
-        cpd.
-    radius : ndarray of float64, shape (14,)
-        Standard deviation of the Gaussian, deg: 0.5 for the first ten, then half a cycle.
-    log10_threshold : ndarray of float64, shape (14,)
-        Mean over observers of log10 Michelson contrast at 84 % correct (of two intervals, or equivalent).
-    log10_sd : ndarray of float64, shape (14,)
-        Standard deviation between observers.
-    luminance : float
-        Of the background, cd/m².
-    observers : int
-        How many people.
-    citation : str
-        The study, and where the numbers come from.
-    """
+    """Thresholds of 14 Gabors."""
 
     frequency: FloatArray
+    """In cpd."""
     radius: FloatArray
+    """Standard deviation of the Gaussian, deg: 0.5 for the first ten, then half a cycle."""
     log10_threshold: FloatArray
+    """Mean over observers of log10 Michelson contrast at 84 % correct (of two intervals, or equivalent)."""
     log10_sd: FloatArray
+    """Standard deviation between observers."""
     luminance: float
+    """Of the background, cd/m²."""
     observers: int
     citation: str
 
@@ -59,10 +46,6 @@ class ModelFestGabors:
 
 def modelfest_gabors() -> ModelFestGabors:
     """Stimuli 1 to 14 of ModelFest.
-
-    Returns
-    -------
-    ModelFestGabors
 
     Examples
     --------
@@ -83,17 +66,9 @@ def modelfest_gabors() -> ModelFestGabors:
 
 
 def modelfest_csf(frequency: npt.ArrayLike) -> FloatArray:
-    """Sensitivity to ModelFest's Gabors of 0.5 deg standard deviation, between its ten frequencies.
+    """Sensitivity to ModelFest's Gabors of 0.5 deg standard deviation, from 1.12 to 30 cpd.
 
-    Parameters
-    ----------
-    frequency : array_like of float
-        cpd, from 1.12 to 30.
-
-    Returns
-    -------
-    ndarray or scalar
-        1 / contrast at threshold; interpolated in a straight line between logarithms.
+    Between its ten frequencies it is interpolated in a straight line between logarithms.
 
     Raises
     ------

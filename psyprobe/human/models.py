@@ -14,25 +14,15 @@ from psyprobe.human.signature import ContrastSensitivity, Limits
 
 ENTRY_POINTS = "psyprobe.human"
 
+_OURS: Mapping[str, tuple[ContrastSensitivity, Limits]] = {
+    "castle_csf": (castle.castle_csf, castle.LIMITS),
+    "stela_csf": (stela.stela_csf, stela.LIMITS),
+    "barten_csf": (barten.barten_csf, barten.LIMITS),
+    "watson_malo_csf": (watson_malo.watson_malo_csf, watson_malo.LIMITS),
+    "watson_ahumada_csf": (watson_ahumada.watson_ahumada_csf, watson_ahumada.LIMITS),
+}
 #: Our models by name, as an experiment file names them.
-CSF_MODELS: Mapping[str, ContrastSensitivity] = MappingProxyType(
-    {
-        "castle_csf": castle.castle_csf,
-        "stela_csf": stela.stela_csf,
-        "barten_csf": barten.barten_csf,
-        "watson_malo_csf": watson_malo.watson_malo_csf,
-        "watson_ahumada_csf": watson_ahumada.watson_ahumada_csf,
-    }
-)
-_LIMITS: Mapping[str, Limits] = MappingProxyType(
-    {
-        "castle_csf": castle.LIMITS,
-        "stela_csf": stela.LIMITS,
-        "barten_csf": barten.LIMITS,
-        "watson_malo_csf": watson_malo.LIMITS,
-        "watson_ahumada_csf": watson_ahumada.LIMITS,
-    }
-)
+CSF_MODELS: Mapping[str, ContrastSensitivity] = MappingProxyType({name: model for name, (model, _) in _OURS.items()})
 
 
 @dataclass(frozen=True)
@@ -78,7 +68,7 @@ def csf(name: str) -> ContrastSensitivity:
 def csf_limits(name: str) -> Limits:
     """What the model of a name can be asked; errors as in `csf`."""
     model = csf(name)
-    return model.limits if isinstance(model, OwnCsf) else _LIMITS[name]
+    return model.limits if isinstance(model, OwnCsf) else _OURS[name][1]
 
 
 def csf_names() -> tuple[str, ...]:
@@ -94,7 +84,7 @@ def list_csf() -> list[HumanRow]:
     >>> list_csf()[0].name, list_csf()[0].source
     ('castle_csf', 'Ashraf, Mantiuk, Chapiro, Wuerger (2024), Journal of Vision 24(4):5')
     """
-    ours = [HumanRow(name, _first_line(model), _LIMITS[name].source) for name, model in CSF_MODELS.items()]
+    ours = [HumanRow(name, _first_line(model), limits.source) for name, (model, limits) in _OURS.items()]
     return ours + [_row(point) for point in _points()]
 
 

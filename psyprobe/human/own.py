@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import reprlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,10 +36,10 @@ class OwnCsf:
             values = self.function(**given)
         except Exception as problem:
             raise InputError(f"{self.limits.name} fails at {told(problem, self.file)}") from problem
-        try:
-            sensitivity: FloatArray = np.asarray(values, dtype=np.float64)[()]
-        except (TypeError, ValueError):
-            raise InputError(f"{self.limits.name} gives {type(values).__name__}, but it must give numbers") from None
+        found = np.asarray(values)
+        if found.dtype.kind not in "iuf":
+            raise InputError(f"{self.limits.name} gives {reprlib.repr(values)}, but it must give real numbers")
+        sensitivity: FloatArray = found.astype(np.float64)[()]
         return sensitivity
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,15 +17,15 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.human.arguments import QUANTITIES
+from psyprobe.human.arguments import QUANTITIES, common_shape
 from psyprobe.human.castle import DIRECTIONS
-from psyprobe.human.masking import MASKING_STUDIES, masking_data
+from psyprobe.human.masking import masking_data
 from psyprobe.human.matching import matching_data
 from psyprobe.human.modelfest import modelfest_gabors
 from psyprobe.human.models import HumanRow, csf, csf_limits, csf_names, list_csf
 from psyprobe.human.own import OwnCsf, load_own_csf
 from psyprobe.human.signature import ContrastSensitivity, Limits
-from psyprobe.human.tables import read_thresholds
+from psyprobe.human.tables import read_human_table, read_thresholds
 
 #: Relative difference from which two conditions are told to differ; of orientation, degrees.
 TOLERANCE = 0.01
@@ -33,7 +33,7 @@ _ORIENTATION_TOLERANCE = 1.0
 #: Relative difference within which a condition is one at which people were measured.
 _SAME = 1e-9
 #: Of conditions that are no input of a model.
-_UNITS = {"radius": "deg", "orientation": "deg", "phase": "deg", "x": "deg", "y": "deg"}
+_UNITS = {"radius": "deg", "orientation": "deg", "mask_orientation": "deg", "phase": "deg", "x": "deg", "y": "deg"}
 
 
 class Reference(Protocol):
@@ -42,27 +42,22 @@ class Reference(Protocol):
     @property
     def name(self) -> str:
         """As the page names it."""
-        ...
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """Conditions that it depends on."""
-        ...
 
     @property
     def conditions(self) -> Mapping[str, Any]:
         """What is fixed: in the measurement, or for a model by the page."""
-        ...
 
     @property
     def measured(self) -> Mapping[str, FloatArray] | None:
         """Conditions at which people were measured, a column for each input, a row each; None for a model."""
-        ...
 
     @property
     def digest(self) -> str:
         """SHA-256 of a file of one's own; empty for the catalogue."""
-        ...
 
     def sensitivity(self, **inputs: Any) -> FloatArray:
         """1 / threshold, in the shape to which the inputs broadcast; of data at measured conditions only.
@@ -75,7 +70,6 @@ class Reference(Protocol):
         InputError
             There is no threshold at some condition, an input is missing, or one's own function fails.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -91,16 +85,12 @@ class ModelReference:
     table: tuple[float, float, int] | None
     """(from, to, n): the model is read from n log-spaced points of the level by linear interpolation."""
     digest: str = ""
+    measured: None = None
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """As in `Reference`."""
         return self.limits.inputs
-
-    @property
-    def measured(self) -> None:
-        """As in `Reference`."""
-        return
 
     def sensitivity(self, **inputs: Any) -> FloatArray:
         """As in `Reference`."""
@@ -117,7 +107,7 @@ class ModelReference:
         return sensitivity * math.sqrt(2) if self.rms else sensitivity
 
     def _ask(self, asked: Mapping[str, Any], levels: Mapping[str, FloatArray]) -> FloatArray:
-        shape = np.broadcast_shapes(*(level.shape for level in levels.values()))
+        shape = common_shape({name: level.shape for name, level in levels.items()})
         values = np.asarray(self.model(**asked), dtype=np.float64)
         try:
             sensitivity = np.broadcast_to(values, shape)
@@ -141,7 +131,7 @@ class ModelReference:
         table = np.geomspace(*self.table)
         if x.min() < table[0] * (1 - 1e-12) or x.max() > table[-1] * (1 + 1e-12):
             raise InputError(
-                f"human.table ends at {table[0]:g} and {_quantity('', table[-1], name)}, and levels reach from "
+                f"human.table ends at {table[0]:g} and {_amount(name, table[-1])}, and levels reach from "
                 f"{x.min():g} to {x.max():g}; widen the table"
             )
         return np.interp(x, table, self._ask({**asked, name: table}, {name: table}))
@@ -170,7 +160,7 @@ class DataReference:
         if self.matches:
             raise InputError(f'{self.name} holds matched contrasts and no thresholds; it goes with probe = "matching"')
         asked = {name: np.asarray(inputs[name], dtype=np.float64) for name in self._asked(inputs)}
-        shape = np.broadcast_shapes(*(value.shape for value in asked.values()))
+        shape = common_shape({name: value.shape for name, value in asked.items()})
         flat = {name: np.broadcast_to(value, shape).reshape(-1, 1) for name, value in asked.items()}
         fits = np.ones((math.prod(shape), len(self.values)), dtype=bool)
         for name, value in flat.items():
@@ -290,7 +280,7 @@ def list_human() -> list[HumanRow]:
     Examples
     --------
     >>> [row.name for row in list_human() if row.source.startswith("Foley")]
-    ['foley1994']
+    ['foley1994', 'foley1994_orientation']
     """
     data = [HumanRow(name, summary, source) for name, (summary, source, _) in _STUDIES.items()]
     return list_csf() + data
@@ -350,7 +340,7 @@ def mismatches(reference: Reference, stimulus_parameters: Mapping[str, Any]) -> 
             value = reference.conditions.get(name, asked.get(name))
             if value is not None and (np.min(value) < low or np.max(value) > high):
                 lines.append(
-                    f"{reference.name}: the model is declared for {name} {low:g} to {_quantity('', high, name)}, the "
+                    f"{reference.name}: the model is declared for {name} {low:g} to {_amount(name, high)}, the "
                     f"stimulus has {_range(name, value)}; beyond, it is extrapolated"
                 )
     return lines
@@ -407,8 +397,8 @@ def _fixed(given: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
             if not isinstance(value, str) and (len(value) != 3 or not all(map(_is_number, value))):
                 raise InputError(f"human.{key} is {value!r}; give a name or three numbers (L, M, S)")
         elif not _is_number(value) or (key in ("frequency", "luminance", "area", "radius") and value <= 0):
-            unit = _quantity("", 1.0, key).removeprefix("1").strip() or "its unit"
-            raise InputError(f"human.{key} is {value!r}; give a number in {unit}, without the unit")
+            unit = f" in {_unit(key)}, without the unit" if _unit(key) else ""
+            raise InputError(f"human.{key} is {value!r}; give a number{unit}")
     return {key: tuple(map(float, value)) if isinstance(value, list) else value for key, value in given.items()}
 
 
@@ -430,6 +420,12 @@ def _masking(name: str, mask: str, radius: float, luminance: float) -> DataRefer
         masks, thresholds = np.append(0.0, masks), np.append(data.unmasked_threshold, thresholds)
     conditions = {"frequency": data.frequency, "luminance": luminance, "radius": radius, "direction": "achromatic"}
     return DataReference(name, {"mask_contrast": masks}, 1 / thresholds, conditions | {"mask": mask})
+
+
+def _oblique_masking() -> DataReference:
+    _, columns = read_human_table("foley1994_orientation")
+    threshold = columns.pop("threshold")
+    return replace(_STUDIES["foley1994"][2](), name="foley1994_orientation", measured=columns, values=1 / threshold)
 
 
 def _modelfest() -> DataReference:
@@ -458,12 +454,17 @@ def _matching() -> DataReference:
 _STUDIES: Mapping[str, tuple[str, str, Callable[[], DataReference]]] = {
     "foley1994": (
         "thresholds of a Gabor on a grating, over the mask's contrast",
-        MASKING_STUDIES["foley1994"],
+        "Foley (1994), JOSA A 11:1710",
         lambda: _masking("foley1994", "grating", 0.5, 32.0),
+    ),
+    "foley1994_orientation": (
+        "the same with gratings of 0, 45 and 90 deg, over the mask's orientation and contrast",
+        "Foley (1994), JOSA A 11:1710",
+        _oblique_masking,
     ),
     "gegenfurtner_kiper1992": (
         "thresholds of a Gabor on noise, over the noise's RMS contrast",
-        MASKING_STUDIES["gegenfurtner_kiper1992"],
+        "Gegenfurtner, Kiper (1992), JOSA A 9:1880",
         lambda: _masking("gegenfurtner_kiper1992", "noise", 0.8, 37.0),
     ),
     "modelfest_gabors": (
@@ -498,18 +499,24 @@ def _levels(inputs: Mapping[str, Any], known: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _quantity(name: str, value: Any, unit_of: str = "") -> str:
+def _unit(name: str) -> str:
+    return QUANTITIES[name].unit if name in QUANTITIES else _UNITS.get(name, "")
+
+
+def _quantity(name: str, value: Any) -> str:
     """A condition for a message: "frequency 2 cpd"."""
-    quantity = QUANTITIES.get(name or unit_of)
-    unit = quantity.unit if quantity else _UNITS.get(name or unit_of, "")
-    number = f"{value:.4g}" if _is_number(value) or isinstance(value, np.number) else str(value)
-    return " ".join(filter(None, (name, number, unit)))
+    return f"{name} {_amount(name, value)}"
+
+
+def _amount(name: str, value: Any) -> str:
+    number = f"{value:.4g}" if isinstance(value, int | float | np.number) else str(value)
+    return f"{number} {_unit(name)}".rstrip()
 
 
 def _range(name: str, value: Any) -> str:
     if name == "direction" or np.ndim(value) == 0:
-        return _quantity("", value if isinstance(value, str | tuple) else np.asarray(value)[()], name)
-    return f"{np.min(value):.4g} to {_quantity('', np.max(value), name)}"
+        return _amount(name, value)
+    return f"{np.min(value):.4g} to {_amount(name, np.max(value))}"
 
 
 def _listed(column: FloatArray) -> str:

@@ -113,7 +113,7 @@ def achromatic_csf(limits: Limits) -> Callable[[Callable[..., FloatArray]], Cont
     """
 
     def decorate(formula: Callable[..., FloatArray]) -> ContrastSensitivity:
-        @functools.wraps(formula)
+        @functools.wraps(formula, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
         def sensitivity(
             frequency: npt.ArrayLike | None = None,
             *,

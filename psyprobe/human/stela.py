@@ -15,8 +15,8 @@ array([103.5, 247. ,  55.7])
 from __future__ import annotations
 
 from psyprobe._typing import FloatArray
-from psyprobe.human.achromatic import AchromaticMechanism, SpatialChannel
 from psyprobe.human.channel import Condition
+from psyprobe.human.mechanisms import AchromaticMechanism, SpatialChannel
 from psyprobe.human.signature import Limits, achromatic_csf
 
 MECHANISM = AchromaticMechanism(
@@ -47,9 +47,5 @@ def stela_csf(**condition: FloatArray) -> FloatArray:
 
     Call and errors as in `castle_csf`; frequency, luminance and area are needed. The default visual field is that of
     castleCSF, so that changing the model does not change the place; the authors' code has 0 (temporal) here.
-
-    References
-    ----------
-    Mantiuk, Ashraf, Chapiro (2022), ACM Transactions on Graphics 41(4):145.
     """
     return MECHANISM.sensitivity(Condition(**condition))

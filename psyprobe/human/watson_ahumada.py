@@ -63,10 +63,6 @@ def watson_ahumada_csf(
     the filtered and summed images, this is within 0.7 dB from 0.5 to 10 cpd, and within 0.3 dB there where
     frequency * sigma is at least 1; small Gabors of higher frequency come out too low (3.5 dB at 24 cpd, half a
     cycle per sigma).
-
-    References
-    ----------
-    Watson, Ahumada (2005), Journal of Vision 5(9):6: filter HPmH, aperture and pooling of standard model A.
     """
     gain = _GAIN * (_sech((frequency / _HIGH_CUT) ** _HIGH_EXPONENT) - _LOW_LOSS * _sech(frequency / _LOW_CUT))
     return gain if area is None else gain * _summation(frequency, area)

@@ -43,9 +43,5 @@ def watson_malo_csf(frequency: FloatArray, luminance: FloatArray | None = None) 
 
     Call and errors as in `castle_csf`; an area is refused, and luminance, where given, must be 10 cd/m² or more: the
     model is one curve for daylight.
-
-    References
-    ----------
-    Watson, Malo (2002), ICIP 3:41-44; constants g = 330.74, fm = 7.28 cpd, l = 0.837, s = 1.809 cpd.
     """
     return np.asarray(_GAIN * (np.exp(-frequency / _HIGH_CUT) - _LOW_LOSS * np.exp(-((frequency / _LOW_CUT) ** 2))))

@@ -1,7 +1,8 @@
-"""Colour as cones see it: XYZ, LMS, DKL and contrast as named kinds.
+"""Colour as cones see it: whites, XYZ, LMS, DKL and directions of colour.
 
 Matrices are built from a display's primaries and white and from a *named* cone observer; each inverse is
-computed from its matrix and never pasted, so a grey is neutral to the last bit.
+computed from its matrix and never pasted, so a grey is neutral to the last bit. Numbers that colour-science has too are
+written out, since loading it takes seconds; tests hold them against its own.
 
 Transformed quantities (units of the last axis, size 3):
 
@@ -39,24 +40,12 @@ DIRECTIONS = ("achromatic", "red_green", "yellow_violet")
 #: CIE 1931 chromaticities of white points (CIE 15:2004; ICC for D50).
 WHITES = {"D65": (0.3127, 0.3290), "D50": (0.3457, 0.3585), "E": (1 / 3, 1 / 3)}
 
-_XYZ_TO_ATD = np.array([[0.0, 1.0, 0.0], [1.0, -1.0, 0.0], [0.0, 0.4, -0.4]])
-
-#: Amplitude of a sine of unit peak contrast, in each kind of contrast.
-SINE_CONTRAST = {"michelson": 1.0, "weber": 1.0, "cone": 1.0, "rms": math.sqrt(0.5), "sinusoid_rms": 1.0}
-
 
 @dataclass(frozen=True)
 class ConeObserver:
     """How a named observer's cones see XYZ.
 
-    Attributes
-    ----------
-    name : str
-        Name in `CONE_OBSERVERS`.
-    rows : tuple
-        3 x 3 matrix from XYZ (Y in cd/m²) to LMS.
-    source : str
-        Where the matrix comes from, and what kind of XYZ it expects.
+    rows: 3 x 3 matrix from XYZ (Y in cd/m²) to LMS. source: where it comes from, and what kind of XYZ it expects.
     """
 
     name: str
@@ -113,17 +102,7 @@ CONE_OBSERVERS: dict[str, ConeObserver] = {
 
 
 def cone_observer(name: str) -> ConeObserver:
-    """The cone observer of this name.
-
-    Parameters
-    ----------
-    name : str
-        One of `CONE_OBSERVERS`.
-
-    Raises
-    ------
-    UnknownNameError
-        With the nearest name.
+    """The cone observer of this name, one of `CONE_OBSERVERS`; an error names the nearest.
 
     Examples
     --------
@@ -137,17 +116,12 @@ def cone_observer(name: str) -> ConeObserver:
 
 
 def white_xyz(white: str | Sequence[float] = "D65") -> FloatArray:
-    """XYZ of a white of luminance 1 cd/m².
+    """XYZ, shape (3,), of a white of luminance 1 cd/m².
 
     Parameters
     ----------
     white : str or (x, y)
         A name in `WHITES`, or CIE 1931 chromaticity.
-
-    Returns
-    -------
-    ndarray, shape (3,)
-        XYZ with Y = 1.
 
     Examples
     --------
@@ -166,19 +140,14 @@ def white_xyz(white: str | Sequence[float] = "D65") -> FloatArray:
 
 
 def rgb_to_xyz_matrix(primaries: Sequence[Sequence[float]], white: str | Sequence[float] = "D65") -> FloatArray:
-    """Matrix from linear RGB light to XYZ, such that RGB (1, 1, 1) is the white.
+    """Matrix from linear RGB light to XYZ, such that RGB (1, 1, 1) is the white; columns are the XYZ of the primaries.
 
     Parameters
     ----------
     primaries : 3 x 2 sequence of float
         CIE 1931 chromaticities (x, y) of red, green and blue.
     white : str or (x, y)
-        Name or chromaticity of the white.
-
-    Returns
-    -------
-    ndarray, shape (3, 3)
-        Columns are the XYZ of the primaries; the middle row sums to 1.
+        As in `white_xyz`.
 
     Examples
     --------
@@ -192,7 +161,7 @@ def rgb_to_xyz_matrix(primaries: Sequence[Sequence[float]], white: str | Sequenc
 
 
 def xyz_to_lms(xyz: Array, observer: str = "cie2006_led_lcd") -> FloatArray:
-    """Cone excitations of lights given in XYZ.
+    """Cone excitations L, M, S of lights given in XYZ.
 
     Parameters
     ----------
@@ -200,11 +169,6 @@ def xyz_to_lms(xyz: Array, observer: str = "cie2006_led_lcd") -> FloatArray:
         Tristimulus values, Y in cd/m².
     observer : str
         Name in `CONE_OBSERVERS`.
-
-    Returns
-    -------
-    ndarray, shape (..., 3)
-        L, M, S.
 
     Examples
     --------
@@ -212,69 +176,6 @@ def xyz_to_lms(xyz: Array, observer: str = "cie2006_led_lcd") -> FloatArray:
     [73.474, 31.629, 2.082]
     """
     return np.asarray(xyz, float) @ cone_observer(observer).from_xyz.T
-
-
-def lms_to_xyz(lms: Array, observer: str = "cie2006_led_lcd") -> FloatArray:
-    """Tristimulus values of lights given as cone excitations: the inverse of `xyz_to_lms`.
-
-    Parameters
-    ----------
-    lms : array_like, shape (..., 3)
-        L, M, S.
-    observer : str
-        Name in `CONE_OBSERVERS`.
-
-    Returns
-    -------
-    ndarray, shape (..., 3)
-        XYZ, Y in cd/m².
-    """
-    return np.asarray(lms, float) @ cone_observer(observer).to_xyz.T
-
-
-def xyz_to_atd(xyz: Array) -> FloatArray:
-    """Achromatic, red-green and yellow-blue (ATD) coordinates of lights: A = Y, T = X - Y, D = 0.4 (Y - Z).
-
-    The variant of Jameson and Hurvich's opponent space that Jorgvt/PerceptualTests draws its stimuli in. Its achromatic
-    axis, T = D = 0, is the equal-energy grey X = Y = Z: not the neutral R = G = B of a display with a D65 white.
-
-    Parameters
-    ----------
-    xyz : array_like, shape (..., 3)
-        Tristimulus values, Y in cd/m².
-
-    Returns
-    -------
-    ndarray, shape (..., 3)
-        A, T, D in cd/m².
-
-    Examples
-    --------
-    >>> xyz_to_atd([35.0, 40.0, 52.5]).round(9).tolist()
-    [40.0, -5.0, -5.0]
-    """
-    return np.asarray(np.asarray(xyz, float) @ _XYZ_TO_ATD.T)
-
-
-def atd_to_xyz(atd: Array) -> FloatArray:
-    """Tristimulus values of ATD coordinates: the inverse of `xyz_to_atd`.
-
-    Parameters
-    ----------
-    atd : array_like, shape (..., 3)
-        A, T, D in cd/m².
-
-    Returns
-    -------
-    ndarray, shape (..., 3)
-        XYZ, Y in cd/m².
-
-    Examples
-    --------
-    >>> atd_to_xyz([40.0, 0.0, 0.0]).tolist()
-    [40.0, 40.0, 40.0]
-    """
-    return np.asarray(np.asarray(atd, float) @ np.linalg.inv(_XYZ_TO_ATD).T)
 
 
 def dkl_matrix(background: Array) -> FloatArray:
@@ -288,10 +189,6 @@ def dkl_matrix(background: Array) -> FloatArray:
     background : array_like, shape (3,)
         LMS of the background, all > 0.
 
-    Returns
-    -------
-    ndarray, shape (3, 3)
-
     Examples
     --------
     >>> background = xyz_to_lms(white_xyz("D65") * 50)
@@ -302,43 +199,8 @@ def dkl_matrix(background: Array) -> FloatArray:
     return np.array([[1.0, 1.0, 0.0], [1.0, -l / m, 0.0], [-1.0, -1.0, (l + m) / s]])
 
 
-def lms_to_dkl(modulation: Array, background: Array) -> FloatArray:
-    """DKL coordinates of a modulation dLMS about a background.
-
-    Parameters
-    ----------
-    modulation : array_like, shape (..., 3)
-        dL, dM, dS.
-    background : array_like, shape (3,)
-        LMS of the background.
-
-    Returns
-    -------
-    ndarray, shape (..., 3)
-        (L+M, red-green, yellow-violet), in the units of the LMS.
-    """
-    return np.asarray(modulation, float) @ dkl_matrix(background).T
-
-
-def dkl_to_lms(coordinates: Array, background: Array) -> FloatArray:
-    """Modulation dLMS of DKL coordinates about a background: the inverse of `lms_to_dkl`.
-
-    Parameters
-    ----------
-    coordinates : array_like, shape (..., 3)
-        (L+M, red-green, yellow-violet).
-    background : array_like, shape (3,)
-        LMS of the background.
-
-    Returns
-    -------
-    ndarray, shape (..., 3)
-    """
-    return np.asarray(np.linalg.solve(dkl_matrix(background), np.asarray(coordinates, float)[..., None])[..., 0])
-
-
 def direction_vector(direction: Direction, background: Array) -> FloatArray:
-    """Cone contrasts (dL/L, dM/M, dS/S) of unit contrast along a direction of colour.
+    """Cone contrasts (dL/L, dM/M, dS/S) of unit contrast along a direction of colour: a vector of length sqrt(3).
 
     Unit contrast is a root mean square cone contrast of 1, the unit of castleCSF: for the achromatic direction it is
     the Michelson contrast of a sine grating.
@@ -349,12 +211,7 @@ def direction_vector(direction: Direction, background: Array) -> FloatArray:
         Achromatic: all cones by the same contrast. Red-green: L against M at constant L + M, reddish positive.
         Yellow-violet: S alone, violet positive. A vector is a modulation in LMS; its length is ignored.
     background : array_like, shape (3,)
-        LMS of the background.
-
-    Returns
-    -------
-    ndarray, shape (3,)
-        Length sqrt(3).
+        As in `dkl_matrix`.
 
     Examples
     --------
@@ -379,117 +236,6 @@ def direction_vector(direction: Direction, background: Array) -> FloatArray:
             )
     contrast = modulation / lms
     return np.asarray(contrast * (math.sqrt(3) / np.linalg.norm(contrast)))
-
-
-def cone_contrast(lms: Array, background: Array) -> FloatArray:
-    """Cone contrasts (LMS - background) / background.
-
-    Parameters
-    ----------
-    lms : array_like, shape (..., 3)
-        Cone excitations.
-    background : array_like, shape (3,)
-        LMS of the background, all > 0.
-
-    Returns
-    -------
-    ndarray, shape (..., 3)
-
-    Examples
-    --------
-    >>> cone_contrast([77, 33, 2.2], [70, 30, 2]).round(12).tolist()
-    [0.1, 0.1, 0.1]
-    """
-    reference = _background(background)
-    return np.asarray((np.asarray(lms, float) - reference) / reference)
-
-
-def rms_cone_contrast(lms: Array, background: Array) -> FloatArray:
-    """Length of the cone-contrast vector over sqrt(3): the contrast unit of castleCSF.
-
-    Parameters
-    ----------
-    lms : array_like, shape (..., 3)
-        Cone excitations.
-    background : array_like, shape (3,)
-        LMS of the background.
-
-    Returns
-    -------
-    ndarray, shape (...)
-
-    Examples
-    --------
-    >>> round(float(rms_cone_contrast([77, 33, 2.2], [70, 30, 2])), 12)
-    0.1
-    """
-    return np.asarray(np.linalg.norm(cone_contrast(lms, background), axis=-1) / math.sqrt(3))
-
-
-def michelson_contrast(luminance: Array) -> float:
-    """(max - min) / (max + min) of a luminance image, cd/m².
-
-    For a sampled grating this is *not* the contrast that was asked for, since the samples may miss the peaks; measure
-    that by least squares (`psyprobe.stimulus.measure`).
-
-    Examples
-    --------
-    >>> michelson_contrast([50, 150])
-    0.5
-    """
-    values = np.asarray(luminance, float)
-    low, high = float(values.min()), float(values.max())
-    return (high - low) / (high + low)
-
-
-def weber_contrast(luminance: Array, background: float) -> FloatArray:
-    """(luminance - background) / background, of luminances in cd/m².
-
-    Examples
-    --------
-    >>> float(weber_contrast(120.0, 100.0))
-    0.2
-    """
-    if not background > 0:
-        raise InputError(f"a background of {background} cd/m² has no Weber contrast; it must be > 0")
-    return np.asarray((np.asarray(luminance, float) - background) / background)
-
-
-def rms_contrast(luminance: Array) -> float:
-    """Population standard deviation over mean of a luminance image, cd/m².
-
-    Examples
-    --------
-    >>> rms_contrast([50, 150])
-    0.5
-    """
-    values = np.asarray(luminance, float)
-    return float(values.std() / values.mean())
-
-
-def convert_contrast(value: Array, kind: str, to: str) -> FloatArray:
-    """The contrast of one sine grating, told in another kind.
-
-    Parameters
-    ----------
-    value : array_like
-        Contrast of kind `kind`.
-    kind, to : {"michelson", "weber", "cone", "rms", "sinusoid_rms"}
-        Kinds of contrast; Weber is that of the peak, cone the RMS over the three cones of the peak.
-
-    Returns
-    -------
-    ndarray
-
-    Examples
-    --------
-    >>> round(float(convert_contrast(0.2, "michelson", "rms")), 6)
-    0.141421
-    """
-    for name in (kind, to):
-        if name not in SINE_CONTRAST:
-            raise unknown_name("kind of contrast", name, SINE_CONTRAST)
-    return np.asarray(np.asarray(value, float) * (SINE_CONTRAST[to] / SINE_CONTRAST[kind]))
 
 
 def _background(lms: Array) -> FloatArray:

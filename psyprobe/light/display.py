@@ -64,25 +64,17 @@ class Shown(Protocol):
 
 @dataclass(frozen=True)
 class Gamut:
-    """Where an image stands in a display's gamut.
+    """Where an image stands in a display's gamut."""
 
-    Attributes
-    ----------
-    below, above : int
-        Values (pixels x channels) darker than the display's floor, brighter than its ceiling.
-    values : int
-        How many values there are.
-    darkest, brightest : float
-        Smallest and largest linear RGB light, cd/m².
-    margin : float
-        Distance to the nearer limit, as a fraction of the display's range; negative outside.
-    """
-
+    #: Values (pixels x channels) darker than the display's floor.
     below: int
+    #: Values brighter than its ceiling.
     above: int
     values: int
+    #: Smallest and largest linear RGB light, cd/m².
     darkest: float
     brightest: float
+    #: Distance to the nearer limit, as a fraction of the display's range; negative outside.
     margin: float
 
     @property
@@ -113,11 +105,6 @@ class Display:
         name in colour-science's ``RGB_COLOURSPACES``, for example "Display P3" or "ITU-R BT.2020".
     extended : bool
         Whether drives beyond 1 exist (extended-range sRGB, as scRGB has): then nothing is too bright.
-
-    Raises
-    ------
-    InputError
-        If the numbers are not those of a display.
 
     Examples
     --------
@@ -158,15 +145,8 @@ class Display:
 
     @classmethod
     def preset(cls, name: str) -> Display:
-        """A display of the catalogue (``display_presets.toml``).
+        """A display of the catalogue (``display_presets.toml``): "reference_400", "office_lcd", "crt" ...
 
-        Parameters
-        ----------
-        name : str
-            For example "reference_400", "office_lcd", "crt".
-
-        Examples
-        --------
         >>> Display.preset("office_lcd").peak
         200.0
         """
@@ -226,10 +206,8 @@ class Display:
 
         Parameters
         ----------
-        image : Stimulus or array
-            As for `encode`.
-        space, observer : str, optional
-            As for `encode`; a Stimulus knows its own.
+        image, space, observer
+            As in `encode`.
         """
         pixels, space, observer = _pixels(image, space, observer)
         if space == "luminance":
@@ -250,7 +228,7 @@ class Display:
         Parameters
         ----------
         image, space, observer
-            As for `encode`.
+            As in `encode`.
 
         Examples
         --------
@@ -322,20 +300,10 @@ class Display:
         return drive
 
     def decode(self, drive: Array) -> Array:
-        """Linear RGB light that drive values make, reflections included.
+        """Linear RGB light that drive values in [0, 1] make, cd/m² a channel, reflections included.
 
-        Parameters
-        ----------
-        drive : array_like, shape (..., 3) or any
-            Drive values in [0, 1]; computed channel by channel in the precision given.
+        Computed value by value in the precision given; the array may have any shape.
 
-        Returns
-        -------
-        array
-            Light in cd/m² a channel, of the shape of `drive`.
-
-        Examples
-        --------
         >>> float(Display(peak=100, black=1).decode(0.0))
         1.0
         """
@@ -343,17 +311,7 @@ class Display:
         return light_of_drive(values, self.eotf) * (self.peak - self.black) + self.floor
 
     def luminance(self, drive: Array) -> Array:
-        """Luminance that drive values make, cd/m².
-
-        Parameters
-        ----------
-        drive : array_like, shape (..., 3)
-            Drive values in [0, 1].
-
-        Returns
-        -------
-        array, shape (...)
-        """
+        """Luminance that drive values of shape (..., 3) make, cd/m²."""
         light = self.decode(drive)
         xp = array_namespace(light)
         weights = xp.asarray(self.rgb_to_xyz[1], dtype=light.dtype, device=light.device)
@@ -364,27 +322,21 @@ class Display:
         luminance: float,
         direction: Direction = "achromatic",
         *,
-        white: str | tuple[float, float] = "D65",
         observer: str = "cie2006_led_lcd",
     ) -> float:
-        """The largest contrast of a modulation about a background that stays in gamut on both sides.
+        """The largest contrast of a modulation about a D65 background that stays in gamut on both sides.
+
+        Michelson contrast for the achromatic direction, RMS cone contrast for all; 0 if the background itself is at or
+        outside the limits.
 
         Parameters
         ----------
         luminance : float
             Background luminance, cd/m².
         direction : str or (dL, dM, dS)
-            Colour direction of the modulation.
-        white : str or (x, y)
-            Chromaticity of the background.
+            As in `psyprobe.light.colour.direction_vector`.
         observer : str
             Named cone observer.
-
-        Returns
-        -------
-        float
-            Michelson contrast for the achromatic direction, RMS cone contrast for all; 0 if the background itself is at
-            or outside the limits.
 
         Examples
         --------
@@ -395,7 +347,7 @@ class Display:
         """
         if not (math.isfinite(luminance) and luminance > 0):
             raise InputError(f"background luminance is {luminance} cd/m²; give a finite number > 0")
-        background = cone_observer(observer).from_xyz @ (white_xyz(white) * luminance)
+        background = cone_observer(observer).from_xyz @ (white_xyz() * luminance)
         to_rgb = self.lms_to_rgb(observer)
         rgb = to_rgb @ background
         change = to_rgb @ (background * direction_vector(direction, background))
@@ -457,7 +409,7 @@ class Display:
 
 
 def pixels_per_degree(pixel_pitch: float, distance: float) -> float:
-    """Resolution of a display at the centre of gaze: 1 / (2 atan(pitch / (2 distance))).
+    """Resolution of a display at the centre of gaze, ppd as stimuli take it: 1 / (2 atan(pitch / (2 distance))).
 
     Parameters
     ----------
@@ -465,16 +417,6 @@ def pixels_per_degree(pixel_pitch: float, distance: float) -> float:
         Width of a pixel: width of the screen over its number of pixels; any unit of length.
     distance : float
         Viewing distance, in the same unit.
-
-    Returns
-    -------
-    float
-        Pixels per degree of visual angle (ppd), as stimuli take it.
-
-    Raises
-    ------
-    InputError
-        If a length is not a finite number above 0.
 
     Examples
     --------

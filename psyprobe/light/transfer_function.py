@@ -57,22 +57,8 @@ def checked_eotf(eotf: Any) -> Eotf:
 
 
 def light_of_drive(drive: Array, eotf: Eotf) -> Array:
-    """The EOTF: relative light that drive values make.
+    """The EOTF: relative light, as a new array, of drive values in [0, 1] (above 1 on extended-range displays).
 
-    Parameters
-    ----------
-    drive : array
-        In [0, 1] (above 1 on extended-range displays).
-    eotf : Eotf
-        As `checked_eotf` returns it.
-
-    Returns
-    -------
-    array
-        A new one, of the same shape and precision.
-
-    Examples
-    --------
     >>> float(light_of_drive(np.array([0.5]), "srgb")[0])
     0.21404114048223255
     """
@@ -98,11 +84,6 @@ def drive_of_light(light: Array, eotf: Eotf, has_toe: bool = True) -> Array:
         As `checked_eotf` returns it.
     has_toe : bool
         Whether some light may lie below the junction of sRGB; telling that none does saves a pass.
-
-    Returns
-    -------
-    array
-        Drive; `light` itself where it could be written into.
 
     Examples
     --------

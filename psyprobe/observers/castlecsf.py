@@ -76,17 +76,7 @@ class CastleCsf:
     def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
         """How different each test image looks from its reference.
 
-        Parameters
-        ----------
-        test, reference : ndarray, shape (N, H, W, 3)
-            Linear light of BT.709 primaries, cd/m² a channel.
-        ppd : float
-            Pixels per degree.
-
-        Returns
-        -------
-        ndarray of float64, shape (N,)
-            0 (equal) to 1; 0.5 at the human threshold.
+        0 is equal, and 0.5 at the human threshold; the arguments are those of `DifferenceObserver`.
 
         Raises
         ------
@@ -126,17 +116,7 @@ def load_castlecsf(name: str, *, input: str = "raw") -> CastleCsf:
 
 @dataclass(frozen=True)
 class _Eye:
-    """Human sensitivity, adapted to the light of each reference.
-
-    Parameters
-    ----------
-    to_mechanisms : ndarray, shape (3, planes)
-        From light to the responses of castleCSF's mechanisms.
-    luminance : ndarray, shape (N,)
-        Adapting light, L + M.
-    ppd : float
-        Pixels per degree.
-    """
+    """Human sensitivity, adapted to the light of each reference."""
 
     to_mechanisms: FloatArray
     luminance: FloatArray

@@ -45,11 +45,6 @@ class ColorVideoVDP:
         it the truth.
     device : str, optional
         A torch device; by default "cuda" where there is one, else "cpu".
-
-    Raises
-    ------
-    InputError
-        If ppd is not above 0, or the device is not to be had.
     """
 
     def __init__(self, *, ppd: float | None = None, device: str | None = None) -> None:
@@ -75,17 +70,7 @@ class ColorVideoVDP:
     def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
         """How different each test image looks from its reference.
 
-        Parameters
-        ----------
-        test, reference : ndarray, shape (N, H, W, 3)
-            Linear light of BT.709 primaries, cd/m² a channel.
-        ppd : float
-            Pixels per degree; not used where the observer was loaded with its own.
-
-        Returns
-        -------
-        ndarray of float64, shape (N,)
-            1 - JOD / 10.
+        1 - JOD / 10, in float64; `ppd` is not used where the observer was loaded with its own.
 
         Raises
         ------

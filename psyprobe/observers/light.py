@@ -11,17 +11,7 @@ from psyprobe.errors import InputError
 def check_light(test: Array, reference: Array, name: str) -> tuple[Array, Array]:
     """Test and reference as arrays, unchanged, if a metric can compare them as they are.
 
-    Parameters
-    ----------
-    test, reference : array_like, shape (N, H, W, 3)
-        Linear light of BT.709 primaries, cd/m² a channel, floating point.
-    name : str
-        The observer's name, for the message.
-
-    Returns
-    -------
-    test, reference : ndarray
-        The same values.
+    Both are linear light of BT.709 primaries, cd/m² a channel, floating point, of shape (N, H, W, 3).
 
     Raises
     ------

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.observers.encoders.images import check_images
+from psyprobe.observers.encoders.images import RAW_RANGE, check_images
 from psyprobe.observers.protocol import Card
 from psyprobe.observers.registry import register_observer
 
@@ -31,19 +31,8 @@ class Pixels:
     card = Card("pixels", "features", ("pixels",), paper="Cai et al. 2025, Table 2, No Encoder")
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
-        """Display drive as one row an image.
-
-        Parameters
-        ----------
-        images : ndarray, shape (N, H, W, 3) or (N, H, W, 1)
-            Display drive, float.
-
-        Returns
-        -------
-        dict
-            "pixels": shape (N, 3 * H * W) or (N, H * W), one colour plane after the other, as encoders take them.
-        """
-        checked = np.asarray(check_images(images, self.card.name))
+        """Display drive as one row an image, one colour plane after the other, as encoders take them."""
+        checked = np.asarray(check_images(images, self.card.name, pixel_range=RAW_RANGE))
         return {"pixels": np.moveaxis(checked, -1, 1).reshape(len(checked), -1)}
 
 

@@ -104,13 +104,7 @@ class Card:
         return hashlib.sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """The card as plain values that JSON can hold.
-
-        Returns
-        -------
-        dict
-            One entry a field; tuples become lists.
-        """
+        """The card as plain values that JSON can hold."""
         values = ((each.name, getattr(self, each.name)) for each in dataclasses.fields(self))
         return {
             name: list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
@@ -120,15 +114,6 @@ class Card:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Card:
         """The card that `to_dict` was called on.
-
-        Parameters
-        ----------
-        values : mapping
-            What `to_dict` returned, perhaps after a trip through JSON.
-
-        Returns
-        -------
-        Card
 
         Raises
         ------

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
 import importlib.metadata
 import importlib.util
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
-from psyprobe.observers.protocol import Ability
+from psyprobe.observers.protocol import Ability, Card
 
 ENTRY_POINTS = "psyprobe.observers"
 #: The observer that runs when none is named: a real encoder whose ImageNet weights come with a dependency.
@@ -69,6 +70,10 @@ class ObserverKind:
         How to get them.
     rows : callable, optional
         Its observers one by one, where they are known; must not import a heavy package.
+    problem : str
+        Why the package that it comes from cannot be loaded; empty where it can.
+    options : dataclass, optional
+        What `load` takes: then it is called as ``load(rest, options(...))``.
     """
 
     prefix: str
@@ -79,10 +84,14 @@ class ObserverKind:
     requires: tuple[str, ...] = ()
     install: str = ""
     rows: Callable[[], Iterable[ObserverRow]] | None = None
+    options: type[Any] | None = None
+    problem: str = ""
 
     @property
     def obstacle(self) -> str:
-        """Which required package is missing and how to get it; empty where none is."""
+        """Which required package is missing and how to get it, or what else is wrong; empty where nothing is."""
+        if self.problem:
+            return self.problem
         missing = [package for package in self.requires if importlib.util.find_spec(package) is None]
         return f"needs {' and '.join(missing)}: {self.install}" if missing else ""
 
@@ -107,23 +116,11 @@ def register_observer(
     requires: tuple[str, ...] = (),
     install: str = "",
     rows: Callable[[], Iterable[ObserverRow]] | None = None,
+    options: type[Any] | None = None,
 ) -> Callable[[Loader], Loader]:
     """Add a kind of observer; decorates the function that loads one.
 
-    Parameters
-    ----------
-    prefix, form, summary, ability, requires, install, rows
-        As in `ObserverKind`.
-
-    Returns
-    -------
-    callable
-        The decorator; it returns the function unchanged.
-
-    Raises
-    ------
-    InputError
-        If the prefix is taken.
+    The arguments are as in `ObserverKind`. The function stays as it is; a prefix that is taken is an InputError.
 
     Examples
     --------
@@ -135,7 +132,8 @@ def register_observer(
     """
 
     def register(load: Loader) -> Loader:
-        _add(ObserverKind(prefix, load, form, summary, ability, requires, install, rows), _KINDS)
+        _check_new(prefix, _KINDS)
+        _KINDS[prefix] = ObserverKind(prefix, load, form, summary, ability, requires, install, rows, options)
         return load
 
     return register
@@ -157,22 +155,10 @@ def load_observer(
     name : str
         "pixels", "timm:NAME[.TAG]", "open_clip:ARCH/TAG", "torch:FILE", "packaged:NAME", or what
         `list_observers` lists.
-    random_weights : bool
-        Random numbers, always the same ones, instead of trained weights: for tests of the machinery. The card says so.
-    input : {"normalised", "raw"}
-        Whether the encoder's own mean and standard deviation are applied, or the display drive in [0, 1] goes in as
-        it is (as in Cai et al. 2025).
-    layers : "all" or iterable of str, optional
-        Names of layers whose outputs are wanted, all from one pass; None for the embedding alone.
-    device : str, optional
-        A torch device; by default "cuda" where there is one, else "cpu".
+    random_weights, input, layers, device
+        As in `psyprobe.observers.encoders.options`; kinds that take one of them less refuse it.
     **options
         What the kind takes besides: `dtype`, `input_size`, `weights` (see the page on observers).
-
-    Returns
-    -------
-    FeatureObserver
-        Or whatever ability its card declares.
 
     Raises
     ------
@@ -191,12 +177,16 @@ def load_observer(
     Traceback (most recent call last):
     psyprobe.errors.UnknownNameError: unknown observer 'pixles'; did you mean 'pixels'? Known: ...
     """
+    if not isinstance(name, str):
+        raise _no_observer(name)
     prefix, _, rest = name.partition(":")
     kinds = _kinds()
     if prefix not in kinds:
         known = [row.name for row in list_observers()]
         raise unknown_name("observer", name, known) if not rest else unknown_name("observer kind", prefix, kinds)
     kind = kinds[prefix]
+    if kind.problem:
+        raise PsyprobeError(f"the observer kind {prefix!r} {kind.problem}")
     if bool(rest) != (":" in kind.form):
         raise InputError(f"the observer name {name!r} is incomplete or too long: write {kind.form}")
     if input not in ("normalised", "raw"):
@@ -206,22 +196,14 @@ def load_observer(
     defaults = {"random_weights": False, "input": "normalised", "layers": None, "device": None}
     standard = {"random_weights": random_weights, "input": input, "layers": layers, "device": device}
     asked = options | {key: value for key, value in standard.items() if value != defaults[key]}
-    return kind.load(rest, **_accepted(kind, asked))
+    _check_options(kind, asked)
+    return kind.load(rest, **asked) if kind.options is None else kind.load(rest, kind.options(**asked))
 
 
 def list_observers(pattern: str = "*") -> list[ObserverRow]:
-    """The observers there are, whether they can run here, and what is missing where they cannot.
+    """The observers whose names match a glob, whether they can run here, and what is missing where they cannot.
 
     Nothing heavy is imported and nothing is looked up on a network.
-
-    Parameters
-    ----------
-    pattern : str
-        A glob over the names: "packaged:*".
-
-    Returns
-    -------
-    list of ObserverRow
 
     Examples
     --------
@@ -232,65 +214,82 @@ def list_observers(pattern: str = "*") -> list[ObserverRow]:
     return sorted((row for row in rows if fnmatch.fnmatchcase(row.name, pattern)), key=lambda row: row.name)
 
 
-def kind_obstacle(name: str) -> str:
-    """Which package an observer's kind misses here and how to get it; empty where none.
+def as_observer(thing: Any, **options: Any) -> Any:
+    """The observer that is meant: one by name, with `options` of `load_observer`, or `thing` itself if it is one.
 
-    Parameters
-    ----------
-    name : str
-        As `load_observer` takes it.
-
-    Returns
-    -------
-    str
+    Raises
+    ------
+    InputError
+        If it is neither; the message says how to make an observer of a torch module or a function.
 
     Examples
     --------
-    >>> kind_obstacle("pixels")
-    ''
+    >>> as_observer("pixels").card.name
+    'pixels'
+    >>> as_observer(len)
+    Traceback (most recent call last):
+    psyprobe.errors.InputError: the function len is no observer yet; wrap it: pp.observer(function)
     """
+    if isinstance(thing, str):
+        return load_observer(thing, **options)
+    if isinstance(thing, type) or not isinstance(getattr(thing, "card", None), Card):
+        raise _no_observer(thing)
+    return thing
+
+
+def _no_observer(thing: Any) -> InputError:
+    kind = type(thing).__name__
+    if isinstance(thing, type):
+        return InputError(f"the class {thing.__name__} is no observer: make one of it first, {thing.__name__}(...)")
+    if callable(thing):
+        what = "module" if hasattr(thing, "named_modules") else "function"
+        name = getattr(thing, "__name__", kind)
+        return InputError(f"the {what} {name} is no observer yet; wrap it: pp.observer({what})")
+    return InputError(f"{thing!r:.80} is a {kind}, and neither the name of an observer nor an observer")
+
+
+def kind_obstacle(name: str) -> str:
+    """Which package the kind of the observer `name` misses here and how to get it; empty where none."""
     return _KINDS[name.partition(":")[0]].obstacle
 
 
 def _kinds() -> dict[str, ObserverKind]:
-    """The registered kinds and those of installed packages; a package that fails to load is one with an obstacle."""
+    """The registered kinds and those of installed packages; a package that fails to load is one with a problem."""
     kinds = dict(_KINDS)
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
-        try:
-            kind = entry.load()
-        except Exception as problem:  # one broken package must not take the others along
-            kind = _broken(entry.name, entry.value, problem)
-        if not isinstance(kind, ObserverKind):
-            kind = _broken(entry.name, entry.value, TypeError("it is not an ObserverKind"))
-        _add(kind, kinds, f"{entry.value}: ")
+        kind = _from_package(entry, kinds)
+        kinds[kind.prefix] = kind
     return kinds
 
 
-def _add(kind: ObserverKind, kinds: dict[str, ObserverKind], source: str = "") -> None:
-    if kind.prefix in kinds:
-        taken = kinds[kind.prefix]
-        raise InputError(
-            f"{source}an observer kind {kind.prefix!r} exists already ({taken.form}): choose another prefix"
-        )
-    kinds[kind.prefix] = kind
+def _from_package(entry: importlib.metadata.EntryPoint, kinds: Mapping[str, ObserverKind]) -> ObserverKind:
+    try:
+        kind = entry.load()
+        if not isinstance(kind, ObserverKind):
+            raise TypeError(f"it is a {type(kind).__name__}, not an ObserverKind")
+        _check_new(kind.prefix, kinds)
+        kind.listing()
+    except (Exception, SystemExit) as problem:  # one broken package must not take the others along
+        reason = " ".join(f"{type(problem).__name__}: {problem}".split())
+        prefix = entry.name if entry.name not in kinds else f"{entry.name} of {entry.value}"
+        told = f"cannot be loaded from {entry.value}: {reason}"
+        return ObserverKind(prefix, _no_observer, f"{prefix}:NAME", "broken", problem=told)
+    return kind
 
 
-def _broken(prefix: str, value: str, problem: Exception) -> ObserverKind:
-    obstacle = f"cannot be loaded from {value}: {type(problem).__name__}: {problem}"
-
-    def refuse(rest: str, **options: Any) -> None:
-        raise PsyprobeError(f"the observer kind {prefix!r} {obstacle}")
-
-    form = f"{prefix}:NAME"
-    return ObserverKind(prefix, refuse, form, "broken", rows=lambda: [ObserverRow(form, "broken", obstacle=obstacle)])
+def _check_new(prefix: str, kinds: Mapping[str, ObserverKind]) -> None:
+    if prefix in kinds:
+        raise InputError(f"an observer kind {prefix!r} exists already ({kinds[prefix].form}): choose another prefix")
 
 
-def _accepted(kind: ObserverKind, options: dict[str, Any]) -> dict[str, Any]:
-    parameters = list(inspect.signature(kind.load).parameters.values())[1:]
-    if any(each.kind is each.VAR_KEYWORD for each in parameters):
-        return options
-    names = [each.name for each in parameters]
-    for option in options:
+def _check_options(kind: ObserverKind, asked: dict[str, Any]) -> None:
+    if kind.options is not None:
+        names = [each.name for each in dataclasses.fields(kind.options)]
+    else:
+        parameters = list(inspect.signature(kind.load).parameters.values())[1:]
+        if any(each.kind is each.VAR_KEYWORD for each in parameters):
+            return
+        names = [each.name for each in parameters]
+    for option in asked:
         if option not in names:
             raise InputError(f"{kind.form} takes no option {option!r}; it takes {', '.join(sorted(names)) or 'none'}")
-    return options

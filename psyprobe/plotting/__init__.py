@@ -6,26 +6,23 @@ notebook then shows. Nothing is shown or saved by itself: see `save_figure`.
 
 from __future__ import annotations
 
-from psyprobe.plotting.along import along_curve
 from psyprobe.plotting.contour import contour, contours
 from psyprobe.plotting.csf import plot_bridge, plot_csf
 from psyprobe.plotting.file import save_figure
 from psyprobe.plotting.matches import matched_contrast
-from psyprobe.plotting.overview import plot
 from psyprobe.plotting.prompts import plot_prompts, plot_yes_map
 from psyprobe.plotting.psychometric import plot_psychometric
+from psyprobe.plotting.scored import scored_responses
 from psyprobe.plotting.scores import bar_panels, depth_curve, heat_map, score_bars
 from psyprobe.plotting.strip import stimulus_strip
 
 __all__ = [
-    "along_curve",
     "bar_panels",
     "contour",
     "contours",
     "depth_curve",
     "heat_map",
     "matched_contrast",
-    "plot",
     "plot_bridge",
     "plot_csf",
     "plot_prompts",
@@ -33,5 +30,6 @@ __all__ = [
     "plot_yes_map",
     "save_figure",
     "score_bars",
+    "scored_responses",
     "stimulus_strip",
 ]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
+
+from psyprobe.files.terminal import printable_line
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -85,20 +88,53 @@ def new_axes() -> Axes:
     return axes
 
 
-def x_label(attributes: Any) -> str:
-    """Label of the x axis of a result, with its unit.
+def level_label(result: xr.Dataset, name: str) -> str:
+    """Label of a level or another coordinate with its unit, as "Spatial frequency (cpd)"."""
+    about = result[name].attrs
+    label, unit = about.get("long_name", name), about.get("units", "1")
+    return str(label) if unit == "1" else f"{label} ({unit})"
+
+
+def with_unit(value: float, unit: str) -> str:
+    """A value of a level, as "4 cpd"."""
+    return f"{value:g}" if unit == "1" else f"{value:g} {unit}"
+
+
+def level_axis(axis: Axis, values: npt.ArrayLike, margin: float = 1.0) -> None:
+    """Limit an axis to the values of a level: logarithmic where they lie so, else (phases, with 0) linear.
 
     Parameters
     ----------
-    attributes : mapping
-        Of the result.
-
-    Returns
-    -------
-    str
-        As "Spatial frequency (cpd)".
+    axis : matplotlib.axis.Axis
+        As for `log_axis`.
+    values : array_like of float
+        Of the level.
+    margin : float, optional
+        Factor by which a logarithmic axis reaches beyond them; a linear one by as much of its length.
     """
-    return f"{attributes['x_label']} ({attributes['x_unit']})"
+    found = np.asarray(values, dtype=np.float64)
+    low, high = float(found.min()), float(found.max())
+    if is_logarithmic(found) and low < high:
+        log_axis(axis, low / margin, high * margin)
+        return
+    beyond = (margin - 1) * (high - low) / 4 or (0.5 if low == high else 0.0)
+    limits = (low - beyond, high + beyond)
+    axis.axes.set(**({"xlim": limits} if axis is axis.axes.xaxis else {"ylim": limits}))
+
+
+def is_logarithmic(values: npt.ArrayLike) -> bool:
+    """Whether values are above 0 and more evenly spaced by factors than by differences.
+
+    Examples
+    --------
+    >>> is_logarithmic([1, 2, 4]), is_logarithmic([0, 90, 180]), is_logarithmic([10, 20, 30])
+    (True, False, False)
+    """
+    found = np.unique(np.asarray(values, dtype=np.float64))
+    if len(found) < 2 or found[0] <= 0:
+        return bool(found[0] > 0)
+    by_factor, by_difference = np.diff(np.log(found)), np.diff(found)
+    return bool(np.std(by_factor) / by_factor.mean() <= np.std(by_difference) / by_difference.mean())
 
 
 def title_of(result: xr.Dataset, width: int = _TITLE_WIDTH) -> str:
@@ -129,4 +165,4 @@ def title_of(result: xr.Dataset, width: int = _TITLE_WIDTH) -> str:
 
 def printable(text: str) -> str:
     """Text that matplotlib draws as it stands: names of models may hold a dollar sign, which would begin a formula."""
-    return "".join(c if c.isprintable() else "?" for c in text).replace("$", r"\$")
+    return printable_line(text).replace("$", r"\$")

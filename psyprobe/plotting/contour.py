@@ -1,4 +1,4 @@
-"""The contour plot: responses over x and sensitivity, with the human contrast sensitivity on top.
+"""The contour plot: responses over a level and sensitivity, with the human contrast sensitivity on top.
 
 Of a masking result: responses over the contrasts of mask and target, with the measured human thresholds.
 
@@ -18,15 +18,26 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.responses import MEASURE_LABELS, Responses, layers_of, select
+from psyprobe.analysis.responses import MEASURE_LABELS, Responses, layers_of, levels_of, select
 from psyprobe.errors import InputError
-from psyprobe.plotting.axes import BLANK, COLOUR_MAP, log_axis, new_axes, plain_or_power, printable, title_of, x_label
+from psyprobe.plotting.axes import (
+    BLANK,
+    COLOUR_MAP,
+    level_axis,
+    level_label,
+    log_axis,
+    new_axes,
+    plain_or_power,
+    printable,
+    title_of,
+)
+from psyprobe.plotting.panels import check_room, panel_title, shown_layers
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 Levels = Literal["linear", "log"] | npt.ArrayLike
 
@@ -69,7 +80,7 @@ def contour(
     Parameters
     ----------
     result : xarray.Dataset
-        Of a detection run.
+        Of a detection run over one level; of several, take the others with ``result.sel(luminance=100)``.
     ax : matplotlib.axes.Axes, optional
         Where to draw; without it, on a new pyplot figure.
     levels : "linear", "log" or array_like of float, optional
@@ -91,14 +102,15 @@ def contour(
     Returns
     -------
     matplotlib.axes.Axes
-        Logarithmic: frequency, luminance or area to the right, sensitivity (1 / contrast) upwards. Of a masking
-        result: mask contrast to the right, target contrast upwards, human thresholds as black dots.
+        The level (frequency, luminance, ...) to the right, sensitivity (1 / contrast) upwards. Of a masking result, and
+        where test and reference differ in something else than contrast: that difference upwards, human thresholds as
+        black dots.
 
     Raises
     ------
     InputError
-        If this is no detection result, several layers were run and none was named, levels do not increase, or no
-        response exceeds the noise floor and log levels were asked for.
+        If this is no detection result, several layers or levels were run and none was taken, levels do not increase, or
+        no response exceeds the noise floor and log levels were asked for.
     UnknownNameError
         If the measure or layer is not in the result.
 
@@ -110,7 +122,7 @@ def contour(
     scale = _scale([found], levels)
     ax = new_axes() if ax is None else ax
     _panel(ax, result, found, scale, human, title)
-    _legend(ax, scale.blank([found]), "lower right" if _is_masked(result) else "lower left")
+    _legend(ax, scale.blank([found]), "lower right" if _upwards(result) else "lower left")
     if colour_bar:
         _colour_bar(scale, found.measure, [ax])
     return ax
@@ -119,14 +131,14 @@ def contour(
 def contours(
     results: Iterable[xr.Dataset],
     *,
-    figure: Figure | None = None,
+    figure: Figure | SubFigure | None = None,
     columns: int | None = None,
     levels: Levels = "linear",
     measure: str | None = None,
     layer: str | None = None,
     human: bool = True,
     titles: Sequence[str] | None = None,
-) -> Figure:
+) -> Figure | SubFigure:
     """Draw contour plots of several results or layers side by side, with common levels and one colour bar.
 
     Parameters
@@ -178,15 +190,62 @@ def contours(
     panels = panels[: len(listed)]
     for i, (ax, one, responses) in enumerate(zip(panels, listed, found, strict=True)):
         _panel(ax, one, responses, scale, human, None if titles is None else titles[i])
-        same_above = i >= across and listed[i - across].attrs["x_label"] == one.attrs["x_label"]
+        same_above = i >= across and panels[i - across].get_xlabel() == ax.get_xlabel()
         same_left = i % across and _upward_label(listed[i - 1]) == _upward_label(one)
         if same_left:
             ax.set_ylabel("")
         if same_above:
             panels[i - across].set_xlabel("")
-    _legend(panels[0], scale.blank(found), "lower right" if _is_masked(listed[0]) else "lower left")
+    _legend(panels[0], scale.blank(found), "lower right" if _upwards(listed[0]) else "lower left")
     _colour_bar(scale, measures[0], panels)
     return figure
+
+
+def contour_panels(
+    results: Sequence[xr.Dataset],
+    ax: Axes | None = None,
+    *,
+    figure: SubFigure | None = None,
+    observer: bool = True,
+    measure: str | None = None,
+    layer: str | None = None,
+    levels: Any = "linear",
+) -> Axes | Figure | SubFigure:
+    """Draw a contour plot for each result and layer.
+
+    Parameters
+    ----------
+    results : sequence of xarray.Dataset
+        Of detection runs.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw one panel; without it, on a new pyplot figure.
+    figure : matplotlib.figure.SubFigure, optional
+        Where to draw all panels, as a part of a larger figure.
+    observer : bool, optional
+        Whether titles name the observer.
+    measure, levels
+        As for `contour`.
+    layer : str, optional
+        Name of a layer that all results hold; without it, one panel for each layer of each result.
+
+    Returns
+    -------
+    Axes, Figure or SubFigure
+        Axes of a single panel, or what holds several.
+
+    Raises
+    ------
+    InputError
+        As for `contours`; also if several panels are to go on one Axes.
+    """
+    shown = shown_layers(results, layer, layers_of)
+    check_room(ax, len(shown))
+    if len(shown) == 1 and figure is None:
+        return contour(results[0], ax, measure=measure, layer=layer, levels=levels)
+    titles = None
+    if len({one.attrs.get("experiment") for one in results}) > 1 or not observer:
+        titles = [panel_title(one, name, experiment=True, observer=observer) for one, name in shown]
+    return contours(results, figure=figure, measure=measure, layer=layer, levels=levels, titles=titles)
 
 
 @dataclass(frozen=True)
@@ -220,7 +279,14 @@ class _Scale:
 
 
 def _select(result: xr.Dataset, measure: str | None, layer: str | None) -> Responses:
-    found = select(result, measure=measure or str(result.attrs.get("score_measure", "angular")), layer=layer)
+    found = select(result, measure=measure, layer=layer)
+    if found.grid.size and len(found.levels) != 1:
+        listed = " and ".join(found.levels) or "no level"
+        first = next(iter(found.levels), "frequency")
+        raise InputError(
+            f"a contour plot is over one level, and this result has {listed}; keep one and take the others, as with "
+            f"result.sel({list(found.levels)[-1] if found.levels else first}=..., method='nearest')"
+        )
     if not found.grid.size:
         raise InputError(
             "this run showed only what the score needs, and no level grid to draw; run it again without --score-only"
@@ -269,28 +335,33 @@ def _log_levels(found: Sequence[Responses], top: float) -> tuple[FloatArray, flo
 
 
 def _panel(ax: Axes, result: xr.Dataset, found: Responses, scale: _Scale, human: bool, title: str | None) -> None:
-    masked = _is_masked(result)
+    thresholds = _upwards(result)
     # Masking studies plot thresholds, contrast sensitivity studies their inverse.
-    upwards, drawn = found.contrast if masked else 1 / found.contrast, scale.drawn(found)
+    upwards, drawn = found.difference if thresholds else 1 / found.difference, scale.drawn(found)
+    ((level, values),) = found.levels.items()
     ax.set_facecolor(BLANK)
     if drawn.count():
-        _draw_contours(ax, found.x, upwards, drawn, scale)
+        _draw_contours(ax, values, upwards, drawn, scale)
     if human:
-        _draw_human(ax, result, found)
-    log_axis(ax.xaxis, float(found.x.min()), float(found.x.max()))
+        _draw_human(ax, result, found, thresholds)
+    level_axis(ax.xaxis, values)
     log_axis(ax.yaxis, float(upwards.min()), float(upwards.max()))
-    ax.set_xlabel(result.attrs["x_label"] if masked else x_label(result.attrs))
+    ax.set_xlabel(level_label(result, level))
     ax.set_ylabel(_upward_label(result))
     ax.set_title(_title(result, found) if title is None else title, fontsize="medium")
 
 
-def _is_masked(result: xr.Dataset) -> bool:
-    return str(result.attrs["x_name"]) == "mask_contrast"
+def _upwards(result: xr.Dataset) -> bool:
+    """Whether thresholds stand upwards and not sensitivity: of masks, and of differences that are no contrast."""
+    return "mask_contrast" in levels_of(result) or str(result.attrs["difference"]) != "contrast"
 
 
 def _upward_label(result: xr.Dataset) -> str:
-    label = result.attrs["contrast_label"]
-    return f"Target contrast ({label})" if _is_masked(result) else f"Sensitivity (1 / {label})"
+    difference = str(result.attrs["difference"])
+    if difference != "contrast":
+        return level_label(result, difference)
+    label = result.attrs["difference_label"]
+    return f"Target contrast ({label})" if _upwards(result) else f"Sensitivity (1 / {label})"
 
 
 def _draw_contours(ax: Axes, x: FloatArray, upwards: FloatArray, drawn: Masked, scale: _Scale) -> None:
@@ -304,34 +375,50 @@ def _draw_contours(ax: Axes, x: FloatArray, upwards: FloatArray, drawn: Masked, 
         ax.contour(x, upwards, drawn, levels=inside, colors="black", linewidths=0.4, alpha=0.3, linestyles="solid")
 
 
-def _draw_human(ax: Axes, result: xr.Dataset, found: Responses) -> None:
+def _draw_human(ax: Axes, result: xr.Dataset, found: Responses, thresholds: bool) -> None:
     from matplotlib.patheffects import withStroke
 
+    known = _human_curve(found)
+    if known is None:
+        return
+    at, sensitivity = known
     model = str(result.attrs.get("human_model", ""))
-    if _is_masked(result):
+    label = f"Human ({_HUMAN_LABELS.get(model, printable(model))})" if model else "Human"
+    if thresholds:
         # Thresholds behind a mask are measured points, not a model's curve.
-        inside = (found.human_x >= found.x.min()) & (found.human_x <= found.x.max())
+        (values,) = found.levels.values()
+        inside = (at >= values.min()) & (at <= values.max())
         ax.plot(
-            found.human_x[inside],
-            1 / found.human_sensitivity[inside],
+            at[inside],
+            1 / sensitivity[inside],
             color="black",
             linestyle="none",
             marker="o",
             markeredgecolor="white",
             clip_on=False,
             zorder=3,
-            label=f"Human ({_HUMAN_LABELS.get(model, printable(model))})" if model else "Human",
+            label=label,
         )
         return
     ax.plot(
-        found.human_x,
-        found.human_sensitivity,
+        at,
+        sensitivity,
         color="black",
         linestyle="--",
         linewidth=2,
         path_effects=[withStroke(linewidth=4, foreground="white", alpha=0.6)],
-        label=f"Human ({_HUMAN_LABELS.get(model, printable(model))})" if model else "Human",
+        label=label,
     )
+
+
+def _human_curve(found: Responses) -> tuple[FloatArray, FloatArray] | None:
+    """Where on the drawn level people's sensitivity is known, and what it is."""
+    (level,) = found.levels
+    if found.curve is not None and found.curve[0] == level:
+        return found.curve[1], found.curve[2]
+    if found.scored is None or list(found.scored.at) != [level]:
+        return None
+    return found.scored.at[level], found.scored.sensitivity
 
 
 def _legend(ax: Axes, blank: bool, place: str) -> None:

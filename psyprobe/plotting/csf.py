@@ -9,22 +9,25 @@ models. arXiv 2508.10367. Figure 2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.iso_response import iso_contrast
-from psyprobe.analysis.responses import MEASURE_LABELS, select
+from psyprobe.analysis.responses import MEASURE_LABELS, levels_of, select
 from psyprobe.analysis.words.bridge import bridge
-from psyprobe.analysis.words.chat_csf import chat_csfs
+from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.analysis.words.csf_human import default_human, human_at
+from psyprobe.analysis.words.score import refuse_features
 from psyprobe.errors import InputError
-from psyprobe.plotting.axes import log_axis, new_axes, printable, title_of
+from psyprobe.plotting.axes import level_axis, level_label, log_axis, new_axes, printable, title_of
+from psyprobe.plotting.panels import check_room, panels_in
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 #: Okabe and Ito (2008), for all kinds of colour vision; black is for people.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -58,8 +61,8 @@ def plot_csf(
     Returns
     -------
     matplotlib.axes.Axes
-        Spatial frequency to the right, sensitivity upwards, both logarithmic. Points are geometric means over
-        wordings with their intervals; arrows say that sensitivity lies beyond the contrasts that were shown.
+        The level (frequency, phase, ...) to the right, sensitivity upwards, logarithmic. Points are geometric means
+        over wordings with their intervals; arrows say that sensitivity lies beyond the contrasts that were shown.
 
     Raises
     ------
@@ -83,6 +86,50 @@ def plot_csf(
     ax.set_title((title_of(csfs[0]) if alone else "") if title is None else title, fontsize="medium")
     ax.legend(fontsize="small", framealpha=0.9, loc="best")
     return ax
+
+
+def csf_panels(
+    results: Sequence[xr.Dataset],
+    ax: Axes | None = None,
+    *,
+    figure: SubFigure | None = None,
+    observer: bool = True,
+    measure: str | None = None,
+    layer: str | None = None,
+    levels: Any = "linear",
+) -> Axes | Figure | SubFigure:
+    """Draw the sensitivities of runs that ask in words, those of one experiment on one panel.
+
+    Parameters
+    ----------
+    results : sequence of xarray.Dataset
+        Of questioning runs.
+    ax, figure, levels
+        As for `match_panels`.
+    observer : bool, optional
+        Legends name observers in any case.
+    measure, layer : None
+        Answers in words have neither.
+
+    Returns
+    -------
+    Axes, Figure or SubFigure
+        As of `contour_panels`.
+
+    Raises
+    ------
+    InputError
+        As for `plot_csf`; also if several panels are to go on one Axes, or a measure or layer is named.
+    """
+    refuse_features(measure=measure, layer=layer)
+    experiments = list(dict.fromkeys(str(one.attrs.get("experiment", "")) for one in results))
+    check_room(ax, len(experiments))
+    if len(experiments) == 1 and figure is None:
+        return plot_csf(results, ax)
+    place, panels = panels_in(figure, len(experiments), height=4.0)
+    for panel, name in zip(panels, experiments, strict=True):
+        plot_csf([one for one in results if one.attrs.get("experiment") == name], panel, title=printable(name))
+    return cast("Figure | SubFigure", place)
 
 
 def plot_bridge(
@@ -125,17 +172,18 @@ def plot_bridge(
     """
     (csf,) = chat_csfs([asked])
     nearest = bridge(csf, tower, measure=measure, layer=layer)
-    chosen = measure or str(tower.attrs.get("score_measure", "angular"))
-    found = select(tower, measure=chosen, layer=layer)
+    found = select(tower, measure=measure, layer=layer)
     ax = new_axes() if ax is None else ax
     levels = nearest.level * 2.0 ** np.arange(-6, 7)
     levels = levels[(levels > found.noise_floor) & (levels < found.grid.max())]
-    log_c, crossed, _ = iso_contrast(found.contrast, found.grid, levels)
+    log_c, crossed, _ = iso_contrast(found.difference, found.grid, levels)
     for row, inside in zip(log_c, crossed, strict=True):
         # Where a level is not reached, there is no contrast to draw.
-        ax.plot(found.x, 10.0 ** -np.where(inside, row, np.nan), color="0.72", linewidth=0.8, zorder=1)
-    of_tower = f"vision tower: {MEASURE_LABELS[chosen]} = {nearest.level:.2g}\n(RMSE {nearest.rmse:.2f} log$_{{10}}$)"
-    ax.plot(nearest.x, nearest.sensitivity, color=COLOURS[1], marker=_MARKERS[1], linewidth=1.8, label=of_tower)
+        sensitivity = 10.0 ** -np.where(inside, row, np.nan)
+        ax.plot(found.levels["frequency"], sensitivity, color="0.72", linewidth=0.8, zorder=1)
+    response = f"{MEASURE_LABELS[found.measure]} = {nearest.level:.2g}"
+    of_tower = f"vision tower: {response}\n(RMSE {nearest.rmse:.2f} log$_{{10}}$)"
+    ax.plot(nearest.at, nearest.sensitivity, color=COLOURS[1], marker=_MARKERS[1], linewidth=1.8, label=of_tower)
     _draw(ax, csf, "asked in words", COLOURS[0], _MARKERS[0])
     _axes(ax, [csf], human, extra=np.array(nearest.sensitivity))
     ax.plot([], [], color="0.72", linewidth=0.8, label="tower, responses a factor of 2 apart")
@@ -145,17 +193,17 @@ def plot_bridge(
 
 
 def _draw(ax: Axes, csf: xr.Dataset, name: str, colour: str, marker: str) -> None:
-    frequency = csf["frequency"].values
+    values = csf[levels_of(csf)[0]].values
     mean, low, high = (csf[f"mean_sensitivity{end}"].values for end in ("", "_low", "_high"))
     known = np.isfinite(mean)
     # An interval without an end runs off the axis.
     reach = np.stack([mean - np.maximum(low, mean * 1e-3), np.minimum(high, mean * 1e3) - mean])[:, known]
     style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.5, "label": name}
-    ax.errorbar(frequency[known], mean[known], yerr=reach, elinewidth=1, capsize=2, zorder=3, **style)
+    ax.errorbar(values[known], mean[known], yerr=reach, elinewidth=1, capsize=2, zorder=3, **style)
     beyond = beyond_levels(csf)
     for i in np.flatnonzero(~known):
         if beyond[i]:
-            _arrow(ax, float(frequency[i]), *_bound(csf, int(i), int(beyond[i])), colour)
+            _arrow(ax, float(values[i]), *_bound(csf, int(i), int(beyond[i])), colour)
 
 
 def beyond_levels(csf: xr.Dataset) -> FloatArray:
@@ -192,8 +240,11 @@ def _arrow(ax: Axes, x: float, y: float, side: int, colour: str) -> None:
 
 
 def _axes(ax: Axes, csfs: Sequence[xr.Dataset], human: str | None, extra: FloatArray | None = None) -> None:
-    low = min(float(csf["frequency"].values[0]) for csf in csfs) / 1.25
-    high = max(float(csf["frequency"].values[-1]) for csf in csfs) * 1.25
+    levels = {levels_of(csf)[0] for csf in csfs}
+    if len(levels) > 1:
+        raise InputError(f"results over {' and '.join(sorted(levels))} do not go on one pair of axes; draw them apart")
+    (level,) = levels
+    values = np.concatenate([csf[level].values for csf in csfs])
     shown = [csf["mean_sensitivity"].values for csf in csfs] + ([] if extra is None else [extra])
     shown += [
         np.array([_bound(csf, int(i), int(side))[0]])
@@ -201,20 +252,21 @@ def _axes(ax: Axes, csfs: Sequence[xr.Dataset], human: str | None, extra: FloatA
         for i, side in enumerate(beyond_levels(csf))
         if side and not np.isfinite(csf["mean_sensitivity"].values[i])
     ]
-    if human != "":
+    if human != "" and level == "frequency":
+        low, high = values.min() / 1.25, values.max() * 1.25
         name = default_human(csfs[0]) if human is None else human
         x = np.geomspace(low, high, 121)
         label, curve = human_at(csfs[0], name, x)
         reached = np.isfinite(curve) & (curve > 0)
         ax.plot(x[reached], curve[reached], color="black", linestyle="--", linewidth=1.4, label=label, zorder=2)
         shown.append(curve[reached])
-    values = np.concatenate(shown)
-    values = values[np.isfinite(values) & (values > 0)]
-    if not values.size:
-        raise InputError("there is no threshold to draw at any frequency; see the variable 'status'")
-    log_axis(ax.xaxis, low, high)
-    log_axis(ax.yaxis, float(values.min()) / 2, float(values.max()) * 2)
-    ax.set_xlabel("Spatial frequency (cpd)")
+    drawn = np.concatenate(shown)
+    drawn = drawn[np.isfinite(drawn) & (drawn > 0)]
+    if not drawn.size:
+        raise InputError(f"there is no threshold to draw at any {level}; see the variable 'status'")
+    level_axis(ax.xaxis, values, margin=1.25)
+    log_axis(ax.yaxis, float(drawn.min()) / 2, float(drawn.max()) * 2)
+    ax.set_xlabel(level_label(csfs[0], level))
     ax.set_ylabel(_LABEL)
     ax.spines[["top", "right"]].set_visible(False)
 

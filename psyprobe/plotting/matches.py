@@ -10,17 +10,21 @@ J. Physiol. 252(3), 627-656.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from psyprobe.analysis.matching import Method
-from psyprobe.analysis.matching_score import match_result
-from psyprobe.plotting.axes import log_axis, new_axes, title_of, x_label
+from psyprobe.analysis.matching_score import match_result, matching_layers
+from psyprobe.analysis.responses import levels_of
+from psyprobe.plotting.axes import level_label, log_axis, new_axes, title_of
+from psyprobe.plotting.panels import check_room, panel_title, panels_in, shown_layers
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 
 def matched_contrast(
@@ -73,8 +77,9 @@ def matched_contrast(
     colours = mpl.colormaps["viridis"](np.linspace(0, 0.88, len(order)))
     for colour, k in zip(colours, order, strict=True):
         exists = found.matches.saturated[k] == 0
-        ax.plot(found.x, np.where(exists, found.matches.contrast[k], np.nan), color=colour, linewidth=1.4)
-        ax.plot(found.x_measured, found.human[k], color=colour, linestyle="--", linewidth=1, marker="^", markersize=3.5)
+        ax.plot(found.frequency, np.where(exists, found.matches.contrast[k], np.nan), color=colour, linewidth=1.4)
+        people: dict[str, Any] = {"linestyle": "--", "linewidth": 1, "marker": "^", "markersize": 3.5}
+        ax.plot(found.measured_frequency, found.human[k], color=colour, **people)
         for marked, marker, fill in (
             ((at.saturated[k] == 0) & ~at.ambiguous[k], "o", colour),
             ((at.saturated[k] == 0) & at.ambiguous[k], "X", colour),
@@ -84,7 +89,7 @@ def matched_contrast(
                 # Unclipped markers of no points would claim the corner of the figure for the layout.
                 continue
             ax.plot(
-                found.x_measured[marked],
+                found.measured_frequency[marked],
                 at.contrast[k][marked],
                 linestyle="none",
                 marker=marker,
@@ -94,10 +99,10 @@ def matched_contrast(
                 clip_on=False,
                 zorder=3,
             )
-    contrast = result["contrast"].values
-    log_axis(ax.xaxis, float(found.x.min()) / 1.1, float(found.x.max()) * 1.1)
+    contrast = result[str(result.attrs["difference"])].values
+    log_axis(ax.xaxis, float(found.frequency.min()) / 1.1, float(found.frequency.max()) * 1.1)
     log_axis(ax.yaxis, float(contrast.min()), float(contrast.max()))
-    ax.set_xlabel(x_label(result.attrs))
+    ax.set_xlabel(level_label(result, levels_of(result)[0]))
     ax.set_ylabel("Matched contrast")
     ax.set_title(title_of(result) if title is None else title, fontsize="medium")
     keys = [
@@ -115,6 +120,53 @@ def matched_contrast(
     _label_references(ax, found.reference_contrast[order], float(result.attrs["reference_frequency"]), colours)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
+
+
+def match_panels(
+    results: Sequence[xr.Dataset],
+    ax: Axes | None = None,
+    *,
+    figure: SubFigure | None = None,
+    observer: bool = True,
+    measure: str | None = None,
+    layer: str | None = None,
+    levels: Any = "linear",
+) -> Axes | Figure | SubFigure:
+    """Draw the contrast matches of each result and layer.
+
+    Parameters
+    ----------
+    results : sequence of xarray.Dataset
+        Of matching runs.
+    ax, figure, observer, measure, layer
+        As for `contour_panels`.
+    levels : "linear", "log" or array_like of float, optional
+        Matches have none; it is for contours in the same figure.
+
+    Returns
+    -------
+    Axes, Figure or SubFigure
+        As of `contour_panels`.
+
+    Raises
+    ------
+    InputError
+        As for `matched_contrast`; also if several panels are to go on one Axes.
+    """
+    shown = shown_layers(results, layer, matching_layers)
+    check_room(ax, len(shown))
+    if len(shown) == 1 and figure is None:
+        return matched_contrast(results[0], ax, measure=measure, layer=shown[0][1])
+    names = {title_of(one, width=80) for one in results}
+    together = len(names) == 1 and len(results) > 1 and figure is None
+    named = figure is not None or len({one.attrs.get("experiment") for one in results}) > 1
+    place, panels = panels_in(figure, len(shown), height=3.6)
+    if together:
+        place.suptitle(names.pop(), fontsize="large")
+    for panel, (one, name) in zip(panels, shown, strict=True):
+        title = panel_title(one, name, experiment=named, observer=observer and not together)
+        matched_contrast(one, panel, measure=measure, layer=name, title=title)
+    return cast("Figure | SubFigure", place)
 
 
 def _label_references(ax: Axes, contrast: np.typing.NDArray[np.floating], frequency: float, colours: object) -> None:

@@ -8,10 +8,20 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.words.chat_csf import chat_csfs
+from psyprobe.analysis.responses import levels_of
+from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.analysis.words.csf_human import default_human, human_at
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.plotting.axes import BLANK, COLOUR_MAP, log_axis, printable, title_of
+from psyprobe.plotting.axes import (
+    BLANK,
+    COLOUR_MAP,
+    is_logarithmic,
+    level_label,
+    log_axis,
+    printable,
+    title_of,
+    with_unit,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,8 +43,8 @@ def plot_prompts(result: xr.Dataset, ax: Axes | None = None, *, title: str | Non
     Returns
     -------
     matplotlib.axes.Axes
-        Sensitivity over the geometric mean of all wordings to the right (logarithmic): dots are frequencies, bars the
-        mean of a wording over frequencies. Rows stand by kind of wording, and within it from the least to the most
+        Sensitivity over the geometric mean of all wordings to the right (logarithmic): dots are levels (frequencies),
+        bars the mean of a wording over them. Rows stand by kind of wording, and within it from the least to the most
         sensitive. Arrows are thresholds beyond the contrasts that were shown; a cross at the left counts what has no
         threshold for another reason.
 
@@ -48,7 +58,7 @@ def plot_prompts(result: xr.Dataset, ax: Axes | None = None, *, title: str | Non
     (csf,) = chat_csfs([result])
     usable, status = csf["usable"].values.astype(bool), csf["status"].values.astype(str)
     if not usable.any():
-        raise InputError("no wording has a threshold at any frequency; see the variable 'status'")
+        raise InputError("no wording has a threshold at any level; see the variable 'status'")
     ratio = np.where(usable, csf["sensitivity"].values / csf["mean_sensitivity"].values, np.nan)
     log_ratio = np.log10(ratio)
     means = np.where(usable, log_ratio, 0.0).sum(axis=1) / np.maximum(usable.sum(axis=1), 1)
@@ -58,8 +68,9 @@ def plot_prompts(result: xr.Dataset, ax: Axes | None = None, *, title: str | Non
 
         ax = plt.figure(figsize=(6.4, 1.6 + 0.21 * len(order)), layout="constrained").add_subplot()
     reach = max(1.3, 1.25 * 10 ** float(np.nanmax(np.abs(log_ratio))))
-    cpd = csf["frequency"].values
-    colours = mpl.colormaps["viridis"](np.linspace(0, 0.9, len(cpd)))
+    (level,) = levels_of(csf)
+    values, unit = csf[level].values, csf[level].attrs["units"]
+    colours = mpl.colormaps["viridis"](np.linspace(0, 0.9, len(values)))
     ax.axvline(1, color="0.7", linewidth=0.8, zorder=0)
     for row, p in enumerate(order):
         for f, colour in enumerate(colours):
@@ -80,8 +91,8 @@ def plot_prompts(result: xr.Dataset, ax: Axes | None = None, *, title: str | Non
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel("Sensitivity / geometric mean over wordings")
     ax.set_title(title_of(csf) if title is None else title, fontsize="medium")
-    for f, colour in zip(cpd, colours, strict=True):
-        ax.plot([], [], marker="o", markersize=4.5, linestyle="none", color=colour, label=f"{f:g} cpd")
+    for value, colour in zip(values, colours, strict=True):
+        ax.plot([], [], marker="o", markersize=4.5, linestyle="none", color=colour, label=with_unit(value, unit))
     ax.plot([], [], marker="|", markersize=9, markeredgewidth=2, linestyle="none", color="black", label="mean")
     ax.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5), framealpha=0.9)
     ax.spines[["top", "right", "left"]].set_visible(False)
@@ -96,7 +107,7 @@ def plot_yes_map(
     human: str | None = None,
     title: str | None = None,
 ) -> Axes:
-    """Draw how often the observer says yes, over frequency and contrast.
+    """Draw how often the observer says yes, over level and contrast.
 
     Parameters
     ----------
@@ -114,7 +125,7 @@ def plot_yes_map(
     Returns
     -------
     matplotlib.axes.Axes
-        Spatial frequency to the right, contrast upwards, both logarithmic; colour is the share of yes. White dots are
+        The level (frequency) to the right, contrast upwards, logarithmic; colour is the share of yes. White dots are
         thresholds (F = 0.5), the dashed black line those of people. A separate row at the bottom is the catch trials.
 
     Raises
@@ -133,8 +144,10 @@ def plot_yes_map(
         import matplotlib.pyplot as plt
 
         ax = plt.figure(figsize=(5.6, 4.4), layout="constrained").add_subplot()
-    cpd = csf["frequency"].values
-    edges = _edges(np.log10(cpd))
+    (level,) = levels_of(csf)
+    values = csf[level].values
+    log = is_logarithmic(values)
+    edges = 10 ** _edges(np.log10(values)) if log else _edges(values)
     colours = mpl.colormaps[COLOUR_MAP].with_extremes(bad=BLANK)
     style: dict[str, Any] = {"cmap": colours, "norm": Normalize(0, 1), "rasterized": True}
     contrast, yes, trials = (csf[name].values[rows] for name in ("contrast", "yes", "trials"))
@@ -144,32 +157,36 @@ def plot_yes_map(
     for f in np.flatnonzero(trials.any(axis=(0, 2))):
         levels, share = _column(contrast[:, f], yes[:, f], trials[:, f])
         sides = 10 ** _edges(np.log10(levels))
-        drawn = ax.pcolormesh(10 ** edges[f : f + 2], sides, share[:, None], **style)
+        drawn = ax.pcolormesh(edges[f : f + 2], sides, share[:, None], **style)
         bottom, top = min(bottom, float(sides[0])), max(top, float(sides[-1]))
     blanks = csf["catch_trials"].values[rows].sum()
     lowest = bottom
     if blanks:
         lowest = bottom / 1.9
         share = np.full((1, 1), csf["catch_yes"].values[rows].sum() / blanks)
-        ax.pcolormesh(10 ** edges[[0, -1]], [lowest, bottom / 1.25], share, **style)
-        ax.annotate("catch trials", (10 ** edges[:2].mean(), lowest * 1.2), fontsize="small", va="center", ha="left")
+        ax.pcolormesh(edges[[0, -1]], [lowest, bottom / 1.25], share, **style)
+        middle = 10 ** np.log10(edges[:2]).mean() if log else edges[:2].mean()
+        ax.annotate("catch trials", (middle, lowest * 1.2), fontsize="small", va="center", ha="left")
     usable = csf["usable"].values[rows].astype(bool)
     threshold = csf["threshold"].values[rows]
     mean = np.where(usable, threshold, 0.0).sum(axis=0) / np.maximum(usable.sum(axis=0), 1)
     known = usable.any(axis=0)
     ax.plot(
-        cpd[known], 10 ** mean[known], marker="o", color="white", markeredgecolor="black", markersize=6,
+        values[known], 10 ** mean[known], marker="o", color="white", markeredgecolor="black", markersize=6,
         linestyle="none", label="threshold",
     )  # fmt: skip
-    if human != "":
-        x = np.geomspace(10 ** edges[0], 10 ** edges[-1], 121)
+    if human != "" and level == "frequency":
+        x = np.geomspace(edges[0], edges[-1], 121)
         label, curve = human_at(csf, default_human(csf) if human is None else human, x)
         inside = np.isfinite(curve) & (curve > 0)
         inside[inside] &= 1 / curve[inside] <= top
         ax.plot(x[inside], 1 / curve[inside], color="black", linestyle="--", linewidth=1.4, label=label)
-    log_axis(ax.xaxis, 10 ** edges[0], 10 ** edges[-1])
+    if log:
+        log_axis(ax.xaxis, edges[0], edges[-1])
+    else:
+        ax.set_xlim(edges[0], edges[-1])
     log_axis(ax.yaxis, lowest, top)
-    ax.set_xlabel("Spatial frequency (cpd)")
+    ax.set_xlabel(level_label(csf, level))
     ax.set_ylabel(r"Delivered contrast ($\sqrt{2}\,$SD/mean)")
     ax.set_title(title_of(csf) if title is None else title, fontsize="medium")
     ax.legend(fontsize="small", loc="lower right", framealpha=0.9)
@@ -196,7 +213,7 @@ def _rows(csf: xr.Dataset, prompt: str | None) -> list[int]:
 
 
 def _column(contrast: FloatArray, yes: FloatArray, trials: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Levels of one frequency, those of all wordings together, and the share of yes at each."""
+    """Contrasts of one level, those of all wordings together, and the share of yes at each."""
     use = trials > 0
     # Wordings see the same images, but those whose replies do not count leave means of delivered contrast apart.
     rounded = np.round(np.log10(contrast[use]), 2)

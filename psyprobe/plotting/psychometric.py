@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.words.chat_csf import chat_csfs
+from psyprobe.analysis.responses import levels_of
+from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.plotting.axes import log_axis, new_axes, printable, title_of
+from psyprobe.plotting.axes import log_axis, new_axes, printable, title_of, with_unit
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,10 +28,10 @@ def plot_psychometric(
     ax: Axes | None = None,
     *,
     prompt: str | None = None,
-    frequencies: Sequence[float] | None = None,
+    values: Sequence[float] | None = None,
     title: str | None = None,
 ) -> Axes:
-    """Draw the psychometric functions of one wording, one colour a frequency.
+    """Draw the psychometric functions of one wording, one colour a level.
 
     Parameters
     ----------
@@ -40,8 +41,8 @@ def plot_psychometric(
         Where to draw; without it, on a new pyplot figure.
     prompt : str, optional
         Identifier of the wording; without it the first. Answers to several are not pooled: that makes curves too flat.
-    frequencies : sequence of float, optional
-        Which to draw, cpd, to the nearest; without it all.
+    values : sequence of float, optional
+        Of the level, which to draw, to the nearest (frequencies in cpd); without it all.
     title : str, optional
         Without it the observer's name and the wording's.
 
@@ -57,7 +58,7 @@ def plot_psychometric(
     UnknownNameError
         If there is no such wording.
     InputError
-        If no frequency is left.
+        If no value is left.
     """
     import matplotlib as mpl
 
@@ -67,8 +68,9 @@ def plot_psychometric(
     if chosen not in names:
         raise unknown_name("prompt", chosen, names)
     one = csf.isel(prompt=names.index(chosen))
-    cpd = one["frequency"].values
-    rows = _rows(cpd, frequencies)
+    (level,) = levels_of(csf)
+    held, unit = one[level].values, one[level].attrs["units"]
+    rows = _rows(level, held, values)
     ax = new_axes() if ax is None else ax
     counted = str(one["method"].values) == "counts"
     contrast = one["contrast"].values
@@ -77,7 +79,7 @@ def plot_psychometric(
     # The light end of the map, which cannot be seen on white, is left out.
     colours = mpl.colormaps["viridis"](np.linspace(0, 0.9, len(rows)))
     for colour, i in zip(colours, rows, strict=True):
-        _draw(ax, one, int(i), colour, counted, (low / 1.3, right), f"{cpd[i]:g} cpd")
+        _draw(ax, one, int(i), colour, counted, (low / 1.3, right), with_unit(held[i], unit))
     blanks = float(one["catch_trials"])
     if blanks:
         share = float(one["catch_yes"]) / blanks
@@ -98,12 +100,13 @@ def plot_psychometric(
     return ax
 
 
-def _rows(cpd: FloatArray, frequencies: Sequence[float] | None) -> npt.NDArray[np.intp]:
-    if frequencies is None:
-        return np.arange(len(cpd))
-    if not len(frequencies):
-        raise InputError("there is no frequency to draw; name one of " + ", ".join(f"{f:g}" for f in cpd) + " cpd")
-    return np.unique([int(np.argmin(np.abs(np.log(cpd / f)))) for f in frequencies])
+def _rows(level: str, held: FloatArray, values: Sequence[float] | None) -> npt.NDArray[np.intp]:
+    if values is None:
+        return np.arange(len(held))
+    if not len(values):
+        raise InputError(f"there is no {level} to draw; name one of {', '.join(f'{value:g}' for value in held)}")
+    scale = np.log if min(*held, *values) > 0 else np.asarray
+    return np.unique([int(np.argmin(np.abs(scale(held) - scale(value)))) for value in values])
 
 
 def _draw(

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from psyprobe.analysis.detection import DetectionScore
-from psyprobe.analysis.matching_score import MatchingScore
-from psyprobe.analysis.scoreboard import PIXELS, Entry, Row, Scoreboard, Test
-from psyprobe.analysis.scoreboard_table import short_name
+from psyprobe.analysis.board import BoardRow, Scoreboard, Test
+from psyprobe.analysis.matching_score import ERROR_MEAN
+from psyprobe.analysis.score import OBSERVER, PIXELS, Entry, Metric, Score
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.plotting.axes import BLANK, new_axes, printable
 
@@ -34,12 +33,6 @@ _COLOURS = (
 
 #: Families that always have their colour, in this order.
 _FAMILIES = ("DINO", "DINOv2", "OpenCLIP", "SAM", "SAM-2", "MAE", "SD-VAE", "timm", "open_clip", "torch")
-
-_LABELS = {
-    "alignment": "Alignment $r_s$",
-    "error_mean": "Error (log$_{10}$ contrast)",
-    "error_pooled": "Error (log$_{10}$ contrast)",
-}
 
 
 def heat_map(board: Scoreboard, ax: Axes | None = None, *, numbers: bool = True) -> Axes:
@@ -82,7 +75,7 @@ def heat_map(board: Scoreboard, ax: Axes | None = None, *, numbers: bool = True)
     quality = np.ma.masked_array(np.zeros(values.shape), mask=~np.isfinite(values))
     for column, test in enumerate(tests):
         known = np.isfinite(values[:, column])
-        found = values[known, column] * (1 if test.more_is_better else -1)
+        found = values[known, column] * (1 if test.metric.more_is_better else -1)
         span = np.ptp(found) if found.size else 0.0
         quality[known, column] = (found - found.min()) / span if span else 0.5
     colours = mpl.colormaps["YlGnBu"].with_extremes(bad=BLANK)
@@ -92,7 +85,7 @@ def heat_map(board: Scoreboard, ax: Axes | None = None, *, numbers: bool = True)
             if np.isfinite(value):
                 ink = "white" if quality[i, j] > 0.55 else "black"
                 ax.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=6.5, color=ink)
-    ax.set_xticks(range(len(tests)), [short_name(test) for test in tests], rotation=40, ha="right", fontsize="small")
+    ax.set_xticks(range(len(tests)), [test.short_name for test in tests], rotation=40, ha="right", fontsize="small")
     ax.set_yticks(range(len(rows)), [printable(row.name) for row in rows], fontsize=7)
     for label, row in zip(ax.get_yticklabels(), rows, strict=True):
         label.set_style("italic" if row.kind == "baseline" else "normal")
@@ -131,7 +124,7 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
     """
     ordered = board.sort(test)
     columns = {t.name: t for t in reversed(board.tests)}
-    columns |= {t.experiment: t for t in reversed(board.tests) if t.metric != "error_pooled"}
+    columns |= {t.experiment: t for t in reversed(board.tests) if t.metric.suffix in ("", ERROR_MEAN.suffix)}
     if test not in columns:
         raise unknown_name("test", test, columns)
     column = columns[test]
@@ -158,8 +151,8 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
         names = [_short(row) for row in shown]
         ax.set_xticks(range(len(shown)), names, rotation=60, ha="right", rotation_mode="anchor", fontsize=6)
     ax.set_xlim(-0.7, len(shown) - 0.3)
-    ax.set_ylabel(_LABELS[column.metric])
-    ax.set_title(short_name(column), fontsize="medium")
+    ax.set_ylabel(column.metric.label)
+    ax.set_title(column.short_name, fontsize="medium")
     ax.spines[["top", "right"]].set_visible(False)
     if alone:
         _legend(cast("Figure", ax.figure), board)
@@ -207,7 +200,7 @@ def bar_panels(board: Scoreboard, figure: Figure | None = None) -> Figure:
 
 
 def depth_curve(
-    scores: Iterable[DetectionScore | MatchingScore],
+    scores: Iterable[Score],
     ax: Axes | None = None,
     *,
     title: str | None = None,
@@ -216,8 +209,8 @@ def depth_curve(
 
     Parameters
     ----------
-    scores : iterable of DetectionScore or MatchingScore
-        As `score_layers` gives them, layers from the first to the last. All detection scores, or all matching scores.
+    scores : iterable of Score
+        Layers from the first to the last, all of the same kind: their first metric is drawn.
     ax : matplotlib.axes.Axes, optional
         Where to draw; without it, on a new pyplot figure.
     title : str, optional
@@ -235,18 +228,19 @@ def depth_curve(
         If there are no scores, or both kinds.
     """
     listed = list(scores)
-    kinds = {type(one) for one in listed}
-    if len(kinds) != 1:
+    metrics = {_depth_metric(one) for one in listed}
+    metric = next(iter(metrics), None)
+    if len(metrics) != 1 or metric is None:
         raise InputError("a depth curve needs scores of one kind; give those of detection or of matching")
     ax = new_axes() if ax is None else ax
-    lines: dict[tuple[str, str], list[DetectionScore | MatchingScore]] = {}
+    lines: dict[tuple[str, str], list[Score]] = {}
     for one in listed:
         lines.setdefault((one.observer, one.experiment), []).append(one)
     observers = list(dict.fromkeys(observer for observer, _ in lines))
     tests = list(dict.fromkeys(test for _, test in lines))
     for i, ((observer, test), layers) in enumerate(lines.items()):
         colour, marker = _COLOURS[i % len(_COLOURS)], "osD^vP*X"[i % 8]
-        found = [_depth_entry(one) for one in layers]
+        found = [_depth_entry(one, metric) for one in layers]
         at = np.array([k for k, (entry, _) in enumerate(found) if entry.value is not None])
         name = " · ".join(
             ([observer] if len(observers) > 1 else []) + ([test] if len(tests) > 1 or len(observers) == 1 else [])
@@ -265,8 +259,7 @@ def depth_curve(
         labels = [printable(one.layer) for one in deepest]
         ax.set_xticks(range(len(deepest)), labels, rotation=40, ha="right", fontsize="small")
     ax.set_xlabel("Layer" if len(observers) == 1 else "Layer, counted from the input")
-    matching = kinds == {MatchingScore}
-    ax.set_ylabel(_LABELS["error_mean" if matching else "alignment"])
+    ax.set_ylabel(metric.label)
     ax.set_title(
         (printable(observers[0]) if len(observers) == 1 else "") if title is None else title, fontsize="medium"
     )
@@ -275,31 +268,33 @@ def depth_curve(
     return ax
 
 
-def _depth_entry(one: DetectionScore | MatchingScore) -> tuple[Entry, float | None]:
-    if isinstance(one, MatchingScore):
-        mean = one.score.error.mean
-        return Entry(mean.value, mean.low, mean.high), None if one.pixels is None else one.pixels.error.mean.value
-    alignment = one.score.alignment
-    return Entry(alignment.value, alignment.low, alignment.high), one.pixels.alignment.value
+def _depth_metric(one: Score) -> Metric | None:
+    return next((metric for row in one.rows() if row.responder == OBSERVER for metric in row.entries), None)
+
+
+def _depth_entry(one: Score, metric: Metric) -> tuple[Entry, float | None]:
+    """The observer's, and the value of the pixels where they were measured."""
+    found = {row.responder: row.entries[metric] for row in one.rows() if metric in row.entries}
+    return found[OBSERVER], found[PIXELS].value if PIXELS in found else None
 
 
 def _value(entry: Entry | None) -> float:
     return float("nan") if entry is None or entry.value is None else entry.value
 
 
-def _has(row: Row, test: Test) -> bool:
+def _has(row: BoardRow, test: Test) -> bool:
     return bool(np.isfinite(_value(row.entries.get(test))))
 
 
-def _is_reference(row: Row) -> bool:
+def _is_reference(row: BoardRow) -> bool:
     return row.kind == "baseline" or row.family == _NO_ENCODER or _is_human_like(row)
 
 
-def _is_human_like(row: Row) -> bool:
+def _is_human_like(row: BoardRow) -> bool:
     return row.family == _HUMAN_LIKE or row.name in ("cvvdp", "zoo:cvvdp_hdr")
 
 
-def _references(rows: Sequence[Row], test: Test) -> list[tuple[str, str, float]]:
+def _references(rows: Sequence[BoardRow], test: Test) -> list[tuple[str, str, float]]:
     """Label, line style and value of the lines that bars are compared with; one's own pixels before published ones."""
     found: dict[str, tuple[str, str, float]] = {}
     for row in sorted(rows, key=lambda row: row.kind == "published"):
@@ -312,7 +307,7 @@ def _references(rows: Sequence[Row], test: Test) -> list[tuple[str, str, float]]
     return list(found.values())
 
 
-def _colours(rows: Sequence[Row]) -> dict[str, str]:
+def _colours(rows: Sequence[BoardRow]) -> dict[str, str]:
     """Colours of models by name where there are enough for all, else of families."""
     models = [row for row in rows if not _is_reference(row)]
     names = list(dict.fromkeys(row.name for row in models))
@@ -323,7 +318,7 @@ def _colours(rows: Sequence[Row]) -> dict[str, str]:
     return {family: _COLOURS[i % len(_COLOURS)] for i, family in enumerate(families)}
 
 
-def _group(row: Row, colours: Mapping[str, str]) -> str:
+def _group(row: BoardRow, colours: Mapping[str, str]) -> str:
     return row.name if row.name in colours else row.family
 
 
@@ -340,7 +335,7 @@ def _legend(figure: Figure, board: Scoreboard) -> None:
     figure.legend(handles=[*handles, *lines.values()], loc="outside upper center", ncols=6, fontsize="small")
 
 
-def _short(row: Row) -> str:
+def _short(row: BoardRow) -> str:
     """The name of a model without its family, which its colour says."""
     name = row.name.removeprefix(f"{row.family} - ").removeprefix(f"{row.family}:")
     return printable(name)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from psyprobe.errors import ConditionWarning, InputError, unknown_name
 from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.experiment.experiment import Page, variant_label
+from psyprobe.experiment.slips import in_file
 from psyprobe.files.digest import digest
 from psyprobe.probes import load_probe
 from psyprobe.running.loop import ask
@@ -86,7 +87,9 @@ def run(
             session = _session(one, who, batch_size)
             for remark in session.remarks:
                 warnings.warn(f"{one.name}: {remark}", ConditionWarning, stacklevel=2)
-            record = ask(opened, load_probe(one.probe), session, label=f"{one.name}: {who.card.name}", progress=progress)
+            record = ask(
+                opened, load_probe(one.probe), session, label=f"{one.name}: {who.card.name}", progress=progress
+            )
             results.append(_result(opened, record))
         return _together(results, read)
 
@@ -185,11 +188,11 @@ def checked(experiment: Experiment) -> Experiment:
     UnknownNameError
         There is no such probe, or a table or key that it does not know.
     """
-    probe = load_probe(experiment.probe)
-    known = (*_OF_EVERY_PAGE, *probe.SECTIONS)
-    for name in Page.model_fields:
-        if name in experiment.model_fields_set and name not in known:
-            raise unknown_name(f"key of {experiment.name} for probe {experiment.probe!r}", name, known)
+    with in_file(experiment.name):
+        known = (*_OF_EVERY_PAGE, *load_probe(experiment.probe).SECTIONS)
+        for name in Page.model_fields:
+            if name in experiment.model_fields_set and name not in known:
+                raise unknown_name(f"key for probe {experiment.probe!r}", name, known)
     return experiment
 
 
@@ -217,7 +220,8 @@ def _session(experiment: Experiment, observer: Any, batch_size: int | None) -> S
             "choose another observer"
         )
     options = {} if batch_size is None else {"batch_size": batch_size}
-    return probe.plan(experiment, observer, **options)
+    with in_file(experiment.name):
+        return probe.plan(experiment, observer, **options)
 
 
 def _result(store: Store, record: RunRecord) -> xarray.Dataset:

@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.detection import score_detection as score
 from psyprobe.analysis.labelled import detection_result
+from psyprobe.plotting.contour import contour_panels as plot
 from psyprobe.probes.asking import noise_floor
 from psyprobe.probes.grid import grid_conditions
 from psyprobe.probes.pairs import ABILITIES, PairSession, answer, responses
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from psyprobe.running.protocol import RunRecord
     from psyprobe.running.store import Store
 
-__all__ = ["ABILITIES", "SECTIONS", "VERSION", "answer", "plan", "result"]
+__all__ = ["ABILITIES", "SECTIONS", "VERSION", "answer", "plan", "plot", "result", "score"]
 
 SECTIONS = ("stimulus", "levels", "variants", "human", "score", "observer")
 #: Drawing, showing or measuring differently makes another question of the same condition.
@@ -43,12 +46,16 @@ def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -
 def result(record: RunRecord, store: Store) -> xarray.Dataset:
     """The responses of a run as labelled arrays; see `detection_result`."""
     layout, found = record.layout, responses(record, store)
-    places = (
-        np.array(layout["grid"]) if np.size(layout["grid"]) else None,
-        np.array(layout["scored"]) if layout["human"] else None,
-    )
-    observer = tuple(None if at is None else np.moveaxis(found.observer[at], (-2, -1), (0, 1)) for at in places)
-    pixels = tuple(None if at is None else np.moveaxis(found.baseline[at], -1, 0) for at in places)
+    grid = np.array(layout["grid"]) if np.size(layout["grid"]) else None
+    scored = np.array(layout["scored"]) if layout["human"] else None
+
+    def of_observer(at: Any) -> FloatArray | None:
+        return None if at is None else np.moveaxis(found.observer[at], (-2, -1), (0, 1))
+
+    def of_pixels(at: Any) -> FloatArray | None:
+        return None if at is None else np.moveaxis(found.baseline[at], -1, 0)
+
     floor = noise_floor(found.observer[np.array(layout["noise_floor"])], layout["measures"])
     about = {**found.attributes, "ppd": layout["ppd"], "size": json.dumps(layout["size"])}
+    observer, pixels = (of_observer(grid), of_observer(scored)), (of_pixels(grid), of_pixels(scored))
     return detection_result(layout, observer, pixels, floor, found.layers, about)

@@ -9,21 +9,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from psyprobe.errors import InputError
-from psyprobe.probes.detection import VERSION, result
+from psyprobe.probes.detection import VERSION, plot, result, score
 from psyprobe.probes.grid import grid_conditions
 from psyprobe.probes.pairs import ABILITIES, SECTIONS, PairSession, answer
 
 if TYPE_CHECKING:
     from psyprobe.experiment import Experiment
 
-__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "result"]
+__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "result", "score"]
 
 
 def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -> PairSession:
     """As in `Probe`; the experiment must say in what test and reference differ."""
     if experiment.difference is None:
         raise InputError(
-            f"{experiment.name}: there is no [difference]; give the parameter in which test and reference differ, such "
+            "there is no [difference]; give the parameter in which test and reference differ, such "
             'as parameter = "orientation", and its levels'
         )
     return PairSession(experiment, observer, grid_conditions(experiment, observer.card), VERSION, batch_size)

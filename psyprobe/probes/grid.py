@@ -72,7 +72,7 @@ class Differing:
         if not self.change:
             test = with_levels(base, **{self.parameter: float(value)})
             return test, test.reference()
-        changed = _CHANGES[self.change][0](float(getattr(base, self.parameter)), float(value))
+        changed = _CHANGES[self.change][0](float(base.value(self.parameter)), float(value))
         return with_levels(base, **{self.parameter: changed}), base
 
 
@@ -84,11 +84,11 @@ def differing(experiment: Experiment) -> Differing:
     InputError
         Neither levels of contrast nor a table [difference] say so.
     """
-    given, spec = experiment.difference, experiment.shown.spec()
+    given, spec = experiment.difference, experiment.spec()
     if given is None:
         if "contrast" not in experiment.levels:
             raise InputError(
-                f"{experiment.name}: [levels] has no 'contrast', and there is no [difference]; give one of them, such "
+                "[levels] has no 'contrast', and there is no [difference]; give one of them, such "
                 "as contrast = { from = 0.001, to = 1, n = 20 }"
             )
         kind = contrast_kind(spec)
@@ -134,7 +134,7 @@ def grid_conditions(experiment: Experiment, card: Card) -> Conditions:
     check_levels(experiment, {**levels, by.name: np.array(by.values)})
     measures, scored_measure = measures_of(experiment, card)
     first = {name: float(values[0]) for name, values in levels.items()}
-    native = with_levels(experiment.shown.spec(), **first)
+    native = with_levels(experiment.spec(), **first)
     drawn = at_native_size(experiment.name, native, card)
     with redrawn(experiment.name, native, drawn, card):
         human = _human(experiment, levels, native)
@@ -188,12 +188,12 @@ def grid_conditions(experiment: Experiment, card: Card) -> Conditions:
 def check_levels(experiment: Experiment, levels: Mapping[str, FloatArray]) -> None:
     """Refuse a level of one value, which is no level, and contrasts of which none is left."""
     if not levels:
-        raise InputError(f"{experiment.name}: [levels] is empty; give for example frequency = {{ values = [1, 2, 4] }}")
+        raise InputError("[levels] is empty; give for example frequency = { values = [1, 2, 4] }")
     for name, values in levels.items():
         if len(values) < 2:
             raise InputError(
-                f"{experiment.name}: levels.{name} are {values.tolist()}; give at least two levels, in ascending order; "
-                "a single value belongs to the stimulus"
+                f"levels.{name} are {values.tolist()}; give at least two levels, in ascending "
+                "order; a single value belongs to the stimulus"
             )
 
 
@@ -216,10 +216,7 @@ def _human(experiment: Experiment, levels: Mapping[str, FloatArray], native: Spe
     if reference is None:
         return None
     if score.multiplier is None:
-        raise InputError(
-            f"{experiment.name}: [score] has no multiplier; give for example "
-            '{ from = 0.5, to = 2, n = 10, scale = "log" }'
-        )
+        raise InputError('[score] has no multiplier; give for example { from = 0.5, to = 2, n = 10, scale = "log" }')
     if isinstance(reference, DataReference):
         points, _ = reference.within(levels, _parameters(native))
         curve_levels = scored = {name: np.unique(values) for name, values in points.items()}
@@ -251,10 +248,9 @@ def _scored(experiment: Experiment, name: str, values: FloatArray) -> FloatArray
         limits = " and ".join(
             f"score.{key} = {limit:g}" for key, limit in (("above", above), ("below", below)) if limit is not None
         )
-        unit = level_of(experiment.shown.spec(), name).unit
+        unit = level_of(experiment.spec(), name).unit
         raise InputError(
-            f"{experiment.name}: {limits} leaves no level of {name} to score; the levels reach from {values[0]:g} to "
-            f"{values[-1]:g} {unit}"
+            f"{limits} leaves no level of {name} to score; the levels reach from {values[0]:g} to {values[-1]:g} {unit}"
         )
     return scored
 
@@ -336,7 +332,7 @@ def redrawn(name: str, native: Specification, drawn: Specification, card: Card) 
         yield
     except InputError as error:
         if drawn.shape == native.shape:
-            raise type(error)(f"{name}: {error}".replace(f"{name}: {name}: ", f"{name}: ")) from error
+            raise
         height, width = drawn.shape
         raise type(error)(
             f"{name}, redrawn at {height} x {width} px ({drawn.ppd:.4g} ppd) for {card.name}: {error}; for "
@@ -346,7 +342,9 @@ def redrawn(name: str, native: Specification, drawn: Specification, card: Card) 
 
 def _parameters(native: Specification) -> dict[str, Any]:
     """All that a human reference may want to know of a stimulus."""
-    return {each.name: getattr(native, each.name) for each in fields(native)}
+    target = getattr(native, "parts", (native,))[0]
+    told = {each.name: getattr(target, each.name) for each in fields(target)}
+    return told | {name: native.value(name) for name in native.levels() if name not in target.derived_levels}
 
 
 def _remarks(experiment: Experiment, native: Specification) -> tuple[str, ...]:

@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe.analysis.labelled import SCALE, Variable, labelled
+from psyprobe.analysis.matching_score import score_matching as score
 from psyprobe.errors import InputError
 from psyprobe.human.matching import matching_data
 from psyprobe.human.reference import DataReference
+from psyprobe.plotting.matches import match_panels as plot
 from psyprobe.probes.asking import noise_floor
 
 # A grating on a uniform field is asked about as it is in detection: both probes share the answers of a store.
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from psyprobe.running.protocol import RunRecord
     from psyprobe.running.store import Store
 
-__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "result"]
+__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "result", "score"]
 
 SECTIONS = ("stimulus", "levels", "variants", "human", "score", "observer")
 
@@ -53,20 +55,23 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
     human = matching_data()
     name, levels = experiment.name, {each: np.array(values) for each, values in experiment.levels.items()}
     if not (isinstance(experiment.human, DataReference) and experiment.human.matches):
-        raise InputError(f"{name}: a matching experiment compares with matches; give human.data = {_DATA!r}")
+        raise InputError(f"a matching experiment compares with matches; give human.data = {_DATA!r}")
     if set(levels) != {"frequency", "contrast"}:
-        raise InputError(f"{name}: human.data = {_DATA!r} goes with levels of frequency and contrast, and [levels] varies {', '.join(levels)}")
+        raise InputError(
+            f"human.data = {_DATA!r} goes with levels of frequency and contrast, and [levels] "
+            f"varies {', '.join(levels)}"
+        )
     check_levels(experiment, levels)
     frequency, contrast = levels["frequency"], levels["contrast"]
     lacking = [f for f in human.frequency if not np.isclose(frequency, f, rtol=1e-9, atol=0).any()]
     if lacking:
         raise InputError(
-            f"{name}: people matched at {', '.join(f'{f:g}' for f in lacking)} cpd too; add it to levels.frequency"
+            f"people matched at {', '.join(f'{f:g}' for f in lacking)} cpd too; add it to levels.frequency"
         )
     if experiment.score_only:
         frequency = human.frequency
     measures, measure = measures_of(experiment, card)
-    native = with_levels(experiment.shown.spec(), frequency=human.reference_frequency, contrast=float(contrast[0]))
+    native = with_levels(experiment.spec(), frequency=human.reference_frequency, contrast=float(contrast[0]))
     drawn = at_native_size(name, native, card)
 
     def pairs_at(f: float, contrasts: Any) -> list[Any]:
@@ -108,7 +113,9 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
             "human_match": human.matched_contrast.tolist(),
             "human": experiment.human.name,
         },
-        strongest={row[-1]: f"frequency {f:.4g}, contrast {contrast[-1]:.4g}" for f, row in zip(frequency, grid, strict=True)},
+        strongest={
+            row[-1]: f"frequency {f:.4g}, contrast {contrast[-1]:.4g}" for f, row in zip(frequency, grid, strict=True)
+        },
     )
 
 

@@ -24,7 +24,7 @@ class PairPlan:
     #: Names.
     experiment: str
     observer: str
-    #: Distinct images of the level grid, those of the score that the grid lacks, and those that tests are compared with.
+    #: Distinct images of the level grid, those that only the score needs, and those that tests are compared with.
     grid: int
     score: int
     references: int
@@ -72,8 +72,7 @@ class PairPlan:
             f"{self.ppd:.4g} ppd ({height / self.ppd:.3g} x {width / self.ppd:.3g} deg): {self.grid} on the level "
             f"grid, {self.score} more for the score, {self.references} backgrounds; {self.repeated} shown again "
             f"for the noise floor. {self.answered} of {self.questions} questions are answered; {self.batches} batches "
-            f"of up to {self.batch_size} are left."
-            + "".join(f"\nNote: {remark}." for remark in self.remarks)
+            f"of up to {self.batch_size} are left." + "".join(f"\nNote: {remark}." for remark in self.remarks)
         )
 
 

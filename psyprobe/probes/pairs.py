@@ -29,8 +29,7 @@ from psyprobe.observers.protocol import STIMULUS_PPD
 from psyprobe.probes.asking import features, respond
 from psyprobe.probes.pair_plan import PairPlan, default_batch_size, fixed_batches
 from psyprobe.probes.presentation import presented, show
-from psyprobe.running.protocol import RunRecord
-from psyprobe.running.question import Answered, Batch, Question
+from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.stimulus import Specification
 
 if TYPE_CHECKING:
@@ -125,7 +124,7 @@ class PairSession:
         ]
 
     def record(self, store: Store) -> RunRecord:
-        """The run as it would begin now: batches of what the store lacks; refused where the display cannot show them."""
+        """The run as it would begin now, in batches of what the store lacks; `GamutError` if it cannot be shown."""
         experiment, conditions, card = self.experiment, self.conditions, self.observer.card
         missing = self._missing(store)
         self._check_gamut(missing)

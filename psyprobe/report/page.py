@@ -1,92 +1,73 @@
-"""A page as one file: style, images as data, and text that cannot do anything."""
+"""A page as one file: a template in which every value is escaped, with its images as data."""
 
 from __future__ import annotations
 
 import base64
-import html
+import functools
 import io
-from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
-_STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; color: #111; background: #fff; margin: 2rem auto; max-width: 68rem;
-padding: 0 1rem }
-h1 { font-size: 1.4rem }
-h2 { font-size: 1.1rem; margin-top: 2.2rem; border-top: 1px solid #ccc; padding-top: 1rem }
-figure { display: inline-block; margin: 0 .8rem .4rem 0; vertical-align: top }
-figcaption { font-size: .85rem; color: #555 }
-img { max-width: 100%; height: auto; display: block }
-table { border-collapse: collapse; margin: .5rem 0 }
-td, th { border-bottom: 1px solid #ddd; padding: .25rem .7rem; text-align: left; vertical-align: top;
-white-space: pre-wrap }
-th { font-weight: 600 } .wrong { background: #fdeaea } .note { color: #555 }
-"""
+from psyprobe.files.output import write_text
+from psyprobe.files.terminal import printable
 
 
-def escape(text: str) -> str:
-    """Text as a browser shows it, whatever it holds: tags and quotes do nothing, control characters are seen.
+@dataclass(frozen=True)
+class Picture:
+    """An image as ``figure`` of ``report/parts.html`` takes it."""
+
+    #: data: with the whole file.
+    url: str
+    #: px.
+    width: int
+    height: int
+
+
+def render(template: str, **values: Any) -> str:
+    r"""A page that loads nothing: no script, no font, no image from elsewhere.
 
     Parameters
     ----------
-    text : str
-        Perhaps from a model.
-
-    Returns
-    -------
-    str
+    template : str
+        Path inside psyprobe of a template that extends ``report/page.html``: "tasks/r_bench/report.html".
+    **values
+        What the template names, all of it. Tags and quotes in text do nothing, and control characters are seen.
 
     Examples
     --------
-    >>> escape("<script>alert('x')</script>")
-    '&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;'
+    >>> print(render("report/page.html", title="<script>\x1b")[:85])
+    <!doctype html>
+    <html lang="en"><head><meta charset="utf-8"><title>&lt;script&gt;\x1b
     """
-    seen = "".join(c if c in "\n\t" or c.isprintable() else f"\\u{ord(c):04x}" for c in text)
-    return html.escape(seen)
+    return _environment().get_template(template).render(values)
 
 
-def page(title: str, parts: Iterable[str]) -> str:
-    """A whole page.
-
-    Parameters
-    ----------
-    title : str
-        Plain text.
-    parts : iterable of str
-        HTML of the body; texts in it escaped by whoever wrote them.
-
-    Returns
-    -------
-    str
-        It loads nothing: no script, no font, no image from elsewhere.
-    """
-    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>\n'
-        f"<body><h1>{escape(title)}</h1>\n{chr(10).join(parts)}\n</body></html>\n"
+@functools.cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("psyprobe", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=lambda value: printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
 
 
-def picture(image: Any, caption: str = "", width: int = 320) -> str:
-    """An image inside a page.
+def picture(image: Any, width: int = 320) -> Picture:
+    """An image inside a page, as PNG or, where that is smaller, JPEG.
 
     Parameters
     ----------
     image : ndarray of uint8, shape (H, W, 3)
         sRGB.
-    caption : str
-        Plain text under it; also what is read aloud for it.
     width : int
         Largest width, px; wider ones are made smaller.
-
-    Returns
-    -------
-    str
-        A figure element with the image as PNG or, where that is smaller, JPEG.
     """
     from PIL import Image
 
@@ -99,50 +80,11 @@ def picture(image: Any, caption: str = "", width: int = 320) -> str:
         shown.save(stream, kind.upper(), **options)
         streams[kind] = stream.getvalue()
     kind = min(streams, key=lambda name: len(streams[name]))
-    data = base64.b64encode(streams[kind]).decode()
-    return (
-        f'<figure><img src="data:image/{kind};base64,{data}" alt="{escape(caption)}" width="{shown.width}" '
-        f'height="{shown.height}"><figcaption>{escape(caption)}</figcaption></figure>'
-    )
-
-
-def table(heading: Iterable[str], rows: Iterable[tuple[str, Iterable[str]]]) -> str:
-    """A table.
-
-    Parameters
-    ----------
-    heading : iterable of str
-        Plain text.
-    rows : iterable of (str, iterable of str)
-        A class of the row ("wrong", or none) and its cells, plain text.
-
-    Returns
-    -------
-    str
-        A table element.
-    """
-    lines = ["<table><tr>", *(f"<th>{escape(cell)}</th>" for cell in heading), "</tr>"]
-    for kind, cells in rows:
-        lines += [f'<tr class="{kind}">' if kind else "<tr>", *(f"<td>{escape(cell)}</td>" for cell in cells), "</tr>"]
-    return "".join([*lines, "</table>"])
+    return Picture(f"data:image/{kind};base64,{base64.b64encode(streams[kind]).decode()}", shown.width, shown.height)
 
 
 def write_page(text: str, path: str | Path) -> Path:
-    """Write a page whole or not at all.
-
-    Parameters
-    ----------
-    text : str
-        As `page` gives it.
-    path : str or Path
-        Where.
-
-    Returns
-    -------
-    Path
-    """
-    from psyprobe.files.output import write_whole
-
+    """Write a page as `render` gives it, whole or not at all, and give its path."""
     target = Path(path)
-    write_whole(target, lambda part: part.write_text(text, encoding="utf-8"))
+    write_text(target, text)
     return target

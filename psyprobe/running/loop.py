@@ -6,15 +6,20 @@ neither the number of questions under way, nor the order in which answers arrive
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from threading import Event, Lock, Thread
+from time import monotonic
+from typing import Any, Self
 
 from psyprobe.files.progress import progress_bar
-from psyprobe.running.protocol import Probe, RunRecord, Session
-from psyprobe.running.question import Answered, Batch
+from psyprobe.running.protocol import Answered, Batch, Probe, RunRecord, Session
 from psyprobe.running.store import Store
-from psyprobe.running.writer import Writer
+
+#: Answers are written every so many seconds; the first at once.
+_WRITTEN_EVERY = 0.5
 
 #: Puts batches to observers, as `Probe.answer` does.
 Put = Callable[[Mapping[str, Any], Iterable[Batch]], Iterator[Answered]]
@@ -82,3 +87,51 @@ def _unanswered(store: Store, batches: Sequence[Batch]) -> Iterator[Batch]:
         asked = {question.key: question for question in batch.questions if batch.whole or question.key in missing}
         put |= set(asked)
         yield replace(batch, questions=tuple(asked.values()))
+
+
+class Writer:
+    """Writes answers by the clock: a question that hangs must not hold back the answers to others."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._waiting: deque[Answered] = deque()
+        self._one_at_a_time, self._end = Lock(), Event()
+        self._failure: Exception | None = None
+        self._written = -math.inf
+        self._thread = Thread(target=self._write_now_and_then, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+        self.write()
+
+    def add(self, answered: Answered) -> None:
+        """Take an answer; an error of the writing thread is raised here."""
+        self._waiting.append(answered)
+        if self._failure is not None:
+            raise self._failure
+        if monotonic() - self._written >= _WRITTEN_EVERY:
+            self.write()
+
+    def write(self) -> None:
+        """Write what has come; only what is written is forgotten, so that after a failure all of it is tried again."""
+        with self._one_at_a_time:
+            # By place and not by iteration: another thread may append meanwhile.
+            answered = [self._waiting[i] for i in range(len(self._waiting))]
+            if answered:
+                self._store.add(answered)
+            for _ in answered:
+                self._waiting.popleft()
+            self._written = monotonic()
+
+    def _write_now_and_then(self) -> None:
+        while not self._end.wait(_WRITTEN_EVERY):
+            try:
+                self.write()
+            except Exception as failure:
+                self._failure = failure
+                return

@@ -20,8 +20,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from psyprobe.errors import StoreError
-from psyprobe.running.protocol import RunRecord
-from psyprobe.running.question import Answered, Question
+from psyprobe.running.protocol import Answered, Question, RunRecord
 
 #: How long a process waits for another one's transaction, in seconds.
 BUSY_TIMEOUT = 60.0
@@ -270,16 +269,16 @@ class Store:
         return sqlite3.connect(self.path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
 
     def _prepare(self) -> None:
-        version, application, tables = self._identity()
-        if application == version == tables == 0:
-            # The lock comes first: two processes that make the same store at once must not both create its tables.
+        version, application, _ = self._identity()
+        if (application, version) != (APPLICATION_ID, SCHEMA_VERSION):
+            # Another process may be making the same store just now: what counts is seen under the lock.
             with self._transaction() as connection:
                 if self._identity() == (0, 0, 0):
                     for statement in filter(str.strip, _TABLES.split(";")):
                         connection.execute(statement)
                     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            version, application, tables = self._identity()
+            version, application, _ = self._identity()
         if application != APPLICATION_ID:
             raise StoreError(f"{self._name} is a database of another program; give another file name")
         if version != SCHEMA_VERSION:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,48 +12,64 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.stimulus.specification import Specification, specification_from_dict, stimulus_kinds
+from psyprobe.stimulus.kinds.sums import BACKGROUND, Sum
+from psyprobe.stimulus.levels import level_of
+from psyprobe.stimulus.parameters import Parameter
+from psyprobe.stimulus.registry import find_kind, specification_from_dict
+from psyprobe.stimulus.specification import Specification
 
-_KEYS = ("title", "source", "kind", "parameters", "levels", "differences")
+_KEYS = ("title", "source", "kind", "parameters", "parts", "levels", "differences")
 
 
 @dataclass(frozen=True)
 class StimulusSet:
-    """A stimulus with the levels at which it is usually shown.
-
-    Attributes
-    ----------
-    name : str
-        File name without suffix.
-    title, source : str
-        What it is and where it comes from.
-    kind : str
-        Kind of stimulus.
-    parameters : dict
-        Parameters of one stimulus of the set; all else are the kind's defaults.
-    levels : dict of str to ndarray
-        Values of the parameters that vary.
-    differences : tuple of str
-        How it departs from its source, or from the plain set.
-    """
+    """A stimulus with the levels at which it is usually shown."""
 
     name: str
+    """File name without suffix."""
     title: str
+    """What it is."""
     source: str
+    """Where it comes from."""
     kind: str
+    """Kind of stimulus; of a sum, that of the target."""
     parameters: dict[str, Any]
+    """Parameters of one stimulus of the set; all else are the kind's defaults."""
     levels: dict[str, FloatArray]
+    """Values of the parameters that vary."""
     differences: tuple[str, ...] = ()
+    """How it departs from its source, or from the plain set."""
+    parts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Of a sum: kind and parameters of what is added to the target, by name."""
 
     def spec(self, **overrides: Any) -> Specification:
-        """The stimulus, with some parameters replaced.
+        """The stimulus, with some parameters or derived levels replaced.
 
         Examples
         --------
         >>> load_stimulus("gabor_achromatic").spec(frequency=8.0).frequency
         8.0
+        >>> load_stimulus("gabor_masked").spec(mask_orientation=30).value("mask_orientation")
+        30.0
         """
-        return specification_from_dict({"kind": self.kind} | self.parameters | overrides)
+        target = specification_from_dict({"kind": self.kind} | self.parameters, own_files=True)
+        if not self.parts:
+            return target.changed(**overrides)
+        shared = {name: getattr(target, name) for name in BACKGROUND if hasattr(target, name)}
+        others = (specification_from_dict(shared | part, own_files=True) for part in self.parts.values())
+        return Sum(parts=(target, *others), names=tuple(self.parts)).changed(**overrides)
+
+    def level(self, name: str) -> Parameter:
+        """Unit, label and limits of a level; `levels.level_of` the stimulus."""
+        return level_of(self.spec(), name)
+
+    def content(self) -> dict[str, Any]:
+        """What makes the stimulus, as digests take it: no title, no path."""
+        content = {"kind": find_kind(self.kind, own_files=True).identity or self.kind, "parameters": self.parameters}
+        if not self.parts:
+            return content
+        kinds = {name: find_kind(part["kind"], own_files=True).identity for name, part in self.parts.items()}
+        return content | {"parts": {n: p | ({"kind": kinds[n]} if kinds[n] else {}) for n, p in self.parts.items()}}
 
 
 def catalogue_folder(name: str) -> Path:
@@ -120,10 +136,6 @@ def load_stimulus(name_or_path: str | Path) -> StimulusSet:
     name_or_path : str or Path
         A catalogue name, or a path to a ``.toml`` file.
 
-    Returns
-    -------
-    StimulusSet
-
     Examples
     --------
     >>> load_stimulus("gabor_achromatic").kind
@@ -131,28 +143,58 @@ def load_stimulus(name_or_path: str | Path) -> StimulusSet:
     """
     path, page = read_page("stimuli", name_or_path)
     try:
-        for key in page:
-            if key not in _KEYS:
-                raise unknown_name("key of a stimulus file", key, _KEYS)
-        for key in ("title", "kind", "parameters"):
-            if key not in page:
-                raise InputError(f"{key!r} is missing; a stimulus file has {', '.join(_KEYS[:4])}")
-        if page["kind"] not in stimulus_kinds():
-            raise unknown_name("stimulus kind", str(page["kind"]), stimulus_kinds())
-        levels = {name: read_levels(name, value) for name, value in page.get("levels", {}).items()}
-        result = StimulusSet(
-            name=path.stem,
-            title=str(page["title"]),
-            source=str(page.get("source", "")),
-            kind=page["kind"],
-            parameters=dict(page["parameters"]),
-            levels=levels,
-            differences=tuple(page.get("differences", ())),
-        )
-        result.spec()
+        return stimulus_set(page, path.stem, path.parent)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+
+
+def stimulus_set(page: Mapping[str, Any], name: str, folder: Path) -> StimulusSet:
+    """The stimulus set that a page describes.
+
+    Parameters
+    ----------
+    page : mapping
+        The keys of a stimulus file.
+    name : str
+        What to call it.
+    folder : Path
+        Where a kind ``FILE.py:CLASS`` has its file.
+    """
+    for key in page:
+        if key not in _KEYS:
+            raise unknown_name("key of a stimulus file", key, _KEYS)
+    for key in ("title", "kind", "parameters"):
+        if key not in page:
+            raise InputError(f"{key!r} is missing; a stimulus file has title, source, kind, parameters")
+    result = StimulusSet(
+        name=name,
+        title=str(page["title"]),
+        source=str(page.get("source", "")),
+        kind=_kind(page["kind"], folder),
+        parameters=dict(page["parameters"]),
+        levels={level: read_levels(level, values) for level, values in page.get("levels", {}).items()},
+        differences=tuple(page.get("differences", ())),
+        parts={part: _part(part, values, folder) for part, values in page.get("parts", {}).items()},
+    )
+    spec = result.spec()
+    for level in result.levels:
+        level_of(spec, level)
     return result
+
+
+def _part(name: str, values: Any, folder: Path) -> dict[str, Any]:
+    if not isinstance(values, Mapping) or "kind" not in values:
+        raise InputError(f"the part {name!r} lacks its kind; write [parts.{name}] with kind and parameters")
+    for key in values:
+        if key in BACKGROUND:
+            raise InputError(f"{key} of the part {name!r} is that of the target; leave it out")
+    return dict(values) | {"kind": _kind(values["kind"], folder)}
+
+
+def _kind(name: Any, folder: Path) -> str:
+    """A kind by name; one in a file of one's own by its full path."""
+    full = str((folder / name).resolve()) if ".py:" in str(name) else str(name)
+    return find_kind(full, own_files=True).kind
 
 
 def read_levels(name: str, page: Any) -> FloatArray:
@@ -209,8 +251,3 @@ def _numbers(name: str, values: Any) -> FloatArray:
     if numbers.size == 0 or not np.isfinite(numbers).all():
         raise InputError(f"levels of {name} must be finite numbers, at least one")
     return numbers
-
-
-def stimulus_set(name: str, page: dict, folder: Path) -> StimulusSet:
-    """STUB"""
-    raise NotImplementedError

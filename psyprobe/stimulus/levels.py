@@ -1,21 +1,62 @@
-"""STUB of the lead until the stimulus branch is merged."""
+"""Levels: what of a stimulus an experiment can vary, and setting it."""
+
 from __future__ import annotations
-import math
-from dataclasses import dataclass, replace
+
 from typing import Any
-from psyprobe.errors import unknown_name
-@dataclass(frozen=True)
-class Parameter:
-    unit: str
-    label: str
-_U = {"frequency": ("cpd","Spatial frequency"), "luminance": ("cd/m²","Background luminance"), "area": ("deg²","Area"), "mask_contrast": ("1","Mask contrast"), "contrast": ("1","Contrast"), "orientation": ("deg","Orientation"), "phase": ("deg", "Phase"), "radius": ("deg","Radius")}
-def level_of(spec: Any, name: str) -> Parameter:
-    known = [*spec.numeric, *(["area"] if "radius" in spec.numeric else [])]
-    if name not in known:
-        raise unknown_name("key in [levels]", name, known)
-    return Parameter(*_U.get(name, ("1", name)))
-def with_levels(spec: Any, **values: Any) -> Any:
-    for n in values: level_of(spec, n)
-    if "area" in values:
-        values["radius"] = math.sqrt(values.pop("area") / math.pi)
-    return replace(spec, **values)
+
+from psyprobe.stimulus.parameters import Parameter, unknown_parameter
+from psyprobe.stimulus.specification import Specification, levels_of
+
+
+def level_of(stimulus: Specification | type[Specification], name: str) -> Parameter:
+    """Unit, label and limits of a numeric parameter or a derived level, such as "area".
+
+    Parameters
+    ----------
+    stimulus : Specification or class
+        A kind, or a stimulus: a sum has levels for each of its parts ("mask_contrast").
+    name : str
+        Of the level.
+
+    Raises
+    ------
+    UnknownNameError
+        If the stimulus has no such level, with the nearest one.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus import Gabor
+    >>> level_of(Gabor, "frequency").label, level_of(Gabor, "area").unit
+    ('Spatial frequency', 'deg²')
+    """
+    levels = stimulus.levels() if isinstance(stimulus, Specification) else levels_of(stimulus)
+    if name not in levels:
+        raise unknown_parameter(stimulus.kind, name, levels)
+    return levels[name]
+
+
+def with_levels(spec: Specification, **values: Any) -> Specification:
+    """The stimulus with these levels, all set at once; names as in `level_of`.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus import gabor, grating
+    >>> both = gabor(frequency=4, contrast=0.1) + grating(frequency=4, contrast=0.2)
+    >>> with_levels(both.spec, contrast=0.05, mask_orientation=45).value("mask_orientation")
+    45.0
+    """
+    for name in values:
+        level_of(spec, name)
+    return spec.changed(**values)
+
+
+def set_level(spec: Specification, name: str, value: Any) -> Specification:
+    """As `with_levels`, of one level.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus import Gabor
+    >>> round(set_level(Gabor(frequency=4, contrast=0.1), "area", 1.0).radius, 4)
+    0.5642
+    """
+    return with_levels(spec, **{name: value})

@@ -1,187 +1,23 @@
-"""The calibration certificate: what was asked of a stimulus, and what its pixels deliver."""
+"""Measuring: from the pixels of an image to the rows of its certificate."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psyprobe._typing import Array
-from psyprobe.errors import unknown_name
+from psyprobe.errors import InputError
+from psyprobe.stimulus import estimate
+from psyprobe.stimulus.certificate import Certificate, Row, Sheet, worst_of
+from psyprobe.stimulus.planes import observer_of
 from psyprobe.stimulus.tolerances import precision_of
 
 if TYPE_CHECKING:
     from psyprobe.light.display import Display
     from psyprobe.stimulus.specification import Specification
     from psyprobe.stimulus.stimulus import Stimulus
-
-
-@dataclass(frozen=True)
-class Row:
-    """One quantity of a stimulus.
-
-    Attributes
-    ----------
-    quantity : str
-        What was measured, for example "contrast".
-    unit : str
-        Unit of `requested` and `delivered`; empty for a ratio.
-    requested : float or None
-        What the specification implies; None where it says nothing, and the row only informs.
-    delivered : float
-        What the pixels hold.
-    tolerance : float or None
-        Largest error that counts as rounding.
-    relative : bool
-        Whether error and tolerance are fractions of `requested`; otherwise they are in `unit`.
-    estimator : str
-        How it was measured.
-    image : int or None
-        In a batch, the image (counted along the flattened batch) that this row is about.
-    """
-
-    quantity: str
-    unit: str
-    requested: float | None
-    delivered: float
-    tolerance: float | None
-    relative: bool
-    estimator: str
-    image: int | None = None
-
-    @property
-    def error(self) -> float | None:
-        """Delivered less requested, over requested if relative; None if nothing was requested."""
-        if self.requested is None:
-            return None
-        difference = self.delivered - self.requested
-        return difference / self.requested if self.relative else difference
-
-    @property
-    def passed(self) -> bool:
-        """Whether the error is within the tolerance."""
-        return self.error is None or self.tolerance is None or abs(self.error) <= self.tolerance
-
-    @property
-    def severity(self) -> float:
-        """Error in units of the tolerance; 0 where there is none."""
-        if self.error is None or self.tolerance is None:
-            return 0.0
-        return abs(self.error) / self.tolerance if self.tolerance > 0 else float(abs(self.error) > 0) * np.inf
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields with the error and the verdict."""
-        return asdict(self) | {"error": self.error, "passed": self.passed}
-
-
-@dataclass(frozen=True, repr=False)
-class Certificate:
-    """Requested against delivered, quantity by quantity.
-
-    Of a batch each row tells the image that is furthest from what was asked, measured in tolerances.
-
-    Attributes
-    ----------
-    rows : tuple of Row
-        One for each quantity.
-    stimulus : str
-        The specification, as a line of code.
-    precision : str
-        Column of the tolerance table: the dtype of the pixels.
-    images : int
-        Number of images measured.
-
-    Examples
-    --------
-    >>> from psyprobe.stimulus import gabor
-    >>> certificate = gabor(frequency=4, contrast=0.1, size=128).measure()
-    >>> certificate.passed, round(certificate["contrast"].delivered, 9)
-    (True, 0.1)
-    """
-
-    rows: tuple[Row, ...]
-    stimulus: str
-    precision: str
-    images: int
-
-    @property
-    def passed(self) -> bool:
-        """Whether every row is within its tolerance."""
-        return all(row.passed for row in self.rows)
-
-    @property
-    def failures(self) -> tuple[Row, ...]:
-        """The rows that are not."""
-        return tuple(row for row in self.rows if not row.passed)
-
-    def __getitem__(self, quantity: str) -> Row:
-        for row in self.rows:
-            if row.quantity == quantity:
-                return row
-        raise unknown_name("quantity", quantity, (row.quantity for row in self.rows))
-
-    def __contains__(self, quantity: object) -> bool:
-        return any(row.quantity == quantity for row in self.rows)
-
-    def __iter__(self) -> Iterator[Row]:
-        return iter(self.rows)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Numbers, text and lists, for JSON."""
-        return {
-            "stimulus": self.stimulus,
-            "precision": self.precision,
-            "images": self.images,
-            "passed": self.passed,
-            "rows": [row.to_dict() for row in self.rows],
-        }
-
-    def __repr__(self) -> str:
-        images = "1 image" if self.images == 1 else f"{self.images} images, the worst of each row"
-        verdict = "passed" if self.passed else f"FAILED in {', '.join(row.quantity for row in self.failures)}"
-        return f"Certificate of {self.stimulus} ({images}, {self.precision}): {verdict}\n{format_rows(self.rows)}"
-
-
-def format_rows(rows: Iterable[Row]) -> str:
-    """The rows as an aligned table of text.
-
-    Examples
-    --------
-    >>> print(format_rows([Row("contrast", "", 0.5, 0.25, 1e-9, True, "least squares")]))
-      quantity  requested  delivered     error  tolerance  estimator
-    ! contrast        0.5       0.25  -5.0e-01      1e-09  least squares
-    """
-    rows = list(rows)
-    several = any(row.image is not None for row in rows)
-    head = ["", "quantity", "requested", "delivered", "error", "tolerance", "estimator"] + ["image"] * several
-    cells = [head]
-    for row in rows:
-        unit = f" {row.unit}" if row.unit else ""
-        error = "" if row.error is None else f"{row.error:+.1e}" + ("" if row.relative else unit)
-        cells.append(
-            [
-                "" if row.passed else "!",
-                row.quantity,
-                "" if row.requested is None else f"{row.requested:.6g}{unit}",
-                f"{row.delivered:.6g}{unit}",
-                error,
-                "" if row.tolerance is None else f"{row.tolerance:.2g}",
-                row.estimator,
-            ]
-            + ([str(row.image) if row.image is not None else ""] if several else [])
-        )
-    widths = [max(len(line[k]) for line in cells) for k in range(len(head))]
-    widths[0] = 1
-    left = {0, 1, 6}
-    lines = []
-    for line in cells:
-        padded = [
-            cell.ljust(w) if k in left else cell.rjust(w) for k, (cell, w) in enumerate(zip(line, widths, strict=True))
-        ]
-        lines.append((padded[0] + " " + "  ".join(padded[1:])).rstrip())
-    return "\n".join(lines)
 
 
 def measure(stimulus: Stimulus, display: Display | None = None) -> Certificate:
@@ -194,10 +30,6 @@ def measure(stimulus: Stimulus, display: Display | None = None) -> Certificate:
     display : Display, optional
         Measure also what this display shows of it: values outside its gamut, the margin to the nearer limit, and
         contrast and background after encoding to float32 drive and decoding again.
-
-    Returns
-    -------
-    Certificate
 
     Examples
     --------
@@ -232,10 +64,8 @@ def certify(
     precision : str, optional
         Column of the tolerance table; by default that of the dtype of the pixels.
     display : Display, optional
-        See `measure`.
+        As in `measure`.
     """
-    from psyprobe.stimulus.certify import image_rows
-
     precision = precision or precision_of(pixels)
     rows = image_rows(pixels, space, spec, precision, display)
     if display is not None:
@@ -243,14 +73,39 @@ def certify(
     return rows
 
 
-def worst_of(rows: Iterable[Row]) -> tuple[Row, ...]:
-    """Of each quantity the row that is furthest from what was asked, in order of first appearance."""
-    worst: dict[str, Row] = {}
-    for row in rows:
-        kept = worst.get(row.quantity)
-        if kept is None or (row.severity, abs(row.error or 0.0)) > (kept.severity, abs(kept.error or 0.0)):
-            worst[row.quantity] = row
-    return tuple(worst.values())
+def image_rows(
+    pixels: Array,
+    space: str,
+    spec: Specification,
+    precision: str,
+    display: Display | None,
+    *,
+    shown: float = 0.0,
+    refined: bool = True,
+) -> tuple[Row, ...]:
+    """Rows of every image of a batch, folded to the worst of each quantity.
+
+    Parameters
+    ----------
+    pixels, space, spec, precision, display
+        As in `certify`.
+    shown, refined
+        As in `Sheet`. What was shown is measured in levels and contrasts only: the rest was known before.
+    """
+    images = estimate.to_float64(pixels)
+    axes = 2 if space == "luminance" else 3
+    if images.shape[-axes:][:2] != spec.shape or images.ndim < axes or (axes == 3 and images.shape[-1] != 3):
+        wanted = (*spec.batch, *spec.shape, *((3,) if axes == 3 else ()))
+        raise InputError(f"the image has shape {images.shape}; {spec!r} in {space} has shape {wanted}")
+    if images.shape[:-axes] != spec.batch:
+        raise InputError(f"{images.shape[:-axes]} images do not go with {spec.batch} specifications")
+    flat = images.reshape(-1, *images.shape[-axes:])
+    rows: list[Row] = []
+    for index, (image, one) in enumerate(zip(flat, spec.singles(), strict=True)):
+        sheet = Sheet(one.luminance, precision, shown, refined and not shown)
+        found = one.rows(image, space, sheet, display)
+        rows += found if len(flat) == 1 else [replace(row, image=index) for row in found]
+    return worst_of(rows)
 
 
 #: What is worth measuring again on the light that a display shows.
@@ -258,9 +113,6 @@ _SHOWN = ("background", "mean luminance", "contrast", "rms contrast")
 
 
 def _display_rows(pixels: Array, space: str, spec: Specification, display: Display) -> tuple[Row, ...]:
-    from psyprobe.stimulus.certify import image_rows
-    from psyprobe.stimulus.planes import observer_of
-
     observer = observer_of(spec)
     gamut = display.gamut(pixels, space, observer)
     rows = [

@@ -80,6 +80,11 @@ def to_backend(values: FloatArray, dtype: str, device: str | None) -> Array:
     return torch.from_numpy(rounded if rounded.flags.writeable else rounded.copy()).to(device)
 
 
+def column(values: FloatArray, dtype: str, device: str | None) -> Array:
+    """Numbers, one for each image, shaped to be added to images."""
+    return to_backend(values[:, None, None], dtype, device)
+
+
 def gabor_factors(
     shape: tuple[int, int],
     ppd: float,
@@ -298,34 +303,3 @@ def _unit_coefficients(ring: _Ring, seed: int) -> npt.NDArray[Any]:
     # Parseval: every coefficient outside the first column stands for its mirror image too.
     power = 2 * squared.sum() - squared[ring.first_column].sum()
     return np.asarray(values / np.sqrt(power))
-
-
-def phase_scrambled(image: FloatArray, seed: int) -> FloatArray:
-    """An image with the phases of white noise and exactly its own amplitude spectrum.
-
-    Parameters
-    ----------
-    image : ndarray, shape (H, W)
-        Any units; its mean is kept.
-    seed : int
-        Of the noise.
-
-    Returns
-    -------
-    ndarray, shape (H, W)
-
-    Examples
-    --------
-    >>> image = np.random.default_rng(1).random((8, 8))
-    >>> scrambled = phase_scrambled(image, seed=2)
-    >>> bool(np.allclose(np.abs(np.fft.fft2(scrambled)), np.abs(np.fft.fft2(image))))
-    True
-    """
-    phases = np.angle(np.fft.rfft2(np.random.default_rng(seed).standard_normal(image.shape)))
-    spectrum = np.fft.rfft2(image)
-    # Coefficients that are their own mirror image are real: they keep their sign, and the mean with it.
-    height, width = image.shape
-    own = np.zeros(spectrum.shape, bool)
-    own[np.ix_([0, height // 2] if height % 2 == 0 else [0], [0, -1] if width % 2 == 0 else [0])] = True
-    scrambled = np.where(own, spectrum, np.abs(spectrum) * np.exp(1j * phases))
-    return np.fft.irfft2(scrambled, s=image.shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,37 +11,31 @@ from psyprobe.errors import InputError
 from psyprobe.light.colour import cone_observer, direction_vector, white_xyz
 from psyprobe.light.display import Display
 from psyprobe.stimulus.estimate import Float64
-from psyprobe.stimulus.specification import Modulation, Specification
-from psyprobe.stimulus.superposition import Sum
+
+if TYPE_CHECKING:
+    from psyprobe.stimulus.modulation import Modulation
+    from psyprobe.stimulus.specification import Specification
 
 
 def observer_of(spec: Specification) -> str:
     """Name of the cone observer that a specification refers to."""
-    if isinstance(spec, Sum):
-        return str(spec.parts[0].observer)
     return str(getattr(spec, "observer", "cie2006_led_lcd"))
 
 
 @dataclass(frozen=True)
 class Planes:
-    """One image as the quantities that estimators work on, (H, W) each.
-
-    Attributes
-    ----------
-    pattern : ndarray
-        Light along the direction that was asked: ``luminance * (1 + modulation)``, cd/m².
-    light : ndarray
-        Luminance (of the named observer, L + M, if the image has colour), cd/m².
-    cones : ndarray, shape (3, H, W), or None
-        Cone contrasts.
-    """
+    """One image as the quantities that estimators work on, (H, W) each."""
 
     pattern: Float64
+    """Light along the direction that was asked: ``luminance * (1 + modulation)``, cd/m²."""
     light: Float64
+    """Luminance (of the named observer, L + M, if the image has colour), cd/m²."""
     cones: Float64 | None = None
+    """Cone contrasts, shape (3, H, W)."""
 
 
 def planes_of(image: Float64, space: str, spec: Any, display: Display | None) -> Planes:
+    """The planes of an image of a background with a chromaticity and perhaps a direction."""
     direction = getattr(spec, "direction", "achromatic")
     if space == "luminance":
         if direction != "achromatic" or getattr(spec, "chromatic", False):
@@ -56,6 +50,7 @@ def planes_of(image: Float64, space: str, spec: Any, display: Display | None) ->
 
 
 def to_lms(image: Float64, space: str, spec: Specification, display: Display | None) -> Float64:
+    """LMS of the observer that the specification refers to."""
     if space == "lms":
         return image
     rgb_to_xyz = (display or Display()).rgb_to_xyz

@@ -8,96 +8,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache, cached_property
-from typing import Any, ClassVar, Self
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.errors import InputError, unknown_name
-from psyprobe.light.colour import Direction, cone_observer, direction_vector, white_xyz
-from psyprobe.stimulus import pattern
+from psyprobe.errors import InputError
+from psyprobe.stimulus import estimate
+from psyprobe.stimulus.estimate import Float64
+from psyprobe.stimulus.parameters import DerivedLevel, Parameter, number, parameter, plain, unknown_parameter
+from psyprobe.stimulus.planes import Planes, luminance_of
+from psyprobe.stimulus.registry import KINDS, find_kind
 from psyprobe.stimulus.stimulus import Stimulus
 
-#: Kinds of stimulus by name, as they stand in a stimulus file.
-KINDS: dict[str, type[Specification]] = {}
-
-#: Units of numeric parameters, for messages and files.
-UNITS = {
-    "luminance": "cd/m²",
-    "contrast": "a fraction",
-    "frequency": "cpd",
-    "orientation": "deg",
-    "phase": "deg",
-    "x": "deg",
-    "y": "deg",
-    "radius": "deg",
-    "aspect": "a ratio",
-    "edge": "deg or octaves",
-    "bandwidth": "octaves",
-    "exponent": "a power",
-    "seed": "a whole number",
-    "mask_contrast": "a fraction",
-    "low": "a multiple of the frequency",
-    "high": "a multiple of the frequency",
-    "window": "deg",
-}
-
-
-def stimulus_kind(name: str) -> Any:
-    """Class decorator that registers a kind of stimulus under a name."""
-
-    def register(cls: type[Specification]) -> type[Specification]:
-        if name in KINDS:
-            raise InputError(f"stimulus kind {name!r} is registered twice")
-        KINDS[name] = cls
-        cls.kind = name
-        return cls
-
-    return register
-
-
-@cache
-def stimulus_kinds() -> dict[str, type[Specification]]:
-    """All kinds, those of installed packages (entry points ``psyprobe.stimuli``) included."""
-    from importlib.metadata import entry_points
-
-    import psyprobe.stimulus.annulus
-    import psyprobe.stimulus.band_noise
-    import psyprobe.stimulus.cai2025
-    import psyprobe.stimulus.field
-    import psyprobe.stimulus.masked_gabor
-    import psyprobe.stimulus.superposition
-    import psyprobe.stimulus.wave  # noqa: F401 - importing registers the kinds
-
-    for point in entry_points(group="psyprobe.stimuli"):
-        if point.name not in KINDS:
-            stimulus_kind(point.name)(point.load())
-    return KINDS
-
-
-def specification_from_dict(values: Mapping[str, Any]) -> Specification:
-    """The specification that `Specification.to_dict` describes.
-
-    Raises
-    ------
-    InputError
-        On an unknown kind or key (with the nearest name) or a value that no stimulus has.
-
-    Examples
-    --------
-    >>> from psyprobe.stimulus import Gabor
-    >>> spec = Gabor(frequency=4.0, contrast=0.1)
-    >>> specification_from_dict(spec.to_dict()) == spec
-    True
-    """
-    kinds = stimulus_kinds()
-    kind = values.get("kind")
-    if kind not in kinds:
-        raise unknown_name("stimulus kind", str(kind), kinds)
-    return kinds[str(kind)].from_dict({k: v for k, v in values.items() if k != "kind"})
+if TYPE_CHECKING:
+    from psyprobe.light.display import Display
+    from psyprobe.stimulus.certificate import Row, Sheet
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -115,27 +45,75 @@ class Specification:
     """
 
     kind: ClassVar[str]
+    #: What stands for the kind in digests, where that is not its name.
+    identity: ClassVar[str | None] = None
     contrast_kind: ClassVar[str | None] = None
-    #: Fields that may be arrays; in the order of the class.
-    numeric: ClassVar[tuple[str, ...]] = ("luminance",)
+    #: Levels that are other words for a parameter.
+    derived_levels: ClassVar[Mapping[str, DerivedLevel]] = MappingProxyType({})
 
-    luminance: Any = 100.0
-    ppd: float = 60.0
-    size: int | tuple[int, int] = 224
+    luminance: Any = parameter("cd/m²", "Background luminance", default=100.0, low=0, above=True)
+    ppd: float = parameter("px/deg", "Pixels per degree", default=60.0, numeric=False)
+    size: int | tuple[int, int] = parameter("px", "Size", default=224, numeric=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ppd", float(number("ppd", self.ppd, "pixels per degree")))
         if not self.ppd > 0:
             raise InputError(f"ppd is {self.ppd:g}; pixels per degree must be > 0")
         object.__setattr__(self, "size", _size(self.size))
+        described = self.parameters()
         for name in self.numeric:
-            object.__setattr__(self, name, number(name, getattr(self, name), UNITS[name]))
-        require(self.luminance > 0, "luminance", self.luminance, "cd/m²", "a background must be > 0 cd/m²")
+            object.__setattr__(self, name, described[name].check(name, getattr(self, name)))
         try:
             np.broadcast_shapes(*(np.shape(getattr(self, name)) for name in self.numeric))
         except ValueError:
             shapes = {name: np.shape(getattr(self, name)) for name in self.numeric if np.ndim(getattr(self, name))}
             raise InputError(f"parameters of shapes {shapes} do not broadcast against each other") from None
+
+    # -- its parameters ---------------------------------------------------------------------------------------------
+
+    @classmethod
+    def parameters(cls) -> Mapping[str, Parameter]:
+        """Unit, label, limits and default of every parameter of the kind, by name."""
+        described: Mapping[str, Parameter] = _parameters(cls)  # type: ignore[arg-type]
+        return described
+
+    @property
+    def numeric(self) -> tuple[str, ...]:
+        """Names of the parameters that may be arrays."""
+        return tuple(name for name, described in self.parameters().items() if described.numeric)
+
+    def levels(self) -> dict[str, Parameter]:
+        """All that can be a level of an experiment: numeric parameters, and derived levels such as "area"."""
+        return levels_of(type(self))
+
+    def value(self, name: str) -> Any:
+        """The value that a parameter or a derived level has."""
+        if name in self.derived_levels:
+            level = self.derived_levels[name]
+            return level.from_parameter(getattr(self, level.parameter))
+        if name not in self.parameters():
+            raise unknown_parameter(self.kind, name, [*self.parameters(), *self.derived_levels])
+        return getattr(self, name)
+
+    def changed(self, **values: Any) -> Self:
+        """The same stimulus with other values of some parameters or derived levels.
+
+        Examples
+        --------
+        >>> from psyprobe.stimulus import Gabor
+        >>> round(Gabor(frequency=4, contrast=0.1).changed(area=1.0).radius, 4)
+        0.5642
+        """
+        direct = {name: value for name, value in values.items() if name not in self.derived_levels}
+        for name in direct:
+            if name not in self.parameters():
+                raise unknown_parameter(self.kind, name, [*self.parameters(), *self.derived_levels])
+        for name in values.keys() & self.derived_levels.keys():
+            level = self.derived_levels[name]
+            if level.parameter in direct:
+                raise InputError(f"{name} and {level.parameter} say the same; give one of them")
+            direct[level.parameter] = level.to_parameter(level.described.check(name, values[name]))
+        return replace(self, **direct)
 
     # -- as a value -------------------------------------------------------------------------------------------------
 
@@ -146,20 +124,24 @@ class Specification:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The specification of these parameters; unknown keys raise with the nearest name."""
-        known = [f.name for f in fields(cls)]
+        known = cls.parameters()
         for key in values:
             if key not in known:
-                raise unknown_name(f"parameter of {cls.kind}", key, known)
+                raise unknown_parameter(cls.kind, key, known)
         try:
             return cls(**values)
         except TypeError as error:
             missing = str(error).partition("argument")[2].lstrip("s: ")
             raise InputError(f"{cls.kind} needs {missing or 'other parameters'}: {error}") from None
 
+    def content(self) -> dict[str, Any]:
+        """What the digest is taken of: `to_dict`, but a kind in a file of one's own by what the file says."""
+        return self.to_dict() | {"kind": self.identity or self.kind}
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON: the same on every machine and in every process."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(self.content(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -167,6 +149,10 @@ class Specification:
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A kind in a file of one's own has no module that another process could import.
+        return _restored, (self.kind, {f.name: getattr(self, f.name) for f in fields(self)})
 
     def __repr__(self) -> str:
         defaults = {f.name: f.default for f in fields(self)}
@@ -217,6 +203,32 @@ class Specification:
         """What the target is told apart from: the same field without it."""
         raise NotImplementedError
 
+    def singles(self) -> Iterator[Self]:
+        """The specification of each image of the batch, in order.
+
+        Examples
+        --------
+        >>> from psyprobe.stimulus import Gabor
+        >>> [one.contrast for one in Gabor(frequency=4, contrast=[0.1, 0.2]).singles()]
+        [0.1, 0.2]
+        """
+        return (self._single(self.batch, index) for index in np.ndindex(*self.batch))
+
+    def summands(self) -> tuple[Specification, ...]:
+        """The patterns that another can be added to."""
+        raise InputError(f"only patterns on a background add up; {self.kind!r} is none")
+
+    def __add__(self, other: Specification) -> Specification:
+        if not isinstance(other, Specification):
+            return NotImplemented
+        return KINDS["sum"].from_dict({"parts": (*self.summands(), *other.summands())})
+
+    def _single(self, batch: tuple[int, ...], index: tuple[int, ...]) -> Self:
+        if not batch:
+            return self
+        values: dict[str, Any] = {n: float(np.broadcast_to(getattr(self, n), batch)[index]) for n in self.numeric}
+        return replace(self, **values)
+
     def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
         raise NotImplementedError
 
@@ -224,135 +236,52 @@ class Specification:
         """A parameter, broadcast to the batch and flattened: shape (n,)."""
         return np.broadcast_to(np.asarray(getattr(self, name)), self.batch).ravel()
 
+    # -- as a certificate -------------------------------------------------------------------------------------------
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Modulation(Specification):
-    """A background whose light is modulated along a direction of colour.
-
-    Attributes
-    ----------
-    contrast : float or array
-        Amplitude of the modulation. Achromatic: Michelson (noise: RMS, disc: Weber). Chromatic: RMS over the three cone
-        contrasts, the unit of castleCSF.
-    direction : str or (dL, dM, dS)
-        "achromatic", "red_green", "yellow_violet", or a modulation in LMS.
-    white : str or (x, y)
-        Chromaticity of the background of a chromatic stimulus.
-    observer : str
-        Named cone observer of a chromatic stimulus.
-    """
-
-    contrast: Any
-    direction: Direction = "achromatic"
-    white: str | tuple[float, float] = "D65"
-    observer: str = "cie2006_led_lcd"
-
-    numeric: ClassVar[tuple[str, ...]] = ("luminance", "contrast")
-    #: Lowest modulation of unit contrast is at least minus this; None where only the drawn image tells.
-    deepest: ClassVar[float | None] = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("direction", "white"):
-            value = getattr(self, name)
-            if not isinstance(value, str):
-                object.__setattr__(self, name, tuple(float(v) for v in value))
-        self._check_contrast()
-        direction_vector(self.direction, self.background_lms)
-
-    def _check_contrast(self) -> None:
-        limit = 1.0 if self.direction == "achromatic" and self.deepest is not None else 10.0
-        require(
-            (self.contrast >= 0) & (self.contrast <= limit),
-            "contrast",
-            self.contrast,
-            "",
-            f"contrast is a fraction from 0 to {limit:g}, not a percentage; more would need negative light",
-        )
-
-    @property
-    def in_colour(self) -> bool:
-        """Whether pixels are LMS rather than luminance."""
-        return self.direction != "achromatic"
-
-    @property
-    def background_lms(self) -> FloatArray:
-        """LMS of the background at a luminance of 1 cd/m², shape (3,)."""
-        return cone_observer(self.observer).from_xyz @ white_xyz(self.white)
-
-    def reference(self) -> Specification:
-        """The uniform background: grey, or of this background's chromaticity."""
-        from psyprobe.stimulus.field import Uniform
-
-        field = Uniform(luminance=self.luminance, ppd=self.ppd, size=self.size)
-        if not self.in_colour:
-            return field
-        return replace(field, chromatic=True, white=self.white, observer=self.observer)
-
-    def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> Array:
-        """``offset + amplitude * unit pattern``, image by image.
+    def promises(self, planes: Planes, sheet: Sheet) -> None:
+        """Put down what this kind promises of one image, and what was found; here: what the image is, no promise.
 
         Parameters
         ----------
-        amplitude, offset : ndarray, shape (n,)
-            One for each image of the flattened batch.
-        dtype, device
-            As for `draw`.
-
-        Returns
-        -------
-        array, shape (n, H, W)
+        planes : Planes
+            The image.
+        sheet : Sheet
+            Where the rows go: ``sheet.add(quantity, requested, delivered, estimator)``.
         """
-        raise NotImplementedError
+        light = planes.light
+        sheet.add("mean luminance", None, light.mean(), "mean over pixels")
+        sheet.add("peak luminance", None, light.max(), "largest pixel")
+        sheet.add("rms contrast", None, float(estimate.rms_contrast(light)), "SD over mean")
 
-    def modulation(self, dtype: str, device: str | None) -> Array:
-        """Relative modulation of the light about 0, shape (..., H, W)."""
-        contrast = self._flat("contrast")
-        change = self.paint(contrast, np.zeros_like(contrast), dtype, device)
-        return change.reshape((*self.batch, *self.shape))
-
-    def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
-        luminance = self._flat("luminance")
-        if not self.in_colour:
-            pixels, space = self.paint(self._flat("contrast") * luminance, luminance, dtype, device), "luminance"
-            pixels = pixels.reshape((*self.batch, *self.shape))
-        else:
-            background = self.background_lms
-            step = pattern.to_backend(background * direction_vector(self.direction, background), dtype, device)
-            pixels, space = self.modulation(dtype, device)[..., None] * step, "lms"
-            pixels += pattern.to_backend(background, dtype, device)
-            pixels *= pattern.to_backend(np.asarray(self.luminance)[..., None, None, None], dtype, device)
-        if self.deepest is None or space == "lms":
-            self._refuse_negative(pixels)
-        return pixels, space
-
-    def _refuse_negative(self, pixels: Array) -> None:
-        darkest = float(pixels.min())
-        if darkest < 0:
-            largest = float(np.max(self.contrast))
-            raise InputError(
-                f"contrast {largest:g} would need negative light ({darkest:g}); "
-                "lower the contrast, or choose another seed, phase or direction"
-            )
+    def rows(self, image: Float64, space: str, sheet: Sheet, display: Display | None) -> list[Row]:
+        """The rows of a certificate for one image of this specification."""
+        light = image if space == "luminance" else luminance_of(image, space, self, display)
+        self.promises(Planes(light, light), sheet)
+        return sheet.rows
 
 
-def column(values: FloatArray, dtype: str, device: str | None) -> Array:
-    return pattern.to_backend(values[:, None, None], dtype, device)
+def levels_of(kind: type[Specification]) -> dict[str, Parameter]:
+    """As `Specification.levels`, of a kind."""
+    numeric = {name: described for name, described in kind.parameters().items() if described.numeric}
+    return numeric | {name: level.described for name, level in kind.derived_levels.items()}
 
 
-def number(name: str, value: Any, unit: str) -> float | FloatArray:
-    if isinstance(value, bool | str) or value is None:
-        raise InputError(f"{name} is {value!r}; give a number ({unit}), without the unit")
-    try:
-        numbers = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} is {value!r}; give a number or an array of numbers ({unit})") from None
-    if not np.isfinite(numbers).all():
-        raise InputError(f"{name} is {value!r}; every value must be finite ({unit})")
-    if numbers.ndim == 0:
-        return float(numbers)
-    numbers.setflags(write=False)
-    return numbers
+@cache
+def _parameters(kind: type[Specification]) -> Mapping[str, Parameter]:
+    """A field that a kind only gives another default is described where it was defined."""
+    found = {}
+    for field in fields(kind):
+        definitions = (base.__dict__.get("__dataclass_fields__", {}).get(field.name) for base in kind.__mro__)
+        described = next((d.metadata["parameter"] for d in definitions if d and "parameter" in d.metadata), None)
+        label = field.name.replace("_", " ").capitalize()
+        described = described or Parameter(unit="", label=label, numeric=False)
+        required = field.default is MISSING
+        found[field.name] = replace(described, required=required, default=None if required else field.default)
+    return MappingProxyType(found)
+
+
+def _restored(kind: str, values: dict[str, Any]) -> Specification:
+    return find_kind(kind, own_files=True)(**values)
 
 
 def _size(size: Any) -> tuple[int, int]:
@@ -365,17 +294,3 @@ def _size(size: Any) -> tuple[int, int]:
     if not whole or not (1 <= height <= 16384 and 1 <= width <= 16384):
         raise InputError(f"size is {size!r}; give whole pixels from 1 to 16384")
     return height, width
-
-
-def require(valid: Any, name: str, value: Any, unit: str, allowed: str) -> None:
-    if not np.all(valid):
-        wrong = np.asarray(value, float)[np.broadcast_to(~np.asarray(valid, bool), np.shape(value))].ravel()[0]
-        raise InputError(f"{name} is {wrong:g}{' ' + unit if unit else ''}; {allowed}")
-
-
-def plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, tuple):
-        return [plain(v) for v in value]
-    return value

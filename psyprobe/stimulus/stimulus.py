@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from array_api_compat import array_namespace
 
 from psyprobe._typing import Array
-from psyprobe.errors import InputError
 from psyprobe.light.colour import cone_observer
+from psyprobe.light.display import Display
+from psyprobe.stimulus.certificate import Certificate
+from psyprobe.stimulus.measure import measure
+from psyprobe.stimulus.planes import observer_of
 
 if TYPE_CHECKING:
-    from psyprobe.light.display import Display
-    from psyprobe.stimulus.measure import Certificate
     from psyprobe.stimulus.specification import Specification
 
 
@@ -58,8 +59,7 @@ class Stimulus:
     @property
     def observer(self) -> str:
         """Name of the cone observer that LMS pixels refer to."""
-        parts = getattr(self.spec, "parts", None)
-        return str(getattr(parts[0] if parts else self.spec, "observer", "cie2006_led_lcd"))
+        return observer_of(self.spec)
 
     @property
     def luminance(self) -> Array:
@@ -67,12 +67,7 @@ class Stimulus:
         if self.space == "luminance":
             return self.pixels
         xp = array_namespace(self.pixels)
-        if self.space == "rgb":
-            from psyprobe.light.display import Display
-
-            weights = Display().rgb_to_xyz[1]
-        else:
-            weights = cone_observer(self.observer).to_xyz[1]
+        weights = Display().rgb_to_xyz[1] if self.space == "rgb" else cone_observer(self.observer).to_xyz[1]
         return self.pixels @ xp.asarray(weights, dtype=self.pixels.dtype, device=self.pixels.device)
 
     @property
@@ -91,23 +86,15 @@ class Stimulus:
         display : Display, optional
             Also measure what this display would show: clipping and gamut margin.
         """
-        from psyprobe.stimulus.measure import measure
-
         return measure(self, display)
 
     def __add__(self, other: Stimulus) -> Stimulus:
         """A target on a mask: modulations of the same background, added."""
-        from psyprobe.stimulus.specification import Modulation
-        from psyprobe.stimulus.superposition import Sum
-
         if not isinstance(other, Stimulus):
             return NotImplemented
-        parts = [*getattr(self.spec, "parts", (self.spec,)), *getattr(other.spec, "parts", (other.spec,))]
-        if not all(isinstance(part, Modulation) for part in parts):
-            raise InputError("only patterns on a background add up; a uniform field has nothing to add")
         dtype = str(self.pixels.dtype).rpartition(".")[2]
         device = None if not hasattr(self.pixels, "is_cuda") else str(self.pixels.device)
-        return Sum(parts=tuple(parts)).draw(dtype=dtype, device=device)
+        return (self.spec + other.spec).draw(dtype=dtype, device=device)
 
     def __repr__(self) -> str:
         height, width = self.shape

@@ -22,7 +22,7 @@ from psyprobe.files.images import decode_image
 from psyprobe.files.progress import progress_bar
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
 from psyprobe.running.loop import ask_round
-from psyprobe.running.question import Answered, Batch, Question
+from psyprobe.running.protocol import Answered, Batch, Question
 from psyprobe.running.store import Store, open_store
 
 

@@ -12,8 +12,7 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.digest import digest
 from psyprobe.files.software import software_versions
 from psyprobe.observers.chat.answering import Answer, AnswerObserver
-from psyprobe.running.protocol import RunRecord
-from psyprobe.running.question import Batch
+from psyprobe.running.protocol import Batch, RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.asking import ItemQuestion, batches_of, check_questions, keys_of
 from psyprobe.tasks.judge import JUDGING, Case, Judge, judge_questions

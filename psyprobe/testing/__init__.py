@@ -19,7 +19,7 @@ _PUBLIC = {
     "PRECISIONS": "stimulus.tolerances",
     "Tolerance": "stimulus.tolerances",
     "tolerance": "stimulus.tolerances",
-    "Certificate": "stimulus.measure",
+    "Certificate": "stimulus.certificate",
     "Cause": "testing.diagnosis",
     "CalibrationError": "testing.assertions",
     "assert_band": "testing.assertions",
@@ -75,7 +75,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from psyprobe.stimulus.measure import Certificate
+    from psyprobe.stimulus.certificate import Certificate
     from psyprobe.stimulus.tolerances import PRECISIONS, TOLERANCES, Tolerance, tolerance
     from psyprobe.testing import strategies
     from psyprobe.testing.assertions import (

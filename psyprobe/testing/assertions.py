@@ -12,8 +12,8 @@ from psyprobe.errors import InputError
 from psyprobe.light.colour import cone_observer, xyz_to_lms
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Specification, Stimulus, Sum
-from psyprobe.stimulus.certify import single_specifications
-from psyprobe.stimulus.measure import Certificate, Row, certificate, certify, format_rows
+from psyprobe.stimulus.certificate import Certificate, Row, format_rows
+from psyprobe.stimulus.measure import certificate, certify, image_rows
 from psyprobe.stimulus.tolerances import TOLERANCES, precision_of, roundoff, tolerance
 from psyprobe.testing.diagnosis import Cause, diagnose
 from psyprobe.testing.light import Light, read_light
@@ -405,7 +405,6 @@ def _rows(light: Light, spec: Specification, display: Display | None) -> tuple[R
     if light.drive is None:
         return certify(light.pixels, light.space, spec, precision=light.precision, display=display)
     # A drive is in gamut by construction; the display only tells what its primaries are.
-    from psyprobe.stimulus.certify import image_rows
 
     return image_rows(light.pixels, light.space, spec, light.precision, display)
 
@@ -425,7 +424,7 @@ def _worst_image(rows: tuple[Row, ...], light: Light, spec: Specification) -> tu
         return spec, light.pixels
     index = _index(rows)
     flat = light.pixels.reshape(-1, *light.pixels.shape[len(spec.batch) :])
-    return list(single_specifications(spec))[index], flat[index]
+    return list(spec.singles())[index], flat[index]
 
 
 def _verdict(asked: str, rows: tuple[Row, ...], precision: str, images: int, causes: tuple[Cause, ...]) -> Certificate:

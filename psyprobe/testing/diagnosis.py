@@ -17,11 +17,10 @@ from psyprobe.errors import InputError
 from psyprobe.light.colour import CONE_OBSERVERS, cone_observer
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Gabor, Grating, Modulation, Noise, Specification, Uniform, estimate
-from psyprobe.stimulus.certify import image_rows
+from psyprobe.stimulus.certificate import Row
 from psyprobe.stimulus.estimate import Float64
-from psyprobe.stimulus.measure import Row
+from psyprobe.stimulus.measure import image_rows
 from psyprobe.stimulus.planes import to_lms
-from psyprobe.stimulus.promises import envelope_of
 from psyprobe.testing.light import Light
 
 
@@ -372,7 +371,7 @@ def _stretch(whole: bool) -> Callable[[Any, Display | None], Float64 | None]:
         if half < 1e-9:
             return None
         pattern = (pattern - (pattern.max() + pattern.min()) / 2) / half
-        envelope = None if whole else envelope_of(asked)
+        envelope = None if whole else asked.envelope()
         pattern = pattern if envelope is None else pattern * envelope
         return np.asarray(asked.luminance * (1 + asked.contrast * pattern))
 

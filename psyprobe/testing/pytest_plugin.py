@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from psyprobe._typing import Array
     from psyprobe.light.display import Display
     from psyprobe.stimulus import Specification, Stimulus
-    from psyprobe.stimulus.measure import Certificate
+    from psyprobe.stimulus.certificate import Certificate
 
 #: Name under which certificates travel in the properties of a test's report.
 PROPERTY = "psyprobe_calibration"

@@ -10,7 +10,6 @@ import numpy as np
 from psyprobe._typing import Array
 from psyprobe.errors import InputError
 from psyprobe.stimulus import Specification, specification_from_dict
-from psyprobe.stimulus.certify import single_specifications
 from psyprobe.stimulus.tolerances import precision_of, tolerance
 from psyprobe.testing.assertions import CalibrationError, to_numpy
 
@@ -76,7 +75,7 @@ def assert_batch_equals_loop(
     """
     if isinstance(draw, Specification):
         batch = _drawn(draw)
-        images = [_drawn(one) for one in single_specifications(draw)]
+        images = [_drawn(one) for one in draw.singles()]
         batch = batch.reshape(len(images), *images[0].shape)
     else:
         values = {name: np.asarray(list(value)) for name, value in (parameters or {}).items()}

@@ -10,15 +10,16 @@ import xarray as xr
 from chat_results import FREQUENCIES, chat_result, log_thresholds
 
 import psyprobe as pp
-from psyprobe.analysis import score_layers, score_table, scoreboard
+from psyprobe.analysis import score_table
 from psyprobe.analysis.psychometric import psychometric_function
-from psyprobe.analysis.words.answer_agreement import answer_agreement
+from psyprobe.analysis.words.agreement import answer_agreement
 from psyprobe.analysis.words.bridge import bridge
-from psyprobe.analysis.words.chat_counts import count_answers
-from psyprobe.analysis.words.chat_csf import chat_csf
+from psyprobe.analysis.words.counts import count_answers
+from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.csf_human import human_curve, human_names
 from psyprobe.analysis.words.prompt_effects import prompt_effects
 from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.probes.results import score_layers, scoreboard
 
 TEN = np.geomspace(1e-3, 0.28, 10)
 
@@ -230,7 +231,7 @@ def test_score_says_how_near_a_human_observer_is_to_people() -> None:
     assert found.rmse_log10.value < 0.2 and found.shape_rmse_log10.value < 0.03
     assert found.pearson_linear.value > 0.99 and found.n_valid == 5
     assert score.flat["rmse_log10"] > 0.3 and score.blind["rmse_linear"] > 100
-    assert [point.frequency for point in score.curve] == list(FREQUENCIES)
+    assert [point.value for point in score.curve] == list(FREQUENCIES)
     assert json.loads(json.dumps(score.to_dict(), allow_nan=False))["human"] == score.human
     assert [one.human for one in score_layers(p_yes_run(5)[0], measure=None)] == [score.human]
 

@@ -13,8 +13,9 @@ import pytest
 import xarray as xr
 from detection_results import PUBLISHED, human_csf, published_result, published_scores, simulated_result
 
-from psyprobe.analysis import score, score_layers, score_table
+from psyprobe.analysis import score_detection, score_table
 from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.probes.results import score, score_layers
 
 
 def human_observer(x: np.ndarray, contrast: np.ndarray) -> np.ndarray:
@@ -41,7 +42,7 @@ def test_published_results_get_their_published_score(oracle_data: Path, test: st
 def test_share_at_the_float32_floor_of_published_responses(oracle_data: Path) -> None:
     # Their angles came out of a float32 arccosine: the floor is whatever is 0 or one step above 0.
     result = published_result(oracle_data / "encoder_protocol", "luminance", "ViT-B-32_openai")
-    stored = result["along"].sel(measure="angular").values
+    stored = result["scored_response"].sel(measure="angular").values
     found = score(result, resamples=100)
     assert found.float32_floor == pytest.approx((stored <= 1.1e-4).mean())
     assert found.float32_floor > 0.4
@@ -53,7 +54,7 @@ def test_an_observer_with_human_sensitivity_reaches_what_can_be_reached(multipli
     alignment = found.score.alignment
     assert alignment.value == pytest.approx(alignment.attainable, abs=1e-3)
     assert found.score.slices.monotonicity == pytest.approx(1)
-    assert found.score.slices.levelness < 1e-6
+    assert found.score.slices.unevenness < 1e-6
     assert found.score.shape.shape_rmse < 0.005
     assert found.score.absolute.rmse < 0.05
 
@@ -68,12 +69,12 @@ def test_shape_level_and_monotonicity_are_told_apart() -> None:
 
     flat, moved, wavy = (score(simulated_result(f)).score for f in (flat_observer, shifted, shuffled))
     assert flat.slices.monotonicity == pytest.approx(1)
-    assert flat.shape.shape_rmse == pytest.approx(flat.slices.levelness, rel=0.05)
+    assert flat.shape.shape_rmse == pytest.approx(flat.slices.unevenness, rel=0.05)
     assert flat.shape.shape_rmse > 0.3
     assert moved.shape.shape_rmse < 0.005
     assert moved.alignment.value == pytest.approx(moved.alignment.attainable, abs=1e-3)
     assert wavy.slices.monotonicity < 0.8
-    assert wavy.slices.levelness < 0.05
+    assert wavy.slices.unevenness < 0.05
 
 
 def test_baselines_are_scored_like_the_observer() -> None:
@@ -126,7 +127,7 @@ def test_layers_are_named_or_all_scored() -> None:
     assert both[0].score.alignment.value < both[1].score.alignment.value
 
 
-@pytest.mark.parametrize("name", ["along", "response", "human_curve", "noise_floor"])
+@pytest.mark.parametrize("name", ["scored_response", "response", "human_curve", "noise_floor"])
 def test_unfinished_results_are_refused(name: str) -> None:
     result = simulated_result(human_observer)
     result[name] = result[name] * np.nan
@@ -135,7 +136,9 @@ def test_unfinished_results_are_refused(name: str) -> None:
 
 
 def test_other_datasets_are_refused() -> None:
-    with pytest.raises(InputError, match="no detection result: it lacks along"):
+    with pytest.raises(InputError, match="no detection result: it lacks scored_response"):
+        score_detection(xr.Dataset())
+    with pytest.raises(InputError, match="does not say which probe asked"):
         score(xr.Dataset())
     with pytest.raises(InputError, match="multiplier_of"):
         score(simulated_result(human_observer).assign_attrs(multiplier_of="contrast"))
@@ -145,13 +148,15 @@ def test_other_datasets_are_refused() -> None:
 
 def test_order_of_dimensions_does_not_matter() -> None:
     result = simulated_result(human_observer)
-    turned = result.transpose("multiplier", "contrast", "x", "measure", "layer", "score_x", "curve_x")
+    turned = result.transpose(
+        "multiplier", "contrast", "frequency", "measure", "layer", "scored_frequency", "curve_frequency"
+    )
     assert score(turned).to_dict() == score(result).to_dict()
 
 
-def test_x_outside_the_human_curve_is_left_out_of_the_shape() -> None:
+def test_levels_outside_the_human_curve_is_left_out_of_the_shape() -> None:
     result = simulated_result(human_observer)
-    shorter = result.isel(curve_x=slice(0, 100))
+    shorter = result.isel(curve_frequency=slice(0, 100))
     assert score(shorter).score.shape.total == 10
 
 
@@ -181,7 +186,7 @@ def test_text_table_shows_observers_baselines_and_maximum(scores: list[Any]) -> 
     lines = table.splitlines()
     assert lines[0].startswith("gabor_achromatic (angular)")
     assert lines[2].startswith("timm:human_like|x")
-    assert lines[3].startswith("pix?[31mels (random weights)")
+    assert lines[3].startswith("pix\\x1b[31mels (random weights)")
     assert sum(line.startswith("pixels (no encoder)") for line in lines) == 1
     assert sum(line.startswith("contrast alone") for line in lines) == 1
     assert any(line.split() == ["attainable", "0.995"] for line in lines)

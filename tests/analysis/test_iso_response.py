@@ -77,11 +77,11 @@ def test_root_mean_squares_add_up_and_the_curve_is_where_it_says() -> None:
         found = fit_iso_response(X, CONTRAST, response, HUMAN, criterion=criterion)
         assert found is not None
         assert found.rmse**2 == pytest.approx(found.shape_rmse**2 + found.shift**2)
-        at = [np.flatnonzero(x == X)[0] for x in found.x]
+        at = [np.flatnonzero(x == X)[0] for x in found.at]
         deviation = np.log10(found.sensitivity) - np.log10(HUMAN[at])
         assert found.shift == pytest.approx(deviation.mean())
         assert found.shape_rmse == pytest.approx(deviation.std())
-        assert found.reached == len(found.x) == len(found.sensitivity)
+        assert found.reached == len(found.at) == len(found.sensitivity)
         assert found.reached + found.above + found.below == found.total
 
 

@@ -11,8 +11,9 @@ import pytest
 from detection_results import human_csf, simulated_result
 from matching_results import HUMAN, image_responses, simulated_matching
 
-from psyprobe.analysis import match_result, score, score_layers, score_matching, score_table
+from psyprobe.analysis import match_result, score_matching, score_table
 from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.probes.results import score, score_layers
 
 
 def proportional(frequency: np.ndarray, contrast: np.ndarray) -> np.ndarray:
@@ -30,22 +31,23 @@ def test_the_image_itself_scores_as_on_the_reference_page() -> None:
 
 def test_saturated_matches_are_counted_and_not_hidden() -> None:
     # At 25 cpd this observer draws 0.2 exp(-2.5): no contrast there matches references of high contrast.
-    found = score_matching(simulated_matching(proportional))
+    (found,) = score_matching(simulated_matching(proportional))
     expected = HUMAN.reference_contrast[:, None] * np.exp((HUMAN.frequency - 5) / 10) > 1
     assert (found.score.saturated_high, found.score.saturated_low) == (expected.sum(), 0)
     assert found.score.saturated == expected.sum() > 0
 
 
 def test_normalised_matching_is_perfect_constancy_for_responses_proportional_to_contrast() -> None:
-    found = score_matching(simulated_matching(proportional), normalised=True)
+    (found,) = score_matching(simulated_matching(proportional), normalised=True)
     assert found.score.error.mean.value == pytest.approx(found.constancy.mean.value)
     assert found.score.saturated == 0
 
 
 def test_the_experiment_names_method_and_encoding_and_an_argument_overrides_them() -> None:
     result = simulated_matching(proportional, match_method="bracket", match_normalised=1)
-    assert (score_matching(result).method, score_matching(result).normalised) == ("bracket", True)
-    plain = score_matching(result, method="crossing", normalised=False)
+    (named,) = score_matching(result)
+    assert (named.method, named.normalised) == ("bracket", True)
+    (plain,) = score_matching(result, method="crossing", normalised=False)
     assert (plain.method, plain.normalised) == ("crossing", False)
 
 
@@ -57,7 +59,7 @@ def test_normalising_needs_the_reference_frequency() -> None:
 
 def test_responses_at_the_float32_floor_and_under_the_noise_are_counted() -> None:
     result = simulated_matching(lambda f, c: 1e-3 * c + 0 * f, noise_floor=1e-4)
-    found = score_matching(result)
+    (found,) = score_matching(result)
     assert found.float32_floor == pytest.approx(np.mean(1e-3 * HUMAN.reference_contrast < 1e-4), abs=0.13)
     assert found.below_noise == pytest.approx(np.mean(1e-3 * HUMAN.reference_contrast <= 1e-4))
 
@@ -79,16 +81,18 @@ def test_what_is_no_matching_result_is_refused() -> None:
     with pytest.raises(InputError, match="not finite"):
         score_matching(simulated_matching(lambda f, c: np.where(c > 0.5, np.nan, c) + 0 * f))
     with pytest.raises(InputError, match="people matched at"):
-        score_matching(simulated_matching(proportional).sel(x=[0.25, 5.0, 10.0]))
+        score_matching(simulated_matching(proportional).sel(frequency=[0.25, 5.0, 10.0]))
 
 
 def test_matches_come_at_all_frequencies_and_at_those_of_people() -> None:
     found = match_result(simulated_matching(proportional))
     assert found.matches.contrast.shape == (8, 27)
     np.testing.assert_array_equal(
-        found.measured().contrast[:, found.x_measured == 5], found.matches.contrast[:, found.x == 5]
+        found.measured().contrast[:, found.measured_frequency == 5], found.matches.contrast[:, found.frequency == 5]
     )
-    np.testing.assert_allclose(found.matches.contrast[:, found.x == 5][:, 0], HUMAN.reference_contrast, rtol=1e-9)
+    np.testing.assert_allclose(
+        found.matches.contrast[:, found.frequency == 5][:, 0], HUMAN.reference_contrast, rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("format", ["text", "markdown", "latex", "csv", "json"])

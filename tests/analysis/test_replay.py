@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from psyprobe.analysis import published_scores, replay, score, scoreboard
+from psyprobe.analysis import published_scores, replay
 from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.experiment import load_results
 from psyprobe.human import masking_data
+from psyprobe.probes.conduct import load_results
+from psyprobe.probes.results import score, scoreboard
 
 MULTIPLIER = np.geomspace(0.5, 2, 4)
 
@@ -45,7 +46,7 @@ def test_replayed_masks_stand_on_the_human_points(oracle_data: Path) -> None:
             tests=[test],
         )
         human = masking_data(study)
-        np.testing.assert_allclose(result["score_x"], human.mask_contrast[human.scored], rtol=1e-6)
+        np.testing.assert_allclose(result["scored_mask_contrast"], human.mask_contrast[human.scored], rtol=1e-6)
         np.testing.assert_allclose(1 / result["human_curve"], human.threshold[human.scored], rtol=1e-6)
         assert result.attrs["replayed"] == 1
 

@@ -12,12 +12,16 @@ import pytest
 from detection_results import PUBLISHED, human_csf, published_along, published_result, simulated_result
 from matching_results import simulated_matching
 
-from psyprobe.analysis import published_scores, replay, score, scoreboard
+from psyprobe.analysis import published_scores, replay
+from psyprobe.analysis.board import Scoreboard, Test
+from psyprobe.analysis.detection import ALIGNMENT
+from psyprobe.analysis.matching_score import ERROR_MEAN, ERROR_POOLED
 from psyprobe.analysis.published import EXPERIMENT_OF_TEST
-from psyprobe.analysis.scoreboard import CONTRAST, PIXELS, Scoreboard, Test
+from psyprobe.analysis.score import CONTRAST, PIXELS
 from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.probes.results import score, scoreboard
 
-GABOR = Test("gabor_achromatic", "alignment")
+GABOR = Test("gabor_achromatic", ALIGNMENT)
 
 
 def like_people(x: np.ndarray, contrast: np.ndarray) -> np.ndarray:
@@ -107,14 +111,14 @@ def test_each_score_stands_in_its_place_with_interval_and_baselines(board: Score
     )
     assert row(board, PIXELS)[GABOR].value == one.pixels.alignment.value
     assert row(board, CONTRAST)[GABOR].value == one.contrast.alignment.value
-    assert row(board, CONTRAST)[Test("contrast_matching", "error_mean")].value == pytest.approx(0.2645, abs=5e-5)
+    assert row(board, CONTRAST)[Test("contrast_matching", ERROR_MEAN)].value == pytest.approx(0.2645, abs=5e-5)
     assert set(row(board, "sim:person")) == {GABOR}
 
 
 def test_flags_say_what_is_wrong(board: Scoreboard) -> None:
     assert row(board, "sim:person")[GABOR].flags == ""
     assert {"p", "c"} <= set(row(board, "ruler")[GABOR].flags)
-    matching = row(board, "ruler")[Test("contrast_matching", "error_pooled")]
+    matching = row(board, "ruler")[Test("contrast_matching", ERROR_POOLED)]
     assert "s" in matching.flags and matching.note.endswith("of 72 matches saturated")
     near_floor = scoreboard([simulated_result(lambda x, c: 3e-4 * flat(x, c), noise_floor=1e-6)])
     assert set("fn") <= set(row(near_floor, "simulated")[GABOR].flags)
@@ -131,7 +135,7 @@ def test_every_observer_states_its_share_at_the_float32_floor(board: Scoreboard)
 
 def test_sorting_puts_the_best_first_whichever_way_is_better(board: Scoreboard) -> None:
     assert board.sort("gabor_achromatic").rows[0].name == "sim:person"
-    errors = [r.entries.get(Test("contrast_matching", "error_mean")) for r in board.sort("contrast_matching").rows]
+    errors = [r.entries.get(Test("contrast_matching", ERROR_MEAN)) for r in board.sort("contrast_matching").rows]
     values = [entry.value for entry in errors if entry is not None]
     assert values == sorted(values)
     assert errors[-1] is None

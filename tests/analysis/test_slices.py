@@ -1,4 +1,4 @@
-"""Monotonicity and levelness of responses whose truth is known."""
+"""Monotonicity and unevenness of responses whose truth is known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_planted_displacements_come_back(offsets: list[float], slope: float, gai
     displaced = np.array(offsets)
     response = gain * (MULTIPLIER * 10 ** displaced[:, None]) ** slope
     found = score_slices(MULTIPLIER, response)
-    assert found.levelness == pytest.approx(np.std(displaced), rel=1e-6, abs=1e-9)
+    assert found.unevenness == pytest.approx(np.std(displaced), rel=1e-6, abs=1e-9)
     assert found.slope == pytest.approx(slope, rel=1e-6)
     assert found.monotonicity == found.lowest == pytest.approx(1)
     assert (found.constant, found.not_positive, found.total) == (0, 0, len(offsets))
@@ -29,7 +29,7 @@ def test_planted_displacements_come_back(offsets: list[float], slope: float, gai
 
 def test_one_octave_up_and_down_is_three_tenths() -> None:
     found = score_slices(MULTIPLIER, [2 * MULTIPLIER, MULTIPLIER / 2])
-    assert found.levelness == pytest.approx(np.log10(2))
+    assert found.unevenness == pytest.approx(np.log10(2))
 
 
 def test_monotonicity_is_the_mean_of_the_slices_own_scores() -> None:
@@ -45,14 +45,14 @@ def test_what_cannot_be_used_is_counted() -> None:
     response = np.stack([MULTIPLIER, 2 * MULTIPLIER, np.zeros(10), MULTIPLIER - MULTIPLIER[0]])
     found = score_slices(MULTIPLIER, response)
     assert (found.constant, found.not_positive, found.total) == (1, 2, 4)
-    assert found.levelness == pytest.approx(np.log10(2) / 2)
+    assert found.unevenness == pytest.approx(np.log10(2) / 2)
     nothing = score_slices(MULTIPLIER, np.zeros((3, 10)))
-    assert (nothing.monotonicity, nothing.lowest, nothing.slope, nothing.levelness) == (None,) * 4
+    assert (nothing.monotonicity, nothing.lowest, nothing.slope, nothing.unevenness) == (None,) * 4
 
 
 def test_falling_responses_cannot_be_levelled() -> None:
     found = score_slices(MULTIPLIER, [1 / MULTIPLIER, 2 / MULTIPLIER])
-    assert found.levelness is None
+    assert found.unevenness is None
     assert found.slope == pytest.approx(-1)
     assert found.monotonicity == pytest.approx(-1)
 

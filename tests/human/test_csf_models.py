@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -108,6 +109,19 @@ def test_every_model_broadcasts_and_keeps_precision(name: str) -> None:
     single = csf(name)(frequency.astype(np.float32), **CALLS[name])
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, sensitivity[1], rtol=1e-4)
+
+
+def test_all_models_have_one_call() -> None:
+    assert len({str(inspect.signature(model)) for model in CSF_MODELS.values()}) == 1
+    for name, model in CSF_MODELS.items():
+        assert getattr(model, "__name__", "") == name and model.__doc__
+
+
+@pytest.mark.parametrize("name", STATIC)
+def test_what_does_not_change_a_value_still_gives_it_a_shape(name: str) -> None:
+    alone = csf(name)(4, **CALLS[name])
+    many = csf(name)(4, visual_field=np.zeros((2, 1)), eccentricity=np.zeros(3), **CALLS[name])
+    np.testing.assert_array_equal(many, np.full((2, 3), alone))
 
 
 @pytest.mark.parametrize("name", CSF_MODELS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,22 @@ def test_masking_data_of_the_catalogue(name: str) -> None:
 def test_foleys_threshold_without_a_mask() -> None:
     people = load_reference({"data": "foley1994"}, Path())
     assert people.sensitivity(mask_contrast=0) == pytest.approx(1 / 0.0261, rel=1e-3)
+
+
+def test_foleys_masks_of_other_orientations(oracle_data: Path) -> None:
+    people = load_reference({"data": "foley1994_orientation"}, Path())
+    assert isinstance(people, DataReference) and people.conditions["frequency"] == 2.0
+    with (oracle_data / "encoder_protocol" / "foley1994_masking.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        found = people.sensitivity(
+            mask_orientation=float(row["mask_orientation_deg"]), mask_contrast=float(row["mask_contrast"])
+        )
+        assert found == 1 / float(row["threshold_contrast"])
+    levels, sensitivity = people.within({"mask_contrast": np.array([0.01, 0.5])}, {"mask_orientation": 90.0})
+    assert len(rows) == len(people.values) == 30 and levels["mask_contrast"].size == sensitivity.size == 8
+    with pytest.raises(InputError, match=r"has 2 thresholds at mask_contrast .*; say at which mask_orientation"):
+        people.sensitivity(mask_contrast=0.0805229471487783)
 
 
 def test_modelfest_is_told_apart_by_size() -> None:
@@ -291,7 +308,9 @@ def test_an_own_function_may_use_a_dataclass_and_ignore_the_levels(tmp_path: Pat
             "fails at my_csf.py, line 3",
         ),
         (["def csf(frequency):", "    if frequency > 4: return 1"], "fails at my_csf.py, line 2: ValueError"),
-        (["def csf(frequency):", "    return 'high'"], "gives str, but it must give numbers"),
+        (["def csf(frequency):", "    return 'high'"], "gives 'high', but it must give real numbers"),
+        (["def csf(frequency):", "    return frequency + 1j"], "but it must give real numbers"),
+        (["def csf(frequency):", "    pass"], "gives None, but it must give real numbers"),
         (["def csf(frequency):", "    return frequency[:2]"], r"gives shape \(2,\) for \(3,\)"),
         (["def csf(frequency):", "    return frequency - 4"], "no threshold at frequency 1 cpd .* is -3"),
         (["def csf(frequency):", "    return frequency * float('nan')"], "no threshold at frequency 1 cpd .* is nan"),

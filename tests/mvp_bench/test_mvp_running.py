@@ -153,7 +153,7 @@ def test_the_page_of_failed_pairs_escapes_what_models_say(bench: Path) -> None:
     table = asked(bench, hostile, parser="rule")
     text = failed_pairs_page(table, bench, "<b>model</b>", most=2)
     assert "<script" not in text
-    assert "&lt;script&gt;alert(&#x27;Yes&#x27;)" in text
+    assert "&lt;script&gt;alert(&#39;Yes&#39;)" in text
     assert "\x1b" not in text
     assert "3 of 3 image pairs have a wrong answer; 2 of them are shown" in text
     assert text.count('src="data:image/') == 6

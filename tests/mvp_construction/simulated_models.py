@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from psyprobe.observers.chat.answering_function import AnsweringFunction
+import psyprobe as pp
 
 #: By photograph: how its mean colour is told from the others' is the captioner's business; the rest is what it says.
 SCENES: dict[str, dict[str, Any]] = {
@@ -103,8 +103,8 @@ class Asked:
         self.steps: list[str] = []
         self.prompts: list[str] = []
         self._spoil = spoil
-        self.captioner = AnsweringFunction(self._look, "simulated captioner", "1")
-        self.chat = AnsweringFunction(self._talk, "simulated chat", "1")
+        self.captioner = pp.observer(self._look, name="simulated captioner")
+        self.chat = pp.observer(self._talk, name="simulated chat")
 
     def _say(self, step: str, prompt: str, values: Any) -> str:
         self.steps.append(step)

@@ -12,20 +12,21 @@ from typing import Any
 import pytest
 from simulated_models import Asked, photographs
 
+import psyprobe as pp
 from psyprobe.cli import main
-from psyprobe.observers.chat.answering_function import AnsweringFunction
+from psyprobe.observers.chat.answering import AnswerObserver
 from psyprobe.observers.simulated import serve
 from psyprobe.tasks.review.worklist import worklist
 
 
-def both(asked: Asked) -> AnsweringFunction:
+def both(asked: Asked) -> AnswerObserver:
     """One model that looks and talks."""
 
     def say(images: list[Any], prompt: str) -> str:
         observer = asked.captioner if images else asked.chat
         return observer.answer(images, prompt).text
 
-    return AnsweringFunction(say, "simulated", "1", bits=8)
+    return pp.observer(say, name="simulated", bits=8)
 
 
 def test_from_photographs_to_reviewed_questions_that_a_model_is_asked(
@@ -58,7 +59,7 @@ def test_from_photographs_to_reviewed_questions_that_a_model_is_asked(
     kept = ["mvp-bench", str(folder / "kept.json"), "--images", str(folder)]
     assert main(kept) == 0
     assert "3 image pairs, 9 image files" in capsys.readouterr().out
-    with serve(AnsweringFunction(lambda images, prompt: "Yes", "yes", "1", bits=8)) as server:
+    with serve(pp.observer(lambda images, prompt: "Yes", name="yes", bits=8)) as server:
         kept += ["--observer", "openai:yes", "--observer-option", f"base_url={server.base_url}", "--rotations"]
         assert main([*kept, "--output", str(tmp_path / "out")]) == 0
     assert "openai:yes" in capsys.readouterr().out

@@ -105,6 +105,18 @@ def test_refuses_codes_and_what_is_not_finite(encoder: observers.NetworkObserver
         encoder.features(np.where(drive > 0.999, np.nan, drive))
 
 
+def test_refuses_drive_out_of_range(
+    encoder: observers.NetworkObserver, encoder_name: str, encoder_options: dict[str, Any], drive: FloatArray
+) -> None:
+    for wrong, told in ((drive * 255, "254"), (drive + np.float32(0.5), "1.5"), (drive - np.float32(0.25), "-0.2")):
+        with pytest.raises(InputError, match=f"drive from 0 to 1 and was given {told}"):
+            encoder.features(wrong)
+    raw = observers.load_observer(encoder_name, input="raw", **encoder_options)
+    assert raw.features(drive * 2), "drive beyond 1 of an extended display goes in as it is"
+    with pytest.raises(InputError, match="drive from -10 to 10 and was given 2"):
+        raw.features(drive * 255)
+
+
 def test_never_resizes(encoder: observers.NetworkObserver) -> None:
     if encoder.card.input_size is None:
         pytest.skip("it looks at images of any size")

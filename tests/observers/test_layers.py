@@ -115,6 +115,23 @@ def test_refuses_layers_that_are_not_there(layers: list[str], error: type[Except
         load_observer("timm:resnet18", random_weights=True, layers=layers)
 
 
+@pytest.mark.parametrize(
+    ("name", "asked", "says"),
+    [
+        ("timm:resnet18", "layr2", "did you mean 'layer2'. It has layer2, layer[1-4], .*act1.*, embedding$"),
+        ("timm:vit_tiny_patch16_224", "nrom", "did you mean 'norm'. It has norm, .*blocks.11, embedding$"),
+        ("packaged:efficientnet_lite0", "blok.1", r"did you mean 'blocks\.\d'. It has .*embedding$"),
+        ("vit_mae:base", "layer.3", r"did you mean 'layers\.3'. It has layers\.3, .*embedding$"),
+        ("diffusers:any", "encoder.mid", r"did you mean 'encoder\.mid.*It has .*embedding$"),
+    ],
+)
+def test_a_typo_lists_the_layers_there_are(name: str, asked: str, says: str) -> None:
+    pytest.importorskip("diffusers", reason="the zoo extra is not installed")
+    with pytest.raises(UnknownNameError, match=says) as caught:
+        load_observer(name, random_weights=True, layers=[asked])
+    assert "\n" not in str(caught.value)
+
+
 def test_refuses_tokens_where_a_layer_has_none(drive: FloatArray) -> None:
     """XCiT adds its class token after the blocks: the first token of a block is a patch, not the class."""
     observer = load_observer("timm:xcit_nano_12_p16_224", random_weights=True, layers=["blocks.1:cls"], device="cpu")

@@ -15,12 +15,12 @@ from small_experiment import write_experiment
 import psyprobe as pp
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
-from psyprobe.experiment import observer_for
-from psyprobe.experiment_file import read_experiment
+from psyprobe.experiment import read_experiment
 from psyprobe.light.display import Display
 from psyprobe.observers import DifferenceObserver, load_observer
 from psyprobe.observers.castlecsf import CastleCsf
 from psyprobe.observers.protocol import Card
+from psyprobe.probes.conduct import observer_for
 from psyprobe.probes.presentation import presented, show
 from psyprobe.stimulus import Gabor, Noise
 
@@ -201,7 +201,8 @@ def test_detection_with_a_metric(tmp_path: Path) -> None:
     pixels = pp.run(write_experiment(tmp_path), "pixels", progress=False)
     # the pixel baseline of a metric is that of every other observer
     np.testing.assert_array_equal(
-        result["pixels_along"].sel(measure="difference"), pixels["pixels_along"].sel(measure="angular")
+        result["pixels_scored_response"].sel(measure="difference"),
+        pixels["pixels_scored_response"].sel(measure="angular"),
     )
     pp.plot(result)
 

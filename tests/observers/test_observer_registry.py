@@ -119,10 +119,62 @@ def test_a_broken_package_takes_no_other_along(monkeypatch: pytest.MonkeyPatch) 
         observers.load_observer("odd:x")
 
 
-def test_a_taken_prefix_is_an_error_that_names_the_newcomer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_taken_prefix_is_one_line_that_names_the_newcomer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "other_package", type(sys)("other_package"))
     taken = registry.ObserverKind("pixels", lambda rest: None, "pixels", "an impostor")
     monkeypatch.setattr(sys.modules["other_package"], "KIND", taken, raising=False)
     _entry_points(monkeypatch, pixels="other_package:KIND")
-    with pytest.raises(InputError, match="other_package:KIND: an observer kind 'pixels' exists already"):
-        observers.list_observers()
+    assert observers.load_observer("pixels").card.paper is not None
+    ours, theirs = observers.list_observers("pixels*")
+    assert ours.runnable and ours.name == "pixels"
+    assert "other_package:KIND" in theirs.name
+    assert "an observer kind 'pixels' exists already" in theirs.obstacle
+
+
+@pytest.mark.parametrize("error", [RuntimeError("two\nlines"), SystemExit(3)])
+def test_a_package_that_fails_in_any_way_is_one_line(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def rows() -> list[observers.ObserverRow]:
+        raise error
+
+    monkeypatch.setitem(sys.modules, "other_package", type(sys)("other_package"))
+    kind = registry.ObserverKind("plugin", lambda rest: None, "plugin:NAME", "fails as it lists itself", rows=rows)
+    monkeypatch.setattr(sys.modules["other_package"], "KIND", kind, raising=False)
+    _entry_points(monkeypatch, plugin="other_package:KIND")
+    (row,) = observers.list_observers("plugin*")
+    assert type(error).__name__ in row.obstacle and "\n" not in row.obstacle
+    for name in ("plugin:x", "plugin"):
+        with pytest.raises(PsyprobeError, match=type(error).__name__):
+            observers.load_observer(name)
+
+
+class _Net:
+    def __call__(self, images: Any) -> Any:
+        return images
+
+    def named_modules(self) -> list[Any]:
+        return []
+
+
+def _mean(images: Any) -> Any:
+    return images
+
+
+@pytest.mark.parametrize(
+    ("thing", "says"),
+    [
+        (_mean, r"the function _mean is no observer yet; wrap it: pp\.observer\(function\)"),
+        (_Net(), r"the module _Net is no observer yet; wrap it: pp\.observer\(module\)"),
+        (observers.Card, r"the class Card is no observer: make one of it first, Card\(\.\.\.\)"),
+        (3, "3 is a int, and neither the name of an observer nor an observer"),
+    ],
+)
+def test_what_is_no_observer_is_told_how_to_become_one(thing: Any, says: str) -> None:
+    for take in (observers.as_observer, observers.load_observer):
+        with pytest.raises(InputError, match=says):
+            take(thing)
+
+
+def test_an_observer_or_its_name_is_an_observer() -> None:
+    loaded = observers.as_observer("packaged:efficientnet_lite0", random_weights=True, device="cpu")
+    assert loaded.card.random_weights
+    assert observers.as_observer(loaded) is loaded

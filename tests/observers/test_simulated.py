@@ -13,6 +13,7 @@ import pytest
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.words.reply import read_first_token, read_reply
 from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.experiment.prompts import load_prompts, prompt_sets
 from psyprobe.files.png import decode_png
 from psyprobe.human import watson_malo_csf
 from psyprobe.light.display import Display
@@ -21,7 +22,6 @@ from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding
 from psyprobe.observers.simulated.mind import FUNCTIONS, psychometric
 from psyprobe.observers.simulated.observer import SENSITIVITIES, SimulatedObserver
 from psyprobe.probes.words.delivery import Delivery, deliver, png_bytes
-from psyprobe.experiment.prompts import load_prompts, prompt_sets
 from psyprobe.stimulus import AnnulusNoise, Gabor, Noise
 
 PROMPT = "Is there a pattern visible in the image? Answer with yes or no."
@@ -260,7 +260,7 @@ def test_chooses_between_two_images(blank: FloatArray) -> None:
     assert both[0] == pytest.approx(0.75, abs=5e-3) and sum(both) == pytest.approx(1)
     assert observer(yes_bias=0.2).probability([blank, blank], question) == pytest.approx(0.6)
     for count in (0, 3):
-        with pytest.raises(InputError, match=f"{count} images; it looks at one, or at two"):
+        with pytest.raises(InputError, match=f"takes 1 to 2 images at a time and was shown {count} images"):
             seen_by.answer([blank] * count, question)
 
 

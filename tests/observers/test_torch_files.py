@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import psyprobe as pp
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError, WeightsError
-from psyprobe.observers import CallableObserver, FeatureObserver, load_observer
+from psyprobe.observers import FeatureObserver, load_observer
 
 torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
 
@@ -29,7 +30,7 @@ def test_torchscript_is_run_as_it_is(torchscript_file: Path, drive: FloatArray) 
 def test_own_normalisation(torchscript_file: Path, drive: FloatArray) -> None:
     mean, std = (0.5, 0.4, 0.3), (0.2, 0.3, 0.4)
     own = load_observer(f"torch:{torchscript_file}", mean=mean, std=std, device="cpu")
-    plain = load_observer(f"torch:{torchscript_file}", device="cpu")
+    plain = load_observer(f"torch:{torchscript_file}", input="raw", device="cpu")
     assert (own.card.mean, own.card.std) == (mean, std)
     prepared = (drive - np.float32(mean)) / np.float32(std)
     np.testing.assert_allclose(own.features(drive)["output"], plain.features(prepared)["output"], atol=1e-5)
@@ -85,7 +86,7 @@ def test_file_errors(torchscript_file: Path, tmp_path: Path) -> None:
 
 
 def test_a_function_is_an_observer(drive: FloatArray, grey_drive: FloatArray) -> None:
-    observer = CallableObserver(lambda images: images.mean(axis=2), "row means", "1", input_size=224)
+    observer = pp.observer(lambda images: images.mean(axis=2), name="row means", input_size=224)
     assert isinstance(observer, FeatureObserver)
     np.testing.assert_array_equal(observer.features(drive)["output"], drive.mean(axis=2).reshape(3, -1))
     assert observer.features(grey_drive)["output"].shape == (3, 224 * 3)
@@ -97,11 +98,11 @@ def test_a_function_may_name_several_features_and_return_tensors(drive: FloatArr
     def both(images: FloatArray) -> dict[str, Any]:
         return {"mean": images.mean(axis=(1, 2)), "max": torch.tensor(images).amax(dim=(1, 2))}
 
-    observer = CallableObserver(both, "colours", "2", features=("max", "mean"))
+    observer = pp.observer(both, name="colours", version="2", features=("max", "mean"))
     found = observer.features(drive)
     assert list(found) == ["max", "mean"]
     np.testing.assert_array_equal(found["max"], drive.max(axis=(1, 2)))
-    assert observer.card.digest != CallableObserver(both, "colours", "3", features=("max", "mean")).card.digest
+    assert observer.card.digest != pp.observer(both, name="colours", version="3", features=("max", "mean")).card.digest
 
 
 @pytest.mark.parametrize(
@@ -115,4 +116,4 @@ def test_a_function_may_name_several_features_and_return_tensors(drive: FloatArr
 )
 def test_a_function_is_held_to_its_card(returned: Any, error: type[Exception], says: str, drive: FloatArray) -> None:
     with pytest.raises(error, match=says):
-        CallableObserver(lambda images: returned, "odd", "1").features(drive)
+        pp.observer(lambda images: returned, name="odd").features(drive)

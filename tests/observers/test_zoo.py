@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from psyprobe.errors import UnknownNameError, WeightsError
-from psyprobe.experiment import observer_for
-from psyprobe.experiment_file import read_experiment
+from psyprobe.experiment import read_experiment
 from psyprobe.observers import list_observers, load_observer
 from psyprobe.observers.encoders.zoo import zoo_models
+from psyprobe.probes.conduct import observer_for
 
 #: One of each family and loader, the smallest there is.
 SMALL = [
@@ -125,7 +125,7 @@ def test_autoencoder_gives_the_mean_or_one_seeded_sample() -> None:
 
 def test_masked_autoencoder_sees_all_patches_unless_published() -> None:
     transformers = pytest.importorskip("transformers", reason="the zoo extra is not installed")
-    from psyprobe.observers.chat.transformers_models import mae_observer
+    from psyprobe.observers.encoders.transformers_models import mae_observer
 
     def tiny() -> Any:
         import torch

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from psyprobe.probes.words.delivery import (
     refused,
 )
 from psyprobe.stimulus import AnnulusNoise, Gabor, Noise, Specification, Uniform
+from psyprobe.stimulus.catalogue import load_stimulus
 
 DISPLAY = Display.preset("hernandez2025")
 DITHERED = Delivery()
@@ -261,6 +263,18 @@ def test_refused_images() -> None:
         delivered_contrast(np.full((128, 256, 3), 0.5), spec, DISPLAY)
     with pytest.raises(InputError, match="stands for 2 images"):
         delivered_contrast(sent(spec), AnnulusNoise(frequency=4, contrast=[0.1, 0.2]), DISPLAY)
-    chromatic = Gabor(frequency=4, contrast=0.05, direction="yellow_violet", luminance=40, observer="smith_pokorny")
-    with pytest.raises(InputError, match="does not modulate luminance"):
-        delivered_contrast(sent(chromatic), chromatic, DISPLAY)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_contrast_of_colour_alone_is_measured_in_the_light_of_the_primaries(share: float) -> None:
+    asked = Gabor(frequency=4, contrast=0.05, direction="yellow_violet", luminance=40, observer="smith_pokorny")
+    found = delivered_contrast(sent(replace(asked, contrast=0.05 * share)), asked, DISPLAY)
+    assert found.coherent_gain == pytest.approx(share, abs=0.02)
+    assert found.contrast == pytest.approx(0.05 * share, abs=0.001)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_contrast_of_a_target_leaves_out_its_mask(share: float) -> None:
+    asked = load_stimulus("gabor_masked").spec(luminance=40.0, contrast=0.1)
+    found = delivered_contrast(sent(asked.changed(contrast=0.1 * share)), asked, DISPLAY)
+    assert found.coherent_gain == pytest.approx(share, abs=0.03)

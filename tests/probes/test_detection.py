@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_experiment import Counting, write_experiment
 
+import psyprobe as pp
 from psyprobe.analysis.distance import MEASURES, distances
 from psyprobe.errors import GamutError, InputError
-from psyprobe.experiment_file import read_experiment
+from psyprobe.experiment import read_experiment
 from psyprobe.human import castle_csf
 from psyprobe.light.display import Display
-from psyprobe.observers import CallableObserver, Card, load_observer
+from psyprobe.observers import Card, load_observer
 from psyprobe.probes.asking import features, respond
 from psyprobe.probes.detection import conditions, human_sensitivity
 from psyprobe.probes.presentation import show, together
@@ -31,7 +32,7 @@ def test_counts_of_the_main_experiment() -> None:
     tests = {test for test, reference in planned.pairs if test != reference}
     references = {reference for _, reference in planned.pairs}
     assert (len(tests), len(references), planned.noise_floor.size) == (600, 1, 1)
-    assert planned.grid.shape == (20, 20) and planned.along.shape == (20, 10)
+    assert planned.grid.shape == (20, 20) and planned.scored.shape == (20, 10)
 
 
 def test_luminance_has_a_reference_for_each_level() -> None:
@@ -56,30 +57,34 @@ def test_grid_and_score_points_share_images(tmp_path: Path) -> None:
     planned = conditions(experiment, ANY_SIZE)
     specs = [test.digest for test, _ in planned.pairs]
     assert len(specs) == len(set(specs)) == 1 + 6 + 4
-    along = np.array(planned.axes["along_contrast"])
-    for x, row, contrasts in zip(planned.axes["score_x"], planned.along, along, strict=True):
+    scored = np.array(planned.axes["scored_difference"])
+    for frequency, row, contrasts in zip(planned.axes["levels"][0]["scored"], planned.scored, scored, strict=True):
         for index, contrast in zip(row, contrasts, strict=True):
             test = planned.pairs[index][0]
-            assert isinstance(test, Gabor) and (test.frequency, test.contrast) == (x, contrast)
+            assert isinstance(test, Gabor) and (test.frequency, test.contrast) == (frequency, contrast)
 
 
 def test_score_points_lie_on_the_human_curve() -> None:
     planned = conditions(read_experiment("gabor_achromatic"), ANY_SIZE)
     axes = planned.axes
-    sensitivity = castle_csf(np.array(axes["x"]), luminance=100.0, area=math.pi, direction="achromatic")
+    sensitivity = castle_csf(
+        np.array(axes["levels"][0]["values"]), luminance=100.0, area=math.pi, direction="achromatic"
+    )
     np.testing.assert_allclose(axes["human_sensitivity"], sensitivity, rtol=1e-13)
-    np.testing.assert_allclose(axes["along_contrast"], np.array(axes["multiplier"]) / sensitivity[:, None], rtol=1e-13)
+    np.testing.assert_allclose(
+        axes["scored_difference"], np.array(axes["multiplier"]) / sensitivity[:, None], rtol=1e-13
+    )
 
 
 def test_multipliers_of_sensitivity_run_the_other_way() -> None:
     axes = conditions(read_experiment("area_published"), ANY_SIZE).axes
     expected = 1 / (np.array(axes["multiplier"]) * np.array(axes["human_sensitivity"])[:, None])
-    np.testing.assert_allclose(axes["along_contrast"], expected, rtol=1e-13)
+    np.testing.assert_allclose(axes["scored_difference"], expected, rtol=1e-13)
 
 
 def test_only_levels_below_the_limit_are_scored() -> None:
     planned = conditions(read_experiment("gabor_yellow_violet_published"), ANY_SIZE)
-    assert planned.along.shape == (16, 10) and max(planned.axes["score_x"]) < 16
+    assert planned.scored.shape == (16, 10) and max(planned.axes["levels"][0]["scored"]) < 16
     assert planned.grid.shape == (20, 20)
 
 
@@ -92,7 +97,7 @@ def test_published_thresholds_are_those_of_the_paper(test: str, oracle_data: Pat
         rows = [row for row in csv.DictReader(file) if row["test"] == names.get(test, test)]
     table = np.array([[float(row["x"]), float(row["sensitivity"])] for row in rows])
     axes = conditions(read_experiment(f"{test}_published"), ANY_SIZE).axes
-    expected = np.interp(axes["score_x"], table[:, 0], table[:, 1])
+    expected = np.interp(axes["levels"][0]["scored"], table[:, 0], table[:, 1])
     np.testing.assert_allclose(axes["human_sensitivity"], expected, rtol=1e-12)
 
 
@@ -238,10 +243,9 @@ def test_observers_that_break_their_word_are_named() -> None:
 
 
 def test_a_layer_each() -> None:
-    observer = CallableObserver(
+    observer = pp.observer(
         lambda images: {"a": images.reshape(len(images), -1), "b": images[:, :2].reshape(len(images), -1)},
-        "two",
-        "1",
+        name="two",
         features=("a", "b"),
     )
     images = np.random.default_rng(1).random((3, 4, 4, 3), dtype=np.float32)

@@ -50,29 +50,28 @@ class Course:
     Parameters
     ----------
     stored : list of dict
-        After each kill: number of each answered trial to the time at which its answer was written.
+        After each kill: key of each answered question to the time at which its answer was written.
     asked : list of int
         Questions that the server had answered before each session.
     output : list of str
         Of each session, standard output and error together.
     """
 
-    stored: list[dict[int, str]] = field(default_factory=list)
+    stored: list[dict[str, str]] = field(default_factory=list)
     asked: list[int] = field(default_factory=list)
     output: list[str] = field(default_factory=list)
 
 
-def answered(store: Path) -> dict[int, str]:
-    """Number of each answered trial of the one run of a store, and when its answer was written."""
+def answered(store: Path) -> dict[str, str]:
+    """Key of each answered question of a store, and when its answer was written."""
     if not store.exists():
         return {}
     with sqlite3.connect(store, timeout=60) as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-        if "trial" not in tables:
+        if "answer" not in tables:
             return {}
-        return dict(
-            connection.execute("SELECT t.number, a.answered FROM trial t JOIN answer a ON a.key = t.key").fetchall()
-        )
+        rows = connection.execute("SELECT key, answered FROM answer").fetchall()
+    return {key.hex(): when for key, when in rows}
 
 
 def run_and_kill(

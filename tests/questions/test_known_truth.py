@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import psyprobe as pp
-from psyprobe.analysis.words.chat_csf import chat_csf
-from psyprobe.experiment_file import read_experiment
+from psyprobe.analysis.words.csf import chat_csf
+from psyprobe.experiment import read_experiment
 from psyprobe.stimulus.catalogue import catalogue_folder
 
 WORDINGS = '["base", "Is a pattern visible here?", "Can you see a pattern?", "Does it show a pattern?"]'
@@ -44,8 +44,8 @@ def deviations(folder: Path, *changes: tuple[str, str], observer: object = None,
     path.write_text(text, encoding="utf-8")
     experiment, simulated = read_experiment(path), pp.load_observer("simulated:watson-malo", **mind)
     true = [
-        float(simulated.true_sensitivity(experiment.stimulus.spec(frequency=frequency, contrast=0.1)))
-        for frequency in experiment.frequency
+        float(simulated.true_sensitivity(experiment.spec(frequency=frequency, contrast=0.1)))
+        for frequency in experiment.levels["frequency"]
     ]
     found = chat_csf(pp.run(path, observer or simulated), resamples=20)
     # Ten drawn answers a level may by chance fall with contrast: then there is no threshold.

@@ -9,17 +9,18 @@ from small_questions import write_questions
 
 import psyprobe as pp
 from psyprobe.errors import InputError
-from psyprobe.experiment_file import read_experiment, read_suite
+from psyprobe.experiment import read_experiment, read_suite
 
 
 def test_reads_what_it_says(tmp_path: Path) -> None:
     experiment = read_experiment(write_questions(tmp_path))
     assert experiment.name == "words" and experiment.probe == "yes_no"
-    assert experiment.frequency == (2.0, 4.0) and experiment.contrast == (0.03, 0.08, 0.2)
-    assert [prompt.polarity for prompt in experiment.prompts] == [1, -1]
+    assert experiment.levels == {"frequency": (2.0, 4.0), "contrast": (0.03, 0.08, 0.2)}
+    assert experiment.asking is not None
+    assert [prompt.polarity for prompt in experiment.asking.prompts] == [1, -1]
     assert experiment.asking.repeats.text == 4 and experiment.asking.readout == "auto"
-    assert experiment.delivery.bits == 8 and experiment.delivery.dither == "rpdf" and experiment.refuse
-    assert experiment.human.model == "watson_malo_csf"
+    assert experiment.delivery.bits == 8 and experiment.delivery.dither is None and experiment.delivery.refuse
+    assert experiment.human is None
     assert read_suite(tmp_path / "words.toml") == (experiment,)
 
 
@@ -36,7 +37,7 @@ def test_digest_depends_on_what_is_said_only(tmp_path: Path) -> None:
             tmp_path, ('["base", { id = "blank", text = "Is it uniform?", polarity = -1 }]', '"own.toml"')
         )
         experiment = read_experiment(path)
-        assert [prompt.text for prompt in experiment.prompts] == [text]
+        assert [prompt.text for prompt in experiment.asking.prompts] == [text]
         found.append(experiment.digest)
     assert found[0] != found[1]
 
@@ -49,7 +50,7 @@ def test_digest_depends_on_what_is_said_only(tmp_path: Path) -> None:
         ('"yes_no"', '"yes_or_no"', "did you mean 'yes_no'?"),
         ('"small_noise.toml"', '"other.toml"', "other.toml cannot be read"),
         ("frequency =", "frequncy =", "did you mean 'frequency'?"),
-        ("frequency = { values = [2, 4] }", "", "[levels] has no 'frequency'"),
+        ("frequency = { values = [2, 4] }", "", "contrast and one more level, such as frequency"),
         ("[2, 4]", '["2 cpd"]', "without units"),
         ("[2, 4]", "[4, 2]", "ascending"),
         ("[2, 4]", "[]", "at least one"),

@@ -8,9 +8,9 @@ import pytest
 from small_questions import Seeing, digests, write_questions
 
 import psyprobe as pp
-from psyprobe.experiment_file import read_experiment
-from psyprobe.question_plan import refused_levels
-from psyprobe.question_run import asked_of
+from psyprobe.experiment import read_experiment
+from psyprobe.probes import load_probe
+from psyprobe.probes.words.plan import refused_levels
 
 TWO_IMAGES = (
     ('"yes_no"', '"two_interval"'),
@@ -44,7 +44,9 @@ def test_counts_are_those_of_the_run(tmp_path: Path, changes: tuple[tuple[str, s
         assert len(images) <= planned.images
     hidden = result.isel(trial=result["shown"].values == 0)
     levels = set(zip(hidden["frequency"].values, hidden["contrast"].values, strict=True))
-    assert set(refused_levels(asked_of(read_experiment(path), observer))) == levels
+    experiment = read_experiment(path)
+    session = load_probe(experiment.probe).plan(experiment, observer)
+    assert set(refused_levels(session)) == levels
     assert [line.split(":")[0] for line in planned.refused] == (
         ["7.5 cpd at 3 contrasts from 0.03 to 0.2"] if levels else []
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,11 +15,10 @@ import xarray as xr
 from small_questions import Backwards, Seeing, digests, write_questions
 
 import psyprobe as pp
-from psyprobe.answer_store import AnswerStore
 from psyprobe.errors import InputError, StoreError
-from psyprobe.experiment_file import read_experiment
-from psyprobe.question_result import VARIABLES
-from psyprobe.store import Store
+from psyprobe.experiment import read_experiment
+from psyprobe.probes.words.result import VARIABLES
+from psyprobe.running.store import Store
 
 LEVELS, CATCHES = 2 * 3 * 2, 2
 TRIALS = 2 * (LEVELS + CATCHES)
@@ -254,7 +254,7 @@ def test_a_store_that_fails_ends_the_run(tmp_path: Path, monkeypatch: pytest.Mon
     class Slow(Seeing):
         def answer(self, images, prompt, **options):  # type: ignore[no-untyped-def]
             if len(self.asked) == 2:
-                monkeypatch.setattr(AnswerStore, "add", full)
+                monkeypatch.setattr(Store, "add", full)
             time.sleep(0.05)
             return super().answer(images, prompt, **options)
 
@@ -292,24 +292,26 @@ def test_results_can_be_written_and_read(tmp_path: Path) -> None:
 def test_questions_can_be_read_back_from_the_store(tmp_path: Path) -> None:
     path = tmp_path / "runs.sqlite"
     pp.run(write_questions(tmp_path), Seeing(), store=path)
-    with Store(path) as store, store.reading() as connection:
-        rows = connection.execute("SELECT shown, prompt, json FROM answer").fetchall()
+    with Store(path) as store, closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT a.shown, w.asked, a.json FROM answer a JOIN way w ON w.id = a.way").fetchall()
         assert len(rows) == TRIALS
-        for shown, prompt, answer in rows:
-            content = store.content(shown)
+        for shown, asked, answer in rows:
+            content = store.content(shown.hex())
             assert content["stimuli"][0]["kind"] in ("annulus_noise", "uniform")
             assert content["delivery"]["bits"] == 8 and len(content["dither_seeds"]) == 1
-            assert "?" in store.content(prompt)["prompt"] and store.content(prompt)["words"] == ["yes", "no"]
-            assert json.loads(answer)["text"] in ("Yes", "No")
+            assert "?" in store.content(asked)["prompt"] and store.content(asked)["words"] == ["yes", "no"]
+            assert json.loads(answer)["reply"]["text"] in ("Yes", "No")
 
 
 def test_the_catalogue_reads() -> None:
     plain, published = read_experiment("hernandez2025"), read_experiment("hernandez2025_published")
     for experiment in (plain, published):
-        assert len(experiment.prompts) == 25 and experiment.title and experiment.source and experiment.differences
+        assert (
+            len(experiment.asking.prompts) == 25 and experiment.title and experiment.source and experiment.differences
+        )
     assert published.assumed and not plain.assumed
-    assert published.fit == {"function": "logistic", "axis": "linear", "guess": 0.0, "lapse": 0.0}
-    assert plain.fit["guess"] == (0.0, 0.5) and plain.asking.repeats.p_yes == 3
+    assert published.fit.model_dump() == {"function": "logistic", "axis": "linear", "guess": 0.0, "lapse": 0.0}
+    assert plain.fit.guess == (0.0, 0.5) and plain.asking.repeats.p_yes == 3
 
 
 _PROMPTS = '["base", { id = "blank", text = "Is it uniform?", polarity = -1 }]'

@@ -15,9 +15,9 @@ import pytest
 from item_pages import run_page, write_page
 from PIL import Image
 
+import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.observers.chat.answering_function import AnsweringFunction
 from psyprobe.observers.simulated import serve
 from psyprobe.tasks.judge import Judge
 from psyprobe.tasks.r_bench import check_items, rbench_metrics, read_answers, read_items, read_set, score_items
@@ -68,7 +68,7 @@ def judge_of(prompt: str) -> str:
     return "cannot say" if "bright" in prompt else "1"
 
 
-OBSERVER = AnsweringFunction(model, "bright", "1", bits=8)
+OBSERVER = pp.observer(model, name="bright", bits=8)
 
 
 def run(folder: Path, observer: Any, store: Any = None, judge: Judge | None = None, **options: Any) -> RBenchRun:
@@ -78,7 +78,7 @@ def run(folder: Path, observer: Any, store: Any = None, judge: Judge | None = No
 
 
 def says(function: Any, name: str = "judge") -> Judge:
-    return Judge(AnsweringFunction(lambda images, prompt, system: function(prompt), name, "1"))
+    return Judge(pp.observer(lambda images, prompt, system: function(prompt), name=name))
 
 
 # -- building --------------------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def test_captions_are_judged_once_a_reference_and_all_else_as_often_as_said(buil
         asked.append(prompt)
         return "2" if "Reply with one digit and nothing else: 2" in prompt else "1"
 
-    judge = Judge(AnsweringFunction(reply, "counting", "1"), repeats=5, temperature=0.7)
+    judge = Judge(pp.observer(reply, name="counting"), repeats=5, temperature=0.7)
     found = run(built, OBSERVER, judge=judge, mcq_rule="published")
     assert (found.table["absolute"] == 1).all()
     per = found.verdicts.assign(n=[len(read) for read in found.verdicts["read"]])
@@ -231,19 +231,19 @@ def test_it_goes_on_from_the_store_and_judges_nothing_twice(built: Path, tmp_pat
         return model(images, prompt)
 
     with pytest.raises(KeyboardInterrupt):
-        run(built, AnsweringFunction(counted, "bright", "1", bits=8), store=store)
+        run(built, pp.observer(counted, name="bright", bits=8), store=store)
     first = run(built, OBSERVER, judge=says(judge_of), store=store)
     asked.extend([""] * 20)  # whoever is asked now breaks off
     asked[:] = asked[:20]
-    nobody = Judge(AnsweringFunction(lambda images, prompt, system: 1 / 0, "judge", "1"))
-    again = run(built, AnsweringFunction(counted, "bright", "1", bits=8), judge=nobody, store=store)
+    nobody = Judge(pp.observer(lambda images, prompt, system: 1 / 0, name="judge"))
+    again = run(built, pp.observer(counted, name="bright", bits=8), judge=nobody, store=store)
     pd.testing.assert_frame_equal(first.table, again.table)
 
 
 def test_no_silent_fallback(built: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'published' for multiple choice needs a judge"):
         run(built, OBSERVER, mcq_rule="published")
-    mute = AnsweringFunction(lambda images, prompt: "hm", "mute", "1", bits=8)
+    mute = pp.observer(lambda images, prompt: "hm", name="mute", bits=8)
     with pytest.raises(InputError, match="no answer could be scored"):
         run(built, mute)
 
@@ -271,7 +271,7 @@ def test_bad_images_of_a_set_end_it_or_are_counted(built: Path, tmp_path: Path) 
 def test_command_against_a_server(
     built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judge = AnsweringFunction(lambda images, prompt, system: judge_of(prompt), "judge", "1")
+    judge = pp.observer(lambda images, prompt, system: judge_of(prompt), name="judge")
     with serve(OBSERVER) as server, serve(judge) as judging:
         reader = {"observer": f"openai:{judging.model}", "options": {"base_url": judging.base_url}}
         asking = str(write_page(tmp_path / "r_bench.toml", "r_bench", built, judge=reader))
@@ -392,7 +392,7 @@ def test_answers_made_elsewhere_are_judged(built: Path, tmp_path: Path, capsys: 
         answers = pd.DataFrame({"name": items["name"], "reply": ["A" if t == "MCQ" else "it" for t in items["task"]]})
         answers.to_csv(tmp_path / f"{kind}.csv", index=False)
     files = [f"{kind}={tmp_path}/{kind}.csv" for kind in ("dis", "ref")]
-    judge = AnsweringFunction(lambda images, prompt, system: "1", "judge", "1")
+    judge = pp.observer(lambda images, prompt, system: "1", name="judge")
     with serve(judge) as server:
         command = ["r-bench", "score", str(built / "items.csv"), "--model", "mine", *files, "--format", "csv"]
         options = ["--judge", f"openai:{server.model}", "--judge-option", f"base_url={server.base_url}"]

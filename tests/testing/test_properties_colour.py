@@ -15,8 +15,7 @@ from psyprobe.light.colour import (
     Direction,
     cone_observer,
     direction_vector,
-    lms_to_dkl,
-    rms_cone_contrast,
+    dkl_matrix,
     white_xyz,
     xyz_to_lms,
 )
@@ -44,7 +43,7 @@ displays = strategies.displays(primaries=("sRGB",))
 def test_p37_greys_have_no_colour(level: float, observer: str, name: str) -> None:
     background = xyz_to_lms(PRESETS[name].rgb_to_xyz.sum(axis=1), observer)
     lms = xyz_to_lms(level * PRESETS[name].rgb_to_xyz.sum(axis=1), observer)
-    chromatic = lms_to_dkl(lms - background, background)[1:]
+    chromatic = (dkl_matrix(background) @ (lms - background))[1:]
     assert np.abs(chromatic).max() / level < 1e-14 * max(1, 1 / level) * 10
 
 
@@ -164,7 +163,7 @@ def test_p42_through_the_display(dtype: str, contrast: float, direction: Directi
     found = assert_cone_contrast(drive, spec, space="encoded", display=display)
     delivered = np.array([found[f"{cone} cone contrast"].delivered for cone in "LMS"])
     allowed = {"float64": 1e-12 / contrast, "float32": 1e-7 / contrast + 1e-4}[dtype]
-    assert float(rms_cone_contrast(1 + delivered, [1, 1, 1])) == pytest.approx(contrast, rel=allowed)
+    assert np.sqrt(np.mean(delivered**2)) == pytest.approx(contrast, rel=allowed)
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from image_measures import phase_scrambled, sector_energy, spectral_slope
 
 from psyprobe.stimulus import Noise, spectrum
-from psyprobe.stimulus.pattern import phase_scrambled
 from psyprobe.testing import (
     assert_band,
     assert_batch_equals_loop,
@@ -86,12 +86,12 @@ def test_p23_isotropy() -> None:
     # Conjugate coefficients are one: half as many independent, exponentially distributed powers.
     deviations = (energy / np.average(energy, weights=counts) - 1) * np.sqrt(SEEDS * counts / 2)
     assert np.sum(deviations**2) < 29.9  # chi-square, 7 degrees of freedom, p = 1e-4
-    assert np.all(np.abs(spectrum.sector_energy(images).mean(axis=0) - 1) < 0.5)
+    assert np.all(np.abs(sector_energy(images).mean(axis=0) - 1) < 0.5)
 
 
 @pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0])
 def test_p24_slope_of_the_spectrum(exponent: float) -> None:
-    slopes, errors = spectrum.spectral_slope(ensemble(frequency=8.0, bandwidth=3.0, exponent=exponent), PPD, 3.0, 22.0)
+    slopes, errors = spectral_slope(ensemble(frequency=8.0, bandwidth=3.0, exponent=exponent), PPD, 3.0, 22.0)
     assert abs(slopes.mean() + 2 * exponent) < 3 * errors[0] / np.sqrt(SEEDS)
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 
 import psyprobe.stimulus
-from psyprobe.experiment_file import read_experiment
+from psyprobe.experiment import read_experiment
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Gabor, Modulation, Specification
 from psyprobe.testing import assert_in_gamut, strategies

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response
-from psyprobe.analysis.responses import select
-from psyprobe.analysis.words.chat_csf import chat_csfs
+from psyprobe.analysis.responses import levels_of, select
+from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
@@ -52,22 +52,25 @@ def bridge(
             f"the tower was shown contrasts of kind {kind!r} and the model was asked about "
             f"'sinusoid_rms'; show both the same stimuli"
         )
-    found = select(tower, measure=measure or str(tower.attrs.get("score_measure", "angular")), layer=layer)
+    found = select(tower, measure=measure, layer=layer)
+    if levels_of(csf) != ("frequency",) or tuple(found.levels) != ("frequency",):
+        raise InputError("a bridge is over frequency alone; vary only that in both runs, or take it with result.sel")
+    shown = found.levels["frequency"]
     log_s = np.log10(csf["mean_sensitivity"].values)
     known = np.isfinite(log_s)
     log_f = np.log10(csf["frequency"].values[known])
-    inside = np.zeros(found.x.shape, dtype=bool)
+    inside = np.zeros(shown.shape, dtype=bool)
     if known.sum() >= 2:
-        log_x = np.log10(found.x)
+        log_x = np.log10(shown)
         inside = (log_x >= log_f[0] - 1e-9) & (log_x <= log_f[-1] + 1e-9)
     if not found.grid.size or inside.sum() < 2:
         raise InputError(
             f"the tower's result has {int(inside.sum())} frequencies among those at which the model has a "
             f"threshold; two are needed, and a level grid: run both over the same frequencies"
         )
-    answers = 10 ** np.interp(np.log10(found.x[inside]), log_f, log_s[known])
+    answers = 10 ** np.interp(np.log10(shown[inside]), log_f, log_s[known])
     nearest = fit_iso_response(
-        found.x[inside], found.contrast, found.grid[inside], answers, criterion="absolute", floor=found.noise_floor
+        shown[inside], found.difference, found.grid[inside], answers, criterion="absolute", floor=found.noise_floor
     )
     if nearest is None:
         raise InputError(

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.words.chat_counts import experiment_table
+from psyprobe.analysis.responses import levels_of
+from psyprobe.analysis.words.counts import experiment_table
 from psyprobe.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -25,21 +26,14 @@ _LUMINANCE, _PPD, _SIZE = 40.0, 64.0, 256
 
 @dataclass(frozen=True)
 class Shown:
-    """What a human curve may depend on.
-
-    Attributes
-    ----------
-    luminance : float
-        Of the background, cd/m².
-    ppd : float
-        Pixels per degree.
-    size : int
-        Pixels of a side of the image.
-    """
+    """What a human curve may depend on."""
 
     luminance: float = _LUMINANCE
+    """Of the background, cd/m²."""
     ppd: float = _PPD
+    """Pixels per degree."""
     size: int = _SIZE
+    """Pixels of a side of the image."""
 
 
 def _of_filter(model: str) -> Callable[[FloatArray, Shown], FloatArray]:
@@ -158,7 +152,7 @@ def human_curve(csf: xr.Dataset, human: str | Mapping[str, npt.ArrayLike] | npt.
     InputError
         If sensitivities do not fit the frequencies.
     """
-    frequency = csf["frequency"].values.astype(np.float64)
+    frequency = _frequency(csf)
     if isinstance(human, str):
         return human, human_at(csf, human, frequency)[1]
     name, values = next(iter(human.items())) if isinstance(human, Mapping) else ("given", human)
@@ -199,6 +193,14 @@ def human_at(csf: xr.Dataset, human: str, frequency: FloatArray) -> tuple[str, F
         raise unknown_name("human curve", human, HUMAN_CURVES)
     label, curve = HUMAN_CURVES[name]
     return f"Human ({label})", curve(frequency, _shown(csf))
+
+
+def _frequency(csf: xr.Dataset) -> FloatArray:
+    if "frequency" not in csf.coords:
+        raise InputError(
+            f"people's contrast sensitivity is known over frequency, and this run varied {', '.join(levels_of(csf))}"
+        )
+    return np.asarray(csf["frequency"].values, dtype=np.float64)
 
 
 def _shown(csf: xr.Dataset) -> Shown:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.words.chat_fit import USABLE, ChatFit
+from psyprobe.analysis.words.fit import USABLE, ChatFit
 
 #: Fewer wordings than this say nothing of others.
 FEW = 3
@@ -15,29 +15,24 @@ FEW = 3
 
 @dataclass(frozen=True, eq=False)
 class PromptMean:
-    """Mean log10 sensitivity over wordings.
-
-    Attributes
-    ----------
-    log_sensitivity, low, high : ndarray of float64, shape (F,)
-        With the ends of its interval; NaN where no wording has a usable threshold.
-    over : "prompts" or "trials"
-        What the interval is over: wordings that could have been chosen, or answers of the few that were.
-    """
+    """Mean log10 sensitivity over wordings."""
 
     log_sensitivity: FloatArray
+    """Level by level, shape (F,); NaN where no wording has a usable threshold."""
     low: FloatArray
     high: FloatArray
+    """Ends of its interval."""
     over: str
+    """What the interval is over: "prompts" that could have been chosen, or "trials" of the few that were."""
 
 
 def prompt_mean(found: ChatFit, *, confidence: float) -> PromptMean:
-    """Average the log10 sensitivities of all usable thresholds at each frequency.
+    """Average the log10 sensitivities of all usable thresholds at each level.
 
     Parameters
     ----------
     found : ChatFit
-        Of P wordings at F frequencies.
+        Of P wordings at F levels.
     confidence : float
         Of the interval.
 

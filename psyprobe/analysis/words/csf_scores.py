@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.words.csf_human import human_curve
 from psyprobe.analysis.words.csf_mean import FEW
 from psyprobe.errors import InputError
 
@@ -29,69 +30,51 @@ STATISTICS = ("pearson_linear", "rmse_linear", "pearson_log", "rmse_log10", "sha
 
 @dataclass(frozen=True)
 class Statistic:
-    """One statistic of a contrast sensitivity function.
-
-    Attributes
-    ----------
-    value : float or None
-        Of the mean curve over wordings (Table 1 of the paper); None where it does not exist.
-    low, high : float or None
-        Ends of its interval.
-    prompt_mean, prompt_sd : float or None
-        Mean and standard deviation of the statistic computed for each wording (Table 2). The standard deviation needs
-        two.
-    """
+    """One statistic of a contrast sensitivity function."""
 
     value: float | None
+    """Of the mean curve over wordings (Table 1 of the paper); None where it does not exist."""
     low: float | None
     high: float | None
+    """Ends of its interval."""
     prompt_mean: float | None
+    """Mean of the statistic computed for each wording (Table 2)."""
     prompt_sd: float | None
+    """Its standard deviation, which needs two wordings."""
 
 
 @dataclass(frozen=True)
 class CsfScores:
-    """Distance of a contrast sensitivity function from that of people.
-
-    Attributes
-    ----------
-    human : str
-        The human curve.
-    pearson_linear, rmse_linear : Statistic
-        Of sensitivities, as in the paper. The mean curve is the arithmetic mean over wordings, so that, by the triangle
-        inequality, its error is never larger than the mean error of the wordings.
-    pearson_log, rmse_log10 : Statistic
-        Of log10 sensitivities, of which the highest do not decide alone; the mean curve is the geometric mean.
-    shape_rmse_log10 : Statistic
-        What remains of `rmse_log10` after the best common gain.
-    gain : float or None
-        Log10 of that gain: what the observer's sensitivities are to be multiplied by.
-    n_valid, n_prompts : int
-        Wordings with a usable threshold at every scored frequency, of all. Only these enter.
-    n_frequencies, n_asked : int
-        Scored frequencies, of all: those where at least half of the wordings have a usable threshold.
-    confidence : float
-        Of the intervals.
-    interval_over : "prompts" or "trials"
-        What they are over.
-    """
+    """Distance of a contrast sensitivity function from that of people."""
 
     human: str
+    """The human curve."""
     pearson_linear: Statistic
     rmse_linear: Statistic
+    """Of sensitivities, as in the paper. The mean curve is the arithmetic mean over wordings, so that, by the triangle
+    inequality, its error is never larger than the mean error of the wordings."""
     pearson_log: Statistic
     rmse_log10: Statistic
+    """Of log10 sensitivities, of which the highest do not decide alone; the mean curve is the geometric mean."""
     shape_rmse_log10: Statistic
+    """What remains of `rmse_log10` after the best common gain."""
     gain: float | None
+    """Log10 of that gain: what the observer's sensitivities are to be multiplied by."""
     n_valid: int
+    """Wordings with a usable threshold at every scored frequency. Only these enter."""
     n_prompts: int
+    """Of all."""
     n_frequencies: int
+    """Scored frequencies: those where at least half of the wordings have a usable threshold."""
     n_asked: int
+    """Of all."""
     confidence: float
+    """Of the intervals."""
     interval_over: str
+    """What they are over: "prompts" or "trials"."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All attributes as JSON can hold them."""
+        """All fields as JSON can hold them."""
         return asdict(self)
 
 
@@ -184,8 +167,6 @@ def compare_with_human(
     standard deviation of the samples, times sqrt(n / (n - 1)), on Fisher's z for correlations and on the logarithm for
     errors, the interval is value ± t s there, Student's t with n - 1 degrees of freedom.
     """
-    from psyprobe.analysis.words.csf_human import human_curve
-
     if resamples < 100:
         raise InputError(f"{resamples} resamples give no usable interval; take at least 100, usual is 2000")
     name, curve = human_curve(csf, human)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.words.chat_counts import ChatCounts
+from psyprobe.analysis.words.counts import ChatCounts
 
 
 def dprime_thresholds(counts: ChatCounts, criterion: float = 1.0) -> FloatArray:

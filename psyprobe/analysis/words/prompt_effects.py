@@ -1,4 +1,4 @@
-"""How much of a sensitivity is the wording's: a mixed-effects model of wordings and frequencies.
+"""How much of a sensitivity is the wording's: a mixed-effects model of wordings and levels.
 
 References
 ----------
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.responses import levels_of
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,64 +24,44 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Effect:
-    """A fixed effect, in log10 sensitivity.
-
-    Attributes
-    ----------
-    name : str
-        As "4 cpd", the mean of the reference group there, or "group adjective", a difference from that group.
-    value, low, high : float
-        Estimate, and its interval (normal, from the restricted likelihood).
-    """
+    """A fixed effect, in log10 sensitivity."""
 
     name: str
+    """As "4 cpd", the mean of the reference group there, or "group adjective", a difference from that group."""
     value: float
     low: float
     high: float
+    """Interval (normal, from the restricted likelihood)."""
 
 
 @dataclass(frozen=True)
 class PromptEffects:
-    """Effects of wording and frequency on log10 sensitivity.
-
-    Attributes
-    ----------
-    observer : str
-        Whose.
-    effects : tuple of Effect
-        Frequencies, and kinds of wording where there are several.
-    reference_group : str
-        The kind of wording that stands in the frequencies' means; empty where there is only one.
-    prompt_sd : float
-        Standard deviation between wordings that all frequencies share, log10.
-    residual_sd : float
-        Of what remains: wordings that differ in shape, and the error of thresholds.
-    share : float
-        Of the variance at one frequency, the part that all frequencies share, 0 to 1.
-    group_p : float or None
-        Of the hypothesis that kinds of wording do not differ (likelihood ratio, chi-square); None with one kind.
-    n, n_prompts : int
-        Thresholds, and wordings, that entered.
-    converged : bool
-        Whether the fit did. A `prompt_sd` of 0 is the end of its range and no failure.
-    confidence : float
-        Of the intervals.
-    """
+    """Effects of wording and level on log10 sensitivity."""
 
     observer: str
     effects: tuple[Effect, ...]
+    """Levels, and kinds of wording where there are several."""
     reference_group: str
+    """The kind of wording that stands in the levels' means; empty where there is only one."""
     prompt_sd: float
+    """Standard deviation between wordings that all levels share, log10."""
     residual_sd: float
+    """Of what remains: wordings that differ in shape, and the error of thresholds."""
     share: float
+    """Of the variance at one level, the part that all levels share, 0 to 1."""
     group_p: float | None
+    """Of the hypothesis that kinds of wording do not differ (likelihood ratio, chi-square); None with one kind."""
     n: int
+    """Thresholds that entered."""
     n_prompts: int
+    """Wordings that entered."""
     converged: bool
+    """Whether the fit did. A `prompt_sd` of 0 is the end of its range and no failure."""
     confidence: float
+    """Of the intervals."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All attributes as JSON can hold them."""
+        """All fields as JSON can hold them."""
         return asdict(self)
 
     def table(self, format: str = "text") -> str:
@@ -101,7 +82,8 @@ class PromptEffects:
         UnknownNameError
             If there is no such layout.
         """
-        from psyprobe.files.tables import lay_out, printable
+        from psyprobe.files.tables import lay_out
+        from psyprobe.files.terminal import printable
 
         rows = [[printable(f"{self.observer}: log10 sensitivity"), "effect", "interval"]]
         rows += [[printable(e.name), f"{e.value:+.3f}", f"[{e.low:+.3f}, {e.high:+.3f}]"] for e in self.effects]
@@ -111,7 +93,7 @@ class PromptEffects:
         ]
         lines = [
             f"{self.n} thresholds of {self.n_prompts} wordings; {100 * self.share:.0f} % of the variance at one "
-            f"frequency is shared by all frequencies of a wording. Intervals: {100 * self.confidence:g} %."
+            f"level is shared by all levels of a wording. Intervals: {100 * self.confidence:g} %."
         ]
         if self.group_p is not None:
             lines.append(
@@ -127,9 +109,9 @@ class PromptEffects:
 
 
 def prompt_effects(csf: xr.Dataset) -> PromptEffects:
-    """Part the spread of sensitivities into wording and frequency: a linear mixed-effects model.
+    """Part the spread of sensitivities into wording and level: a linear mixed-effects model.
 
-    log10 sensitivity = frequency + kind of wording + wording (random) + rest (random).
+    log10 sensitivity = level + kind of wording + wording (random) + rest (random).
 
     Parameters
     ----------
@@ -155,20 +137,21 @@ def prompt_effects(csf: xr.Dataset) -> PromptEffects:
     from scipy.special import chdtrc, ndtri
 
     usable = csf["usable"].values.astype(bool)
-    prompt, frequency = np.nonzero(usable)
-    if len(np.unique(prompt)) < 3 or len(np.unique(frequency)) < 2 or len(prompt) < 6:
+    prompt, asked = np.nonzero(usable)
+    if len(np.unique(prompt)) < 3 or len(np.unique(asked)) < 2 or len(prompt) < 6:
         raise InputError(
-            f"{len(np.unique(prompt))} wordings have usable thresholds at {len(np.unique(frequency))} frequencies; a "
-            f"mixed-effects model needs three wordings and two frequencies at least"
+            f"{len(np.unique(prompt))} wordings have usable thresholds at {len(np.unique(asked))} levels; a "
+            f"mixed-effects model needs three wordings and two levels at least"
         )
     log_s = -csf["threshold"].values[usable]
-    cpd = csf["frequency"].values
-    present = np.unique(frequency)
-    names = [f"{cpd[i]:g} cpd" for i in present]
-    by_frequency = (frequency[:, None] == present).astype(np.float64)
+    (level,) = levels_of(csf)
+    unit, values = csf[level].attrs["units"], csf[level].values
+    present = np.unique(asked)
+    names = [f"{values[i]:g}" if unit == "1" else f"{values[i]:g} {unit}" for i in present]
+    by_level = (asked[:, None] == present).astype(np.float64)
     groups = csf["group"].values.astype(str)
     reference, others, by_group = _group_columns(groups[prompt])
-    design = np.concatenate([by_frequency, by_group], axis=1)
+    design = np.concatenate([by_level, by_group], axis=1)
     confidence = float(csf.attrs["confidence"])
     with warnings.catch_warnings():
         # A standard deviation between wordings of 0 lies at the end of its range, and is said to be singular.
@@ -177,7 +160,7 @@ def prompt_effects(csf: xr.Dataset) -> PromptEffects:
         p_value = None
         if others:
             with_groups = model(log_s, design, groups=prompt).fit(reml=False)
-            without = model(log_s, by_frequency, groups=prompt).fit(reml=False)
+            without = model(log_s, by_level, groups=prompt).fit(reml=False)
             p_value = float(chdtrc(len(others), max(0.0, 2 * (with_groups.llf - without.llf))))
     fixed = np.asarray(fitted.fe_params, dtype=np.float64)
     reach = float(ndtri((1 + confidence) / 2)) * np.asarray(fitted.bse_fe, dtype=np.float64)

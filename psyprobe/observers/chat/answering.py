@@ -13,7 +13,8 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
-from psyprobe.observers.protocol import Observer
+from psyprobe.observers.encoders.images import check_images, is_grey_view
+from psyprobe.observers.protocol import Card, Observer
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,10 @@ class Decoding:
             raise InputError(f"max_tokens is {self.max_tokens}; give a whole number of at least 1")
 
 
+_GREEDY = Decoding()
+_YES_NO = ("yes", "no")
+
+
 @dataclass(frozen=True, eq=False)
 class Inquiry:
     """One question put to an observer, with the images that it is about.
@@ -79,8 +84,8 @@ class Inquiry:
     prompt: str
     images: tuple[FloatArray, ...] = ()
     system: str = ""
-    decoding: Decoding = Decoding()
-    words: tuple[str, ...] = ("yes", "no")
+    decoding: Decoding = _GREEDY
+    words: tuple[str, ...] = _YES_NO
     key: str = ""
 
 
@@ -130,28 +135,12 @@ class Answer:
     server: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain values that JSON can hold.
-
-        Returns
-        -------
-        dict
-            One entry a field.
-        """
+        """The answer as plain values that JSON can hold, one entry a field."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Answer:
-        """The answer that `to_dict` was called on, perhaps after a trip through JSON.
-
-        Parameters
-        ----------
-        values : mapping
-            What `to_dict` returned.
-
-        Returns
-        -------
-        Answer
-        """
+        """The answer that `to_dict` was called on, perhaps after a trip through JSON."""
         tokens = values.get("first_tokens")
         pairs = None if tokens is None else tuple((str(token), float(logprob)) for token, logprob in tokens)
         return cls(**{**values, "first_tokens": pairs})
@@ -186,26 +175,90 @@ class AnswerObserver(Observer, Protocol):
         prompt: str,
         *,
         system: str = "",
-        decoding: Decoding = Decoding(),
-        words: Sequence[str] = ("yes", "no"),
+        decoding: Decoding = _GREEDY,
+        words: Sequence[str] = _YES_NO,
     ) -> Answer:
         """The answer to one question; see `Inquiry` for the arguments."""
+
+
+class Answering:
+    """What the observers that answer share: each question passes one check, and then their own `_reply`."""
+
+    card: Card
+    #: The fewest images that a question may hold.
+    fewest_images = 0
+
+    @property
+    def bits(self) -> int | None:
+        """As in `AnswerObserver`."""
+        return None
+
+    @property
+    def images_at_once(self) -> int | None:
+        """As in `AnswerObserver`."""
+        return None
+
+    def delivered(self, image: FloatArray) -> FloatArray:
+        """The image itself: what else becomes of it cannot be seen from here."""
+        return image
+
+    def answer(
+        self,
+        images: Sequence[FloatArray],
+        prompt: str,
+        *,
+        system: str = "",
+        decoding: Decoding = _GREEDY,
+        words: Sequence[str] = _YES_NO,
+    ) -> Answer:
+        """The answer to one question; see `Inquiry` for the arguments.
+
+        Raises
+        ------
+        InputError
+            If the images are not what the observer takes, or it has no place for something else of the question.
+        PsyprobeError
+            If there is no answer.
+        """
+        words = (words,) if isinstance(words, str) else tuple(words)
+        return self._reply(self.checked(Inquiry(prompt, tuple(images), system, decoding, words)))
+
+    def checked(self, inquiry: Inquiry) -> Inquiry:
+        """The question, unchanged, if it can be put to this observer as it is.
+
+        Raises
+        ------
+        InputError
+            If there are too few or too many images, or one is no drive in [0, 1], or not of 8 bits where that is
+            wanted.
+        """
+        count, least, most = len(inquiry.images), self.fewest_images, self.images_at_once
+        if count < least or (most is not None and count > most):
+            raise InputError(
+                f"{self.card.name} takes {_number_of_images(least, most)} at a time and was shown {count} images"
+            )
+        for image in inquiry.images:
+            check_images(np.asarray(image)[None], self.card.name)
+            if self.bits == 8:
+                eight_bit(image)
+        return inquiry
+
+    def _reply(self, inquiry: Inquiry) -> Answer:
+        """The answer to a question that was checked."""
+        raise NotImplementedError
+
+
+def _number_of_images(least: int, most: int | None) -> str:
+    if most is None:
+        return f"at least {least}"
+    return "one image" if most == 1 else f"{least or 'up'} to {most} images"
 
 
 def ask_all(observer: AnswerObserver, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
     """Put many questions to an observer, as many at once as it takes.
 
-    Parameters
-    ----------
-    observer : AnswerObserver
-        Who is asked.
-    inquiries : iterable of Inquiry
-        Drawn upon only as the observer gets to them, so that a generator keeps memory constant.
-
-    Yields
-    ------
-    (Inquiry, Answer)
-        Each as it comes, in any order.
+    Inquiries are drawn upon only as the observer gets to them, so that a generator keeps memory constant; answers come
+    in any order.
     """
     together = getattr(observer, "answers", None)
     if together is not None:
@@ -226,11 +279,6 @@ def eight_bit(image: FloatArray) -> np.ndarray[Any, np.dtype[np.uint8]]:
     image : ndarray, shape (H, W, 3)
         Display drive.
 
-    Returns
-    -------
-    ndarray, shape (H, W, 3), uint8
-        The codes.
-
     Raises
     ------
     InputError
@@ -241,15 +289,17 @@ def eight_bit(image: FloatArray) -> np.ndarray[Any, np.dtype[np.uint8]]:
     >>> eight_bit(np.full((1, 1, 3), 128 / 255)).tolist()
     [[[128, 128, 128]]]
     """
-    scaled = np.asarray(image, dtype=np.float64) * 255
-    codes = np.rint(scaled)
-    off = float(np.abs(scaled - codes).max(initial=0))
-    if off > 1e-3 or codes.min(initial=0) < 0 or codes.max(initial=0) > 255:
+    plane = image[..., :1] if isinstance(image, np.ndarray) and is_grey_view(image) else image
+    off = np.asarray(plane) * 255.0
+    codes = np.rint(off)
+    off -= codes
+    step = float(max(off.max(initial=0), -off.min(initial=0)))
+    if not step <= 1e-3 or codes.min(initial=0) < 0 or codes.max(initial=0) > 255:
         raise InputError(
-            f"the image has drive values up to {off:.3g} of a step off the 8-bit codes 0 to 255; round it with dither "
+            f"the image has drive values up to {step:.3g} of a step off the 8-bit codes 0 to 255; round it with dither "
             "first (psyprobe.probes.words.delivery), since rounding changes the contrast"
         )
-    return codes.astype(np.uint8)
+    return np.array(np.broadcast_to(codes.astype(np.uint8), np.shape(image)))
 
 
 def image_digest(image: FloatArray) -> str:

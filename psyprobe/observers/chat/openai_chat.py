@@ -16,7 +16,7 @@ import queue
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,7 +27,7 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.png import encode_png
-from psyprobe.observers.chat.answering import Answer, Decoding, Inquiry, eight_bit
+from psyprobe.observers.chat.answering import Answer, Answering, Decoding, Inquiry, eight_bit
 from psyprobe.observers.chat.openai_protocol import URL_VARIABLE
 from psyprobe.observers.chat.openai_sending import Endpoint, Question, Sender
 from psyprobe.observers.protocol import Card
@@ -37,7 +37,6 @@ from psyprobe.observers.registry import register_observer
 _REMEMBERED = 8
 #: Questions taken from whoever asks, for each that is under way: those that wait to be tried again take no place.
 _AHEAD = 4
-_GREEDY = Decoding()
 #: Held while a connection is opened, so that threads share one.
 _OPENING = threading.Lock()
 
@@ -68,7 +67,15 @@ class Capabilities:
     server: str
 
 
-class OpenAIObserver:
+@register_observer(
+    "openai",
+    form="openai:MODEL",
+    summary="a chat model behind any OpenAI-compatible server; OPENAI_BASE_URL and OPENAI_API_KEY say where",
+    ability="answer",
+    requires=("openai",),
+    install="pip install 'psyprobe[chat]'",
+)
+class OpenAIObserver(Answering):
     """A chat model behind an OpenAI-compatible server: OpenAI, vLLM, SGLang, Ollama, llama.cpp, gateways and others.
 
     Images go as PNG (lossless) in data URLs, before the text. Log-probabilities of the first token are asked for; where
@@ -95,11 +102,6 @@ class OpenAIObserver:
         USD per million tokens of questions and of answers, where the server does not tell the cost itself.
     detail : {"high", "low", "auto"}
         How large servers that tell sizes apart take the images.
-
-    Raises
-    ------
-    InputError
-        A value is out of range, or the address holds a key.
 
     Examples
     --------
@@ -187,17 +189,7 @@ class OpenAIObserver:
         return 1 if known is not None and not known.several_images else None
 
     def capabilities(self) -> Capabilities:
-        """What the server can do; it is asked once, with two small questions.
-
-        Returns
-        -------
-        Capabilities
-
-        Raises
-        ------
-        PsyprobeError
-            It does not answer.
-        """
+        """What the server can do; it is asked once, with two small questions."""
         if self._capabilities is None:
             grey = np.full((64, 64, 3), 128 / 255, np.float32)
             prompt = "Is there a pattern visible in the image? Answer with yes or no."
@@ -216,74 +208,18 @@ class OpenAIObserver:
             self.card = replace(self.card, software={**self.card.software, **found})
         return self._capabilities
 
-    def delivered(self, image: FloatArray) -> FloatArray:
-        """The image as it is sent; what the server makes of it cannot be known from here.
-
-        Parameters
-        ----------
-        image : ndarray, shape (H, W, 3)
-            Display drive, k/255.
-
-        Returns
-        -------
-        ndarray
-        """
-        return image
-
-    def answer(
-        self,
-        images: Sequence[FloatArray],
-        prompt: str,
-        *,
-        system: str = "",
-        decoding: Decoding = _GREEDY,
-        words: Sequence[str] = ("yes", "no"),
-    ) -> Answer:
-        """The answer to one question.
-
-        Parameters
-        ----------
-        images : sequence of ndarray, each (H, W, 3)
-            Display drive of 8 bits: k/255.
-        prompt : str
-            What is asked.
-        system : str
-            Instruction that goes before; empty for none.
-        decoding : Decoding
-            How the answer is drawn.
-        words : sequence of str
-            Passed over: servers list the likeliest tokens, whatever is wanted.
-
-        Returns
-        -------
-        Answer
-
-        Raises
-        ------
-        InputError
-            An image is not of 8 bits.
-        PsyprobeError
-            The server refuses the question, or does not answer it after all attempts.
-        """
-        future = self._sending().submit(self._question(Inquiry(prompt, tuple(images), system, decoding)))
+    def _reply(self, inquiry: Inquiry) -> Answer:
+        future = self._sending().submit(self._question(inquiry))
         try:
             return self._priced(future.result())
         finally:
             future.cancel()
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
-        """Answers to many questions, as they come.
+        """Answers to many questions, as they come, in any order.
 
-        Parameters
-        ----------
-        inquiries : iterable of Inquiry
-            Drawn upon as there is room; four times `concurrency` are out at most, those included that wait to be
-            tried again.
-
-        Yields
-        ------
-        (Inquiry, Answer)
-            In any order. Closing the generator takes back what is under way.
+        Inquiries are drawn upon as there is room; four times `concurrency` are out at most, those included that wait to
+        be tried again. Closing the generator takes back what is under way.
 
         Raises
         ------
@@ -302,7 +238,7 @@ class OpenAIObserver:
                     if inquiry is None:
                         more = False
                         break
-                    future = sender.submit(self._question(inquiry))
+                    future = sender.submit(self._question(self.checked(inquiry)))
                     out[future] = inquiry
                     future.add_done_callback(done.put)
                 if not out:
@@ -354,40 +290,6 @@ class OpenAIObserver:
             return answer
         tokens = (answer.tokens_in or 0) * (price_in or 0.0) + (answer.tokens_out or 0) * (price_out or 0.0)
         return replace(answer, cost=tokens / 1e6)
-
-
-@register_observer(
-    "openai",
-    form="openai:MODEL",
-    summary="a chat model behind any OpenAI-compatible server; OPENAI_BASE_URL and OPENAI_API_KEY say where",
-    ability="answer",
-    requires=("openai",),
-    install="pip install 'psyprobe[chat]'",
-)
-def load_openai(
-    name: str,
-    *,
-    base_url: str | None = None,
-    concurrency: int = 8,
-    rate: float | None = None,
-    timeout: float = 300.0,
-    retries: int = 8,
-    price_in: float | None = None,
-    price_out: float | None = None,
-    detail: str = "high",
-) -> OpenAIObserver:
-    """A chat model behind a server; the options are those of `OpenAIObserver`."""
-    return OpenAIObserver(
-        name,
-        base_url=base_url,
-        concurrency=concurrency,
-        rate=rate,
-        timeout=timeout,
-        retries=retries,
-        price_in=price_in,
-        price_out=price_out,
-        detail=detail,
-    )
 
 
 def _place(url: str | None) -> str:

@@ -49,15 +49,6 @@ class Dialect:
     def after(self, problem: ProblemError) -> Dialect | None:
         """The dialect that avoids what a server has just refused; None if it refused something else.
 
-        Parameters
-        ----------
-        problem : ProblemError
-            A refusal.
-
-        Returns
-        -------
-        Dialect or None
-
         Examples
         --------
         >>> Dialect().after(ProblemError("HTTP 400: logprobs are not supported", status=400))
@@ -112,23 +103,7 @@ class ProblemError(PsyprobeError):
 
 
 def messages(prompt: str, urls: Sequence[str], system: str, detail: str) -> list[dict[str, Any]]:
-    """The conversation that a question is: images first, so that servers can share their prefix between prompts.
-
-    Parameters
-    ----------
-    prompt : str
-        What is asked.
-    urls : sequence of str
-        Data URLs of the images.
-    system : str
-        Instruction that goes before; empty for none.
-    detail : {"high", "low", "auto"}
-        How large servers that tell sizes apart take the images.
-
-    Returns
-    -------
-    list of dict
-    """
+    """The conversation that a question is: images first, so that servers can share their prefix between prompts."""
     parts: list[dict[str, Any]] = [{"type": "image_url", "image_url": {"url": url, "detail": detail}} for url in urls]
     content = [*parts, {"type": "text", "text": prompt}]
     before: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
@@ -137,15 +112,6 @@ def messages(prompt: str, urls: Sequence[str], system: str, detail: str) -> list
 
 def settings(decoding: Decoding, dialect: Dialect) -> dict[str, Any]:
     """How the answer is to be drawn, in the server's dialect.
-
-    Parameters
-    ----------
-    decoding : Decoding
-    dialect : Dialect
-
-    Returns
-    -------
-    dict
 
     Examples
     --------
@@ -161,24 +127,7 @@ def settings(decoding: Decoding, dialect: Dialect) -> dict[str, Any]:
 
 
 def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
-    """The answer in the body of a response.
-
-    Parameters
-    ----------
-    body : bytes
-        JSON.
-    headers : mapping
-        Of the response.
-
-    Returns
-    -------
-    Answer
-        Without latency and attempts; its cost is what the server itself tells.
-
-    Raises
-    ------
-    ProblemError
-        There is no answer in it.
+    """The answer in the body of a response, or a ProblemError; its cost is what the server itself tells.
 
     Examples
     --------
@@ -221,21 +170,7 @@ def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
 
 
 def problem_of_status(status: int, body: Any, headers: Mapping[str, str]) -> ProblemError:
-    """What a response with an error status means.
-
-    Parameters
-    ----------
-    status : int
-        Of HTTP.
-    body : object
-        The response's JSON, or its text.
-    headers : mapping
-        Of the response.
-
-    Returns
-    -------
-    ProblemError
-    """
+    """What a response with an error status means."""
     if isinstance(body, list) and body:  # as Gemini's gateway wraps it
         body = body[0]
     error = body.get("error", body) if isinstance(body, dict) else body

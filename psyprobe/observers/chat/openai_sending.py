@@ -48,17 +48,7 @@ _RAW = {"X-Stainless-Raw-Response": "true"}
 
 @dataclass(frozen=True)
 class Question:
-    """What is sent.
-
-    Parameters
-    ----------
-    prompt, system : str
-        As in `Inquiry`.
-    urls : tuple of str
-        The images as data URLs.
-    decoding : Decoding
-        How the answer is drawn.
-    """
+    """What is sent: an `Inquiry` with its images as data URLs."""
 
     prompt: str
     urls: tuple[str, ...]
@@ -68,25 +58,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where and how questions are sent; the key is not in it, and the address is not shown.
-
-    Parameters
-    ----------
-    model : str
-        As the server calls it.
-    base_url : str, optional
-        None for OpenAI's own.
-    concurrency : int
-        Questions under way at once.
-    rate : float, optional
-        Requests a second at most.
-    timeout : float
-        Seconds after which an attempt is given up.
-    retries : int
-        How often a question is sent again after it failed.
-    detail : str
-        Of the images, as the protocol has it.
-    """
+    """Where and how questions are sent; the key is not in it, and the address is not shown."""
 
     model: str
     base_url: str | None
@@ -101,13 +73,7 @@ class Endpoint:
 
 
 class Sender:
-    """Sends questions from a thread with an event loop of its own.
-
-    Parameters
-    ----------
-    endpoint : Endpoint
-        Where to.
-    """
+    """Sends questions from a thread with an event loop of its own."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._client = _client(endpoint)
@@ -126,17 +92,7 @@ class Sender:
         self._thread.start()
 
     def submit(self, question: Question) -> Future[Answer]:
-        """Send a question, some time soon.
-
-        Parameters
-        ----------
-        question : Question
-
-        Returns
-        -------
-        concurrent.futures.Future
-            Of the answer; cancelling it takes the question back.
-        """
+        """Send a question, some time soon; cancelling the future takes it back."""
         return asyncio.run_coroutine_threadsafe(self._settle(question), self._loop)
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,21 +15,41 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.observers.chat.answering import Answer, Decoding, Inquiry, image_digest
-from psyprobe.observers.chat.transformers_loading import ChatModel, load_model
-from psyprobe.observers.chat.transformers_pixels import PixelPath
+from psyprobe.observers.chat.answering import Answer, Answering, Inquiry, image_digest
+from psyprobe.observers.chat.transformers_loading import ChatModel, LocalOptions, load_model
+from psyprobe.observers.chat.transformers_pixels import PixelPath, pixel_path
 from psyprobe.observers.chat.transformers_sharing import Noise, encoded_once, prefix_inputs
-from psyprobe.observers.encoders.images import checked_size
 from psyprobe.observers.encoders.network import exact_arithmetic
 from psyprobe.observers.protocol import Card
 from psyprobe.observers.registry import register_observer
 
 INSTALL = "pip install 'psyprobe[chat-local]'"
-_GREEDY = Decoding()
 #: Of the first token, at least this many of the likeliest are told.
 LIKELIEST = 20
 #: How far log-probabilities may differ with and without sharing, in float32 and in shorter formats.
 SLACK, SLACK_SHORT = 1e-3, 0.25
+
+
+@dataclass(frozen=True)
+class ChatOptions(LocalOptions):
+    """A chat model in this process.
+
+    Parameters
+    ----------
+    template : str
+        What stands around the prompt where the model has no chat template: "Question: {prompt} Answer:".
+    batch_size : int
+        How many inquiries are worked on at once.
+    """
+
+    template: str = "{prompt}"
+    batch_size: int = 16
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1:
+            raise InputError(f"batch_size is {self.batch_size}; give a whole number of at least 1")
+        if "{prompt}" not in self.template:
+            raise InputError(f"the template {self.template!r} lacks {{prompt}}, where the question goes")
 
 
 @register_observer(
@@ -38,81 +59,27 @@ SLACK, SLACK_SHORT = 1e-3, 0.25
     ability="answer",
     requires=("torch", "torchvision", "transformers"),
     install=INSTALL,
+    options=ChatOptions,
 )
-def load_transformers(
-    source: str,
-    *,
-    random_weights: bool = False,
-    device: str | None = None,
-    dtype: str = "float32",
-    input_size: int | tuple[int, int] | None = None,
-    processor: Mapping[str, Any] | None = None,
-    template: str = "{prompt}",
-    batch_size: int = 16,
-) -> TransformersChat:
-    """A chat model of the transformers library.
-
-    Parameters
-    ----------
-    source : str
-        A folder, or the model's name on the hub, whose weights are looked for in the library's cache.
-    random_weights : bool
-        Random weights in the architecture that the configuration describes, for tests.
-    device : str, optional
-        A torch device; by default "cuda" where there is one, else "cpu".
-    dtype : {"float32", "bfloat16", "float16"}
-        The format to compute in. The shorter ones round the pixels too, which `delivered` shows.
-    input_size : int or tuple of int, optional
-        Side, or (height, width), in px that stimuli are drawn at, for models that take several sizes.
-    processor : mapping, optional
-        Arguments for the image part of the model's processor, such as ``{"do_image_splitting": True}``; by default
-        an image goes in once and whole.
-    template : str
-        What stands around the prompt where the model has no chat template: "Question: {prompt} Answer:".
-    batch_size : int
-        How many inquiries are worked on at once.
-
-    Returns
-    -------
-    TransformersChat
-
-    Raises
-    ------
-    WeightsError
-        If the weights are not to be had.
-    InputError
-        If the model does not take images and text, or an option does not fit it.
-    """
-    if batch_size < 1:
-        raise InputError(f"batch_size is {batch_size}; give a whole number of at least 1")
-    if "{prompt}" not in template:
-        raise InputError(f"the template {template!r} lacks {{prompt}}, where the question goes")
+def load_transformers(source: str, options: ChatOptions) -> TransformersChat:
+    """A chat model of the transformers library, from a folder or from the library's cache of the hub."""
     name = f"transformers:{source}"
-    chat = load_model(name, source, random_weights=random_weights, device=device, dtype=dtype)
-    size = None if input_size is None else checked_size(input_size)
-    pixels = PixelPath(name, chat.processor.image_processor, chat.model.dtype, input_size=size, options=processor)
-    return TransformersChat(chat, pixels, template=template, batch_size=batch_size)
+    chat = load_model(name, source, options)
+    return TransformersChat(
+        chat, pixel_path(name, chat, options), template=options.template, batch_size=options.batch_size
+    )
 
 
-class TransformersChat:
+class TransformersChat(Answering):
     """A vision-language model that answers in words, with the whole distribution of its first token.
 
     Decoding is the inquiry's alone: temperature, penalties and forced tokens of the model's repository are left out.
     Prompts about the same images share the work on those: the model's state after the image is kept and each prompt
     goes on from there, or, where that is not possible, the vision tower runs once. The first time, the answer with
     and without sharing are compared, and where they differ nothing is shared from then on.
-
-    Parameters
-    ----------
-    chat : ChatModel
-        The model.
-    pixels : PixelPath
-        The way of the images into it.
-    template : str
-        What stands around the prompt where there is no chat template.
-    batch_size : int
-        How many inquiries are worked on at once.
     """
+
+    fewest_images = 1
 
     def __init__(self, chat: ChatModel, pixels: PixelPath, *, template: str = "{prompt}", batch_size: int = 16) -> None:
         self._chat, self._pixels, self._template, self._batch_size = chat, pixels, template, batch_size
@@ -152,58 +119,22 @@ class TransformersChat:
         return None if len(two) > len(one) else 1
 
     def delivered(self, image: FloatArray) -> FloatArray:
-        """An image as it gets into the network, before normalisation.
-
-        Parameters
-        ----------
-        image : ndarray, shape (H, W, 3)
-            Display drive.
-
-        Returns
-        -------
-        ndarray, shape (h, w, 3)
-            Display drive after the processor's resizing and rounding, and the network's number format.
-        """
+        """As in `PixelPath`: after the processor's resizing and rounding, and the network's number format."""
         return self._pixels.delivered(image)
 
-    def answer(
-        self,
-        images: Sequence[FloatArray],
-        prompt: str,
-        *,
-        system: str = "",
-        decoding: Decoding = _GREEDY,
-        words: Sequence[str] = ("yes", "no"),
-    ) -> Answer:
-        """The answer to one question.
-
-        Parameters
-        ----------
-        images, prompt, system, decoding, words
-            As in `Inquiry`.
-
-        Returns
-        -------
-        Answer
-            Its first tokens are complete: every token that spells one of the words, and the 20 likeliest.
-        """
-        inquiry = Inquiry(prompt, tuple(images), system, decoding, tuple(words))
-        return next(self.answers([inquiry]))[1]
+    def _reply(self, inquiry: Inquiry) -> Answer:
+        return next(self._answers([inquiry]))[1]
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
         """Answers to many questions, `batch_size` at once; fastest where those about the same image come together.
 
-        Parameters
-        ----------
-        inquiries : iterable of Inquiry
-            Drawn upon a batch at a time.
-
-        Yields
-        ------
-        (Inquiry, Answer)
-            The latency is that of the batch that the answer came in.
+        The latency of an answer is that of its batch. First tokens are complete: every token that spells one of the
+        words, and the 20 likeliest.
         """
-        inquiries = iter(inquiries)
+        return self._answers(map(self.checked, inquiries))
+
+    def _answers(self, checked: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
+        inquiries = iter(checked)
         while batch := list(itertools.islice(inquiries, self._batch_size)):
             alone: list[Inquiry] = []
             for group in self._about_the_same(batch):
@@ -218,17 +149,9 @@ class TransformersChat:
     def _about_the_same(self, batch: list[Inquiry]) -> list[list[Inquiry]]:
         groups: dict[tuple[str, ...], list[Inquiry]] = {}
         for each in batch:
-            self._check(each)
             key = (each.system, *map(image_digest, each.images))
             groups.setdefault(key, []).append(each)
         return list(groups.values())
-
-    def _check(self, inquiry: Inquiry) -> None:
-        count, most = len(inquiry.images), self.images_at_once
-        if count == 0:
-            raise InputError(f"{self.card.name} was asked without an image")
-        if most is not None and count > most:
-            raise InputError(f"{self.card.name} takes one image at a time and was shown {count}")
 
     def _from_scratch(self, group: list[Inquiry], *, share: bool = True) -> tuple[list[Answer], FloatArray]:
         """Each with its own images, padded on the left to one length."""

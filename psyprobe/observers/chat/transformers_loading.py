@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -20,25 +20,31 @@ PACKAGES = ("transformers", "torch", "torchvision", "tokenizers")
 _KEPT = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
 
 
-@dataclass(frozen=True, eq=False)
-class ChatModel:
-    """A vision-language model, ready to run.
+@dataclass(frozen=True)
+class LocalOptions:
+    """A chat model, or a part of one, in this process.
 
     Parameters
     ----------
-    name : str
-        The observer's name.
-    model : transformers.PreTrainedModel
-        The network, in evaluation mode on its device, with greedy decoding and no settings of its repository's.
-    processor : transformers.ProcessorMixin
-        What turns images and text into its input.
-    device : torch.device
-        Where it runs.
-    dtype : str
-        The format that it computes in.
-    weights, weights_digest, random_weights
-        As in `Card`.
+    random_weights, device, dtype
+        As in `HubOptions`.
+    input_size : int or tuple of int, optional
+        Side, or (height, width), in px that stimuli are drawn at, for models that take several sizes.
+    processor : mapping, optional
+        Arguments for the image part of the model's processor, such as ``{"do_image_splitting": True}``; by default
+        an image goes in once and whole.
     """
+
+    random_weights: bool = False
+    device: str | None = None
+    dtype: str = "float32"
+    input_size: int | tuple[int, int] | None = None
+    processor: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ChatModel:
+    """A vision-language model, ready to run: in evaluation mode, greedy, without settings of its repository's."""
 
     name: str
     model: Any
@@ -68,27 +74,11 @@ class ChatModel:
         return {package: version(package) for package in PACKAGES}
 
 
-def load_model(
-    name: str, source: str, *, random_weights: bool = False, device: str | None = None, dtype: str = "float32"
-) -> ChatModel:
+def load_model(name: str, source: str, options: LocalOptions) -> ChatModel:
     """A model with its processor.
 
-    Parameters
-    ----------
-    name : str
-        The observer's name, for messages.
-    source : str
-        A folder that ``save_pretrained`` wrote, or the model's name on the hub, looked for in the library's cache.
-    random_weights : bool
-        Random weights, always the same ones, in the architecture that the configuration describes.
-    device : str, optional
-        A torch device; by default "cuda" where there is one, else "cpu".
-    dtype : {"float32", "bfloat16", "float16"}
-        The format to compute in. The shorter ones round the pixels too.
-
-    Returns
-    -------
-    ChatModel
+    `source` is a folder that ``save_pretrained`` wrote, or the model's name on the hub, looked for in the library's
+    cache.
 
     Raises
     ------
@@ -99,9 +89,10 @@ def load_model(
     """
     import torch
 
+    random_weights, dtype = options.random_weights, options.dtype
     if dtype not in DTYPES:
         raise unknown_name("dtype", dtype, DTYPES)
-    where = checked_device(name, device)
+    where = checked_device(name, options.device)
     folder = Path(source).expanduser()
     if folder.is_dir():
         try:

@@ -10,7 +10,8 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers.chat.answering import eight_bit
-from psyprobe.observers.encoders.images import check_images, size_text
+from psyprobe.observers.chat.transformers_loading import ChatModel, LocalOptions
+from psyprobe.observers.encoders.images import check_images, checked_size, size_text
 
 #: The size of the paper's stimulus, px: what a processor makes of it is the native size where it takes several.
 USUAL = 256
@@ -85,17 +86,8 @@ class PixelPath:
         return tuple(np.broadcast_to(self._processor.image_std, 3).tolist()) if self._normalises else (1.0,) * 3
 
     def hand_over(self, images: Sequence[FloatArray]) -> list[Any]:
-        """Images in the form in which the processor takes them: 8-bit codes, or tensors of unrounded ones.
-
-        Parameters
-        ----------
-        images : sequence of ndarray, each (H, W, 3)
-            Display drive.
-
-        Returns
-        -------
-        list of ndarray or torch.Tensor
-            uint8 (H, W, 3), or float32 (3, H, W) from 0 to 255.
+        """Images in the form in which the processor takes them: uint8 codes (H, W, 3), or float32 codes
+        (3, H, W) that are not rounded.
 
         Raises
         ------
@@ -117,15 +109,7 @@ class PixelPath:
     def delivered(self, image: FloatArray) -> FloatArray:
         """The image that the network gets: drive (h, w, 3), after resizing, rounding and the network's own format.
 
-        Parameters
-        ----------
-        image : ndarray, shape (H, W, 3)
-            Display drive.
-
-        Returns
-        -------
-        ndarray, shape (h, w, 3), float64
-            Where an image is cut into tiles, the view of the whole.
+        Where an image is cut into tiles, the view of the whole.
 
         Raises
         ------
@@ -202,6 +186,12 @@ class PixelPath:
         noise = np.random.default_rng(0).integers(0, 256, (*size, 3)) / 255
         found = self._drive(self._views(noise)[self._overview])
         return found.shape == noise.shape and bool(np.abs(found - noise).max() < 1e-5)
+
+
+def pixel_path(name: str, chat: ChatModel, options: LocalOptions) -> PixelPath:
+    """The way of images into a model, for the size and the processor's arguments that were asked for."""
+    size = None if options.input_size is None else checked_size(options.input_size)
+    return PixelPath(name, chat.processor.image_processor, chat.model.dtype, input_size=size, options=options.processor)
 
 
 def _whole(image_processor: Any) -> dict[str, Any]:

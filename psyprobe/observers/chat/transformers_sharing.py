@@ -18,11 +18,6 @@ class Noise:
     """Draws tokens by the Gumbel-max rule: the likeliest after noise is a draw from the softmax.
 
     Each inquiry has its own stream of random numbers, so that a seed gives the same text in any batch.
-
-    Parameters
-    ----------
-    decodings : sequence of Decoding
-        One a row of the batch.
     """
 
     def __init__(self, decodings: Sequence[Decoding]) -> None:
@@ -51,20 +46,8 @@ def prefix_inputs(
 ) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """What inquiries about the same images begin with alike, those images included, and the texts to go on with.
 
-    Parameters
-    ----------
-    inputs : mapping of str to torch.Tensor
-        The model's inputs for N inquiries, padded on the left; each holds the same images.
-    image_token : int, optional
-        The token that stands for a part of an image.
-    padding : int
-        The token that fills up.
-
-    Returns
-    -------
-    (dict, dict) or None
-        The inputs of the shared beginning, one row; and the text inputs of all, padded between the shared beginning
-        and the rest. None where an image comes after the point at which the texts part.
+    `inputs` are padded on the left and hold the same images. Given are the inputs of the shared beginning, one row, and
+    the text inputs of all, padded between it and the rest; None where an image comes after the point of parting.
     """
     import torch
 
@@ -92,17 +75,7 @@ def prefix_inputs(
 
 
 def vision_tower(model: Any) -> Any:
-    """The part of a model that looks at images, if it has one that takes (N, 3, H, W); else None.
-
-    Parameters
-    ----------
-    model : transformers.PreTrainedModel
-        The whole.
-
-    Returns
-    -------
-    torch.nn.Module or None
-    """
+    """The part of a model that looks at images, if it has one that takes (N, 3, H, W); else None."""
     return next((part for name, part in model.named_modules() if name.rpartition(".")[2] in TOWERS), None)
 
 
@@ -110,12 +83,7 @@ def vision_tower(model: Any) -> Any:
 def encoded_once(model: Any, images: Sequence[str]) -> Iterator[None]:
     """In here the model's vision tower looks once at each image, whichever rows of the batch hold it.
 
-    Parameters
-    ----------
-    model : transformers.PreTrainedModel
-        Its tower takes ``pixel_values`` of shape (N, 3, H, W); nothing is done where none is found.
-    images : sequence of str
-        What tells the images of the N rows apart.
+    `images` tells the images of the rows apart; nothing is done where no tower takes ``pixel_values`` (N, 3, H, W).
     """
     import torch
 

@@ -8,21 +8,16 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
 from psyprobe.files.png import encode_png
-from psyprobe.observers.chat.answering import Answer, Decoding, eight_bit, image_digest
-from psyprobe.observers.encoders.images import check_images
+from psyprobe.observers.chat.answering import Answer, Answering, Inquiry, eight_bit, image_digest
 from psyprobe.observers.protocol import Card
 from psyprobe.observers.registry import register_observer
 
-_GREEDY = Decoding()
 #: Image files that are kept: prompts about one image share its file.
 KEPT = 64
 #: What VLMEvalKit returns in place of an answer when a server failed, unless the model has words of its own.
@@ -38,31 +33,14 @@ FAILED = "Failed to obtain answer via API"
     install="install VLMEvalKit from its repository (open-compass/VLMEvalKit)",
 )
 def load_vlmevalkit(name: str, *, system: bool = False) -> VLMEvalKitObserver:
-    """A model of VLMEvalKit by name.
-
-    Parameters
-    ----------
-    name : str
-        A key of ``vlmeval.config.supported_VLM``.
-    system : bool
-        As in `VLMEvalKitObserver`.
-
-    Returns
-    -------
-    VLMEvalKitObserver
-
-    Raises
-    ------
-    UnknownNameError
-        If VLMEvalKit has no such model.
-    """
+    """A model of VLMEvalKit by its key in ``vlmeval.config.supported_VLM``; `system` as in `VLMEvalKitObserver`."""
     known = importlib.import_module("vlmeval.config").supported_VLM
     if name not in known:
         raise unknown_name("observer", f"vlmevalkit:{name}", [f"vlmevalkit:{each}" for each in known])
     return VLMEvalKitObserver(known[name](), name, system=system)
 
 
-class VLMEvalKitObserver:
+class VLMEvalKitObserver(Answering):
     """A model object of VLMEvalKit: text answers to images, which it reads from files.
 
     VLMEvalKit gives no probabilities and no say over temperature and length: those are set where the model object is
@@ -87,6 +65,7 @@ class VLMEvalKitObserver:
 
     Examples
     --------
+    >>> import numpy as np
     >>> class Model:
     ...     def generate(self, message, dataset=None):
     ...         return "Yes" if message[-1]["value"].startswith("Is") else "No"
@@ -116,66 +95,16 @@ class VLMEvalKitObserver:
         """None where the model reads texts and images in turn; 1 where VLMEvalKit would pass over all but the first."""
         return None if getattr(self._model, "INTERLEAVE", False) else 1
 
-    def delivered(self, image: FloatArray) -> FloatArray:
-        """The image as it lies in the file; what the model makes of it cannot be seen from here.
-
-        Parameters
-        ----------
-        image : ndarray, shape (H, W, 3)
-            Display drive, k/255.
-
-        Returns
-        -------
-        ndarray
-        """
-        return image
-
-    def answer(
-        self,
-        images: Sequence[FloatArray],
-        prompt: str,
-        *,
-        system: str = "",
-        decoding: Decoding = _GREEDY,
-        words: Sequence[str] = ("yes", "no"),
-    ) -> Answer:
-        """The model's reply.
-
-        Parameters
-        ----------
-        images : sequence of ndarray, each (H, W, 3)
-            Display drive of 8 bits: k/255.
-        prompt : str
-            What is asked.
-        system : str
-            Put before the prompt where the observer was made with ``system=True``.
-        decoding : Decoding
-            A temperature other than 0 is refused; the length and the seed are the model object's own.
-        words : sequence of str
-            Passed over: there are no probabilities.
-
-        Returns
-        -------
-        Answer
-            Its first tokens are None.
-
-        Raises
-        ------
-        InputError
-            If an image is not of 8 bits, or the inquiry wants what VLMEvalKit has no place for.
-        PsyprobeError
-            If the model returns no text, or VLMEvalKit's notice that a server failed.
-        """
+    def _reply(self, inquiry: Inquiry) -> Answer:
         name = self.card.name
-        if system and not self._system:
+        if inquiry.system and not self._system:
             raise InputError(f"{name} has no place for a system instruction; system=True puts it before the prompt")
-        if decoding.temperature:
+        if inquiry.decoding.temperature:
             raise InputError(f"{name} takes no temperature: set it where its model object is made, and ask with 0")
-        if self.images_at_once is not None and len(images) > self.images_at_once:
-            raise InputError(f"{name} takes one image at a time and was shown {len(images)}")
         with self._lock:
-            message = [{"type": "image", "value": str(self._file(image))} for image in images]
-            message.append({"type": "text", "value": f"{system}\n{prompt}" if system else prompt})
+            message = [{"type": "image", "value": str(self._file(image))} for image in inquiry.images]
+            text = f"{inquiry.system}\n{inquiry.prompt}" if inquiry.system else inquiry.prompt
+            message.append({"type": "text", "value": text})
             began = time.perf_counter()
             reply = self._model.generate(message=message)
             took = time.perf_counter() - began
@@ -186,7 +115,6 @@ class VLMEvalKitObserver:
         return Answer(reply, latency=took, model=name, server="VLMEvalKit")
 
     def _file(self, image: FloatArray) -> Path:
-        check_images(np.asarray(image)[None], self.card.name)
         path = self._folder / f"{image_digest(image)}.png"
         if not path.is_file():
             held = sorted(self._folder.glob("*.png"), key=lambda each: each.stat().st_mtime_ns)

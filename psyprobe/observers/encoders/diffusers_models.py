@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from psyprobe.observers.encoders.images import checked_size
 from psyprobe.observers.encoders.network import Network, NetworkObserver
+from psyprobe.observers.encoders.options import EncoderOptions
 from psyprobe.observers.encoders.weights import RANDOM, hub_weights, seeded
 from psyprobe.observers.registry import register_observer
 
@@ -20,56 +21,39 @@ _STABLE_DIFFUSION = {
 }
 
 
+@dataclass(frozen=True)
+class AutoencoderOptions(EncoderOptions):
+    """A latent autoencoder, which is trained for no size of its own: 224 px unless said otherwise.
+
+    Parameters
+    ----------
+    sample_seed : int, optional
+        One sample of the posterior with this seed, the same noise for every image, instead of its mean. The
+        published runs took an unseeded one.
+    """
+
+    sample_seed: int | None = None
+
+
 @register_observer(
     "diffusers",
     form="diffusers:OWNER/MODEL",
     summary="the image encoder of a latent diffusion model; the mean of its latent posterior",
     requires=("torch", "diffusers"),
     install="pip install 'psyprobe[zoo]'",
+    options=AutoencoderOptions,
 )
-def load_diffusers(
-    name: str,
-    *,
-    random_weights: bool = False,
-    input: str = "normalised",
-    input_size: int | tuple[int, int] = 224,
-    sample_seed: int | None = None,
-    layers: str | Iterable[str] | None = None,
-    device: str | None = None,
-    dtype: str = "float32",
-) -> NetworkObserver:
-    """The variational autoencoder of a latent diffusion model.
+def load_diffusers(name: str, options: AutoencoderOptions) -> NetworkObserver:
+    """The variational autoencoder of a latent diffusion model, by the hub's repository whose folder "vae" holds it.
 
-    Parameters
-    ----------
-    name : str
-        Repository on the model hub whose folder "vae" holds it.
-    random_weights : bool
-        Stable Diffusion's architecture with random weights, for tests.
-    input : {"normalised", "raw"}
-        No matter: drive v always goes in as 2 v - 1, which is the range it was trained in.
-    input_size : int or tuple of int
-        Side, or (height, width), px.
-    sample_seed : int, optional
-        One sample of the posterior with this seed, the same noise for every image, instead of its mean. The
-        published runs took an unseeded one.
-    layers, device, dtype
-        As in `NetworkObserver`.
-
-    Returns
-    -------
-    NetworkObserver
-
-    Raises
-    ------
-    WeightsError
-        If the weights are not to be had.
+    Whatever `input` says, drive v goes in as 2 v - 1, which is the range it was trained in.
     """
     import torch
     from diffusers import AutoencoderKL
 
+    sample_seed = options.sample_seed
     full = f"diffusers:{name}"
-    if random_weights:
+    if options.random_weights:
         with seeded():
             module = AutoencoderKL(**_STABLE_DIFFUSION)
     else:
@@ -90,11 +74,11 @@ def load_diffusers(
         full,
         module,
         embed,
-        input_size=checked_size(input_size),
+        input_size=checked_size(224 if options.input_size is None else options.input_size),
         resizable=True,
-        weights=RANDOM if random_weights else f"diffusers, {name}",
-        random_weights=random_weights,
+        weights=RANDOM if options.random_weights else f"diffusers, {name}",
+        random_weights=options.random_weights,
         options={} if sample_seed is None else {"sample_seed": sample_seed},
         packages=("torch", "diffusers"),
     )
-    return NetworkObserver(network, input=input, layers=layers, device=device, dtype=dtype)
+    return NetworkObserver(network, **options.looking)

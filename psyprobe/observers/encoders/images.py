@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psyprobe._typing import Array
 from psyprobe.errors import InputError
 
+if TYPE_CHECKING:
+    from psyprobe.observers.protocol import Card
 
-def check_images(images: Array, name: str, *, input_size: tuple[int, int] | None = None, hint: str = "") -> Array:
-    """The images, unchanged, if an encoder can look at them as they are.
+#: What rounding may add to a drive of 1.
+_SLACK = 1e-6
+
+
+#: What may go in where nothing is normalised: drives beyond 1, of an extended display, and images that the caller has
+#: normalised; beyond lie codes, since a drive of 10 is 220 times peak white.
+RAW_RANGE = (-10.0, 10.0)
+
+
+def drive_range(card: Card) -> tuple[float, float]:
+    """The least and the greatest drive that an encoder takes: black to peak white, where it normalises them."""
+    return card.pixel_range if card.input == "normalised" else RAW_RANGE
+
+
+def check_images(
+    images: Array,
+    name: str,
+    *,
+    input_size: tuple[int, int] | None = None,
+    hint: str = "",
+    pixel_range: tuple[float, float] = (0.0, 1.0),
+) -> Array:
+    """The images, unchanged, if an observer can look at them as they are.
 
     Parameters
     ----------
@@ -24,16 +48,13 @@ def check_images(images: Array, name: str, *, input_size: tuple[int, int] | None
         (height, width) in px that the observer looks at; None for any.
     hint : str
         What else can be done about a wrong size.
-
-    Returns
-    -------
-    ndarray or torch.Tensor
-        `images` itself.
+    pixel_range : tuple of float
+        The least and the greatest drive.
 
     Raises
     ------
     InputError
-        If the shape, the size or the number format is wrong, or a value is not finite.
+        If the shape, the size or the number format is wrong, or a value is not finite or out of range.
 
     Examples
     --------
@@ -60,21 +81,20 @@ def check_images(images: Array, name: str, *, input_size: tuple[int, int] | None
             f"{name} looks at images of {size_text(input_size)} and these have {size_text(shape[1:3])}: "
             f"draw them at that size (nothing is resized here){hint}"
         )
-    if not _all_finite(images):
+    low, high = _extremes(images)
+    if not (math.isfinite(low) and math.isfinite(high)):
         raise InputError(f"{name} was given an image with NaN or infinity in it")
+    if low < pixel_range[0] - _SLACK or high > pixel_range[1] + _SLACK:
+        found = high if high > pixel_range[1] + _SLACK else low
+        raise InputError(
+            f"{name} takes display drive from {pixel_range[0]:g} to {pixel_range[1]:g} and was given {found:g}: divide "
+            "codes by that of peak white; drive beyond it goes only into an encoder loaded with input='raw'"
+        )
     return images
 
 
 def is_grey_view(images: Array) -> bool:
     """Whether the channels are one and the same plane in memory, as in a grey drive from a display.
-
-    Parameters
-    ----------
-    images : ndarray or torch.Tensor, shape (..., H, W, C)
-
-    Returns
-    -------
-    bool
 
     Examples
     --------
@@ -88,15 +108,6 @@ def is_grey_view(images: Array) -> bool:
 
 def checked_size(input_size: int | Sequence[int]) -> tuple[int, int]:
     """(height, width) in px from a side or a pair.
-
-    Parameters
-    ----------
-    input_size : int or tuple of int
-        The side of a square, or (height, width), px.
-
-    Returns
-    -------
-    tuple of int
 
     Raises
     ------
@@ -114,6 +125,24 @@ def checked_size(input_size: int | Sequence[int]) -> tuple[int, int]:
     return int(sides[0]), int(sides[1])
 
 
+def three_channels(name: str, what: str, values: Iterable[float]) -> tuple[float, ...]:
+    """The mean or the standard deviation (`what`: "mean" or "std") of three channels, checked."""
+    three = tuple(values)
+    right = len(three) == 3 and bool(np.isfinite(three).all()) and (what == "mean" or min(three) > 0)
+    if not right:
+        raise InputError(f"{name}: {what} {list(three)} is not three finite numbers{' above 0' * (what == 'std')}")
+    return tuple(float(each) for each in three)
+
+
+def check_patches(name: str, size: tuple[int, ...], patch: Any) -> None:
+    """Refuse a size, (height, width) in px, that leaves a margin which patches of `patch`, if it is a pair, miss."""
+    if isinstance(patch, tuple) and any(side % step for side, step in zip(size, patch, strict=True)):
+        raise InputError(
+            f"{name} cuts the image into patches of {size_text(patch)} and would not see the margin of "
+            f"{size_text(size)}: choose multiples of {size_text(patch)}"
+        )
+
+
 def size_text(size: tuple[Any, ...]) -> str:
     """Height and width as a reader writes them, with the unit.
 
@@ -125,8 +154,6 @@ def size_text(size: tuple[Any, ...]) -> str:
     return f"{size[0]} x {size[1]} px"
 
 
-def _all_finite(images: Array) -> bool:
+def _extremes(images: Array) -> tuple[float, float]:
     plane = images[..., 0] if is_grey_view(images) else images
-    if isinstance(plane, np.ndarray):
-        return bool(np.isfinite(plane).all())
-    return bool(plane.isfinite().all())
+    return float(plane.min()), float(plane.max())

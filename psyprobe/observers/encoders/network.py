@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.errors import InputError, PsyprobeError, unknown_name
-from psyprobe.observers.encoders.images import check_images, is_grey_view
+from psyprobe.errors import InputError, PsyprobeError, UnknownNameError, unknown_name
+from psyprobe.observers.encoders.images import check_images, drive_range, is_grey_view
 from psyprobe.observers.encoders.weights import state_digest
 from psyprobe.observers.protocol import Card
 
@@ -81,22 +82,8 @@ class NetworkObserver:
     ----------
     network : Network
         The network.
-    input : {"normalised", "raw"}
-        Whether its mean and standard deviation are applied.
-    layers : "all" or iterable of str, optional
-        Names of layers ("blocks.3"), tokens of a layer ("blocks.3:cls", "blocks.3:patches") or the main feature,
-        in the order wanted; "all" is every stage and then the main feature; None the main feature alone.
-    device : str, optional
-        A torch device; by default "cuda" where there is one, else "cpu".
-    dtype : {"float32", "bfloat16", "float16"}
-        The format that the network computes in.
-
-    Raises
-    ------
-    UnknownNameError
-        If the network has no layer of such a name.
-    InputError
-        If the format, the device or a token is not to be had.
+    input, layers, device, dtype
+        As in `NetworkOptions`.
 
     Examples
     --------
@@ -152,17 +139,7 @@ class NetworkObserver:
         )
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
-        """Feature vectors of a batch of images, all from one forward pass.
-
-        Parameters
-        ----------
-        images : ndarray or torch.Tensor, shape (N, H, W, 3)
-            Display drive, float, 0 = black and 1 = peak white.
-
-        Returns
-        -------
-        dict of str to ndarray, shape (N, D), float32
-            One array a name in ``card.features``, in that order; maps and tokens are flattened.
+        """Feature vectors of a batch of images, all from one forward pass; maps and tokens are flattened.
 
         Raises
         ------
@@ -192,7 +169,7 @@ class NetworkObserver:
 
         size = self.card.input_size
         hint = ", or load the observer with input_size=(height, width)" if self._network.resizable else ""
-        images = check_images(images, self.card.name, input_size=size, hint=hint)
+        images = check_images(images, self.card.name, input_size=size, hint=hint, pixel_range=drive_range(self.card))
         if images.shape[-1] != 3:
             raise InputError(f"{self.card.name} takes three channels and got {images.shape[-1]}")
         channels = 1 if is_grey_view(images) else 3  # a grey plane is normalised into three, and copied once
@@ -269,28 +246,42 @@ def _checked_layers(network: Network, layers: str | Iterable[str] | None) -> tup
         if name == network.main:
             continue
         if layer not in known:
-            raise unknown_name(f"layer of {network.name}", name, (*network.stages, network.main))
+            raise unknown_layer(network.name, name, (*network.stages, network.main), known)
         if token and (token not in TOKENS or network.tokens is None):
             has = " or ".join(TOKENS) if network.tokens else "it has none"
             raise InputError(f"{network.name} has no token {token!r} in {layer!r}: {has}")
-    if not wanted or len(set(wanted)) != len(wanted):
-        raise InputError(f"layers {list(wanted)} of {network.name}: name at least one, and each once")
+    check_each_once(network.name, wanted)
     return wanted
+
+
+def check_each_once(observer: str, wanted: tuple[str, ...]) -> None:
+    """Refuse no layer at all, and one that is named twice."""
+    if not wanted or len(set(wanted)) != len(wanted):
+        raise InputError(f"layers {list(wanted)} of {observer}: name at least one, and each once")
+
+
+def unknown_layer(observer: str, name: str, listed: Iterable[str], known: Iterable[str] = ()) -> UnknownNameError:
+    """An error that lists the layers there are, those with the nearest names first.
+
+    Parameters
+    ----------
+    observer, name : str
+        Who has no layer of this name.
+    listed : iterable of str
+        The layers to list, in their order.
+    known : iterable of str
+        Others that can be named too; the nearest of them are listed.
+    """
+    own = list(listed)
+    near = difflib.get_close_matches(name, dict.fromkeys([*own, *known]), n=3, cutoff=0.5)
+    guess = f"did you mean {near[0]!r}? " if near else ""
+    return UnknownNameError(
+        f"unknown layer of {observer} {name!r}; {guess}It has {', '.join(dict.fromkeys([*near, *own]))}"
+    )
 
 
 def checked_device(name: str, device: str | None) -> Any:
     """The torch device that is asked for, or the best there is.
-
-    Parameters
-    ----------
-    name : str
-        The observer's name, for the message.
-    device : str, optional
-        As torch writes it; by default "cuda" where there is one, else "cpu".
-
-    Returns
-    -------
-    torch.device
 
     Raises
     ------
@@ -312,13 +303,7 @@ def checked_device(name: str, device: str | None) -> Any:
 
 @contextmanager
 def exact_arithmetic(device: Any) -> Iterator[None]:
-    """Float32 multiplied as float32 in here: TensorFloat-32 keeps 10 bits of a contrast that needs 20.
-
-    Parameters
-    ----------
-    device : torch.device
-        Where the network runs.
-    """
+    """Float32 multiplied as float32 in here: TensorFloat-32 keeps 10 bits of a contrast that needs 20."""
     import torch
 
     before = torch.get_float32_matmul_precision()

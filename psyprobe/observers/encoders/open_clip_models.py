@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable
-from pathlib import Path
 
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.observers.encoders.images import checked_size, size_text
+from psyprobe.observers.encoders.images import check_patches, checked_size, size_text
 from psyprobe.observers.encoders.network import Network, NetworkObserver
-from psyprobe.observers.encoders.weights import RANDOM, hub_weights, seeded, weights_file
+from psyprobe.observers.encoders.options import FileOptions
+from psyprobe.observers.encoders.weights import RANDOM, check_one_source, hub_weights, seeded, weights_file
 from psyprobe.observers.registry import register_observer
 
 
@@ -20,66 +19,29 @@ from psyprobe.observers.registry import register_observer
     summary="the image tower of a CLIP of the open_clip library; the projected embedding",
     requires=("torch", "open_clip"),
     install="pip install 'psyprobe[encoders]'",
+    options=FileOptions,
 )
-def load_open_clip(
-    name: str,
-    *,
-    random_weights: bool = False,
-    weights: str | Path | None = None,
-    input: str = "normalised",
-    input_size: int | tuple[int, int] | None = None,
-    layers: str | Iterable[str] | None = None,
-    device: str | None = None,
-    dtype: str = "float32",
-) -> NetworkObserver:
-    """The image tower of a CLIP.
+def load_open_clip(name: str, options: FileOptions) -> NetworkObserver:
+    """The image tower of a CLIP, by architecture and pretrained tag: "ViT-B-32/laion2b_s34b_b79k".
 
-    Whether its activations are QuickGELU or GELU follows from the tag, because the weights were trained with the
-    one or the other; open_clip itself only warns. The card records it as ``options["quick_gelu"]``.
-
-    Parameters
-    ----------
-    name : str
-        Architecture and pretrained tag: "ViT-B-32/laion2b_s34b_b79k". The tag may be left out with random
-        weights or a file.
-    random_weights : bool
-        Random weights, for tests.
-    weights : str or Path, optional
-        A file with the weights of the whole model; by default open_clip's own cache and hub.
-    input, layers, device, dtype
-        As in `NetworkObserver`; layers are named as in the image tower ("transformer.resblocks.3").
-    input_size : int or tuple of int, optional
-        Side, or (height, width), in px to draw at instead of the native size; open_clip resamples the position
-        table as it loads.
-
-    Returns
-    -------
-    NetworkObserver
-
-    Raises
-    ------
-    UnknownNameError
-        If open_clip has no such architecture or tag.
-    InputError
-        If the network cannot look at `input_size`.
-    WeightsError
-        If the weights are not to be had.
+    The tag may be left out with random weights or a file. Whether its activations are QuickGELU or GELU follows from
+    the tag, because the weights were trained with the one or the other; open_clip itself only warns. The card records
+    it as ``options["quick_gelu"]``.
     """
     import open_clip
 
     full = f"open_clip:{name}"
-    architecture, tag = _checked_name(full, name, needs_tag=not random_weights and weights is None)
+    architecture, tag = _checked_name(full, name, needs_tag=not options.random_weights and options.weights is None)
     config = open_clip.get_pretrained_cfg(architecture, tag) if tag else {}
     built_in = open_clip.get_model_config(architecture)
     quick = bool(config.get("quick_gelu") or built_in.get("quick_gelu"))
-    size = checked_size(input_size if input_size is not None else built_in["vision_cfg"]["image_size"])
-    if random_weights and weights is not None:
-        raise InputError(f"{full}: ask for random_weights or for weights={str(weights)!r}, not for both")
+    size = checked_size(options.input_size if options.input_size is not None else built_in["vision_cfg"]["image_size"])
+    check_one_source(full, options)
     file = None
-    if random_weights:
+    if options.random_weights:
         origin = RANDOM
-    elif weights is not None:
-        file = weights_file(weights, full)
+    elif options.weights is not None:
+        file = weights_file(options.weights, full)
         origin = f"file {file}"
     else:
         with hub_weights(full):
@@ -100,7 +62,7 @@ def load_open_clip(
             first = str(problem).strip().partition("\n")[0]
             raise InputError(f"{full}: {origin} does not hold its weights: {first}") from problem
     tower = model.visual
-    _check_patches(full, size, getattr(tower, "patch_size", None))
+    check_patches(full, size, getattr(tower, "patch_size", None))
     timm_info = getattr(getattr(tower, "trunk", None), "feature_info", None)
     if timm_info is not None:
         stages = tuple(f"trunk.{stage['module']}" for stage in getattr(timm_info, "info", timm_info))
@@ -119,11 +81,11 @@ def load_open_clip(
         mean=tuple(config.get("mean", open_clip.OPENAI_DATASET_MEAN)),
         std=tuple(config.get("std", open_clip.OPENAI_DATASET_STD)),
         weights=origin,
-        random_weights=random_weights,
+        random_weights=options.random_weights,
         options={"quick_gelu": quick},
         packages=("torch", "open_clip_torch"),
     )
-    return NetworkObserver(network, input=input, layers=layers, device=device, dtype=dtype)
+    return NetworkObserver(network, **options.looking)
 
 
 def _checked_name(full: str, name: str, *, needs_tag: bool) -> tuple[str, str]:
@@ -137,11 +99,3 @@ def _checked_name(full: str, name: str, *, needs_tag: bool) -> tuple[str, str]:
     if (tag and tag not in tags) or (needs_tag and not tag):
         raise unknown_name("observer", full, (f"open_clip:{architecture}/{each}" for each in tags))
     return architecture, tag
-
-
-def _check_patches(full: str, size: tuple[int, int], patch: tuple[int, int] | None) -> None:
-    if patch is not None and any(side % step for side, step in zip(size, patch, strict=True)):
-        raise InputError(
-            f"{full} cuts the image into patches of {size_text(patch)} and would not see the margin of "
-            f"{size_text(size)}: choose multiples of {size_text(patch)}"
-        )

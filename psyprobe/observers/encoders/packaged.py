@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from psyprobe.errors import WeightsError, unknown_name
 from psyprobe.observers.encoders.images import checked_size
 from psyprobe.observers.encoders.network import NetworkObserver
+from psyprobe.observers.encoders.options import EncoderOptions
 from psyprobe.observers.encoders.packaged_weights import efficientnet_lite, mobilenet_v2, resnet50, saliency_vit
 from psyprobe.observers.encoders.timm_models import INSTALL, create, timm_network
 from psyprobe.observers.encoders.weights import RANDOM, seeded
@@ -149,52 +150,24 @@ def _obstacle(package: Package) -> str:
     requires=("torch", "timm"),
     install=INSTALL,
     rows=_rows,
+    options=EncoderOptions,
 )
-def load_packaged(
-    name: str,
-    *,
-    random_weights: bool = False,
-    input: str = "normalised",
-    input_size: int | tuple[int, int] | None = None,
-    layers: str | Iterable[str] | None = None,
-    device: str | None = None,
-    dtype: str = "float32",
-) -> NetworkObserver:
-    """An encoder whose trained weights come inside a pip package.
+def load_packaged(name: str, options: EncoderOptions) -> NetworkObserver:
+    """An encoder whose trained weights come inside a pip package, by its key in `PACKAGES`.
 
-    Parameters
-    ----------
-    name : str
-        A key of `PACKAGES`.
-    random_weights : bool
-        The same network with random weights, for tests; the package need not be installed.
-    input, layers, device, dtype
-        As in `NetworkObserver`.
-    input_size : int or tuple of int, optional
-        Side, or (height, width), in px to draw at instead of the native size.
-
-    Returns
-    -------
-    NetworkObserver
-
-    Raises
-    ------
-    UnknownNameError
-        If no package of this name is known.
-    WeightsError
-        If the package is not installed, or holds other weights than expected.
+    With random weights the package need not be installed.
     """
     full = f"packaged:{name}"
     if name not in PACKAGES:
         raise unknown_name("observer", full, (f"packaged:{each}" for each in PACKAGES))
     package = PACKAGES[name]
-    size = checked_size(package.input_size if input_size is None else input_size)
+    size = checked_size(package.input_size if options.input_size is None else options.input_size)
     arguments = dict(package.arguments)
     if package.network.startswith("vit"):
         arguments["img_size"] = size
     with seeded():
         module = create(full, package.network, size, arguments)
-    if not random_weights:
+    if not options.random_weights:
         if obstacle := _obstacle(package):
             raise WeightsError(f"{full} {obstacle}")
         path = _find(package)
@@ -210,12 +183,12 @@ def load_packaged(
         input_size=size,
         mean=package.mean,
         std=package.std,
-        weights=RANDOM if random_weights else _origin(package),
-        random_weights=random_weights,
+        weights=RANDOM if options.random_weights else _origin(package),
+        random_weights=options.random_weights,
         licence=package.licence,
         paper=package.paper,
     )
-    return NetworkObserver(network, input=input, layers=layers, device=device, dtype=dtype)
+    return NetworkObserver(network, **options.looking)
 
 
 def _find(package: Package) -> Path | None:

@@ -1,4 +1,4 @@
-"""How the tensors in each package's weights file are called in the timm architecture that they fit."""
+"""How the tensors in each package's weights file are called in the timm architecture, `module`, that they fit."""
 
 from __future__ import annotations
 
@@ -7,19 +7,7 @@ from typing import Any
 
 
 def efficientnet_lite(path: Path, module: Any) -> dict[str, Any]:
-    """EfficientNet-Lite as ported to torch: blocks numbered throughout, where timm has stages of blocks.
-
-    Parameters
-    ----------
-    path : Path
-        The weights file.
-    module : torch.nn.Module
-        The timm network; says how many blocks each stage has, and which block has no expansion.
-
-    Returns
-    -------
-    dict of str to torch.Tensor
-    """
+    """EfficientNet-Lite as ported to torch: blocks numbered throughout, where timm has stages of blocks."""
     blocks = [f"blocks.{i}.{j}" for i, stage in enumerate(module.blocks) for j in range(len(stage))]
     outer = {"_conv_stem": "conv_stem", "_bn0": "bn1", "_conv_head": "conv_head", "_bn1": "bn2", "_fc": "classifier"}
     # with an expansion: 1x1 up, depthwise, 1x1 down; the first stage starts at the depthwise convolution
@@ -46,19 +34,7 @@ def efficientnet_lite(path: Path, module: Any) -> dict[str, Any]:
 
 
 def mobilenet_v2(path: Path, module: Any) -> dict[str, Any]:
-    """MobileNetV2 in plain torch: convolution, norm and activation numbered in each block.
-
-    Parameters
-    ----------
-    path : Path
-        The weights file.
-    module : torch.nn.Module
-        The timm network.
-
-    Returns
-    -------
-    dict of str to torch.Tensor
-    """
+    """MobileNetV2 in plain torch: convolution, norm and activation numbered in each block."""
     blocks = [f"blocks.{i}.{j}" for i, stage in enumerate(module.blocks) for j in range(len(stage))]
     expanding = {"0": "conv_pw", "1": "bn1", "3": "conv_dw", "4": "bn2", "6": "conv_pwl", "7": "bn3"}
     plain = {"0": "conv_dw", "1": "bn1", "3": "conv_pw", "4": "bn2"}
@@ -76,19 +52,7 @@ def mobilenet_v2(path: Path, module: Any) -> dict[str, Any]:
 
 
 def resnet50(path: Path, module: Any) -> dict[str, Any]:
-    """ResNet-50 with torchvision's names, which are timm's, behind a prefix.
-
-    Parameters
-    ----------
-    path : Path
-        The weights file.
-    module : torch.nn.Module
-        The timm network; not asked.
-
-    Returns
-    -------
-    dict of str to torch.Tensor
-    """
+    """ResNet-50 with torchvision's names, which are timm's, behind a prefix."""
     return {key.removeprefix("module.pre."): value for key, value in _tensors(path).items()}
 
 
@@ -98,17 +62,6 @@ def saliency_vit(path: Path, module: Any) -> dict[str, Any]:
     Weights of linear layers lie there transposed and without a name; the node that multiplies by them tells
     whose they are. Positions are stored for 37 x 37 patches; other grids are resampled from them, bicubic
     without antialiasing, as the ONNX graph does.
-
-    Parameters
-    ----------
-    path : Path
-        The weights file.
-    module : torch.nn.Module
-        The timm network; its patch grid is the one wanted.
-
-    Returns
-    -------
-    dict of str to torch.Tensor
     """
     import onnx
     import torch

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from psyprobe.errors import InputError, WeightsError, unknown_name
-from psyprobe.observers.encoders.images import checked_size, size_text
+from psyprobe.observers.encoders.images import check_patches, checked_size, size_text
 from psyprobe.observers.encoders.network import Network, NetworkObserver
-from psyprobe.observers.encoders.weights import RANDOM, hub_weights, seeded, weights_file
+from psyprobe.observers.encoders.options import FileOptions
+from psyprobe.observers.encoders.weights import RANDOM, check_one_source, hub_weights, seeded, weights_file
 from psyprobe.observers.registry import register_observer
 
 INSTALL = "pip install 'psyprobe[encoders]'"
@@ -22,64 +22,26 @@ INSTALL = "pip install 'psyprobe[encoders]'"
     summary="an encoder of the timm library; the embedding before its classifier",
     requires=("torch", "timm"),
     install=INSTALL,
+    options=FileOptions,
 )
-def load_timm(
-    name: str,
-    *,
-    random_weights: bool = False,
-    weights: str | Path | None = None,
-    input: str = "normalised",
-    input_size: int | tuple[int, int] | None = None,
-    layers: str | Iterable[str] | None = None,
-    device: str | None = None,
-    dtype: str = "float32",
-) -> NetworkObserver:
-    """An encoder of the timm library.
-
-    Parameters
-    ----------
-    name : str
-        Architecture and pretrained tag as timm writes them: "vit_small_patch14_dinov2.lvd142m".
-    random_weights : bool
-        Random weights, for tests.
-    weights : str or Path, optional
-        A file with the weights, in any form that timm reads; by default timm's own cache and hub.
-    input, layers, device, dtype
-        As in `NetworkObserver`.
-    input_size : int or tuple of int, optional
-        Side, or (height, width), in px to draw at instead of the native size. A vision transformer gets its
-        position table resampled by timm as it loads; a convolutional network takes any size as it is.
-
-    Returns
-    -------
-    NetworkObserver
-
-    Raises
-    ------
-    UnknownNameError
-        If timm has no such architecture or tag.
-    InputError
-        If the network cannot look at `input_size`.
-    WeightsError
-        If the weights are not to be had.
-    """
+def load_timm(name: str, options: FileOptions) -> NetworkObserver:
+    """An encoder of the timm library, by architecture and pretrained tag: "vit_small_patch14_dinov2.lvd142m"."""
     import timm
 
     full = f"timm:{name}"
     _check_name(full, name)
     native = timm.get_pretrained_cfg(name)
-    size = checked_size(input_size) if input_size is not None else tuple(native.input_size[1:])
+    size = checked_size(options.input_size) if options.input_size is not None else tuple(native.input_size[1:])
     arguments: dict[str, Any] = {}
     if native.fixed_input_size and size != tuple(native.input_size[1:]):
         arguments["img_size"] = size
-    if random_weights and weights is not None:
-        raise InputError(f"{full}: ask for random_weights or for weights={str(weights)!r}, not for both")
-    if random_weights:
+    check_one_source(full, options)
+    if options.random_weights:
         origin = RANDOM
         with seeded():
             module = create(full, name, size, arguments)
-    elif weights is not None:
-        file = weights_file(weights, full)
+    elif options.weights is not None:
+        file = weights_file(options.weights, full)
         origin = f"file {file}"
         overlay = {"file": str(file), "custom_load": file.suffix == ".npz"}
         try:
@@ -93,27 +55,12 @@ def load_timm(
         with hub_weights(full):
             module = create(full, name, size, arguments | {"pretrained": True})
         origin = f"timm, {module.pretrained_cfg.get('hf_hub_id') or module.pretrained_cfg.get('url')}"
-    network = timm_network(full, module, input_size=size, weights=origin, random_weights=random_weights)
-    return NetworkObserver(network, input=input, layers=layers, device=device, dtype=dtype)
+    network = timm_network(full, module, input_size=size, weights=origin, random_weights=options.random_weights)
+    return NetworkObserver(network, **options.looking)
 
 
 def create(full: str, name: str, size: tuple[int, ...], arguments: dict[str, Any]) -> Any:
-    """A timm network for images of a size, on the CPU.
-
-    Parameters
-    ----------
-    full : str
-        The observer's name, for the message.
-    name : str
-        timm's name.
-    size : tuple of int
-        (height, width), px.
-    arguments : dict
-        Passed on to ``timm.create_model``.
-
-    Returns
-    -------
-    torch.nn.Module
+    """A timm network for images of a size, on the CPU; `full` is the observer's name, `name` timm's.
 
     Raises
     ------
@@ -128,32 +75,15 @@ def create(full: str, name: str, size: tuple[int, ...], arguments: dict[str, Any
         if "img_size" not in arguments:
             raise
         raise InputError(f"{full} cannot look at images of {size_text(size)}: {problem}") from problem
-    patch = getattr(getattr(module, "patch_embed", None), "patch_size", None)
-    if isinstance(patch, tuple) and any(side % step for side, step in zip(size, patch, strict=True)):
-        raise InputError(
-            f"{full} cuts the image into patches of {size_text(patch)} and would not see the margin of "
-            f"{size_text(size)}: choose multiples of {size_text(patch)}"
-        )
+    check_patches(full, size, getattr(getattr(module, "patch_embed", None), "patch_size", None))
     return module
 
 
 def timm_network(full: str, module: Any, **known: Any) -> Network:
-    """A timm network and how to look through it.
+    """A timm network and how to look through it; `known` are further fields of `Network`.
 
-    Parameters
-    ----------
-    full : str
-        The observer's name.
-    module : torch.nn.Module
-        As ``timm.create_model`` returns it.
-    **known
-        Further fields of `Network`.
-
-    Returns
-    -------
-    Network
-        Its main feature is the embedding that the classifier would get: pooled, or the class token, as the
-        network was trained; its stages are those that timm names in ``feature_info``.
+    Its main feature is the embedding that the classifier would get: pooled, or the class token, as the network was
+    trained; its stages are those that timm names in ``feature_info``.
     """
     config = module.pretrained_cfg
     info = module.feature_info

@@ -7,16 +7,33 @@ import importlib.util
 import sys
 import warnings
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.observers.encoders.images import checked_size
+from psyprobe.observers.encoders.images import checked_size, three_channels
 from psyprobe.observers.encoders.network import Network, NetworkObserver
+from psyprobe.observers.encoders.options import NetworkOptions
 from psyprobe.observers.encoders.weights import state_digest, weights_file
 from psyprobe.observers.registry import register_observer
+
+
+@dataclass(frozen=True)
+class TorchOptions(NetworkOptions):
+    """A network of one's own.
+
+    Parameters
+    ----------
+    mean, std : iterable of float
+        The normalisation that the network was trained with, a value a channel, for drive in [0, 1].
+    input_size : int or tuple of int, optional
+        Side, or (height, width), in px of the images it looks at; any size if not given.
+    """
+
+    mean: Iterable[float] = (0.0, 0.0, 0.0)
+    std: Iterable[float] = (1.0, 1.0, 1.0)
+    input_size: int | tuple[int, int] | None = None
 
 
 @register_observer(
@@ -25,42 +42,12 @@ from psyprobe.observers.registry import register_observer
     summary="a network of your own: TorchScript, or a Python function that returns a module",
     requires=("torch",),
     install="pip install torch",
+    options=TorchOptions,
 )
-def load_torch(
-    name: str,
-    *,
-    mean: Iterable[float] = (0.0, 0.0, 0.0),
-    std: Iterable[float] = (1.0, 1.0, 1.0),
-    input: str = "normalised",
-    input_size: int | tuple[int, int] | None = None,
-    layers: str | Iterable[str] | None = None,
-    device: str | None = None,
-    dtype: str = "float32",
-) -> NetworkObserver:
-    """A network of your own.
+def load_torch(name: str, options: TorchOptions) -> NetworkObserver:
+    """A network of your own: a TorchScript file, which shows no layers, or FILE.py:FUNCTION.
 
-    Parameters
-    ----------
-    name : str
-        The path of a TorchScript file, or of a Python file, a colon, and the name of a function in it that takes
-        nothing and returns a ``torch.nn.Module``. The file is run: load none that you do not trust.
-    mean, std : iterable of float
-        The normalisation that the network was trained with, a value a channel, for drive in [0, 1].
-    input, layers, device, dtype
-        As in `NetworkObserver`; the main feature is called "output". TorchScript shows no layers.
-    input_size : int or tuple of int, optional
-        Side, or (height, width), in px of the images it looks at; any size if not given.
-
-    Returns
-    -------
-    NetworkObserver
-
-    Raises
-    ------
-    InputError
-        If the file is not what its name says, or the normalisation is not one.
-    WeightsError
-        If there is no such file.
+    The function takes nothing and returns a ``torch.nn.Module``. The file is run: load none that you do not trust.
     """
     full = f"torch:{name}"
     path, colon, function = name.rpartition(":")
@@ -76,14 +63,14 @@ def load_torch(
         module,
         main="output",
         stages=stages,
-        input_size=None if input_size is None else checked_size(input_size),
+        input_size=None if options.input_size is None else checked_size(options.input_size),
         resizable=True,
-        mean=_three(full, "mean", mean),
-        std=_three(full, "std", std),
+        mean=three_channels(full, "mean", options.mean),
+        std=three_channels(full, "std", options.std),
         weights=f"file {path if stages else name}",
         weights_digest=digest,
     )
-    return NetworkObserver(network, input=input, layers=layers, device=device, dtype=dtype)
+    return NetworkObserver(network, **options.looking)
 
 
 def _from_torchscript(full: str, path: Path) -> tuple[Any, str, tuple[str, ...]]:
@@ -121,11 +108,3 @@ def _from_python(full: str, path: Path, function: str) -> tuple[Any, str, tuple[
         raise InputError(f"{full}: {function}() returned a {type(module).__name__}; wanted is a torch.nn.Module")
     digest = hashlib.sha256(path.read_bytes() + state_digest(module.state_dict()).encode()).hexdigest()
     return module, digest, tuple(child for child, _ in module.named_children())
-
-
-def _three(full: str, what: str, values: Iterable[float]) -> tuple[float, ...]:
-    three = tuple(values)
-    right = len(three) == 3 and bool(np.isfinite(three).all()) and (what == "mean" or min(three) > 0)
-    if not right:
-        raise InputError(f"{full}: {what} {list(three)} is not three finite numbers{' above 0' * (what == 'std')}")
-    return tuple(float(each) for each in three)

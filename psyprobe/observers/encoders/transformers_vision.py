@@ -4,20 +4,37 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.errors import InputError, PsyprobeError, unknown_name
+from psyprobe.errors import PsyprobeError
 from psyprobe.observers.chat.transformers_chat import INSTALL
-from psyprobe.observers.chat.transformers_loading import ChatModel, load_model
-from psyprobe.observers.chat.transformers_pixels import PixelPath
+from psyprobe.observers.chat.transformers_loading import ChatModel, LocalOptions, load_model
+from psyprobe.observers.chat.transformers_pixels import PixelPath, pixel_path
 from psyprobe.observers.chat.transformers_sharing import vision_tower
-from psyprobe.observers.encoders.images import check_images, checked_size
-from psyprobe.observers.encoders.network import exact_arithmetic
+from psyprobe.observers.encoders.images import check_images
+from psyprobe.observers.encoders.network import check_each_once, exact_arithmetic, unknown_layer
 from psyprobe.observers.protocol import Card
 from psyprobe.observers.registry import register_observer
+
+
+@dataclass(frozen=True)
+class VisionOptions(LocalOptions):
+    """The vision tower of a chat model.
+
+    Parameters
+    ----------
+    layers : "all" or iterable of str, optional
+        What is wanted: "projector", all that the language model gets of an image; "projector_mean", its mean over
+        tokens; "tower", the last layer of the vision tower; "tower_mean", its mean over tokens. By default the
+        first of these that the model has: where what the language model gets depends on the words too, as in
+        InstructBLIP, there is no projector.
+    """
+
+    layers: str | Iterable[str] | None = None
 
 
 @register_observer(
@@ -26,59 +43,17 @@ from psyprobe.observers.registry import register_observer
     summary="the vision tower of a chat model of the transformers library",
     requires=("torch", "torchvision", "transformers"),
     install=INSTALL,
+    options=VisionOptions,
 )
-def load_transformers_vision(
-    source: str,
-    *,
-    random_weights: bool = False,
-    layers: str | Iterable[str] | None = None,
-    device: str | None = None,
-    dtype: str = "float32",
-    input_size: int | tuple[int, int] | None = None,
-    processor: Mapping[str, Any] | None = None,
-) -> TransformersVision:
-    """The vision tower of a chat model, with the weights and the processor that "transformers:" asks.
-
-    Parameters
-    ----------
-    source, random_weights, device, dtype, input_size, processor
-        As for a chat model (`load_transformers`).
-    layers : "all" or iterable of str, optional
-        What is wanted: "projector", all that the language model gets of an image; "projector_mean", its mean over
-        tokens; "tower", the last layer of the vision tower; "tower_mean", its mean over tokens. By default the
-        first of these that the model has: where what the language model gets depends on the words too, as in
-        InstructBLIP, there is no projector.
-
-    Returns
-    -------
-    TransformersVision
-
-    Raises
-    ------
-    WeightsError
-        If the weights are not to be had.
-    InputError
-        If the model has no vision tower of its own, or an option does not fit it.
-    """
+def load_transformers_vision(source: str, options: VisionOptions) -> TransformersVision:
+    """The vision tower of a chat model, with the weights and the processor that "transformers:" asks."""
     name = f"transformers_vision:{source}"
-    chat = load_model(name, source, random_weights=random_weights, device=device, dtype=dtype)
-    size = None if input_size is None else checked_size(input_size)
-    pixels = PixelPath(name, chat.processor.image_processor, chat.model.dtype, input_size=size, options=processor)
-    return TransformersVision(chat, pixels, layers=layers)
+    chat = load_model(name, source, options)
+    return TransformersVision(chat, pixel_path(name, chat, options), layers=options.layers)
 
 
 class TransformersVision:
-    """What a chat model's vision tower makes of images.
-
-    Parameters
-    ----------
-    chat : ChatModel
-        The model, of which the language part is not run.
-    pixels : PixelPath
-        The way of the images into it.
-    layers : "all" or iterable of str, optional
-        As in `load_transformers_vision`.
-    """
+    """What a chat model's vision tower makes of images."""
 
     def __init__(self, chat: ChatModel, pixels: PixelPath, *, layers: str | Iterable[str] | None = None) -> None:
         self._chat, self._pixels = chat, pixels
@@ -89,9 +64,8 @@ class TransformersVision:
         features = (wanted,) if isinstance(wanted, str) else tuple(wanted)
         for name in features:
             if name not in known:
-                raise unknown_name(f"layer of {chat.name}", name, known)
-        if not features or len(set(features)) != len(features):
-            raise InputError(f"layers {list(features)} of {chat.name}: name at least one, and each once")
+                raise unknown_layer(chat.name, name, known)
+        check_each_once(chat.name, features)
         self.card = Card(
             name=chat.name,
             ability="features",
@@ -111,16 +85,6 @@ class TransformersVision:
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
         """Feature vectors of images, which go through the tower one by one.
-
-        Parameters
-        ----------
-        images : ndarray, shape (N, H, W, 3)
-            Display drive, float, 0 = black and 1 = peak white.
-
-        Returns
-        -------
-        dict of str to ndarray, shape (N, D), float32
-            One array a name in ``card.features``, in that order.
 
         Raises
         ------

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from psyprobe.errors import PsyprobeError, WeightsError
+from psyprobe.errors import InputError, PsyprobeError, WeightsError
+from psyprobe.observers.encoders.options import FileOptions
 
 #: Random weights are the same ones everywhere.
 SEED = 0
@@ -18,17 +19,7 @@ PATIENCE = 5.0
 
 
 def state_digest(state: Mapping[str, Any]) -> str:
-    """SHA-256, hexadecimal, of named tensors: of their names, formats, shapes and bytes.
-
-    Parameters
-    ----------
-    state : mapping of str to torch.Tensor
-        What ``module.state_dict()`` returns.
-
-    Returns
-    -------
-    str
-    """
+    """SHA-256, hexadecimal, of named tensors: of their names, formats, shapes and bytes."""
     import torch
 
     digest = hashlib.sha256()
@@ -50,28 +41,17 @@ def seeded() -> Iterator[None]:
 
 
 def weights_file(path: str | Path, name: str) -> Path:
-    """The path, if a file is there.
-
-    Parameters
-    ----------
-    path : str or Path
-        Where the user says the weights are.
-    name : str
-        The observer's name, for the message.
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    WeightsError
-        If there is no such file.
-    """
+    """The path, if a file is there; else a WeightsError."""
     found = Path(path).expanduser()
     if not found.is_file():
         raise WeightsError(f"{name}: there is no weights file {str(path)!r}")
     return found
+
+
+def check_one_source(name: str, options: FileOptions) -> None:
+    """Refuse random weights and a file of weights at once."""
+    if options.random_weights and options.weights is not None:
+        raise InputError(f"{name}: ask for random_weights or for weights={str(options.weights)!r}, not for both")
 
 
 @contextmanager
@@ -80,16 +60,6 @@ def hub_weights(name: str) -> Iterator[None]:
 
     A library without a network tries for most of a minute. So the model hub is asked once whether it is there;
     if not, the library is told to make do with its cache, and answers at once.
-
-    Parameters
-    ----------
-    name : str
-        The observer's name, for the message.
-
-    Raises
-    ------
-    WeightsError
-        If the library could not find, fetch or read the weights.
     """
     from huggingface_hub import constants
 

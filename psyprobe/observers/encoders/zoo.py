@@ -99,10 +99,6 @@ class ZooModel:
 def zoo_models() -> dict[str, ZooModel]:
     """The catalogue by name.
 
-    Returns
-    -------
-    dict of str to ZooModel
-
     Examples
     --------
     >>> zoo_models()["dino_vits16"].observer
@@ -128,21 +124,10 @@ def _rows() -> list[ObserverRow]:
 
 @register_observer("zoo", form="zoo:NAME", summary="a model of the zoo by its published name", rows=_rows)
 def load_zoo(name: str, *, published: bool = False, **options: Any) -> Any:
-    """A model of the zoo.
+    """A model of the zoo, by a key of `zoo_models`; `options` override those of its row.
 
-    Parameters
-    ----------
-    name : str
-        A key of `zoo_models`.
-    published : bool
-        Run the model as the paper did where that differs from what is right: masked autoencoders with 75 % of the
-        patches dropped, latent autoencoders by one sample. Published experiments ask for it.
-    **options
-        Of `load_observer`, and of the observer that stands for the model; they override those of the row.
-
-    Returns
-    -------
-    FeatureObserver or DifferenceObserver
+    With `published` it is run as the paper did where that differs from what is right: masked autoencoders with 75 % of
+    the patches dropped, latent autoencoders by one sample. Published experiments ask for it.
 
     Raises
     ------

@@ -73,27 +73,13 @@ class RefusalError(PsyprobeError):
 
 
 class Completions:
-    """Answers chat completions for an observer.
-
-    Parameters
-    ----------
-    observer : AnswerObserver
-        Who answers.
-    behaviour : Behaviour
-        What is refused or left out.
-    model : str
-        What clients call the observer.
-
-    Attributes
-    ----------
-    asked : Counter
-        How often each question was answered, by the digest of its body.
-    """
+    """Answers chat completions for an observer, which clients know as `model`."""
 
     def __init__(self, observer: AnswerObserver, behaviour: Behaviour, model: str) -> None:
         self.observer = observer
         self.behaviour = behaviour
         self.model = model
+        #: How often each question was answered, by the digest of its body.
         self.asked: Counter[str] = Counter()
         self._images: OrderedDict[str, FloatArray] = OrderedDict()
         self._lock = threading.Lock()
@@ -103,23 +89,7 @@ class Completions:
         return {"object": "list", "data": [{"id": self.model, "object": "model", "created": 0, "owned_by": "psyprobe"}]}
 
     def complete(self, body: bytes) -> dict[str, Any]:
-        """The answer to the body of a request.
-
-        Parameters
-        ----------
-        body : bytes
-            JSON.
-
-        Returns
-        -------
-        dict
-            What goes back as JSON.
-
-        Raises
-        ------
-        RefusalError
-            The request is not one that can be answered.
-        """
+        """The answer to the body of a request; a RefusalError where there is none."""
         try:
             request = json.loads(body)
         except ValueError as error:

@@ -33,11 +33,6 @@ class Faults:
     seed : int
         Of the order in which they come.
 
-    Raises
-    ------
-    InputError
-        A share is no share, or together they leave no answers.
-
     Examples
     --------
     >>> Faults(overload=0.7, error=0.3)
@@ -71,16 +66,7 @@ class Faults:
 
     @classmethod
     def parse(cls, items: list[str]) -> Faults:
-        """Faults from texts such as ``overload=0.1``.
-
-        Parameters
-        ----------
-        items : list of str
-            NAME=VALUE; names are those of the fields, with - for _.
-
-        Returns
-        -------
-        Faults
+        """Faults from texts NAME=VALUE, with - for _ in names.
 
         Raises
         ------

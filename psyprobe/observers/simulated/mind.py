@@ -93,21 +93,9 @@ class Mind:
 
 
 def psychometric(x: float, width: float, function: str) -> float:
-    """Probability of seeing, without guesses and lapses.
+    """Probability of seeing, without guesses and lapses: 0.5 at x = 0, log10 of contrast over threshold.
 
-    Parameters
-    ----------
-    x : float
-        log10 of contrast over threshold.
-    width : float
-        log10 contrast from 0.05 to 0.95.
-    function : {"logistic", "normal", "weibull"}
-        Its shape; Weibull means over linear contrast, which is a Gumbel function of x.
-
-    Returns
-    -------
-    float
-        0.5 at x = 0.
+    `width` is log10 contrast from 0.05 to 0.95. Weibull means over linear contrast, which is a Gumbel function of x.
 
     Examples
     --------

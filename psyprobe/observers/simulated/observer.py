@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, fields
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.light.transfer_function import checked_eotf
-from psyprobe.observers.chat.answering import Answer, Decoding
+from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
 from psyprobe.observers.protocol import Card
 from psyprobe.observers.registry import ObserverRow, register_observer
 from psyprobe.observers.simulated import speech
@@ -39,11 +39,10 @@ SENSITIVITIES = {
     "flat": "sensitivity 100 at every frequency",
 }
 
-_GREEDY = Decoding()
 _IDEAL = Mind()
 
 
-class SimulatedObserver:
+class SimulatedObserver(Answering):
     """Says whether it sees a pattern, as its contrast sensitivity function and psychometric function tell it to.
 
     The image's luminance over its mean is filtered by the contrast sensitivity function; sqrt(2) times the standard
@@ -67,11 +66,6 @@ class SimulatedObserver:
     eotf : str, float or pairs
         How drive values turn into light, as for `psyprobe.Display`.
 
-    Raises
-    ------
-    InputError
-        A value is out of range.
-
     Examples
     --------
     >>> from psyprobe.stimulus import Noise
@@ -83,7 +77,7 @@ class SimulatedObserver:
     'Yes.'
     """
 
-    bits = None
+    fewest_images = 1
     images_at_once = 2
 
     def __init__(
@@ -123,18 +117,7 @@ class SimulatedObserver:
         return f"SimulatedObserver({self.name!r}, {self.mind})"
 
     def sensitivity(self, frequency: npt.ArrayLike) -> FloatArray:
-        """Its sensitivity, 1 / threshold contrast, to a sinusoid.
-
-        Parameters
-        ----------
-        frequency : array_like of float
-            cpd, > 0.
-
-        Returns
-        -------
-        ndarray
-            Of the same shape, >= 0.
-        """
+        """Its sensitivity, 1 / threshold contrast, to sinusoids of these frequencies, cpd > 0."""
         f = np.asarray(frequency, dtype=np.float64)
         if self.name == "flat":
             return np.full(f.shape, 100.0 * self.mind.scale)
@@ -183,100 +166,23 @@ class SimulatedObserver:
         return sensitivity
 
     def prompt_shift(self, prompt: str) -> float:
-        """By how much log10 threshold contrast is higher under this prompt than it is on average.
-
-        Parameters
-        ----------
-        prompt : str
-            Its full text.
-
-        Returns
-        -------
-        float
-            log10 contrast.
-        """
+        """By how much log10 threshold contrast is higher under this prompt than it is on average."""
         (u,) = uniform(1, "prompt", self.mind.seed, prompt)
         return self.mind.prompt_sd * NormalDist().inv_cdf(u)
 
     def visible(self, image: FloatArray) -> float:
-        """Contrast of an image in units of its threshold; 0 where there is nothing but noise.
-
-        Parameters
-        ----------
-        image : ndarray, shape (H, W, 3)
-            Display drive in [0, 1].
-
-        Returns
-        -------
-        float
-        """
+        """Contrast of an image in units of its threshold; 0 where there is nothing but noise."""
         return self._sight.look(image).visible
 
     def probability(self, images: Sequence[FloatArray], prompt: str) -> float:
-        """How likely it is to say yes ("first", where two images are shown) to a question that it answers.
+        """How likely it is to say yes ("first", where two images are shown) to a question that it answers."""
+        shown = self.checked(Inquiry(prompt, tuple(images))).images
+        return self._probability([self._sight.look(image) for image in shown], prompt)
 
-        Parameters
-        ----------
-        images : sequence of ndarray, each (H, W, 3)
-            One, or two to choose from.
-        prompt : str
-            Its full text.
-
-        Returns
-        -------
-        float
-        """
-        return self._probability([self._sight.look(image) for image in images], prompt)
-
-    def delivered(self, image: FloatArray) -> FloatArray:
-        """The image itself: it looks at it as it is.
-
-        Parameters
-        ----------
-        image : ndarray, shape (H, W, 3)
-            Display drive.
-
-        Returns
-        -------
-        ndarray
-        """
-        return image
-
-    def answer(
-        self,
-        images: Sequence[FloatArray],
-        prompt: str,
-        *,
-        system: str = "",
-        decoding: Decoding = _GREEDY,
-        words: Sequence[str] = ("yes", "no"),
-    ) -> Answer:
-        """The answer to one question.
-
-        Parameters
-        ----------
-        images : sequence of ndarray, each (H, W, 3)
-            One image, or two to choose from.
-        prompt : str
-            What is asked.
-        system : str
-            Passed over.
-        decoding : Decoding
-            How the answer is drawn.
-        words : sequence of str
-            Passed over: the two answers follow from the prompt, as they must behind a server.
-
-        Returns
-        -------
-        Answer
-
-        Raises
-        ------
-        InputError
-            There is no image, or more than two.
-        """
+    def _reply(self, inquiry: Inquiry) -> Answer:
+        prompt, decoding = inquiry.prompt, inquiry.decoding
         mind = self.mind
-        looks = [self._sight.look(image) for image in images]
+        looks = [self._sight.look(image) for image in inquiry.images]
         p = self._probability(looks, prompt)
         question = (mind.seed, *(look.digest for look in looks), prompt, decoding.seed)
         mood, choice, wording = uniform(3, "answer", *question)
@@ -292,17 +198,13 @@ class SimulatedObserver:
             tokens,
             complete=tokens is not None,
             finish=finish,
-            tokens_in=len(speech.tokens(system + " " + prompt)) + sum(_patches(image) for image in images),
+            tokens_in=len(speech.tokens(inquiry.system + " " + prompt)) + sum(map(_patches, inquiry.images)),
             tokens_out=tokens_out,
             model=self.card.name,
             server=f"simulated-{self.card.digest[:12]}",
         )
 
     def _probability(self, looks: Sequence[Look], prompt: str) -> float:
-        if len(looks) not in (1, 2):
-            raise InputError(
-                f"{self.card.name} was given {len(looks)} images; it looks at one, or at two to choose from"
-            )
         mind = self.mind
         seen = [self._seen(look, prompt) for look in looks]
         if len(seen) == 2:
@@ -331,40 +233,28 @@ def _rows() -> list[ObserverRow]:
     return [ObserverRow(f"simulated:{name}", f"simulated: {what}", "answer") for name, what in SENSITIVITIES.items()]
 
 
+@dataclass(frozen=True)
+class SimulatedOptions(Mind):
+    """What is true of an observer by name, as in `Mind`; the rest as in `SimulatedObserver`."""
+
+    deg: float = 4.0
+    luminance: float = 40.0
+    eotf: Any = "srgb"
+
+
 @register_observer(
     "simulated",
     form="simulated:NAME",
     summary="an observer of known truth that answers in words",
     ability="answer",
     rows=_rows,
+    options=SimulatedOptions,
 )
-def load_simulated(
-    name: str,
-    *,
-    deg: float = 4.0,
-    luminance: float = 40.0,
-    eotf: Any = "srgb",
-    scale: float = 1.0,
-    width: float = 0.8,
-    function: str = "logistic",
-    guess: float = 0.0,
-    lapse: float = 0.0,
-    yes_bias: float = 0.0,
-    prompt_sd: float = 0.0,
-    logit_sd: float = 0.0,
-    refusal: float = 0.0,
-    unparsed: float = 0.0,
-    answer_mass: float = 0.98,
-    text: str = "sampled",
-    reversed_words: Sequence[str] = speech.REVERSED_WORDS,
-    seed: int = 0,
-) -> SimulatedObserver:
-    """A simulated observer; the options are those of `SimulatedObserver` and `Mind`."""
-    mind = Mind(
-        scale, width, function, guess, lapse, yes_bias, prompt_sd, logit_sd, refusal, unparsed, answer_mass, text,
-        tuple(word.casefold() for word in reversed_words), seed,
-    )  # fmt: skip
-    return SimulatedObserver(name, mind, deg=deg, luminance=luminance, eotf=eotf)
+def load_simulated(name: str, options: SimulatedOptions) -> SimulatedObserver:
+    """A simulated observer."""
+    true = {each.name: getattr(options, each.name) for each in fields(Mind)}
+    true["reversed_words"] = tuple(word.casefold() for word in options.reversed_words)
+    return SimulatedObserver(name, Mind(**true), deg=options.deg, luminance=options.luminance, eotf=options.eotf)
 
 
 def _csf(name: str, luminance: float, deg: float) -> tuple[Any, dict[str, float]]:

@@ -1,19 +1,19 @@
-"""HTTP/1.1 with just enough of it for a chat-completions server that can go wrong on purpose."""
+"""A chat-completions server, on starlette and uvicorn, that can go wrong on purpose."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import hmac
+import importlib.util
 import json
 import random
 import socket
 import struct
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from http import HTTPStatus
 from typing import Any
 
 from psyprobe.errors import InputError, PsyprobeError
@@ -22,7 +22,6 @@ from psyprobe.observers.simulated.completions import Behaviour, Completions, Ref
 from psyprobe.observers.simulated.faults import Faults
 
 _LARGEST_BODY = 64 * 2**20
-_LARGEST_HEAD = 64 * 2**10
 
 
 class SimulatedServer:
@@ -35,9 +34,7 @@ class SimulatedServer:
     model : str
         The name under which the observer answers.
     counts : Counter
-        Requests by what became of them: "answered", "refused", "unauthorised", and the kinds of faults.
-    asked : Counter
-        How often each question was answered, by digest.
+        Requests by what became of them: "answered", "listed", "refused", "unauthorised", and the kinds of faults.
     """
 
     def __init__(
@@ -56,6 +53,7 @@ class SimulatedServer:
             raise InputError(f"latency is {latency} s; give seconds >= 0, or a pair (least, most) of them")
         if not 0 <= port <= 65535:
             raise InputError(f"port is {port}; give a whole number from 0 (any that is free) to 65535")
+        uvicorn = _imported()
         self.model = observer.card.name if model is None else model
         self.counts: Counter[str] = Counter()
         self._completions = Completions(observer, behaviour, self.model)
@@ -64,20 +62,22 @@ class SimulatedServer:
         self._latency = (low, high)
         self._random = random.Random(faults.seed + 1)
         self._worker = ThreadPoolExecutor(1, "simulated-observer")
-        self._loop = asyncio.new_event_loop()
-        self._connections: set[asyncio.Task[None]] = set()
         try:
-            self._server = self._loop.run_until_complete(
-                asyncio.start_server(self._accept, host, port, limit=_LARGEST_HEAD)
-            )
+            listening = socket.create_server((host, port))
         except OSError as error:
-            self._loop.close()
             raise PsyprobeError(
                 f"cannot listen on {host}:{port}: {error.strerror or error}; give another port"
             ) from None
-        self.port = int(self._server.sockets[0].getsockname()[1])
+        self.port = int(listening.getsockname()[1])
         self.base_url = f"http://{host}:{self.port}/v1"
-        self._thread = threading.Thread(target=self._run, name="simulated-server", daemon=True)
+        quiet = {"log_config": None, "log_level": "critical", "lifespan": "off", "server_header": False}
+        named = [("Server", "psyprobe")]
+        patient = {"timeout_keep_alive": 3600, "timeout_graceful_shutdown": 0}
+        config = uvicorn.Config(self._serve, interface="asgi3", headers=named, **quiet, **patient)
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self._server.run, args=([listening],), name="simulated-server", daemon=True
+        )
         self._thread.start()
 
     def __repr__(self) -> str:
@@ -90,85 +90,66 @@ class SimulatedServer:
 
     def close(self) -> None:
         """Stop answering, and close what is open."""
-        if self._loop.is_closed():
-            return
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._server.should_exit = True
         self._thread.join()
-        self._loop.run_until_complete(self._shut())
-        self._loop.close()
         self._worker.shutdown()
 
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
+    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
+        """One request, as an ASGI application."""
+        from starlette.requests import ClientDisconnect, Request
+        from starlette.responses import Response
 
-    async def _shut(self) -> None:
-        self._server.close()
-        # A connection that is just being accepted becomes a conversation only later.
-        while others := asyncio.all_tasks() - {asyncio.current_task()}:
-            for each in others:
-                each.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
-        await self._server.wait_closed()
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = self._loop.create_task(self._converse(reader, writer))
-        self._connections.add(task)
-        task.add_done_callback(self._connections.discard)
-
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request after the other, until the client or a fault ends it."""
+        request = Request(scope, receive)
+        headers: dict[str, str] = {}
+        fault, cut = "", False
         try:
-            while await self._exchange(reader, writer):
-                pass
-        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError, asyncio.CancelledError):
-            pass
-        finally:
-            writer.close()
-            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
-                await writer.wait_closed()
-
-    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-        start, *lines = head.split("\r\n")
-        headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-        method, path, *_ = [*start.split(" "), "", ""]
-        length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > _LARGEST_BODY or "transfer-encoding" in headers:
-            await _send(writer, 413, {"error": {"message": "Send a Content-Length of at most 64 MiB."}})
-            return False
-        body = await reader.readexactly(int(length))
-        fault = ""
-        try:
-            self._authorise(headers)
-            if (method, path) == ("POST", "/v1/chat/completions"):
+            self._authorise(request.headers)
+            reply: Mapping[str, Any]
+            if (request.method, request.url.path) == ("POST", "/v1/chat/completions"):
+                length = request.headers.get("content-length", "0")
+                if not length.isdigit() or int(length) > _LARGEST_BODY or "transfer-encoding" in request.headers:
+                    raise RefusalError(413, "Send a Content-Length of at most 64 MiB.")
+                body = await request.body()
                 fault = self._draws.next()
+                if fault in ("hang", "reset"):
+                    self.counts[fault] += 1
+                    return await self._leave(fault, request)
                 reply = await self._complete(fault, body)
-            elif (method, path) == ("GET", "/v1/models"):
+                cut = fault == "truncated"
+                self.counts[fault or "answered"] += 1
+            elif (request.method, request.url.path) == ("GET", "/v1/models"):
                 reply = self._completions.models()
+                self.counts["listed"] += 1
             else:
-                raise RefusalError(404, f"There is nothing at {method} {path}.")
+                raise RefusalError(404, f"There is nothing at {request.method} {request.url.path}.")
+            status = 200
         except RefusalError as refusal:
             self.counts["unauthorised" if refusal.status == 401 else fault or "refused"] += 1
-            extra = {"Retry-After": f"{self._faults.retry_after:g}"} if refusal.status == 429 else {}
-            await _send(writer, refusal.status, refusal.body, extra)
-            return True
-        if fault == "hang":
-            self.counts[fault] += 1
-            await reader.read()  # returns when the client gives up
-            return False
-        if fault == "reset":
-            self.counts[fault] += 1
-            connection = writer.get_extra_info("socket")
-            # Lingering for 0 s makes closing a reset.
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            writer.transport.abort()
-            return False
-        self.counts[fault or ("answered" if method == "POST" else "listed")] += 1
-        await _send(writer, 200, reply, cut=fault == "truncated")
-        return True
+            status, reply = refusal.status, refusal.body
+            if status == 429:
+                headers["Retry-After"] = f"{self._faults.retry_after:g}"
+            if status == 413:
+                headers["Connection"] = "close"
+        except ClientDisconnect:
+            return
+        text = json.dumps(reply).encode()
+        text = text[: len(text) // 2] if cut else text
+        await Response(text, status, headers, "application/json")(scope, receive, send)
 
-    def _authorise(self, headers: dict[str, str]) -> None:
+    async def _leave(self, fault: str, request: Any) -> None:
+        """No answer: wait until the client gives up, or reset its connection."""
+        if fault == "reset":
+            # ASGI knows no connections; uvicorn does.
+            connections = self._server.server_state.connections
+            transport = next(each.transport for each in connections if each.client == tuple(request.client))
+            # Lingering for 0 s makes closing a reset.
+            linger = struct.pack("ii", 1, 0)
+            transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            transport.abort()
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    def _authorise(self, headers: Mapping[str, str]) -> None:
         key = self._completions.behaviour.key
         if key is not None and not hmac.compare_digest(
             headers.get("authorization", "").encode(), f"Bearer {key}".encode()
@@ -178,12 +159,11 @@ class SimulatedServer:
     async def _complete(self, fault: str, body: bytes) -> dict[str, Any]:
         if fault == "overload":
             raise RefusalError(429, "Rate limit reached; try again later.", code="rate_limit_exceeded")
-        if fault in ("hang", "reset"):
-            return {}
-        began = self._loop.time()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         if fault != "error":
-            reply = await self._loop.run_in_executor(self._worker, self._completions.complete, body)
-        await asyncio.sleep(max(0.0, began + self._random.uniform(*self._latency) - self._loop.time()))
+            reply = await loop.run_in_executor(self._worker, self._completions.complete, body)
+        await asyncio.sleep(max(0.0, began + self._random.uniform(*self._latency) - loop.time()))
         if fault == "error":
             raise RefusalError(500, "The server had an error while processing your request.")
         return reply
@@ -246,18 +226,8 @@ def serve(
         server.close()
 
 
-async def _send(
-    writer: asyncio.StreamWriter, status: int, value: Any, extra: dict[str, str] | None = None, *, cut: bool = False
-) -> None:
-    body = json.dumps(value).encode()
-    if cut:
-        body = body[: len(body) // 2]
-    headers = {
-        "Content-Type": "application/json",
-        "Content-Length": str(len(body)),
-        "Server": "psyprobe",
-        **(extra or {}),
-    }
-    lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", *(f"{name}: {value}" for name, value in headers.items())]
-    writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
-    await writer.drain()
+def _imported() -> Any:
+    missing = [each for each in ("starlette", "uvicorn") if importlib.util.find_spec(each) is None]
+    if missing:
+        raise PsyprobeError(f"a simulated server needs {' and '.join(missing)}: pip install 'psyprobe[server]'")
+    return importlib.import_module("uvicorn")

@@ -38,19 +38,7 @@ class Look:
 
 
 class Sight:
-    """Looks at images through a contrast sensitivity function.
-
-    Parameters
-    ----------
-    name : str
-        Of the observer, for messages.
-    sensitivity : callable
-        Sensitivity to a sinusoid of a frequency in cpd.
-    deg : float
-        Width of an image, degrees of visual angle.
-    eotf : Eotf
-        How drive values turn into light.
-    """
+    """Looks at images that are `deg` degrees wide through a contrast sensitivity function."""
 
     def __init__(self, name: str, sensitivity: Callable[[FloatArray], FloatArray], deg: float, eotf: Eotf) -> None:
         self._name = name
@@ -63,15 +51,6 @@ class Sight:
 
     def look(self, image: FloatArray) -> Look:
         """What is in an image; remembered.
-
-        Parameters
-        ----------
-        image : ndarray, shape (H, W, 3)
-            Display drive in [0, 1].
-
-        Returns
-        -------
-        Look
 
         Raises
         ------
@@ -116,18 +95,7 @@ class Sight:
         return math.sqrt(max(power - noise, 0.0))
 
     def filtered(self, light: FloatArray) -> tuple[float, float]:
-        """Power of the light's contrast behind the filter.
-
-        Parameters
-        ----------
-        light : ndarray, shape (H, W)
-            Luminance in any unit.
-
-        Returns
-        -------
-        float, float
-            Twice the variance of the filtered contrast image, and how much of that is white noise.
-        """
+        """Twice the variance of the light's contrast behind the filter, and how much of that is white noise."""
         mean = float(light.mean())
         if not mean > 0:
             return 0.0, 0.0
@@ -153,17 +121,7 @@ class Sight:
         return known
 
     def over_ring(self, spec: Specification) -> FloatArray | None:
-        """Root mean square sensitivity over a ring of equal amplitudes.
-
-        Parameters
-        ----------
-        spec : stimulus specification
-
-        Returns
-        -------
-        ndarray or None
-            One value a stimulus; None if it is anything else than a ring.
-        """
+        """Root mean square sensitivity over a ring of equal amplitudes; None for anything else than a ring."""
         if getattr(spec, "kind", "") != "annulus_noise" or np.any(np.asarray(getattr(spec, "window", 0.0))):
             return None
         height, width = spec.shape

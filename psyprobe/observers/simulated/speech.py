@@ -56,15 +56,6 @@ _SPELLINGS = (("{0}", 0.9), ("{lower}", 0.07), (" {0}", 0.03))
 def pair_for(prompt: str) -> tuple[str, str]:
     """The words for yes and no that a prompt asks for.
 
-    Parameters
-    ----------
-    prompt : str
-
-    Returns
-    -------
-    tuple of str
-        English where it names none.
-
     Examples
     --------
     >>> pair_for("Ist ein Muster zu sehen? Antworte mit ja oder nein.")
@@ -75,23 +66,9 @@ def pair_for(prompt: str) -> tuple[str, str]:
 
 
 def reply(kind: str, affirmative: bool, pair: tuple[str, str], wording: float, turned: bool) -> str:
-    """What it says.
+    """What it says: "answer", "refusal" or "unparsed", the first or the second of a pair of answers.
 
-    Parameters
-    ----------
-    kind : {"answer", "refusal", "unparsed"}
-    affirmative : bool
-        The first of the pair, or the second.
-    pair : tuple of str
-        The two answers.
-    wording : float
-        From 0 to 1: which of the ways to put it.
-    turned : bool
-        Whether yes means that nothing is seen.
-
-    Returns
-    -------
-    str
+    `wording`, from 0 to 1, picks among the ways to put it; `turned` is whether yes means that nothing is seen.
 
     Examples
     --------
@@ -107,23 +84,9 @@ def reply(kind: str, affirmative: bool, pair: tuple[str, str], wording: float, t
 
 
 def first_tokens(kind: str, p: float, pair: tuple[str, str], answer_mass: float) -> tuple[tuple[str, float], ...]:
-    """Log-probabilities of the first token.
+    """Log-probabilities of the first token, likeliest first, of which `answer_mass` are an answer where it answers.
 
-    Parameters
-    ----------
-    kind : {"answer", "refusal", "unparsed"}
-        Where it does not answer, little probability is left for answers.
-    p : float
-        Probability of the first of the pair among both.
-    pair : tuple of str
-        The two answers.
-    answer_mass : float
-        Probability that the token is an answer, where it answers.
-
-    Returns
-    -------
-    tuple of (str, float)
-        Likeliest first; their probabilities add up to 1.
+    `p` is the probability of the first of the pair among both; the probabilities of all tokens add up to 1.
 
     Examples
     --------
@@ -147,14 +110,6 @@ def first_tokens(kind: str, p: float, pair: tuple[str, str], answer_mass: float)
 def tokens(text: str) -> list[str]:
     """Text in pieces of about the size of tokens, which together are the text.
 
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    list of str
-
     Examples
     --------
     >>> tokens("Yes, there is.")
@@ -165,15 +120,6 @@ def tokens(text: str) -> list[str]:
 
 def cut(text: str, max_tokens: int) -> tuple[str, str, int]:
     """Text up to so many tokens, why it ended, and how many tokens it has.
-
-    Parameters
-    ----------
-    text : str
-    max_tokens : int
-
-    Returns
-    -------
-    str, str, int
 
     Examples
     --------

@@ -44,9 +44,7 @@ class Ledger:
 
     def asked_at(self, frequency: float) -> int:
         """How often a frequency was asked, on its way or answered, catch trials not counted."""
-        return self.by_frequency[frequency] + sum(
-            each.value == frequency and not each.catch for each in self.pending
-        )
+        return self.by_frequency[frequency] + sum(each.value == frequency and not each.catch for each in self.pending)
 
     def asked_of(self, contrast: float) -> int:
         """How often a contrast was asked, on its way or answered; 0 for catch trials."""

@@ -206,7 +206,7 @@ def delivered_contrast(drive: FloatArray, asked: Specification, display: Display
     Raises
     ------
     InputError
-        The image has another shape than the asked field, or the stimulus does not modulate luminance.
+        The image has another shape than the asked field.
 
     Examples
     --------
@@ -231,16 +231,36 @@ def delivered_contrast(drive: FloatArray, asked: Specification, display: Display
     found = np.asarray(light / light.mean() - 1)
     total = float(np.sqrt(2) * found.std())
     nyquist = min(height / asked.field[0], width / asked.field[1]) / 2
-    contrast = float(getattr(asked, "contrast", 0.0))
+    contrast = float(asked.value("contrast")) if "contrast" in asked.levels() else 0.0
     if contrast == 0:
         return Delivered(0.0, math.nan, total, nyquist)
-    wanted = np.asarray(asked.draw().luminance, dtype=np.float64)
-    wanted = wanted / wanted.mean() - 1
+    wanted, behind = _modulation(asked), _modulation(asked.reference())
+    if behind.any():
+        # Of a target on a mask only what the mask does not show counts.
+        found, wanted = found - _resampled(behind, (height, width)), wanted - behind
     energy = float(np.mean(wanted**2))
     if energy < 1e-20:
-        raise InputError(f"{asked!r} does not modulate luminance, in which the delivered contrast is measured")
-    gain = float(np.mean(found * _resampled(wanted, (height, width)))) / energy
+        gain = _gain_in_colour(values, asked, display)
+    else:
+        gain = float(np.mean(found * _resampled(wanted, (height, width)))) / energy
     return Delivered(gain * contrast, gain, total, nyquist)
+
+
+def _modulation(asked: Specification) -> FloatArray:
+    """Luminance of a stimulus about its mean, as a fraction of it."""
+    light = np.asarray(asked.draw().luminance, dtype=np.float64)
+    return light / light.mean() - 1
+
+
+def _gain_in_colour(drive: FloatArray, asked: Specification, display: Display) -> float:
+    """As the gain in luminance, of a pattern that has colour alone: in the light of the display's three primaries."""
+    found = display.decode(drive)
+    wanted = np.asarray(display.decode(display.encode(asked.draw())), dtype=np.float64)
+    behind = np.asarray(display.decode(display.encode(asked.reference().draw())), dtype=np.float64)
+    pattern, shape = wanted - behind, found.shape[:2]
+    shown = found - np.stack([_resampled(behind[..., c], shape) for c in range(3)], axis=-1)
+    expected = np.stack([_resampled(pattern[..., c], shape) for c in range(3)], axis=-1)
+    return float(np.sum(shown * expected) / np.sum(expected**2))
 
 
 def refused(delivered: Delivered | Sequence[Delivered], frequency: float) -> str | None:

@@ -10,7 +10,7 @@ import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -140,7 +140,7 @@ def words_plan(session: WordsSession, store: Store) -> WordsPlan:
         for reading in ("p_yes", "text")
         if not (design == "ladder" and reading == "text")
     }
-    name = cast(DesignName, session.asking.design)
+    name: DesignName = session.asking.design
     chosen = costs.pop((name, readout), None) or _cost(session, name, readout, len(refused), pace)
     return WordsPlan(
         experiment=session.experiment.name,

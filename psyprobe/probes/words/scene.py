@@ -21,7 +21,7 @@ from psyprobe.light.display import Display
 from psyprobe.probes.presentation import show
 from psyprobe.probes.words.delivery import Delivered, Delivery, deliver, delivered_contrast, refused
 from psyprobe.stimulus import Specification
-from psyprobe.stimulus.levels import with_levels
+from psyprobe.stimulus.levels import level_of, with_levels
 
 #: Images whose mean gain decides about a level of which one image is off.
 _JUDGED = 4
@@ -173,6 +173,7 @@ class Scene:
             The display cannot show one, or no level can be shown.
         """
         height, width = self.spec.shape
+        unit = level_of(self.spec, self.level).unit
         drawn = f"drawn at {height} x {width} px for {observer}"
         all_shown = {value: self.shown(value, strongest, 0, 0) for value in values}
         if all(shown.refused for shown in all_shown.values()):
@@ -183,7 +184,7 @@ class Scene:
                     self.display.encode(spec.draw())
             except InputError as error:
                 raise type(error)(
-                    f"{name}, {self.level} {value:g}, contrast {strongest:g}, {drawn}: {error}"
+                    f"{name}, {self.level} {value:g} {unit}, contrast {strongest:g}, {drawn}: {error}"
                 ) from error
 
     @cached_property
@@ -191,7 +192,8 @@ class Scene:
         return digest(self.display.to_dict())
 
     def _seeded(self, image_seed: int) -> dict[str, int]:
-        return {"seed": image_seed} if "seed" in self.spec.numeric and self.level != "seed" else {}
+        seeds = [name for name in self.spec.levels() if name.split("_")[-1] == "seed" and name != self.level]
+        return {name: image_seed if name == "seed" else derived_seed(image_seed, name) for name in seeds}
 
     def _images(self, shown: Shown) -> tuple[FloatArray, ...]:
         return tuple(
@@ -223,4 +225,4 @@ class Scene:
 
 def _frequency(spec: Any) -> float:
     """Of a pattern, cpd; 0 of one that has none."""
-    return float(getattr(spec, "frequency", 0.0))
+    return float(spec.value("frequency")) if "frequency" in spec.levels() else 0.0

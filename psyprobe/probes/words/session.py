@@ -20,9 +20,8 @@ from psyprobe.probes.words.delivery import Delivery
 from psyprobe.probes.words.reading import Read, polarity, read_answer
 from psyprobe.probes.words.scene import Scene, derived_seed
 from psyprobe.probes.words.wording import Trial, Wording, asking_of, level_name
-from psyprobe.running.protocol import RunRecord
-from psyprobe.running.question import Answered, Batch, Question
-from psyprobe.stimulus.levels import level_of, with_levels
+from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
+from psyprobe.stimulus.levels import level_of
 
 if TYPE_CHECKING:
     from psyprobe.experiment import Experiment
@@ -184,7 +183,7 @@ class WordsSession:
             values = experiment.levels[name]
             if len(values) < least or (name == "contrast" and not values[0] > 0):
                 raise InputError(
-                    f"{experiment.name}: levels.{name} are {list(values)}; give at least "
+                    f"levels.{name} are {list(values)}; give at least "
                     f"{'two levels above 0' if least == 2 else 'one level'}, in ascending order"
                 )
         self._check_prompts()
@@ -205,7 +204,7 @@ class WordsSession:
     def _scene(self) -> Scene:
         experiment, sending = self.experiment, self.experiment.delivery
         first = {name: values[0] for name, values in experiment.levels.items()}
-        native = with_levels(experiment.shown.spec(), **first)
+        native = experiment.spec(**first)
         drawn = at_native_size(experiment.name, native, self.observer.card) if sending.native else native
         bits = None if sending.bits == "float" else sending.bits
         return Scene(
@@ -261,9 +260,7 @@ class WordsSession:
             "contrast": trial.level.contrast,
             "repeat": trial.repeat,
             "order": entry.order,
-            "image_seed": derived_seed(
-                self.scene.seed, "noise", "catch" if catch else trial.level.value, trial.repeat
-            ),
+            "image_seed": derived_seed(self.scene.seed, "noise", "catch" if catch else trial.level.value, trial.repeat),
             "text_asked": entry.asked["decoding"]["max_tokens"] > 1,
         }
 

@@ -59,11 +59,11 @@ def level_name(experiment: Experiment) -> str:
     """
     names = [name for name in experiment.levels if name != "contrast"]
     if "contrast" not in experiment.levels:
-        raise InputError(f"{experiment.name}: [levels] has no 'contrast'; give for example {{ values = [0.01, 0.1] }}")
+        raise InputError("[levels] has no 'contrast'; give for example { values = [0.01, 0.1] }")
     if len(names) != 1:
         raise InputError(
-            f"{experiment.name}: [levels] holds {', '.join(experiment.levels)}; an experiment in words has contrast and "
-            "one more level, such as frequency: give for example frequency = { values = [1, 2, 4] }"
+            f"[levels] holds {', '.join(experiment.levels)}; an experiment in words has contrast "
+            "and one more level, such as frequency: give for example frequency = { values = [1, 2, 4] }"
         )
     return names[0]
 
@@ -101,8 +101,7 @@ def design_of(experiment: Experiment, task: str, prompt: Prompt, repeats: int, p
     name, make = level_name(experiment), makers[asking.design]
     if asking.design == "quick_csf" and name != "frequency":
         raise InputError(
-            f"{experiment.name}: the design 'quick_csf' models sensitivity over frequency, and [levels] varies {name}; "
-            "take 'quest_plus'"
+            f"the design 'quick_csf' models sensitivity over frequency, and [levels] varies {name}; take 'quest_plus'"
         )
     known = [each for each in inspect.signature(make).parameters if each not in _GIVEN or each == _more(asking.design)]
     for option in asking.options:
@@ -121,7 +120,7 @@ def design_of(experiment: Experiment, task: str, prompt: Prompt, repeats: int, p
         return make(experiment.levels[name], contrasts, **given)
     except (TypeError, ValueError) as error:
         if isinstance(error, InputError):
-            raise type(error)(f"{experiment.name}: {error}") from error
+            raise
         raise InputError(f"design {asking.design!r} does not take {dict(asking.options)}: {error}") from error
 
 

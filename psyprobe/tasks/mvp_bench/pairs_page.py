@@ -8,48 +8,50 @@ import pandas as pd
 
 from psyprobe.errors import InputError
 from psyprobe.files.images import read_image
-from psyprobe.report.page import escape, page, picture, table
+from psyprobe.report.page import Picture, picture, render
 
 _CAPTIONS = {"N": "natural", "M": "manipulated", "pair": "both"}
 
 
 def failed_pairs_page(answers: pd.DataFrame, images: str | Path, model: str, most: int = 50) -> str:
-    """A page of failed pairs.
+    """A page of failed pairs, in HTML.
 
-    HTML; everything that a model or a question file said is escaped.
+    Parameters
+    ----------
+    answers : pandas.DataFrame
+        A question table with columns reply and said.
+    images : str or Path
+        The folder that its image paths start from.
+    model : str
+        Whose answers they are.
+    most : int
+        Pairs at most; the page says how many there are.
     """
     wrong = answers[answers["said"] != answers["answer"]]
-    pairs = list(dict.fromkeys(wrong["pair"]))
-    shown = pairs[:most]
-    parts = [
-        f'<p class="note">{len(pairs)} of {answers["pair"].nunique()} image pairs have a wrong answer; '
-        f"{len(shown)} of them are shown. Questions in red were answered wrong.</p>"
-    ]
-    for pair in shown:
-        group = answers[answers["pair"] == pair]
-        parts.append(f"<h2>Pair {int(pair)}</h2>")
-        for image, kind in dict.fromkeys(zip(group["image"], group["kind"], strict=True)):
-            try:
-                parts.append(picture(read_image(Path(images) / image), f"{_CAPTIONS[kind]}: {image}"))
-            except InputError as error:
-                parts.append(f'<p class="note">{escape(str(error))}</p>')
-        parts.append(
-            table(
-                ("image", "level", "question", "right", "read as", "reply"),
-                [
-                    (
-                        "" if row["said"] == row["answer"] else "wrong",
-                        (
-                            _CAPTIONS[row["kind"]],
-                            row["level"],
-                            row["question"],
-                            row["answer"],
-                            row["said"] or "not read",
-                            row["reply"],
-                        ),
-                    )
-                    for row in group.to_dict("records")
-                ],
-            )
+    failed = list(dict.fromkeys(wrong["pair"]))
+    pairs = []
+    for number in failed[:most]:
+        group = answers[answers["pair"] == number]
+        shown = dict.fromkeys(zip(group["image"], group["kind"], strict=True))
+        pairs.append(
+            {
+                "number": int(number),
+                "images": [(f"{_CAPTIONS[kind]}: {image}", *_read(Path(images) / image)) for image, kind in shown],
+                "rows": group.assign(caption=group["kind"].map(_CAPTIONS)).to_dict("records"),
+            }
         )
-    return page(f"MVP-Bench: pairs on which {model} failed", parts)
+    return render(
+        "tasks/mvp_bench/failed_pairs.html",
+        title=f"MVP-Bench: pairs on which {model} failed",
+        failed=len(failed),
+        asked=answers["pair"].nunique(),
+        pairs=pairs,
+    )
+
+
+def _read(path: Path) -> tuple[Picture | None, str]:
+    """The image, or why it cannot be shown."""
+    try:
+        return picture(read_image(path)), ""
+    except InputError as error:
+        return None, str(error)

@@ -9,7 +9,8 @@ from importlib.resources import files
 import pandas as pd
 
 from psyprobe.errors import unknown_name
-from psyprobe.files.tables import lay_out, printable
+from psyprobe.files.tables import lay_out
+from psyprobe.files.terminal import printable
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
 _TITLES = {

@@ -30,8 +30,7 @@ from psyprobe.files.images import file_digest, images_in
 from psyprobe.observers import load_observer
 from psyprobe.probes.asking import features, respond
 from psyprobe.probes.pairs import seconds_an_image
-from psyprobe.running.protocol import RunRecord
-from psyprobe.running.question import Answered, Batch, Question
+from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.asking import read_planned
 from psyprobe.tasks.item_session import TaskPlan, TaskSession, attributes_of, items_of, options_of

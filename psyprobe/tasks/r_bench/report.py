@@ -13,19 +13,21 @@ import pandas as pd
 
 from psyprobe.corruption import STEPS, STRENGTHS, corrupt, dimensions
 from psyprobe.files.images import read_image
-from psyprobe.report.page import escape, page, picture, table, write_page
+from psyprobe.report.page import picture, render, write_page
 from psyprobe.tasks.r_bench.attributes import attribute_table, plot_attributes
 from psyprobe.tasks.r_bench.metrics import paired_difference
+from psyprobe.tasks.r_bench.probe import RBenchRun, remarks
 from psyprobe.tasks.r_bench.tables import rbench_table
 
 if TYPE_CHECKING:
     from psyprobe.tasks.r_bench.items import ImageSet
-    from psyprobe.tasks.r_bench.probe import RBenchRun
 
 #: Items of each observer that a report shows with their images.
 _SHOWN = 9
 #: Items whose low-level attributes a report measures, spread over the set.
 _MEASURED = 300
+#: Largest width of a picture of the gallery, px.
+_WIDTH = 300
 
 
 def write_report(
@@ -49,29 +51,23 @@ def write_report(
     Path
         Of the page: one file that loads nothing.
     """
-    from psyprobe.tasks.r_bench.probe import remarks
-
     place = Path(folder)
     metrics = {name: run.metrics for name, run in runs.items()}
-    parts = [
-        "<p>Absolute robustness: the score of answers about corrupted images against the key. Relative robustness: "
-        "that of answers about reference images, times the agreement of both answers. Means are over items; in "
-        "brackets the bootstrap interval.</p>",
-    ]
-    for name, run in runs.items():
-        lines = "".join(f"<li>{escape(line)}</li>" for line in remarks(run.facts))
-        parts.append(f'<p><b>{escape(name)}</b></p><ul class="note">{lines}</ul>')
-    parts += ["<h2>Table</h2>", f"<pre style='overflow-x:auto;font-size:12px'>{escape(rbench_table(metrics))}</pre>"]
+    drawn = []
     if figures:
-        parts.append("<h2>Figures</h2>")
         tables = {name: run.table for name, run in runs.items()}
-        parts += [_figure(figure, caption) for figure, caption in draw_figures(metrics, tables, place, images=images)]
-    parts += ["<h2>By step, group and dimension</h2>", _breakdowns(metrics)]
-    if len(runs) > 1:
-        parts += ["<h2>Differences over the same items</h2>", *_differences(runs)]
-    for name, run in runs.items():
-        parts += [f"<h2>Some answers of {escape(name)}</h2>", *_examples(run.table, images)]
-    return write_page(page("R-Bench: robustness to 33 corruptions", parts), place / "report.html")
+        drawn = [_figure(*each) for each in draw_figures(metrics, tables, place, images=images)]
+    text = render(
+        "tasks/r_bench/report.html",
+        title="R-Bench: robustness to 33 corruptions",
+        remarks={name: remarks(run.facts) for name, run in runs.items()},
+        scores=rbench_table(metrics),
+        figures=drawn,
+        parts=_breakdowns(metrics),
+        differences=_differences(runs),
+        examples={name: _examples(run.table, images) for name, run in runs.items()},
+    )
+    return write_page(text, place / "report.html")
 
 
 def draw_figures(
@@ -81,7 +77,22 @@ def draw_figures(
     *,
     images: ImageSet | None = None,
 ) -> list[tuple[Path, str]]:
-    """Draw radar, bars, strengths and attributes as PNG and PDF; returned is each PNG with what it shows."""
+    """Draw radar, bars, cells of dimensions by strengths, and the attributes of images, as PNG and PDF.
+
+    Parameters
+    ----------
+    metrics, tables : mapping of str to pandas.DataFrame
+        By model, as `rbench_metrics` and `score_items` give them.
+    folder : str or Path
+        Where.
+    images : ImageSet, optional
+        For the attributes.
+
+    Returns
+    -------
+    list of (Path, str)
+        Each PNG and what it shows.
+    """
     import matplotlib.pyplot as plt
 
     from psyprobe.plotting.file import save_figure
@@ -118,75 +129,66 @@ def draw_figures(
     return drawn
 
 
-def _figure(path: Path, caption: str) -> str:
-    width = 64 if path.stem == "attributes" else 32
+def _figure(path: Path, caption: str) -> dict[str, Any]:
     data = base64.b64encode(path.read_bytes()).decode()
-    return (
-        f'<figure><img src="data:image/png;base64,{data}" alt="{escape(caption)}" style="max-width:{width}rem">'
-        f"<figcaption>{escape(caption)}</figcaption></figure>"
-    )
+    return {"data": data, "caption": caption, "width": 64 if path.stem == "attributes" else 32}
 
 
-def _breakdowns(metrics: Mapping[str, pd.DataFrame]) -> str:
-    rows = []
+def _breakdowns(metrics: Mapping[str, pd.DataFrame]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
     for model, values in metrics.items():
         chosen = values[values["breakdown"].isin(["task", "strength", "step", "group", "dimension"])]
         for row in chosen.to_dict("records"):
             star = " *" if row["simulated"] else ""
             interval = f"{row['value']:.4f} [{row['low']:.3f}, {row['high']:.3f}]"
             cells = (model, row["measure"], row["breakdown"], row["name"] + star, interval, str(row["n"]))
-            rows.append(("", (*cells, str(row["unscored"]) if row["unscored"] else "")))
-    heading = ("model", "robustness", "by", "part", "value [interval]", "items", "not scored")
-    body = table(heading, rows)
-    return f"<details><summary>{len(rows)} values (* with simulated corruptions)</summary>{body}</details>"
+            rows.append((*cells, str(row["unscored"]) if row["unscored"] else ""))
+    return rows
 
 
-def _differences(runs: Mapping[str, RBenchRun]) -> list[str]:
+def _differences(runs: Mapping[str, RBenchRun]) -> list[tuple[str, ...]]:
     first, *others = runs
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for other in others:
         found = paired_difference(runs[first].table, runs[other].table)
         for row in found[found["breakdown"].isin(["overall", "task", "step", "group"])].to_dict("records"):
             value = f"{row['difference']:+.4f} [{row['low']:+.3f}, {row['high']:+.3f}]{' !' if row['clear'] else ''}"
-            rows.append(
-                ("", (f"{first} - {other}", row["measure"], row["breakdown"], row["name"], value, str(row["n"])))
-            )
-    note = (
-        "In brackets the paired bootstrap's 90 % interval; ! where it leaves out 0, with no correction for many parts."
-    )
-    heading = ("models", "robustness", "by", "part", "difference [interval]", "items")
-    return [f'<p class="note">{escape(note)}</p>', table(heading, rows)]
+            rows.append((f"{first} - {other}", row["measure"], row["breakdown"], row["name"], value, str(row["n"])))
+    return rows
 
 
-def _examples(items: pd.DataFrame, images: ImageSet | None) -> list[str]:
+def _examples(items: pd.DataFrame, images: ImageSet | None) -> list[dict[str, Any]]:
     """Items spread over the set, with what was answered; and their images where they are at hand."""
     chosen = items.iloc[np.unique(np.linspace(0, len(items) - 1, min(_SHOWN, len(items))).astype(int))]
     known = {each.id: each for each in dimensions().values()}
-    parts = []
+    shown = []
     for row in chosen.to_dict("records"):
         dimension = known[row["dimension"]]
         told = f"{dimension.title}, {row['strength']}{' (simulated)' if row['simulated'] else ''}"
+        pictures = []
         if images is not None:
-            parts.append(picture(read_image(images.path("ref", row)), "reference", 220))
-            parts.append(picture(read_image(images.path("dis", row)), told, 220))
+            pictures = [
+                (picture(read_image(images.path(kind, row)), 220), caption)
+                for kind, caption in (("ref", "reference"), ("dis", told))
+            ]
         key = row["key"] if isinstance(row["key"], str) else " / ".join(row["key"])
         options = "\n".join(f"{letter}. {text}" for letter, text in zip("ABCDE", row["options"], strict=False))
-        cells = [
+        rows = [
             (row["task"], f"{row['question']}\n{options}".strip()),
             ("key", key),
             ("about the reference", row["answer_ref"]),
             ("about the corrupted image", row["answer_dis"]),
             ("absolute, relative", f"{_number(row['absolute'])}, {_number(row['relative'])}"),
         ]
-        parts.append(table((row["name"], told), [("", cell) for cell in cells]))
-    return parts
+        shown.append({"name": row["name"], "told": told, "images": pictures, "rows": rows})
+    return shown
 
 
 def _number(value: float) -> str:
     return f"{value:.2f}" if np.isfinite(value) else "not scored"
 
 
-def gallery(image: Any, *, name: str = "", seed: int = 0, width: int = 300, scale: bool = False) -> str:
+def gallery(image: Any, *, name: str = "", seed: int = 0, scale: bool = False) -> str:
     """A page with an image in all 33 ways at three strengths.
 
     Parameters
@@ -197,8 +199,6 @@ def gallery(image: Any, *, name: str = "", seed: int = 0, width: int = 300, scal
         What to call it, and its image_id.
     seed : int
         Of the corruptions.
-    width : int
-        Largest width of a picture, px.
     scale : bool
         As for `corrupt`.
 
@@ -208,23 +208,20 @@ def gallery(image: Any, *, name: str = "", seed: int = 0, width: int = 300, scal
         HTML in one file that loads nothing. Pictures are made smaller where they are wider, which hides some of what is
         small; lossless or JPEG, whichever is smaller.
     """
-    parts = [
-        '<p class="note">Levels are ours and KADID-10k\'s: R-Bench publishes none. * simulated; R-Bench photographed '
-        f"it. Seed {seed}; {image.shape[1]} x {image.shape[0]} px"
-        f"{', lengths and counts scaled to it' if scale else ', lengths in its pixels'}.</p>",
-        picture(image, name or "original", width),
-    ]
-    step = ""
+    steps: dict[str, list[Any]] = {}
     for dimension in dimensions().values():
-        if dimension.step != step:
-            step = dimension.step
-            parts.append(f"<h2>{escape(step)}: {escape(STEPS[step])}</h2>")
-        star = " *" if dimension.captured else ""
-        parts.append(
-            f"<p><b>{dimension.id}. {escape(dimension.title)}{star}</b> ({escape(dimension.group)}) "
-            f'<span class="note">{escape(dimension.parameter)}; levels: {escape(dimension.source)}</span></p>'
-        )
+        images = []
         for strength, level in zip(STRENGTHS, dimension.levels, strict=True):
             changed = corrupt(image, dimension.name, strength, seed, image_id=name, scale=scale)
-            parts.append(picture(changed, f"{strength}: {level:g}", width))
-    return page(f"33 corruptions{f' of {name}' if name else ''}", parts)
+            images.append((picture(changed, _WIDTH), f"{strength}: {level:g}"))
+        steps.setdefault(dimension.step, []).append((dimension, images))
+    return render(
+        "tasks/r_bench/gallery.html",
+        title=f"33 corruptions{f' of {name}' if name else ''}",
+        name=name,
+        seed=seed,
+        size=f"{image.shape[1]} x {image.shape[0]} px",
+        scale=scale,
+        original=picture(image, _WIDTH),
+        steps=[(step, STEPS[step], found) for step, found in steps.items()],
+    )

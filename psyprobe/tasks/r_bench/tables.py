@@ -10,7 +10,8 @@ import pandas as pd
 
 from psyprobe.corruption import STRENGTHS
 from psyprobe.errors import unknown_name
-from psyprobe.files.tables import lay_out, printable
+from psyprobe.files.tables import lay_out
+from psyprobe.files.terminal import printable
 from psyprobe.tasks.r_bench.items import TASKS
 from psyprobe.tasks.r_bench.metrics import MEASURES
 

@@ -10,7 +10,7 @@ from typing import Any
 from psyprobe.errors import InputError
 from psyprobe.files.digest import digest
 from psyprobe.files.images import file_digest
-from psyprobe.files.output import printable
+from psyprobe.files.terminal import printable
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.files.output import printable
+from psyprobe.files.terminal import printable
 from psyprobe.tasks.mvp_construction.set_files import json_lines
 from psyprobe.tasks.review import mvp_tasks, r_bench_tasks
 from psyprobe.tasks.review.decisions import Journal, people

@@ -1,0 +1,395 @@
+"""The scoreboard: models and tests in one table, each score with its interval, beside trivial responders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from psyprobe.analysis.detection import ALIGNMENT
+from psyprobe.analysis.matching_score import ERROR_MEAN, ERROR_POOLED
+from psyprobe.analysis.published import EXPERIMENT_OF_TEST, published_scores
+from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Entry, Metric, Score, many, percent
+from psyprobe.analysis.table import check_format, csv_text, document, json_text, observer_name
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.tables import lay_out, printable
+
+#: Flag to what it says.
+FLAGS = {
+    "p": "no better than the pixels",
+    "c": "no better than contrast alone, which shows perfect constancy",
+    "s": "saturated matches entered with the end of the contrast range",
+    "a": "ambiguous matches",
+    "f": "more than 10 % of its points at the paper's float32 floor",
+    "n": "more than 10 % of its points not above the noise floor",
+    "e": "no score exists, because all responses are equal",
+}
+
+_SUFFIX = "_published"
+_OF_PAPER = {metric.name: metric for metric in (ALIGNMENT, ERROR_MEAN, ERROR_POOLED)}
+
+#: Columns of a text table side by side; more go under each other.
+_COLUMNS = 5
+
+_SHORT = {
+    "gabor_achromatic": "Gabor ach",
+    "noise_achromatic": "noise ach",
+    "gabor_red_green": "Gabor RG",
+    "gabor_yellow_violet": "Gabor YV",
+    "mask_coherent": "mask coh",
+    "mask_incoherent": "mask incoh",
+    "contrast_matching": "matching",
+}
+
+_KEY = (
+    "Spearman's r_s of response with multiples of the human threshold, larger is better; matching: root mean "
+    "square error in log10 contrast, smaller is better.{interval} f32 floor: share of the score points that the "
+    "paper's float32 arithmetic puts at its floor, mean over tests (-: not known, or no angle is scored)"
+)
+
+
+@dataclass(frozen=True)
+class Test:
+    """A column of the scoreboard."""
+
+    # pytest would take a class of this name for tests.
+    __test__ = False
+
+    experiment: str
+    metric: Metric
+
+    @property
+    def name(self) -> str:
+        """How `Scoreboard.sort` calls it: the experiment, for matching with " mean" or " pooled"."""
+        return " ".join([self.experiment, *[self.metric.suffix] * bool(self.metric.suffix)])
+
+    @property
+    def base(self) -> str:
+        """The experiment, published or corrected."""
+        return self.experiment.removesuffix(_SUFFIX)
+
+    @property
+    def short_name(self) -> str:
+        """A heading that fits above a column.
+
+        Examples
+        --------
+        >>> Test("contrast_matching_published", ERROR_MEAN).short_name
+        'matching mean (pub)'
+        """
+        name = " ".join([_SHORT.get(self.base, self.base), *[self.metric.suffix] * bool(self.metric.suffix)])
+        return printable(name + (" (pub)" if self.experiment != self.base else ""))
+
+
+@dataclass(frozen=True)
+class BoardRow:
+    """A row of the scoreboard."""
+
+    name: str
+    """Of the observer, baseline or published model."""
+    kind: Literal["observer", "baseline", "published"]
+    """Where its scores come from."""
+    family: str
+    """Of models; for those that are not published the loader, as "timm"."""
+    entries: Mapping[Test, Entry]
+    """Scores of the tests that it did."""
+
+    @property
+    def float32_floor(self) -> float | None:
+        """Mean over tests of the shares of points at the float32 floor; None where none is known."""
+        known = {t.experiment: e.float32_floor for t, e in self.entries.items() if e.float32_floor is not None}
+        return sum(known.values()) / len(known) if known else None
+
+    @property
+    def title(self) -> str:
+        """Its name as a table shows it."""
+        return printable(f"{self.name} (published)" if self.kind == "published" else self.name)
+
+
+@dataclass(frozen=True)
+class Scoreboard:
+    """Models and tests in one table."""
+
+    tests: tuple[Test, ...]
+    """Columns."""
+    rows: tuple[BoardRow, ...]
+    """Observers, baselines and published models."""
+    confidence: float | None
+    """Of the intervals; None if there are none."""
+
+    def sort(self, test: str) -> Scoreboard:
+        """Rows from best to worst in one test; those that did not do it come last.
+
+        Parameters
+        ----------
+        test : str
+            Name of a column (an experiment; for matching with " mean" or " pooled", without it " mean"), or "name".
+
+        Returns
+        -------
+        Scoreboard
+            The same rows.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such column.
+        """
+        if test == "name":
+            return replace(self, rows=tuple(sorted(self.rows, key=lambda row: row.name)))
+        names = {t.name: t for t in reversed(self.tests)}
+        names |= {t.experiment: t for t in reversed(self.tests) if t.metric == ERROR_MEAN}
+        if test not in names:
+            raise unknown_name("test", test, ["name", *(t.name for t in self.tests)])
+        column = names[test]
+
+        def key(row: BoardRow) -> float:
+            entry = row.entries.get(column)
+            if entry is None or entry.value is None:
+                return float("inf")
+            return -entry.value if column.metric.more_is_better else entry.value
+
+        return replace(self, rows=tuple(sorted(self.rows, key=key)))
+
+    def table(self, format: str = "text") -> str:
+        """The board as text, Markdown, LaTeX, CSV or JSON.
+
+        Parameters
+        ----------
+        format : {"text", "markdown", "latex", "csv", "json"}, optional
+            The first three are rounded for reading; "csv" (a line a score) and "json" hold all digits.
+
+        Returns
+        -------
+        str
+            Without a final line break.
+
+        Raises
+        ------
+        UnknownNameError
+            If the format is none of these.
+        """
+        check_format(format)
+        if format == "csv":
+            return csv_text(self._records())
+        if format == "json":
+            return json_text(self._content())
+        step = _COLUMNS if format == "text" else len(self.tests)
+        blocks = [self.tests[i : i + step] for i in range(0, len(self.tests), step)]
+        return document(format, [lay_out(format, self._cells(block)) for block in blocks], self._lines())
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def _cells(self, tests: Sequence[Test]) -> list[list[str]]:
+        heading = ["observer", *(test.short_name for test in tests), "f32 floor"]
+        return [
+            heading,
+            *(
+                [
+                    row.title,
+                    *(_cell(row.entries.get(test), test.metric) for test in tests),
+                    "" if row.kind == "baseline" and row.float32_floor is None else percent(row.float32_floor),
+                ]
+                for row in self.rows
+            ),
+        ]
+
+    def _lines(self) -> list[str]:
+        used = {flag for row in self.rows for entry in row.entries.values() for flag in entry.flags}
+        notes = [f"{r.title}, {t.experiment}: {e.note}." for r in self.rows for t, e in r.entries.items() if e.note]
+        interval = "" if self.confidence is None else f" Brackets: {100 * self.confidence:g} % intervals."
+        key = _KEY.format(interval=interval)
+        flags = "; ".join(f"{flag}: {FLAGS[flag]}" for flag in FLAGS if flag in used)
+        published = any(row.kind == "published" for row in self.rows)
+        source = "Published scores: Cai et al. (2025), Figure 6, final table, without intervals."
+        above = f"{key}. {flags}." if flags else f"{key}."
+        # Both errors of matching stand on the same matches, and so on the same notes.
+        return [above, *dict.fromkeys(notes), *[source] * published]
+
+    def _records(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": row.name,
+                "kind": row.kind,
+                "family": row.family,
+                "experiment": test.experiment,
+                "metric": test.metric.name,
+                "value": entry.value,
+                "low": entry.low,
+                "high": entry.high,
+                "flags": entry.flags,
+                "float32_floor": entry.float32_floor,
+                "note": entry.note,
+            }
+            for row in self.rows
+            for test, entry in row.entries.items()
+        ]
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "tests": [
+                {
+                    "name": test.name,
+                    "experiment": test.experiment,
+                    "metric": test.metric.name,
+                    "more_is_better": test.metric.more_is_better,
+                }
+                for test in self.tests
+            ],
+            "confidence": self.confidence,
+            "flags": FLAGS,
+            "scores": self._records(),
+            "float32_floor": {row.name: row.float32_floor for row in self.rows},
+        }
+
+
+def scoreboard(scores: Iterable[Score] = (), *, published: bool = False, sort: str | None = None) -> Scoreboard:
+    """Put scores of observers in tests into one table, with the trivial responders under them.
+
+    Parameters
+    ----------
+    scores : iterable of Score
+        Of any observers, experiments and layers.
+    published : bool, optional
+        Whether to add the published scores of the 45 models of Cai et al. (2025). They stand in the columns of the
+        experiments with and without "_published"; they were measured with the former. Without any scores, the board
+        shows them alone.
+    sort : str, optional
+        As for `Scoreboard.sort`; without it rows stand as they came.
+
+    Returns
+    -------
+    Scoreboard
+        Printing it gives a table.
+
+    Raises
+    ------
+    InputError
+        If a score has no metric, there is nothing to show, one observer has two different scores in one test, or
+        published scores are asked for and there are none.
+
+    See Also
+    --------
+    psyprobe.probes.conduct.scoreboard : of results.
+
+    Examples
+    --------
+    >>> board = scoreboard(published=True, sort="area")
+    >>> [row.name for row in board.rows[:2]]
+    ['SAM - ViT-B-SAM - SA-1B', 'DINO - ViT-S/16 - ImageNet']
+    """
+    listed = list(scores)
+    _check_measures(listed)
+    found = [(one, _entries(one)) for one in listed]
+    tests = list(dict.fromkeys(test for _, entries in found for test in entries[OBSERVER]))
+    if not listed:
+        if not published:
+            raise InputError("there are no results for a scoreboard; give some, or published=True")
+        tests = list(dict.fromkeys(Test(one.experiment, _OF_PAPER[one.metric]) for one in published_scores()))
+    order = list(EXPERIMENT_OF_TEST.values())
+    tests.sort(key=lambda t: (order.index(t.base) if t.base in order else len(order), t.experiment.endswith(_SUFFIX)))
+    rows = [*_observers(found), *_baselines(found)]
+    if published:
+        beside = _published(tests)
+        if not beside:
+            raise InputError(
+                f"there are no published scores of {', '.join(dict.fromkeys(t.experiment for t in tests))}, but of "
+                f"{', '.join(order)}; leave them out"
+            )
+        rows += beside
+    confidences = {one.confidence for one in listed}
+    board = Scoreboard(tuple(tests), tuple(rows), max(confidences) if confidences else None)
+    return board if sort is None else board.sort(sort)
+
+
+Entries = dict[str, dict[Test, Entry]]
+
+
+def _entries(one: Score) -> Entries:
+    """Responder to its entries; those of the observer are flagged where the trivial responders are as good."""
+    found: Entries = {}
+    for row in one.rows():
+        if row.entries:
+            found[row.responder] = {Test(one.experiment, metric): entry for metric, entry in row.entries.items()}
+    if OBSERVER not in found:
+        raise InputError(
+            f"{one.experiment} has no metric by which observers are ranked, as where it was asked in words; put its "
+            f"scores into a table with psyprobe.analysis.score_table"
+        )
+    for test, entry in found[OBSERVER].items():
+        flags = "e"
+        if entry.value is not None:
+            beside = ((flag, found.get(name, {}).get(test)) for flag, name in (("p", PIXELS), ("c", CONTRAST)))
+            flags = "".join(_compared(test.metric, entry.value, trivial, flag) for flag, trivial in beside)
+        found[OBSERVER][test] = replace(entry, flags=flags + entry.flags)
+    return found
+
+
+def _compared(metric: Metric, value: float, trivial: Entry | None, flag: str) -> str:
+    if trivial is None or trivial.value is None or metric.better(value, trivial.value):
+        return ""
+    return flag
+
+
+def _check_measures(scores: Sequence[Score]) -> None:
+    measures: dict[str, str] = {}
+    for one in scores:
+        # A metric has no features, and so no choice of a distance between them.
+        if one.measure not in ("", "difference"):
+            other = measures.setdefault(one.experiment, one.measure)
+            if other != one.measure:
+                raise InputError(
+                    f"scores of {one.experiment} are of the measures {other} and {one.measure}, which cannot stand in "
+                    f"one column; choose one with measure="
+                )
+
+
+def _observers(found: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
+    scores = [one for one, _ in found]
+    rows: dict[str, BoardRow] = {}
+    for one, own in found:
+        name = observer_name(one, scores)
+        family = one.observer.split(":")[0] if ":" in one.observer else "other"
+        entries = dict(rows[name].entries) if name in rows else {}
+        for test, entry in own[OBSERVER].items():
+            if entries.setdefault(test, entry) != entry:
+                raise InputError(
+                    f"{name} has two different scores in {test.name}; leave out the results of one of the runs"
+                )
+        rows[name] = BoardRow(name, "observer", family, entries)
+    return list(rows.values())
+
+
+def _baselines(found: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
+    """One row for each trivial responder; a second one for observers that saw other pixels (at another input size)."""
+    rows: dict[str, dict[Test, Entry]] = {PIXELS: {}, CONTRAST: {}}
+    for one, own in found:
+        for name, entries in own.items():
+            for test, entry in entries.items():
+                if name != OBSERVER and rows.setdefault(name, {}).setdefault(test, entry) != entry:
+                    rows.setdefault(f"{name}, as shown to {one.observer}", {})[test] = entry
+    return [BoardRow(name, "baseline", "baseline", entries) for name, entries in rows.items() if entries]
+
+
+def _published(tests: Sequence[Test]) -> list[BoardRow]:
+    listed = published_scores()
+    pixels = {(one.experiment, one.metric): Entry(one.score) for one in listed if one.model == "no_encoder"}
+    rows: dict[str, BoardRow] = {}
+    for one in listed:
+        entries = dict(rows[one.model].entries) if one.model in rows else {}
+        for test in tests:
+            if (test.base, test.metric.name) == (one.experiment, one.metric):
+                trivial = None if one.model == "no_encoder" else pixels[test.base, test.metric.name]
+                flags = _compared(test.metric, one.score, trivial, "p") + many(one.float32_floor, "f")
+                entries[test] = Entry(one.score, flags=flags, float32_floor=one.float32_floor)
+        rows[one.model] = BoardRow(one.label, "published", one.family, entries)
+    return [row for row in rows.values() if row.entries]
+
+
+def _cell(entry: Entry | None, metric: Metric) -> str:
+    if entry is None:
+        return ""
+    value = "-" if entry.value is None else f"{entry.value:.{metric.digits}f}"
+    interval = "" if entry.low is None or entry.high is None else f" [{entry.low:.2f}, {entry.high:.2f}]"
+    return value + interval + f" {entry.flags}" * bool(entry.flags)

@@ -1,0 +1,301 @@
+"""The contrast sensitivity function of an observer that was asked in words, wording by wording and on the whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe.analysis.words.counts import (
+    EXCLUDED,
+    ChatCounts,
+    Places,
+    count_answers,
+    experiment_table,
+    places,
+)
+from psyprobe.analysis.words.csf_mean import PromptMean, prompt_mean
+from psyprobe.analysis.words.fit import USABLE, Axis, ChatFit, Rates, fit_counts, fit_p_yes, resampled_yes
+from psyprobe.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Shares of replies that say neither: above the first a curve is flagged, above the second it has no threshold.
+LOW_VALIDITY, NO_VALIDITY = 0.1, 0.5
+#: The status of the latter.
+UNREADABLE = "unreadable"
+
+_COPIED = (
+    "experiment", "experiment_digest", "experiment_toml", "display", "observer", "observer_card", "random_weights",
+    "probe", "levels", "readout", "design", "size",
+    "ppd", "psyprobe_version",
+)  # fmt: skip
+
+
+def chat_csf(
+    result: xr.Dataset,
+    *,
+    guess: Rates | None = None,
+    lapse: Rates | None = None,
+    function: str | None = None,
+    axis: Axis | None = None,
+    confidence: float = 0.95,
+    resamples: int = 200,
+    goodness: bool = False,
+    seed: int = 0,
+) -> xr.Dataset:
+    """Contrast sensitivity of an observer that was asked in words.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of a questioning run.
+    guess, lapse : float or (float, float), optional
+        Rates of yes without a pattern and of no to any: fixed, or the bounds between which they are fitted, common to
+        all levels of a wording; catch trials tell the guess rate. Without them what the experiment says, else
+        (0, 0.5), or 0.5 where one of two images is chosen, and (0, 0.1). Logits tell the guess rate so well that it is
+        bounded only where it is fixed.
+    function : str, optional
+        Of counts, as for `fit_psychometric`; without it what the experiment says, else "logistic". Logits are always
+        fitted by a logistic function.
+    axis : {"log", "linear"}, optional
+        Whether the function is of log10 of the delivered contrast or, as in the paper, of the contrast itself; without
+        it what the experiment says, else "log". The paper's fit is ``axis="linear", guess=0, lapse=0``; on a linear
+        axis probabilities are fitted as counts.
+    confidence : float, optional
+        Of all intervals.
+    resamples : int, optional
+        Of the bootstrap over images.
+    goodness : bool, optional
+        Whether to find `p_value`, by bootstrap: half a second a curve. Only counts of yes have one.
+    seed : int, optional
+        Of the bootstrap.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over `prompt` and the level (`frequency`, in cpd): `status`, `threshold` (log10 contrast) and `sensitivity` with
+        `_low` and `_high`, `usable` (the threshold enters means and scores), `width`, `guess`, `lapse`, `p_value` of
+        the deviance, `raw_threshold` (where half of the answers are yes), `dprime_threshold` (where d' = 1 against the
+        catch trials), `excluded_rate`, `low_validity` and `method` ("counts" or "logits"); with `contrast_level`
+        besides: `contrast`, `trials`, `yes`, `excluded`; `catch_yes` and `catch_trials` by prompt. Over the level:
+        `mean_sensitivity`, geometric over usable wordings, with its interval, and `n_usable`.
+
+    Raises
+    ------
+    InputError
+        If this is no result of a questioning run, or a value is out of range.
+
+    Notes
+    -----
+    Replies that are ambiguous, refusals or unreadable are left out and counted: above 10 % a curve is flagged
+    (`low_validity`), above 50 % its status is "unreadable" and it has no threshold. The interval of the mean is
+    over wordings, Student's t of the log sensitivities; with fewer than three wordings that of the curves themselves.
+
+    References
+    ----------
+    Hernandez-Camara et al. (2025), arXiv 2508.10367.
+    """
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence {confidence:g} must lie between 0 and 1; usual is 0.95")
+    at, counts = places(result), count_answers(result)
+    settings = _settings(result, {"guess": guess, "lapse": lapse, "function": function, "axis": axis})
+    logits = _with_logits(result, at) & (settings["axis"] == "log")
+    found = _fit(result, at, counts, logits, settings, confidence, resamples, goodness, seed)
+    found = _without_unreadable(found, counts)
+    mean = prompt_mean(found, confidence=confidence)
+    return _dataset(result, counts, found, logits, mean, settings, confidence, seed)
+
+
+def chat_csfs(results: Iterable[xr.Dataset], **options: Any) -> list[xr.Dataset]:
+    """Contrast sensitivity of several observers; what already is one stays as it is.
+
+    Parameters
+    ----------
+    results : iterable of xarray.Dataset
+        Of questioning runs, or of `chat_csf`.
+    **options
+        Of `chat_csf`.
+
+    Returns
+    -------
+    list of xarray.Dataset
+    """
+    return [one if "threshold" in one and "status" in one else chat_csf(one, **options) for one in results]
+
+
+def _with_logits(result: xr.Dataset, at: Places) -> npt.NDArray[np.bool_]:
+    """Which wordings have a logit for each answer that counts, and were read by it."""
+    none = np.zeros(len(at.prompts), dtype=bool)
+    if not {"logit", "p_yes", "image_seed"} <= set(result.variables):
+        return none
+    by_logit = np.isfinite(result["logit"].values.astype(np.float64))
+    by_logit &= result["readout"].values.astype(str) == "p_yes"
+    whole: npt.NDArray[np.bool_] = np.bincount(at.prompt[at.counted & ~by_logit], minlength=len(none)) == 0
+    return whole
+
+
+def _fit(
+    result: xr.Dataset,
+    at: Places,
+    counts: ChatCounts,
+    logits: npt.NDArray[np.bool_],
+    settings: Mapping[str, Any],
+    confidence: float,
+    resamples: int,
+    goodness: bool,
+    seed: int,
+) -> ChatFit:
+    parts: list[tuple[npt.NDArray[np.int64], ChatFit]] = []
+    by_logit, by_count = np.flatnonzero(logits), np.flatnonzero(~logits)
+    if by_logit.size:
+        guess = settings["guess"]
+        fitted = fit_p_yes(
+            result, at, counts, by_logit, guess=(0.0, 1.0) if isinstance(guess, tuple) else (guess, guess),
+            lapse=_bounds(settings["lapse"]), confidence=confidence, resamples=resamples, seed=seed,
+        )  # fmt: skip
+        parts.append((by_logit, fitted))
+    if by_count.size:
+        own = replace(
+            counts,
+            **{
+                name: getattr(counts, name)[by_count]
+                for name in ("contrast", "yes", "trials", "excluded", "catch_yes", "catch_trials", "catch_excluded")
+            },
+        )
+        soft = bool((own.yes % 1 != 0).any() or (own.catch_yes % 1 != 0).any())
+        again = (
+            resampled_yes(result, at, counts, by_count, resamples=max(resamples // 4, 2), seed=seed) if soft else None
+        )
+        fitted = fit_counts(own, **settings, confidence=confidence, resampled=again, goodness=goodness, seed=seed)
+        parts.append((by_count, fitted))
+    return parts[0][1] if len(parts) == 1 else _joined(parts, counts.trials.shape[:2])
+
+
+def _settings(result: xr.Dataset, given: Mapping[str, Any]) -> dict[str, Any]:
+    """How to fit: as it was said, else as the experiment says, else as usual."""
+    usual: dict[str, Any] = {"guess": (0.0, 0.5), "lapse": (0.0, 0.1), "function": "logistic", "axis": "log"}
+    if result.attrs["probe"] == "two_interval":
+        # One of two images has the pattern: who sees nothing is right half of the time.
+        usual["guess"] = 0.5
+    said = usual | {name: value for name, value in experiment_table(result, "fit").items() if name in usual}
+    chosen = said | {name: value for name, value in given.items() if value is not None}
+    for name in ("guess", "lapse"):
+        rates = chosen[name]
+        chosen[name] = tuple(map(float, rates)) if isinstance(rates, list | tuple) else float(rates)
+        low, high = _bounds(chosen[name])
+        if not 0 <= low <= high < 1:
+            raise InputError(f"{name} is {rates}; give a rate from 0 to below 1, or rising bounds such as (0, 0.5)")
+    if chosen["axis"] not in ("log", "linear"):
+        raise unknown_name("axis", str(chosen["axis"]), ["log", "linear"])
+    return chosen
+
+
+def _bounds(rates: Rates) -> tuple[float, float]:
+    return rates if isinstance(rates, tuple) else (rates, rates)
+
+
+def _joined(parts: list[tuple[npt.NDArray[np.int64], ChatFit]], shape: tuple[int, ...]) -> ChatFit:
+    values: dict[str, Any] = {}
+    for name, first in vars(parts[0][1]).items():
+        if name != "samples":
+            values[name] = np.empty(shape, dtype=first.dtype)
+            for rows, part in parts:
+                values[name][rows] = getattr(part, name)
+    # Curves without samples stand still in them: their own spread is in the spread between wordings.
+    size = max(len(part.samples) for _, part in parts if part.samples is not None)
+    samples = np.broadcast_to(values["threshold"], (size, *shape)).copy()
+    for rows, part in parts:
+        if part.samples is not None:
+            samples[:, rows] = part.samples
+    return ChatFit(**values, samples=samples)
+
+
+def _without_unreadable(found: ChatFit, counts: ChatCounts) -> ChatFit:
+    unreadable = counts.excluded_rate > NO_VALIDITY
+    status = found.status.astype("<U16")
+    status[unreadable] = UNREADABLE
+    blank = {
+        name: np.where(unreadable, np.nan, getattr(found, name))
+        for name in ("threshold", "threshold_low", "threshold_high", "width", "raw_threshold", "p_value")
+    }
+    # Rates of a wording to which nothing was answered are nobody's.
+    silent = np.all(np.isin(status, (UNREADABLE, "empty")), axis=1, keepdims=True)
+    rates = {name: np.where(silent, np.nan, getattr(found, name)) for name in ("guess", "lapse")}
+    return replace(found, status=status, **blank, **rates)
+
+
+def _dataset(
+    result: xr.Dataset,
+    counts: ChatCounts,
+    found: ChatFit,
+    logits: npt.NDArray[np.bool_],
+    mean: PromptMean,
+    settings: Mapping[str, Any],
+    confidence: float,
+    seed: int,
+) -> xr.Dataset:
+    import xarray as xr
+
+    from psyprobe.analysis.words.dprime_threshold import dprime_thresholds
+
+    dims = ("prompt", counts.level)
+    log_c, rate, of_contrast = "log10 contrast", "", "1 / contrast"
+    fields: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
+        "status": (dims, found.status, "", "What can be said of the curve"),
+        "usable": (dims, np.isin(found.status, USABLE), "", "Whether the threshold enters means and scores"),
+        "threshold": (dims, found.threshold, log_c, "Threshold, F = 0.5"),
+        "threshold_low": (dims, found.threshold_low, log_c, "Lower end of the interval"),
+        "threshold_high": (dims, found.threshold_high, log_c, "Upper end of the interval"),
+        "sensitivity": (dims, 10.0**-found.threshold, of_contrast, "Sensitivity"),
+        "sensitivity_low": (dims, 10.0**-found.threshold_high, of_contrast, "Lower end of the interval"),
+        "sensitivity_high": (dims, 10.0**-found.threshold_low, of_contrast, "Upper end of the interval"),
+        "width": (dims, found.width, log_c, "Width, F = 0.05 to 0.95"),
+        "guess": (dims, found.guess, rate, "Guess rate: yes without a pattern"),
+        "lapse": (dims, found.lapse, rate, "Lapse rate: no to any contrast"),
+        "p_value": (dims, found.p_value, "", "Of the deviance"),
+        "raw_threshold": (dims, found.raw_threshold, log_c, "Where half of the answers are yes"),
+        "dprime_threshold": (dims, dprime_thresholds(counts), log_c, "Where d' = 1 against the catch trials"),
+        "method": (dims[:1], np.where(logits, "logits", "counts"), "", "What was fitted"),
+        "group": (dims[:1], np.array(counts.groups), "", "Kind of wording"),
+        "contrast": ((*dims, "contrast_level"), counts.contrast, "contrast", "Delivered contrast"),
+        "trials": ((*dims, "contrast_level"), counts.trials, "", "Answers that count"),
+        "yes": ((*dims, "contrast_level"), counts.yes, "", "Yes, or the sum of its probabilities"),
+        "excluded": ((*dims, "reading"), counts.excluded.sum(axis=2), "", "Replies that say neither"),
+        "excluded_rate": (dims, counts.excluded_rate, "", "Share of replies that say neither"),
+        "low_validity": (dims, counts.excluded_rate > LOW_VALIDITY, "", "Whether that is more than 10 %"),
+        "catch_yes": (dims[:1], counts.catch_yes, "", "Yes to catch trials"),
+        "catch_trials": (dims[:1], counts.catch_trials, "", "Catch trials that count"),
+        "not_shown": (dims[1:], counts.not_shown, "", "Questions whose contrast could not be delivered"),
+        "mean_sensitivity": (dims[1:], 10.0**mean.log_sensitivity, of_contrast, "Geometric mean over wordings"),
+        "mean_sensitivity_low": (dims[1:], 10.0**mean.low, of_contrast, "Lower end of the interval"),
+        "mean_sensitivity_high": (dims[1:], 10.0**mean.high, of_contrast, "Upper end of the interval"),
+        "n_usable": (dims[1:], np.isin(found.status, USABLE).sum(axis=0), "", "Wordings in the mean"),
+    }
+    if found.samples is not None:
+        fields["threshold_samples"] = (("sample", *dims), found.samples, log_c, "Thresholds from resampled images")
+    return xr.Dataset(
+        {
+            name: (dims, values, {"units": unit, "long_name": text})
+            for name, (dims, values, unit, text) in fields.items()
+        },
+        coords={
+            "prompt": list(counts.prompts),
+            counts.level: (counts.level, counts.values, _described(result[counts.level].attrs, counts.level)),
+            "reading": list(EXCLUDED),
+            "observer": str(result.attrs.get("observer", "")),
+        },
+        attrs={name: result.attrs[name] for name in _COPIED if name in result.attrs}
+        | {"fit": json.dumps(settings), "confidence": confidence, "seed": seed, "interval_over": mean.over},
+    )
+
+
+def _described(attributes: Mapping[str, Any], level: str) -> dict[str, str]:
+    """Unit and label of a level, without what the column of a run says of catch trials."""
+    label = str(attributes.get("long_name", level)).split(";")[0]
+    return {"units": str(attributes.get("units", "1")), "long_name": label}

@@ -1,0 +1,353 @@
+"""The score of a questioning run: its sensitivities, beside those of people and of trivial observers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.responses import levels_of, observer_of
+from psyprobe.analysis.score import OBSERVER, Row, frame, number
+from psyprobe.analysis.table import score_table
+from psyprobe.analysis.words.agreement import Agreement, answer_agreement
+from psyprobe.analysis.words.csf import chat_csf
+from psyprobe.analysis.words.csf_human import default_human, human_curve, human_names
+from psyprobe.analysis.words.csf_scores import STATISTICS, CsfScores, Statistic, compare_with_human
+from psyprobe.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+_KEY = (
+    "r, RMSE: Pearson correlation and root mean square error of sensitivities, with intervals ({confidence} %), of the "
+    "arithmetic mean over prompts; (mean ± SD) of single prompts. r log, RMSE log: the same of log10 sensitivities and "
+    "the geometric mean (0.3 is a factor of two). shape: RMSE log that remains after the best gain; gain: that gain, "
+    "log10. prompts: those with a usable threshold at every scored frequency; frequencies: those scored, of all asked. "
+    "CSF: geometric mean over prompts; usable: prompts in it."
+)
+_KEY_WITHOUT_PEOPLE = (
+    "thresholds: usable ones, of all prompts and levels. sensitivity: 1 / threshold contrast, geometric mean over "
+    "prompts with its interval ({confidence} %); usable: prompts in it. There is no human reference to compare with."
+)
+
+_READOUTS = {"text": "text answers", "p_yes": "P(yes)"}
+_HEADINGS = dict(zip(STATISTICS, ("r", "RMSE", "r log", "RMSE log", "shape"), strict=True))
+
+
+@dataclass(frozen=True)
+class CsfPoint:
+    """The sensitivity found at one level."""
+
+    value: float
+    """Of the level, as a frequency in cpd."""
+    sensitivity: float | None
+    """Geometric mean over usable wordings; None where there is none."""
+    low: float | None
+    high: float | None
+    """Its interval; None where an end is open."""
+    human: float | None
+    """Sensitivity of people; None where the curve does not reach, or there is none."""
+    usable: int
+    """Wordings with a usable threshold."""
+    prompts: int
+    """Of all."""
+    statuses: Mapping[str, int]
+    """How many wordings have which status."""
+    low_validity: int
+    """Wordings of which more than 10 % of the replies say neither yes nor no."""
+    not_shown: int
+    """Questions that do not count because their contrast could not be delivered."""
+
+    def cells(self) -> dict[str, str]:
+        """Rounded for reading."""
+        said = [f"{n} {status}" for status, n in self.statuses.items() if status != "ok"]
+        said += [f"{self.low_validity} low validity"] if self.low_validity else []
+        said += [f"{self.not_shown} questions could not be shown"] if self.not_shown else []
+        sensitivity = "-"
+        if self.sensitivity is not None:
+            sensitivity = f"{_plain(self.sensitivity)} [{_plain(self.low)}, {_plain(self.high)}]"
+        return {
+            "sensitivity": sensitivity,
+            "people": _plain(self.human),
+            "usable": f"{self.usable}/{self.prompts}",
+            "remarks": ", ".join(said),
+        }
+
+
+@dataclass(frozen=True)
+class ChatScore:
+    """The score of a questioning run."""
+
+    observer: str
+    experiment: str
+    readout: str
+    """What of its answers counted."""
+    random_weights: bool
+    """True if the observer was not trained."""
+    level: str
+    """What was varied: "frequency", "phase", "luminance"."""
+    unit: str
+    """Of the level."""
+    human: str
+    """The curve with which it is compared first; empty where the level is no frequency: there is none then."""
+    scores: Mapping[str, CsfScores]
+    """By human curve, `human` first."""
+    flat: Mapping[str, float | None]
+    """The same statistics, against `human`, of an observer that knows nothing of frequency: the constant sensitivity
+    nearest to people (of the sensitivities for linear statistics, of their logarithms for the others)."""
+    blind: Mapping[str, float | None]
+    """The same of no sensitivity at all."""
+    curve: tuple[CsfPoint, ...]
+    """Level by level."""
+    guess: float | None
+    """Median over wordings of the rate of yes without a pattern."""
+    lapse: float | None
+    """Median over wordings of the rate of no to any."""
+    excluded: float
+    """Share of replies that say neither yes nor no, and are left out."""
+    agreement: Agreement | None
+    """Between first tokens and text, where both were read."""
+    confidence: float
+    """Of all intervals."""
+
+    @property
+    def layer(self) -> str:
+        """Words have none."""
+        return ""
+
+    @property
+    def measure(self) -> str:
+        """Words have none."""
+        return ""
+
+    def rows(self) -> list[Row]:
+        """Statistics, single prompts, trivial observers, and the sensitivity at each level."""
+        readout = _READOUTS.get(self.readout, self.readout)
+        loud = " (random weights)" * self.random_weights
+        if not self.human:
+            usable, asked = (sum(getattr(point, name) for point in self.curve) for name in ("usable", "prompts"))
+            title, curve = f"{self.experiment} ({readout})", f"{self.observer}{loud}: {self.level} ({self.unit})"
+            cells = {"thresholds": f"{usable}/{asked}"}
+            rows = [Row(title, OBSERVER, "", cells, self._record("", None), notes=self._remarks())]
+        else:
+            title, curve = f"{self.experiment} ({readout}, against {self.human})", f"{self.observer}{loud}: CSF (cpd)"
+            rows = self._compared(title)
+        for point in self.curve:
+            cells = point.cells()
+            if not self.human:
+                del cells["people"]
+            rows.append(Row(curve, OBSERVER, f"{point.value:g}", cells))
+        return rows
+
+    def _compared(self, title: str) -> list[Row]:
+        found = self.scores[self.human]
+        statistics: dict[str, Statistic] = {name: getattr(found, name) for name in STATISTICS}
+        cells = {_HEADINGS[name]: _interval(one, name) for name, one in statistics.items()}
+        cells |= {
+            "gain": number(found.gain, sign=True),
+            "prompts": f"{found.n_valid}/{found.n_prompts}",
+            "frequencies": f"{found.n_frequencies}/{found.n_asked}",
+        }
+        rows = [Row(title, OBSERVER, "", cells, self._record(self.human, found), notes=self._remarks())]
+        if found.n_prompts > 1:
+            spread = {_HEADINGS[name]: _spread(one, name) for name, one in statistics.items()}
+            rows.append(Row(title, OBSERVER, "  single prompts", spread))
+        for label, values in (("flat curve", self.flat), ("blind observer", self.blind)):
+            trivial = {_HEADINGS[name]: number(values[name], _digits(name)) for name in STATISTICS}
+            rows.append(Row(title, label, label, trivial))
+        others = [(name, one) for name, one in self.scores.items() if name != self.human]
+        return rows + [Row("", OBSERVER, "", {}, self._record(name, one)) for name, one in others]
+
+    def _record(self, human: str, found: CsfScores | None) -> dict[str, Any]:
+        statistics: dict[str, Any] = {}
+        for name in STATISTICS if found is not None else ():
+            parts = vars(getattr(found, name)).items()
+            statistics |= {name if part == "value" else f"{name}_{part}": value for part, value in parts}
+        return {
+            "experiment": self.experiment,
+            "observer": self.observer,
+            "readout": self.readout,
+            "random_weights": int(self.random_weights),
+            "responder": "observer",
+            "human": human,
+            "confidence": self.confidence,
+            "interval_over": found and found.interval_over,
+            **statistics,
+            "gain_log10": found and found.gain,
+            "n_valid": found and found.n_valid,
+            "n_prompts": found and found.n_prompts,
+            "n_frequencies": found and found.n_frequencies,
+            "n_asked": found and found.n_asked,
+            "guess": self.guess,
+            "lapse": self.lapse,
+            "excluded": self.excluded,
+            "agreement": self.agreement and self.agreement.agreement,
+            "kappa": self.agreement and self.agreement.kappa,
+        }
+
+    def _remarks(self) -> list[str]:
+        notes = []
+        if self.guess is not None and self.lapse is not None:
+            notes.append(f"yes without a pattern {self.guess:.2f}, no to any {self.lapse:.2f} (medians over prompts)")
+        if self.excluded:
+            notes.append(f"{100 * self.excluded:.2g} % of the replies say neither yes nor no and are left out")
+        if self.agreement is not None:
+            found = self.agreement
+            kappa = "" if found.kappa is None else f", kappa {found.kappa:.2f}"
+            remark = "" if found.enough or self.readout == "text" else "; below 0.95, so read the text instead"
+            notes.append(f"first token and text agree in {found.agreement:.3f} of {found.n} answers{kappa}{remark}")
+        return notes
+
+    def notes(self) -> list[str]:
+        """What the headings mean."""
+        return [_KEY if self.human else _KEY_WITHOUT_PEOPLE]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each human curve."""
+        return frame(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as JSON can hold them."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return score_table(self)
+
+
+def score_chat(
+    result: xr.Dataset, *, measure: str | None = None, layer: str | None = None, human: str | None = None,
+    confidence: float = 0.95, resamples: int = 2000, seed: int = 0, **options: Any,
+) -> tuple[ChatScore]:  # fmt: skip
+    """Score a questioning run; over frequency, against human contrast sensitivity.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of a questioning run.
+    measure, layer : None
+        Answers in words have neither.
+    human : str, optional
+        The curve to compare with first, as `human_names` lists them; without it the experiment's.
+    confidence : float, optional
+        Of the intervals.
+    resamples : int, optional
+        Of the bootstrap of the scores.
+    seed : int, optional
+        Of all resampling.
+    **options
+        How to fit, as for `chat_csf`.
+
+    Raises
+    ------
+    InputError
+        If this is no result of a questioning run, nothing of it can be read, or a measure or layer is named.
+    UnknownNameError
+        If there is no such human curve.
+    """
+    refuse_features(measure=measure, layer=layer)
+    csf = chat_csf(result, confidence=confidence, seed=seed, **options)
+    (level,) = levels_of(csf)
+    scores: dict[str, CsfScores] = {}
+    name, curve = "", np.full(csf.sizes[level], np.nan)
+    flat: dict[str, float | None] = dict.fromkeys(STATISTICS)
+    blind = flat
+    if level == "frequency":
+        name, curve = human_curve(csf, human or default_human(csf))
+        scores = {
+            each: compare_with_human(csf, each, resamples=resamples, seed=seed)
+            for each in dict.fromkeys([name, *human_names()])
+        }
+        flat, blind = _trivial(curve[np.isfinite(curve)])
+    trials = float(csf["trials"].sum() + csf["catch_trials"].sum())
+    excluded = float(csf["excluded"].sum())
+    return (
+        ChatScore(
+            observer=observer_of(result),
+            experiment=str(result.attrs.get("experiment", "")),
+            readout=str(result.attrs.get("readout", "text")),
+            random_weights=bool(result.attrs.get("random_weights", 0)),
+            level=level,
+            unit=str(csf[level].attrs["units"]),
+            human=name,
+            scores=scores,
+            flat=flat,
+            blind=blind,
+            curve=_points(csf, level, curve),
+            guess=_median(csf["guess"].values),
+            lapse=_median(csf["lapse"].values),
+            excluded=excluded / max(trials + excluded, 1.0),
+            agreement=answer_agreement(result),
+            confidence=confidence,
+        ),
+    )
+
+
+def refuse_features(**named: str | None) -> None:
+    """Refuse options of features, which answers in words do not have."""
+    given = [name for name, value in named.items() if value is not None]
+    if given:
+        raise InputError(
+            f"answers in words have no {' and no '.join(given)}; leave {'it' if len(given) == 1 else 'them'} out"
+        )
+
+
+def _points(csf: xr.Dataset, level: str, human: FloatArray) -> tuple[CsfPoint, ...]:
+    return tuple(
+        CsfPoint(
+            value=float(csf[level].values[i]),
+            sensitivity=_finite(csf["mean_sensitivity"].values[i]),
+            low=_finite(csf["mean_sensitivity_low"].values[i]),
+            high=_finite(csf["mean_sensitivity_high"].values[i]),
+            human=_finite(human[i]),
+            usable=int(csf["n_usable"].values[i]),
+            prompts=csf.sizes["prompt"],
+            statuses=dict(Counter(csf["status"].values[:, i].tolist())),
+            low_validity=int(csf["low_validity"].values[:, i].sum()),
+            not_shown=int(csf["not_shown"].values[i]),
+        )
+        for i in range(csf.sizes[level])
+    )
+
+
+def _trivial(human: Any) -> tuple[dict[str, float | None], dict[str, float | None]]:
+    """Statistics of the best constant, and of no sensitivity at all."""
+    flat: dict[str, float | None] = dict.fromkeys(STATISTICS)
+    blind: dict[str, float | None] = dict.fromkeys(STATISTICS)
+    log_spread = float(np.log10(human).std())
+    flat |= {"rmse_linear": float(human.std()), "rmse_log10": log_spread, "shape_rmse_log10": log_spread}
+    blind["rmse_linear"] = float(np.sqrt((human**2).mean()))
+    return flat, blind
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _median(values: Any) -> float | None:
+    known = values[np.isfinite(values)]
+    return float(np.median(known)) if known.size else None
+
+
+def _plain(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def _interval(statistic: Statistic, name: str) -> str:
+    digits = _digits(name)
+    ends = "" if statistic.low is None else f" [{number(statistic.low, digits)}, {number(statistic.high, digits)}]"
+    return number(statistic.value, digits) + ends
+
+
+def _spread(statistic: Statistic, name: str) -> str:
+    digits = _digits(name)
+    spread = "" if statistic.prompt_sd is None else f" ± {number(statistic.prompt_sd, digits)}"
+    return number(statistic.prompt_mean, digits) + spread
+
+
+def _digits(name: str) -> int:
+    return {"rmse_linear": 1, "rmse_log10": 2, "shape_rmse_log10": 2}.get(name, 3)

@@ -1,0 +1,1 @@
+"""Kinds of stimulus, one file a family."""

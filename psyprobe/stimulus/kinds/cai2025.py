@@ -1,0 +1,252 @@
+"""The stimuli of Cai et al. (2025) pixel for pixel, peculiarities included, for the ``*_published`` experiments.
+
+They differ from psyprobe's own kinds in places that their paper does not mention: sampling positions include both ends
+of the field, so that every frequency is 224/223 of its nominal value; the Gabor is in sine phase; "radius" is the
+Gaussian's standard deviation; chromatic contrast is an amplitude in DKL over nominal luminance, on a background whose
+L + M is 1.051 of that; light is cut off at 1e-4 cd/m² and never at the display's peak. Use them to reproduce printed
+numbers, and the plain kinds for new work.
+
+References
+----------
+Cai, Yin, Hammou & Mantiuk (2025), "Do computer vision foundation models learn the low-level characteristics of the
+human visual system?", CVPR; arXiv 2502.20256.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from psyprobe._typing import Array, FloatArray
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.light.colour import cone_observer, dkl_matrix
+from psyprobe.stimulus import pattern
+from psyprobe.stimulus.kinds.uniform import Uniform
+from psyprobe.stimulus.parameters import AREA, DerivedLevel, parameter
+from psyprobe.stimulus.registry import stimulus_kind
+from psyprobe.stimulus.specification import Specification
+
+#: XYZ to linear BT.709, four decimals, as the authors used it; display.py derives its own.
+_XYZ_TO_RGB = np.array([[3.2406, -1.5372, -0.4986], [-0.9689, 1.8758, 0.0415], [0.0557, -0.2040, 1.0570]])
+_BACKGROUND_XYZ = np.array([0.9505, 1.0, 1.0888])
+#: The grey whose LMS fixes the DKL axes, whatever the background.
+_DKL_GREY = (0.739876529525622, 0.320136241543338, 0.020793708751515)
+
+AXES = ("achromatic", "red_green", "yellow_violet")
+
+#: Seed of the one frozen noise sample, in numpy's legacy generator.
+_NOISE_SEED = 8
+
+#: Light is cut off here, cd/m².
+_DARKEST = 1e-4
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class _Published(Specification):
+    """Numeric fields that broadcast, drawn one image at a time: fidelity before speed."""
+
+    contrast: Any = parameter("1", "Contrast", default=0.5, low=0)
+
+    def reference(self) -> Specification:
+        """The uniform background, exactly neutral."""
+        return Uniform(luminance=self.luminance, ppd=self.ppd, size=self.size)
+
+    def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
+        values = [self._flat(name) for name in self.numeric]
+        images = [self._image(**dict(zip(self.numeric, row, strict=True))) for row in zip(*values, strict=True)]
+        pixels = np.stack(images).reshape((*self.batch, *images[0].shape))
+        return pattern.to_backend(pixels, dtype, device), "rgb" if images[0].ndim == 3 else "luminance"
+
+    def _image(self, **values: float) -> FloatArray:
+        raise NotImplementedError
+
+
+def _centred(pixels: int, ppd: float) -> FloatArray:
+    """Positions from -N/2 to +N/2 pixels, both ends included, deg."""
+    return np.linspace(-pixels / 2, pixels / 2, pixels) / ppd
+
+
+def _from_corner(pixels: int, ppd: float) -> FloatArray:
+    """Positions from 0 to N pixels, both ends included, deg."""
+    return np.linspace(0.0, pixels / ppd, pixels)
+
+
+@cache
+def _rgb_of_axes() -> tuple[FloatArray, FloatArray]:
+    """Linear RGB of the background and of each DKL axis (columns), per cd/m² of nominal luminance."""
+    observer = cone_observer("cie2006_led_lcd")
+    to_rgb = _XYZ_TO_RGB @ observer.to_xyz
+    dkl = dkl_matrix(_DKL_GREY)
+    background = dkl @ observer.from_xyz @ _BACKGROUND_XYZ
+    return to_rgb @ np.linalg.solve(dkl, background), to_rgb @ np.linalg.inv(dkl)
+
+
+@stimulus_kind("cai2025_gabor")
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Cai2025Gabor(_Published):
+    """The sine-phase Gabor of the published frequency, luminance and area tests.
+
+    Attributes
+    ----------
+    frequency : float or array
+        Nominal cpd; the drawn one is 224/223 of it at 224 px.
+    contrast : float or array
+        Amplitude on one DKL axis over nominal luminance.
+    luminance : float or array
+        Nominal background, cd/m².
+    radius : float or array
+        Standard deviation of the envelope, deg.
+    axis : {"achromatic", "red_green", "yellow_violet"}
+        DKL axis.
+    """
+
+    frequency: Any = parameter("cpd", "Spatial frequency", default=4.0, low=0, above=True)
+    radius: Any = parameter("deg", "Radius", default=1.0, low=0, above=True)
+    axis: str = "achromatic"
+    contrast_kind: ClassVar[str | None] = "dkl_over_luminance"
+    derived_levels: ClassVar[Mapping[str, DerivedLevel]] = {"area": AREA}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.axis not in AXES:
+            raise unknown_name("axis", self.axis, AXES)
+
+    def reference(self) -> Specification:
+        """The uniform background, in the same linear RGB."""
+        return Cai2025Background(luminance=self.luminance, ppd=self.ppd, size=self.size)
+
+    def _image(self, **values: float) -> FloatArray:
+        height, width = self.shape
+        x, y = _centred(width, self.ppd), _centred(height, self.ppd)
+        envelope_x, envelope_y = (np.exp(-(v**2) / (2 * values["radius"] ** 2)) for v in (x, y))
+        gabor = envelope_y[:, None] * (envelope_x * np.sin(2 * np.pi * values["frequency"] * x))
+        background, axes = _rgb_of_axes()
+        change = values["contrast"] * gabor[..., None] * axes[:, AXES.index(self.axis)]
+        return np.asarray(np.maximum(values["luminance"] * (background + change), _DARKEST))
+
+
+@stimulus_kind("cai2025_background")
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Cai2025Background(Specification):
+    """The uniform background of the published Gabors: linear RGB a hair off neutral (four-digit matrix)."""
+
+    def reference(self) -> Specification:
+        """Itself."""
+        return self
+
+    def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
+        background, _ = _rgb_of_axes()
+        rgb = np.asarray(self.luminance)[..., None, None, None] * background
+        pixels = np.broadcast_to(rgb, (*self.batch, *self.shape, 3))
+        return pattern.to_backend(np.array(pixels), dtype, device), "rgb"
+
+
+@cache
+def _white_field(shape: tuple[int, int]) -> FloatArray:
+    return np.random.RandomState(_NOISE_SEED).standard_normal(shape)  # the published stream
+
+
+def _filtered_noise(shape: tuple[int, int], ppd: float, low: float, high: float) -> FloatArray:
+    """The frozen white field through an ideal ring (edges kept), of unit standard deviation."""
+    height, width = shape
+    radial = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width)) * ppd
+    inside = (radial >= low) & (radial <= high)
+    if not inside.any():
+        raise InputError(
+            f"the band from {low:.4g} to {high:.4g} cpd holds nothing at {ppd:.4g} pixels per degree; raise ppd or size"
+        )
+    field = np.fft.ifft2(np.fft.fft2(_white_field(shape)) * inside).real
+    return np.asarray(field / field.std())
+
+
+@stimulus_kind("cai2025_noise")
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Cai2025Noise(_Published):
+    """The published band noise: one frozen sample, one octave, RMS contrast before the cut-off at 1e-4 cd/m².
+
+    At contrast 1, 15 % of the pixels are cut off, and the delivered RMS contrast is 0.84 to 0.88.
+
+    Attributes
+    ----------
+    frequency : float or array
+        Centre of the octave, cpd.
+    contrast : float or array
+        RMS, before the cut-off.
+    """
+
+    frequency: Any = parameter("cpd", "Spatial frequency", default=4.0, low=0, above=True)
+    contrast_kind: ClassVar[str | None] = "rms"
+
+    def _image(self, **values: float) -> FloatArray:
+        centre = values["frequency"]
+        noise = _filtered_noise(self.shape, self.ppd, centre * 2**-0.5, centre * 2**0.5)
+        return np.asarray(np.maximum(values["luminance"] * (1 + values["contrast"] * noise), _DARKEST))
+
+
+@stimulus_kind("cai2025_grating")
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Cai2025Grating(_Published):
+    """The full-field sine grating of the published contrast-matching test."""
+
+    frequency: Any = parameter("cpd", "Spatial frequency", default=5.0, low=0, above=True)
+    luminance: Any = 10.0
+    contrast_kind: ClassVar[str | None] = "michelson"
+
+    def _image(self, **values: float) -> FloatArray:
+        height, width = self.shape
+        wave = np.sin(2 * np.pi * values["frequency"] * _centred(width, self.ppd))
+        return np.asarray(np.tile(values["luminance"] * (1 + values["contrast"] * wave), (height, 1)))
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class _PublishedMask(_Published):
+    """A Gabor target, in cosine phase from the image's corner, on a mask."""
+
+    mask_contrast: Any = parameter("1", "Mask contrast", default=0.1, low=0)
+    frequency: Any = parameter("cpd", "Spatial frequency", default=2.0, low=0, above=True)
+    radius: Any = parameter("deg", "Radius", default=0.5, low=0, above=True)
+    contrast_kind: ClassVar[str | None] = "michelson"
+
+    def reference(self) -> Specification:
+        """The mask alone."""
+        return replace(self, contrast=0.0)
+
+    def _target(self, values: dict[str, float]) -> FloatArray:
+        height, width = self.shape
+        x, y = _from_corner(width, self.ppd), _from_corner(height, self.ppd)
+        centre_x, centre_y = width / self.ppd / 2, height / self.ppd / 2
+        envelope_x = np.exp(-((x - centre_x) ** 2) / (2 * values["radius"] ** 2))
+        envelope_y = np.exp(-((y - centre_y) ** 2) / (2 * values["radius"] ** 2))
+        return np.asarray(envelope_y[:, None] * (envelope_x * np.cos(2 * np.pi * values["frequency"] * x)))
+
+
+@stimulus_kind("cai2025_mask_coherent")
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Cai2025MaskCoherent(_PublishedMask):
+    """The published phase-coherent masking stimulus: target and full-field mask share frequency and phase."""
+
+    luminance: Any = 32.0
+
+    def _image(self, **values: float) -> FloatArray:
+        wave = np.cos(2 * np.pi * values["frequency"] * _from_corner(self.shape[1], self.ppd))
+        change = values["mask_contrast"] * wave + values["contrast"] * self._target(values)
+        return np.asarray(np.maximum(values["luminance"] * (1 + change), 0.0))
+
+
+@stimulus_kind("cai2025_mask_incoherent")
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Cai2025MaskIncoherent(_PublishedMask):
+    """The published phase-incoherent masking stimulus: a target on low-pass noise of at most 12 cpd."""
+
+    luminance: Any = 37.0
+    frequency: Any = 1.2
+    radius: Any = 0.8
+
+    def _image(self, **values: float) -> FloatArray:
+        noise = _filtered_noise(self.shape, self.ppd, 0.0, 12.0)
+        change = values["mask_contrast"] * noise + values["contrast"] * self._target(values)
+        return np.asarray(np.maximum(values["luminance"] * (1 + change), _DARKEST))

@@ -1,0 +1,106 @@
+"""Discs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.stimulus import estimate, pattern
+from psyprobe.stimulus.certificate import STANDARD_ERRORS
+from psyprobe.stimulus.modulation import Modulation
+from psyprobe.stimulus.parameters import parameter, require
+from psyprobe.stimulus.planes import Planes, luminance_share
+from psyprobe.stimulus.registry import stimulus_kind
+
+if TYPE_CHECKING:
+    from psyprobe.stimulus.certificate import Sheet
+
+
+@stimulus_kind("disc")
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Disc(Modulation):
+    """A uniform disc on a uniform background; parameters as in `psyprobe.disc`.
+
+    Examples
+    --------
+    >>> disc = Disc(contrast=0.5, radius=1.0, luminance=20.0).draw()
+    >>> float(disc.luminance[112, 112]), float(disc.luminance[0, 0])
+    (30.0, 20.0)
+    """
+
+    contrast: Any = parameter("1", "Contrast", low=-1, high=10)
+    radius: Any = parameter("deg", "Radius", default=1.0, low=0, above=True)
+    edge: Any = parameter("deg", "Width of the edge", default=0.0, low=0)
+    x: Any = parameter("deg", "Horizontal position", default=0.0)
+    y: Any = parameter("deg", "Vertical position", default=0.0)
+
+    contrast_kind: ClassVar[str | None] = "weber"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.edge <= 2 * self.radius, "edge", self.edge, "deg", "0 to twice the radius")
+
+    def _check_contrast(self) -> None:
+        """A disc may be darker than its background, and many times as bright."""
+
+    def unit(self) -> FloatArray:
+        """Discs of unit height."""
+        names = ("x", "y", "radius", "edge")
+        return pattern.round_window(self.shape, self.ppd, **{name: self._flat(name) for name in names})
+
+    def promises(self, planes: Planes, sheet: Sheet) -> None:
+        """Levels, contrast and radius, by least squares on a disc."""
+        level = self.luminance
+        disc = estimate.round_window(self.shape, self.ppd, self.radius, edge=self.edge, x=self.x, y=self.y)
+        depth = self.contrast * luminance_share(self)
+        doubt = estimate.edge_pixels(self.shape, self.ppd, self.radius, self.x, self.y) if self.edge == 0 else 0.0
+        noise = sheet.noise(abs(self.contrast))
+        mean = level * (1 + depth * disc.mean())
+        sheet.add(
+            "mean luminance", mean, planes.light.mean(), "mean over pixels", extra=abs(depth) * doubt**2 * level / mean
+        )
+        sheet.add("peak luminance", level * (1 + float((depth * disc).max())), planes.light.max(), "largest pixel")
+        if np.ptp(disc) == 0 or self.contrast == 0:
+            sheet.add("uniformity", 0.0, planes.light.std() / level, "SD over luminance")
+            return
+        fit = estimate.fit_patterns(planes.pattern, disc[None])
+        step = float(fit.coefficients[0])
+        extra = STANDARD_ERRORS * float(fit.gain[-1]) * noise / level + abs(self.contrast) * doubt**2
+        if planes.cones is None:
+            sheet.add("background", level, float(fit.background), "least squares on {disc, 1}", extra=extra)
+        else:
+            sheet.add(
+                "background modulation",
+                0.0,
+                float(fit.background) / level - 1,
+                "least squares on {disc, 1}",
+                key="cone contrast",
+                extra=extra,
+            )
+        base = level if planes.cones is not None else float(fit.background)
+        share = doubt**2 / min(float(disc.mean()), 1 - float(disc.mean()))
+        extra = STANDARD_ERRORS * float(fit.gain[0]) * noise / (abs(self.contrast) * level) + share
+        if sheet.shown:
+            # A flat disc rounds as one: its two levels may be off by half a step of drive in opposite directions.
+            extra += 5e-7 / abs(self.contrast)
+        sheet.add("contrast", self.contrast, step / base, "least squares on {disc, 1}", extra=extra)
+        weight = (planes.pattern - float(fit.background)) / step
+        delivered = float(np.sqrt(max(weight.sum(), 0.0) / np.pi)) / self.ppd
+        asked = float(np.sqrt(disc.sum() / np.pi)) / self.ppd
+        sheet.add(
+            "radius",
+            asked,
+            delivered,
+            "of the circle of equal area",
+            extra=share + STANDARD_ERRORS * noise / (abs(self.contrast) * level) / np.sqrt(disc.sum()),
+        )
+        sheet.add(
+            "distortion",
+            0.0,
+            float(fit.residual) / level,
+            "RMS that no disc explains, over background",
+            extra=doubt * abs(self.contrast) + 2 * noise / level,
+        )

@@ -1,0 +1,122 @@
+"""A Gabor on a mask: one flat specification of what masking experiments vary."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from psyprobe._typing import Array
+from psyprobe.errors import unknown_name
+from psyprobe.stimulus.estimate import Float64
+from psyprobe.stimulus.kinds.noise import Noise
+from psyprobe.stimulus.kinds.sums import Sum
+from psyprobe.stimulus.kinds.waves import Gabor, Grating
+from psyprobe.stimulus.modulation import Modulation
+from psyprobe.stimulus.parameters import AREA, DerivedLevel, parameter, require
+from psyprobe.stimulus.registry import stimulus_kind
+from psyprobe.stimulus.specification import Specification
+
+if TYPE_CHECKING:
+    from psyprobe.light.display import Display
+    from psyprobe.stimulus.certificate import Row, Sheet
+
+#: Low-pass noise holds every frequency above this, cpd: lower than the lowest of any usual field, 1 / extent.
+_LOWEST = 0.01
+
+
+@stimulus_kind("masked_gabor")
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class MaskedGabor(Specification):
+    """A Gabor in cosine phase on a full-field grating or on low-pass noise; both are drawn as their own kinds are.
+
+    Attributes
+    ----------
+    frequency : float or array
+        Of the target, and of a grating mask, cpd.
+    contrast : float or array
+        Michelson contrast of the target, 0 to 1.
+    mask_contrast : float or array
+        Michelson contrast of a grating mask; RMS contrast of noise.
+    radius : float or array
+        Standard deviation of the target's envelope, deg.
+    orientation, phase : float or array
+        Of the target and of a grating mask, which go together, deg; phase 0 is a peak at the centre.
+    mask : {"grating", "noise"}
+        A grating of the target's frequency, orientation and phase, or white noise up to `highest`.
+    highest : float
+        Highest frequency of noise, cpd; a brick wall, its edge included.
+    seed : int or array of int
+        Of the noise.
+
+    Examples
+    --------
+    >>> spec = MaskedGabor(frequency=2.0, contrast=0.1, mask_contrast=[0.0, 0.2], luminance=32.0)
+    >>> spec.draw().pixels.shape, spec.reference().kind
+    ((2, 224, 224), 'grating')
+    """
+
+    frequency: Any = parameter("cpd", "Spatial frequency", low=0, above=True)
+    contrast: Any = parameter("1", "Contrast", low=0, high=1)
+    mask_contrast: Any = parameter("1", "Mask contrast", low=0)
+    radius: Any = parameter("deg", "Radius", default=0.5, low=0, above=True)
+    orientation: Any = parameter("deg", "Orientation", default=0.0)
+    phase: Any = parameter("deg", "Phase", default=0.0)
+    mask: str = "grating"
+    highest: float = parameter("cpd", "Highest frequency of the mask", default=12.0, numeric=False)
+    seed: Any = parameter("1", "Seed", default=0, low=0, whole=True)
+
+    derived_levels: ClassVar[Mapping[str, DerivedLevel]] = {"area": AREA}
+    contrast_kind: ClassVar[str | None] = "michelson"
+    masks: ClassVar[tuple[str, ...]] = ("grating", "noise")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mask not in self.masks:
+            raise unknown_name("mask", str(self.mask), self.masks)
+        require(self.highest > 0, "highest", self.highest, "cpd", "the highest frequency of noise must be > 0")
+        # The parts check their own parameters, and that they fit on the pixels.
+        self.as_sum()
+
+    def as_sum(self) -> Sum:
+        """The target and the mask, as the sum of a Gabor and a grating or noise."""
+        return Sum(parts=(self._target(), self.reference()))
+
+    def reference(self) -> Modulation:
+        """The mask alone."""
+        background: dict[str, Any] = {"luminance": self.luminance, "ppd": self.ppd, "size": self.size}
+        if self.mask == "grating":
+            return Grating(
+                frequency=self.frequency,
+                contrast=self.mask_contrast,
+                orientation=self.orientation,
+                phase=self.phase,
+                **background,
+            )
+        return Noise(
+            frequency=math.sqrt(_LOWEST * self.highest),
+            bandwidth=math.log2(self.highest / _LOWEST),
+            contrast=self.mask_contrast,
+            seed=self.seed,
+            **background,
+        )
+
+    def _target(self) -> Gabor:
+        return Gabor(
+            frequency=self.frequency,
+            contrast=self.contrast,
+            luminance=self.luminance,
+            radius=self.radius,
+            orientation=self.orientation,
+            phase=self.phase,
+            ppd=self.ppd,
+            size=self.size,
+        )
+
+    def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
+        return self.as_sum()._pixels(dtype, device)
+
+    def rows(self, image: Float64, space: str, sheet: Sheet, display: Display | None) -> list[Row]:
+        """Those of the sum."""
+        return self.as_sum().rows(image, space, sheet, display)

@@ -1,0 +1,308 @@
+"""Gabors and gratings: a sinusoid under an envelope or behind a window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from psyprobe._typing import Array, FloatArray
+from psyprobe.errors import unknown_name
+from psyprobe.stimulus import estimate, pattern
+from psyprobe.stimulus.certificate import STANDARD_ERRORS
+from psyprobe.stimulus.estimate import Float64
+from psyprobe.stimulus.modulation import Modulation
+from psyprobe.stimulus.parameters import AREA, DerivedLevel, parameter, require
+from psyprobe.stimulus.planes import Planes, luminance_share
+from psyprobe.stimulus.registry import stimulus_kind
+
+if TYPE_CHECKING:
+    from psyprobe.stimulus.certificate import Sheet
+
+_LINEAR = "least squares on {E cos, E sin, 1}"
+_REFINED = "Gauss-Newton on all parameters"
+
+#: Waves narrower than this across the field are surely meant in another unit.
+_FEWEST_CYCLES = 0.5
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class _Wave(Modulation):
+    """A sinusoidal carrier."""
+
+    frequency: Any = parameter("cpd", "Spatial frequency", low=0, above=True)
+    orientation: Any = parameter("deg", "Orientation", default=0.0)
+    phase: Any = parameter("deg", "Phase", default=0.0)
+    x: Any = parameter("deg", "Horizontal position", default=0.0)
+    y: Any = parameter("deg", "Vertical position", default=0.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            self.frequency < self.ppd / 2,
+            "frequency",
+            self.frequency,
+            "cpd",
+            f"a display of {self.ppd:g} pixels per degree shows frequencies above 0 and below {self.ppd / 2:g} cpd "
+            "(Nyquist); lower the frequency or raise ppd",
+        )
+        longest = max(self.field)
+        require(
+            self.frequency * longest >= _FEWEST_CYCLES,
+            "frequency",
+            self.frequency,
+            "cpd",
+            f"fewer than {_FEWEST_CYCLES:g} cycles would fit on the field of {longest:.4g} deg; frequency is in cycles "
+            "per degree, not per pixel",
+        )
+
+    def _carrier(
+        self,
+        amplitude: FloatArray,
+        offset: FloatArray,
+        dtype: str,
+        device: str | None,
+        radius: FloatArray | None = None,
+        balanced: bool = False,
+    ) -> Array:
+        names = ("frequency", "orientation", "phase", "x", "y")
+        rows, columns = pattern.gabor_factors(
+            self.shape, self.ppd, radius=radius, balanced=balanced, **{name: self._flat(name) for name in names}
+        )
+        columns *= amplitude[:, None, None]
+        if offset.any():
+            # The mean rides along as one more row and column, which saves a pass over the images.
+            rows = np.concatenate([rows, np.ones_like(rows[..., :1])], axis=2)
+            columns = np.concatenate([columns, np.broadcast_to(offset[:, None, None], columns[:, :1].shape)], axis=1)
+        return pattern.to_backend(rows, dtype, device) @ pattern.to_backend(columns, dtype, device)
+
+    @property
+    def _gaussian(self) -> tuple[float, float] | None:
+        """Radius and aspect of a Gaussian envelope, whose place and size can be found."""
+        raise NotImplementedError
+
+    @property
+    def _balanced(self) -> bool:
+        return False
+
+    def envelope(self) -> Float64 | None:
+        """The envelope that was asked for, drawn for measuring; None is 1 everywhere."""
+        raise NotImplementedError
+
+    def _doubtful_edge(self) -> float:
+        return 0.0
+
+    def promises(self, planes: Planes, sheet: Sheet) -> None:
+        """Levels, contrast, and where the wave really lies."""
+        envelope = self.envelope()
+        balanced = self._balanced
+        where = {"ppd": self.ppd, "orientation": self.orientation, "x": self.x, "y": self.y}
+        wave = estimate.carrier(
+            self.shape, self.ppd, *estimate.wave_vector(self.frequency, self.orientation), self.x, self.y
+        )
+        unit = (wave * np.exp(1j * np.radians(self.phase))).real
+        if envelope is not None:
+            unit = unit * envelope
+        if balanced and envelope is not None:
+            unit = unit - envelope * (unit.sum() / envelope.sum())
+        depth = self.contrast * luminance_share(self)
+        level = self.luminance
+        sheet.add("mean luminance", level * (1 + depth * unit.mean()), planes.light.mean(), "mean over pixels")
+        reach = 2 * np.pi * self.frequency * max(self.field)
+        noise = sheet.noise(self.contrast, reach)
+        fit = estimate.fit_sine(planes.light, frequency=self.frequency, envelope=envelope, pedestal=balanced, **where)
+        background = float(fit.background)
+        sheet.add(
+            "background", level, background, _LINEAR, extra=STANDARD_ERRORS * float(fit.background_gain) * noise / level
+        )
+        if planes.cones is not None:
+            fit = estimate.fit_sine(
+                planes.pattern, frequency=self.frequency, envelope=envelope, pedestal=balanced, **where
+            )
+            sheet.add("background modulation", 0.0, float(fit.background) / level - 1, _LINEAR, key="cone contrast")
+        if self.contrast == 0:
+            sheet.add("distortion", 0.0, planes.pattern.std() / level, "SD over background")
+            return
+        scale = STANDARD_ERRORS * noise / (self.contrast * level)
+        contrast = float(fit.amplitude) / background
+        sheet.add_contrast("contrast", self.contrast, contrast, _LINEAR, extra=scale * float(fit.gain))
+        if planes.cones is None:
+            rms = level * depth * unit.std() / (level * (1 + depth * unit.mean()))
+            delivered = planes.light.std() / planes.light.mean()
+            sheet.add(
+                "rms contrast", rms, delivered, "SD over mean", extra=scale / np.sqrt(unit.size) / max(unit.std(), 1e-6)
+            )
+        sheet.add("peak luminance", level * (1 + (depth * unit).max()), planes.light.max(), "largest pixel")
+        if sheet.refined:
+            self._refined(planes.pattern, envelope, noise, sheet)
+
+    def _refined(self, pattern: Float64, envelope: Float64 | None, noise: float, sheet: Sheet) -> None:
+        radius, aspect = self._gaussian or (None, 1.0)
+        fit = estimate.refine_sine(
+            pattern,
+            ppd=self.ppd,
+            frequency=self.frequency,
+            orientation=self.orientation,
+            x=self.x,
+            y=self.y,
+            radius=radius,
+            aspect=aspect,
+            window=envelope,
+            pedestal=self._balanced,
+        )
+
+        def slack(name: str, unit: float = 1.0) -> float:
+            error = STANDARD_ERRORS * fit.gain[name] * noise / unit
+            return error if np.isfinite(error) else 0.0
+
+        sheet.add("frequency", self.frequency, fit.frequency, _REFINED, extra=slack("frequency", self.frequency))
+        turned = (fit.orientation - self.orientation + 90) % 180 - 90
+        sheet.add("orientation", self.orientation, self.orientation + turned, _REFINED, extra=slack("orientation"))
+        ahead = (fit.phase - self.phase + 180) % 360 - 180
+        sheet.add("phase", self.phase, self.phase + ahead, _REFINED, extra=slack("phase"))
+        if radius is not None:
+            for axis, asked, found in (("x", self.x, fit.x), ("y", self.y, fit.y)):
+                extra = slack(axis) * self.ppd
+                sheet.add(f"position {axis}", asked * self.ppd, found * self.ppd, _REFINED, key="position", extra=extra)
+            sheet.add("radius", radius, fit.radius, _REFINED, extra=slack("radius", radius))
+            sheet.add("aspect", aspect, fit.aspect, _REFINED, extra=slack("aspect", aspect))
+        sheet.add(
+            "distortion",
+            0.0,
+            fit.residual / self.luminance,
+            "RMS that no Gabor or grating explains, over background",
+            extra=self._doubtful_edge() * self.contrast + 2 * noise / self.luminance,
+        )
+
+
+@stimulus_kind("gabor")
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Gabor(_Wave):
+    """A sinusoid under a Gaussian envelope.
+
+    ``L = luminance (1 + contrast E(u, v) cos(2 pi frequency u + phase))``, where u runs across the stripes, v along
+    them, and ``E = exp(-(u² + (v/aspect)²) / (2 radius²))``.
+
+    Parameters as in `psyprobe.gabor`.
+
+    Examples
+    --------
+    >>> Gabor(frequency=[2.0, 4.0], contrast=0.5, size=64).draw().pixels.shape
+    (2, 64, 64)
+    """
+
+    radius: Any = parameter("deg", "Radius", default=1.0, low=0, above=True)
+    aspect: Any = parameter("1", "Aspect ratio", default=1.0, low=0, above=True)
+    balanced: bool = False
+
+    contrast_kind: ClassVar[str | None] = "michelson"
+    derived_levels: ClassVar[Mapping[str, DerivedLevel]] = {"area": AREA}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        longest = max(self.field)
+        require(
+            self.radius <= longest,
+            "radius",
+            self.radius,
+            "deg",
+            f"the envelope's standard deviation must be above 0 and at most the field of {longest:.4g} deg",
+        )
+
+    def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> Array:
+        """``offset + amplitude * Gabor``, shape (n, H, W)."""
+        if np.all(self.aspect == 1):
+            return self._carrier(amplitude, offset, dtype, device, self._flat("radius"), self.balanced)
+        # An oblique ellipse is no product of rows and columns: it is multiplied on.
+        names = ("orientation", "x", "y", "radius", "aspect")
+        envelope = pattern.oriented_envelope(self.shape, self.ppd, **{name: self._flat(name) for name in names})
+        change = self._carrier(np.ones_like(amplitude), np.zeros_like(offset), "float64", None) * envelope
+        if self.balanced:
+            change -= envelope * (change.sum(axis=(1, 2)) / envelope.sum(axis=(1, 2)))[:, None, None]
+        return pattern.to_backend(change * amplitude[:, None, None] + offset[:, None, None], dtype, device)
+
+    def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
+        pixels, space = super()._pixels(dtype, device)
+        if self.balanced:
+            self._refuse_negative(pixels)
+        return pixels, space
+
+    @property
+    def _gaussian(self) -> tuple[float, float]:
+        return self.radius, self.aspect
+
+    @property
+    def _balanced(self) -> bool:
+        return self.balanced
+
+    def envelope(self) -> Float64:
+        """A Gaussian, perhaps an oblique ellipse."""
+        shape = {"aspect": self.aspect, "orientation": self.orientation}
+        return estimate.gaussian(self.shape, self.ppd, self.radius, x=self.x, y=self.y, **shape)
+
+
+@stimulus_kind("grating")
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Grating(_Wave):
+    """A sinusoid over the whole field, or behind a window; parameters as in `psyprobe.grating`.
+
+    Examples
+    --------
+    >>> Grating(frequency=3.0, contrast=1.0, window="disc", radius=1.5).draw().pixels.shape
+    (224, 224)
+    """
+
+    window: str = "none"
+    radius: Any = parameter("deg", "Radius", default=1.0, low=0, above=True)
+    edge: Any = parameter("deg", "Width of the edge", default=0.25, low=0, above=True)
+
+    contrast_kind: ClassVar[str | None] = "michelson"
+    windows: ClassVar[tuple[str, ...]] = ("none", "gaussian", "raised_cosine", "disc")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.window not in self.windows:
+            raise unknown_name("window", str(self.window), self.windows)
+        require(
+            self.edge <= 2 * self.radius,
+            "edge",
+            self.edge,
+            "deg",
+            "a raised cosine's ramp must be above 0 and at most twice the radius",
+        )
+
+    def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> Array:
+        """``offset + amplitude * windowed grating``, shape (n, H, W)."""
+        if self.window in ("none", "gaussian"):
+            radius = self._flat("radius") if self.window == "gaussian" else None
+            return self._carrier(amplitude, offset, dtype, device, radius)
+        names = ("x", "y", "radius", "edge")
+        distinct, which = np.unique(np.stack([self._flat(n) for n in names]), axis=1, return_inverse=True)
+        values = dict(zip(names, distinct, strict=True))
+        if self.window == "disc":
+            values["edge"] = np.zeros_like(values["edge"])
+        windows = pattern.to_backend(pattern.round_window(self.shape, self.ppd, **values), dtype, device)
+        change = self._carrier(amplitude, np.zeros_like(offset), dtype, device)
+        change *= windows if windows.shape[0] == 1 else windows[which.ravel()]
+        change += pattern.column(offset, dtype, device)
+        return change
+
+    @property
+    def _gaussian(self) -> tuple[float, float] | None:
+        return (self.radius, 1.0) if self.window == "gaussian" else None
+
+    def envelope(self) -> Float64 | None:
+        """The window."""
+        if self.window == "none":
+            return None
+        if self.window == "gaussian":
+            return estimate.gaussian(self.shape, self.ppd, self.radius, x=self.x, y=self.y)
+        edge = self.edge if self.window == "raised_cosine" else 0.0
+        return estimate.round_window(self.shape, self.ppd, self.radius, edge=edge, x=self.x, y=self.y)
+
+    def _doubtful_edge(self) -> float:
+        if self.window != "disc":
+            return 0.0
+        return estimate.edge_pixels(self.shape, self.ppd, self.radius, self.x, self.y)

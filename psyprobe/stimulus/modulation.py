@@ -1,0 +1,216 @@
+"""Patterns on a background: light that is modulated along a direction of colour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from psyprobe._typing import Array, FloatArray
+from psyprobe.errors import InputError
+from psyprobe.light.colour import Direction, cone_observer, direction_vector, white_xyz
+from psyprobe.stimulus import estimate, pattern
+from psyprobe.stimulus.certificate import STANDARD_ERRORS
+from psyprobe.stimulus.estimate import Float64
+from psyprobe.stimulus.kinds.uniform import Uniform
+from psyprobe.stimulus.parameters import parameter, require
+from psyprobe.stimulus.planes import Planes, luminance_share, planes_of
+from psyprobe.stimulus.specification import Specification
+from psyprobe.stimulus.tolerances import roundoff, tolerance
+
+if TYPE_CHECKING:
+    from psyprobe.light.display import Display
+    from psyprobe.stimulus.certificate import Row, Sheet
+
+
+#: How the contrast of a kind is measured that says nothing itself.
+_OWN_PATTERN = "least squares on {own pattern, 1}"
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Modulation(Specification):
+    """A background whose light is modulated along a direction of colour.
+
+    Attributes
+    ----------
+    contrast : float or array
+        Amplitude of the modulation. Achromatic: Michelson (noise: RMS, disc: Weber). Chromatic: RMS over the three cone
+        contrasts, the unit of castleCSF.
+    direction : str or (dL, dM, dS)
+        "achromatic", "red_green", "yellow_violet", or a modulation in LMS.
+    white : str or (x, y)
+        Chromaticity of the background of a chromatic stimulus.
+    observer : str
+        Named cone observer of a chromatic stimulus.
+    """
+
+    contrast: Any = parameter("1", "Contrast", low=0)
+    direction: Direction = "achromatic"
+    white: str | tuple[float, float] = "D65"
+    observer: str = "cie2006_led_lcd"
+
+    #: Lowest modulation of unit contrast is at least minus this; None where only the drawn image tells.
+    deepest: ClassVar[float | None] = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("direction", "white"):
+            value = getattr(self, name)
+            if not isinstance(value, str):
+                object.__setattr__(self, name, tuple(float(v) for v in value))
+        self._check_contrast()
+        direction_vector(self.direction, self.background_lms)
+
+    def _check_contrast(self) -> None:
+        limit = 1.0 if self.direction == "achromatic" and self.deepest is not None else 10.0
+        require(
+            self.contrast <= limit,
+            "contrast",
+            self.contrast,
+            "",
+            f"contrast is a fraction from 0 to {limit:g}, not a percentage; more would need negative light",
+        )
+
+    @property
+    def in_colour(self) -> bool:
+        """Whether pixels are LMS rather than luminance."""
+        return self.direction != "achromatic"
+
+    @property
+    def background_lms(self) -> FloatArray:
+        """LMS of the background at a luminance of 1 cd/m², shape (3,)."""
+        return cone_observer(self.observer).from_xyz @ white_xyz(self.white)
+
+    def summands(self) -> tuple[Specification, ...]:
+        """Itself."""
+        return (self,)
+
+    def reference(self) -> Specification:
+        """The uniform background: grey, or of this background's chromaticity."""
+        field = Uniform(luminance=self.luminance, ppd=self.ppd, size=self.size)
+        if not self.in_colour:
+            return field
+        return replace(field, chromatic=True, white=self.white, observer=self.observer)
+
+    def unit(self) -> FloatArray:
+        """The pattern of unit contrast about 0 for each image of the flattened batch, shape (n, H, W)."""
+        raise NotImplementedError
+
+    def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> Array:
+        """``offset + amplitude * unit pattern``, image by image; for kinds that draw faster than by `unit`.
+
+        Parameters
+        ----------
+        amplitude, offset : ndarray, shape (n,)
+            One for each image of the flattened batch.
+        dtype, device
+            As in `draw`.
+
+        Returns
+        -------
+        array, shape (n, H, W)
+        """
+        images = self.unit() * amplitude[:, None, None] + offset[:, None, None]
+        return pattern.to_backend(images, dtype, device)
+
+    def modulation(self, dtype: str, device: str | None) -> Array:
+        """Relative modulation of the light about 0, shape (..., H, W)."""
+        contrast = self._flat("contrast")
+        change = self.paint(contrast, np.zeros_like(contrast), dtype, device)
+        return change.reshape((*self.batch, *self.shape))
+
+    def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
+        luminance = self._flat("luminance")
+        if not self.in_colour:
+            pixels, space = self.paint(self._flat("contrast") * luminance, luminance, dtype, device), "luminance"
+            pixels = pixels.reshape((*self.batch, *self.shape))
+        else:
+            background = self.background_lms
+            step = pattern.to_backend(background * direction_vector(self.direction, background), dtype, device)
+            pixels, space = self.modulation(dtype, device)[..., None] * step, "lms"
+            pixels += pattern.to_backend(background, dtype, device)
+            pixels *= pattern.to_backend(np.asarray(self.luminance)[..., None, None, None], dtype, device)
+        if self.deepest is None or space == "lms":
+            self._refuse_negative(pixels)
+        return pixels, space
+
+    def _refuse_negative(self, pixels: Array) -> None:
+        darkest = float(pixels.min())
+        if darkest < 0:
+            largest = float(np.max(self.contrast))
+            raise InputError(
+                f"contrast {largest:g} would need negative light ({darkest:g}); "
+                "lower the contrast, or choose another seed, phase or direction"
+            )
+
+    def promises(self, planes: Planes, sheet: Sheet) -> None:
+        """Level and contrast, by least squares on the pattern as this kind draws it."""
+        one = np.ones(1)
+        unit = np.asarray(self.paint(one, 0 * one, "float64", None)[0])
+        level, depth = self.luminance, self.contrast * luminance_share(self)
+        noise = sheet.noise(abs(self.contrast))
+        mean = level * (1 + depth * unit.mean())
+        sheet.add("mean luminance", mean, planes.light.mean(), "mean over pixels")
+        sheet.add("peak luminance", level * (1 + (depth * unit).max()), planes.light.max(), "largest pixel")
+        if self.contrast == 0 or np.ptp(unit) == 0:
+            sheet.add("distortion", 0.0, planes.pattern.std() / level, "SD over background")
+            return
+        fit = estimate.fit_patterns(planes.pattern, unit[None])
+        background = float(fit.background)
+        extra = STANDARD_ERRORS * float(fit.gain[-1]) * noise / level
+        sheet.add("background", level, background, _OWN_PATTERN, extra=extra)
+        contrast = float(fit.coefficients[0]) / (background if planes.cones is None else level)
+        extra = STANDARD_ERRORS * float(fit.gain[0]) * noise / (abs(self.contrast) * level)
+        sheet.add_contrast("contrast", self.contrast, contrast, _OWN_PATTERN, extra=extra)
+        left = float(fit.residual) / level
+        sheet.add(
+            "distortion", 0.0, left, "RMS that the pattern does not explain, over background", extra=noise / level
+        )
+
+    def rows(self, image: Float64, space: str, sheet: Sheet, display: Display | None) -> list[Row]:
+        """What the kind promises, and the cone contrasts of an image in colour."""
+        planes = planes_of(image, space, self, display)
+        self.promises(planes, sheet)
+        if planes.cones is not None and not sheet.shown:
+            _cone_rows(planes, self, sheet)
+        return sheet.rows
+
+
+def _cone_rows(planes: Planes, spec: Modulation, sheet: Sheet) -> None:
+    """Contrast of each cone class along the direction, and silence off it."""
+    assert planes.cones is not None
+    wanted = direction_vector(spec.direction, spec.background_lms)
+    along = planes.pattern / spec.luminance - 1
+    slack = STANDARD_ERRORS * roundoff(sheet.precision) * (1 + abs(spec.contrast))
+    if abs(spec.contrast) > 0:
+        fit = estimate.fit_patterns(planes.cones, along[None])
+        rows = [row for row in sheet.rows if row.quantity in ("contrast", "rms contrast")]
+        delivered = rows[0].delivered if rows else spec.contrast
+        for name, asked, slope in zip("LMS", wanted, fit.coefficients[:, 0], strict=True):
+            extra = slack + tolerance("contrast", sheet.precision) * abs(spec.contrast * asked)
+            extra += rows[0].tolerance * abs(spec.contrast * asked) if rows and rows[0].tolerance else 0.0
+            sheet.add(
+                f"{name} cone contrast",
+                float(spec.contrast * asked),
+                float(delivered * slope),
+                "least squares on the pattern",
+                key="cone contrast",
+                extra=extra,
+            )
+    off = planes.cones - wanted[:, None, None] * along
+    sheet.add(
+        "off-direction cone contrast",
+        0.0,
+        float(np.sqrt((off**2).sum(axis=0).max())),
+        "largest distance of a pixel from the line through the background",
+        extra=slack,
+    )
+    if luminance_share(spec) == 0:
+        sheet.add(
+            "luminance modulation",
+            0.0,
+            float(np.abs(planes.light / spec.luminance - 1).max()),
+            f"largest change of L + M of {spec.observer}",
+            extra=slack,
+        )
