@@ -86,13 +86,13 @@ _COMMANDS = {
         "cli.corrupting:corrupt_command",
     ),
     "mvp-bench": _Command(
-        "check MVP-Bench questions, score replies to them beside the paper's, or ask a model",
+        "check MVP-Bench questions, and score replies to them beside the paper's",
         "mvp-bench all_questions.json mcq_questions.json --model GPT-4o GPT4o_evaluated.jsonl mcq_GPT4o.jsonl",
         "tasks.mvp_bench.commands:add_mvp_options",
         "tasks.mvp_bench.commands:mvp_bench_command",
     ),
     "r-bench": _Command(
-        "R-Bench: check an item table, score answers, run models on a set, build a set",
+        "R-Bench: check an item table, score answers, report on runs, build a set",
         "r-bench score Ref_Release.csv --model LLaVA1.5 dis=llava15_dis.csv ref=llava15_ref.csv "
         "judged_dis=Result_dis_llava15.csv judged_ref=Result_ref_llava15.csv judged_com=Result_com_llava15.csv",
         "tasks.r_bench.commands:add_r_bench_options",

@@ -16,11 +16,11 @@ from psyprobe.files.images import read_image
 from psyprobe.report.page import picture, render, write_page
 from psyprobe.tasks.r_bench.attributes import attribute_table, plot_attributes
 from psyprobe.tasks.r_bench.metrics import paired_difference
+from psyprobe.tasks.r_bench.probe import RBenchRun, remarks
 from psyprobe.tasks.r_bench.tables import rbench_table
 
 if TYPE_CHECKING:
     from psyprobe.tasks.r_bench.items import ImageSet
-    from psyprobe.tasks.r_bench.probe import RBenchRun
 
 #: Items of each observer that a report shows with their images.
 _SHOWN = 9
@@ -51,8 +51,6 @@ def write_report(
     Path
         Of the page: one file that loads nothing.
     """
-    from psyprobe.tasks.r_bench.probe import remarks
-
     place = Path(folder)
     metrics = {name: run.metrics for name, run in runs.items()}
     drawn = []
@@ -79,7 +77,22 @@ def draw_figures(
     *,
     images: ImageSet | None = None,
 ) -> list[tuple[Path, str]]:
-    """Draw radar, bars, strengths and attributes as PNG and PDF; returned is each PNG with what it shows."""
+    """Draw radar, bars, cells of dimensions by strengths, and the attributes of images, as PNG and PDF.
+
+    Parameters
+    ----------
+    metrics, tables : mapping of str to pandas.DataFrame
+        By model, as `rbench_metrics` and `score_items` give them.
+    folder : str or Path
+        Where.
+    images : ImageSet, optional
+        For the attributes.
+
+    Returns
+    -------
+    list of (Path, str)
+        Each PNG and what it shows.
+    """
     import matplotlib.pyplot as plt
 
     from psyprobe.plotting.file import save_figure
