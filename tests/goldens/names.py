@@ -17,14 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
-
-import psyprobe as pp
-from psyprobe.analysis import score_layers
-from psyprobe.analysis import score_table as _score_table
-from psyprobe.analysis import scoreboard as _scoreboard
 from psyprobe.analysis.mvp_bench import mvp_metrics, mvp_tables, read_predictions, said, with_categories
 from psyprobe.analysis.r_bench import rbench_table
-from psyprobe.cli import main
 from psyprobe.experiment_file import read_suite
 from psyprobe.judging import Case, Judge, judge_cases
 from psyprobe.mvp_bench_run import ask_questions, judge_replies
@@ -35,6 +29,12 @@ from psyprobe.probes.r_bench.build import build_set
 from psyprobe.probes.r_bench.example import write_example
 from psyprobe.probes.r_bench.references import ReferenceLimits
 from psyprobe.r_bench_run import remarks, run_r_bench
+
+import psyprobe as pp
+from psyprobe.analysis import score_layers
+from psyprobe.analysis import score_table as _score_table
+from psyprobe.analysis import scoreboard as _scoreboard
+from psyprobe.cli import main
 from psyprobe.stimulus.catalogue import catalogue_names
 
 #: A value of a golden: an array of float64 or text, or what JSON can hold that is neither list nor mapping.
