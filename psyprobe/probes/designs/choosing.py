@@ -28,8 +28,7 @@ def binary_entropy(p: FloatArray) -> FloatArray:
     """
     q = np.clip(p, 1e-300, 1.0)
     r = np.clip(1.0 - p, 1e-300, 1.0)
-    entropy: FloatArray = -(p * np.log(q) + (1.0 - p) * np.log(r))
-    return entropy
+    return np.asarray(-(p * np.log(q) + (1.0 - p) * np.log(r)))
 
 
 def information_on_threshold(mass: FloatArray, guess: FloatArray, rise: FloatArray, visible: FloatArray) -> FloatArray:
@@ -47,8 +46,7 @@ def information_on_threshold(mass: FloatArray, guess: FloatArray, rise: FloatArr
     of_threshold = mass.sum(axis=1)[:, None]
     yes = guess.sum(axis=1)[:, None] + (rise[:, None, :] @ visible)[:, 0, :]
     given = np.clip(yes / np.maximum(of_threshold, 1e-300), 0.0, 1.0)
-    information: FloatArray = binary_entropy(yes.sum(axis=0)) - (of_threshold * binary_entropy(given)).sum(axis=0)
-    return information
+    return np.asarray(binary_entropy(yes.sum(axis=0)) - (of_threshold * binary_entropy(given)).sum(axis=0))
 
 
 def information_on_all(joint: FloatArray, yes: FloatArray, noise: FloatArray) -> FloatArray:
@@ -67,8 +65,7 @@ def information_on_all(joint: FloatArray, yes: FloatArray, noise: FloatArray) ->
     noise : ndarray, shape (T * W * G * L, X)
         Entropy of the answer where the parameters are known.
     """
-    information: FloatArray = binary_entropy(yes) - joint.reshape(-1) @ noise
-    return information
+    return np.asarray(binary_entropy(yes) - joint.reshape(-1) @ noise)
 
 
 def noise_table(visible: FloatArray, guess: FloatArray, lapse: FloatArray) -> FloatArray:
@@ -127,5 +124,4 @@ def diversity(x: FloatArray, pending: FloatArray) -> FloatArray:
     [0.3, 1.0]
     """
     near = np.exp(-0.5 * ((x[:, None] - pending) / _NEAR) ** 2)
-    left: FloatArray = (1 - _DIVERSITY * near).prod(axis=1)
-    return left
+    return np.asarray((1 - _DIVERSITY * near).prod(axis=1))

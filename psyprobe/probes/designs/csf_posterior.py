@@ -142,8 +142,7 @@ class CsfPosterior(Posterior):
         self._mass = self._normalised(self._log + (self._log_prior + catch))
 
     def _common(self) -> FloatArray:
-        common: FloatArray = self._mass.sum(axis=0).reshape(self.grid.shape[1:])
-        return common
+        return np.asarray(self._mass.sum(axis=0).reshape(self.grid.shape[1:]))
 
 
 def _spread(threshold: FloatArray, deviation: float) -> FloatArray:
@@ -151,5 +150,4 @@ def _spread(threshold: FloatArray, deviation: float) -> FloatArray:
     if deviation == 0:
         return np.eye(threshold.size)
     weights = np.exp(-0.5 * ((threshold[:, None] - threshold) / deviation) ** 2)
-    normalised: FloatArray = weights / weights.sum(axis=0)
-    return normalised
+    return np.asarray(weights / weights.sum(axis=0))

@@ -42,8 +42,7 @@ def quantiles(values: FloatArray, mass: FloatArray, probability: FloatArray) -> 
     """Quantiles of a distribution on evenly spaced values, each standing for the cell around it."""
     step = values[1] - values[0] if values.size > 1 else 0.0
     edges = np.concatenate([values - step / 2, [values[-1] + step / 2]])
-    result: FloatArray = np.interp(probability, np.concatenate([[0.0], np.cumsum(mass / mass.sum())]), edges)
-    return result
+    return np.asarray(np.interp(probability, np.concatenate([[0.0], np.cumsum(mass / mass.sum())]), edges))
 
 
 @dataclass(frozen=True)
@@ -160,8 +159,7 @@ class Posterior(ABC):
 
     def threshold_mass(self, place: int) -> FloatArray:
         """Posterior of the threshold at one value, shape (T,)."""
-        mass: FloatArray = self.expected(place)[0].sum(axis=1)
-        return mass
+        return np.asarray(self.expected(place)[0].sum(axis=1))
 
     def mean(self, place: int) -> float:
         """Posterior mean of log10 threshold contrast at one value."""

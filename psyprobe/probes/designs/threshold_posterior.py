@@ -65,8 +65,7 @@ class ThresholdPosterior(Posterior):
     def joint(self, place: int) -> FloatArray:
         """Posterior of threshold, width, guess and lapse at one value, shape (T, W, G, L)."""
         joint = self._threshold_given[place] * self._rest(place)[:, None]
-        swapped: FloatArray = np.swapaxes(joint, 0, 1)
-        return swapped
+        return np.asarray(np.swapaxes(joint, 0, 1))
 
     def _tables(self, place: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         g, l = self.grid.guess[:, None], self.grid.lapse
@@ -105,8 +104,7 @@ class ThresholdPosterior(Posterior):
         """Posterior of width, guess and lapse at one value, shape (W, G, L)."""
         linked = self._linked[place]
         share = self._shared / np.where(linked > 0, linked, 1.0)
-        rest: FloatArray = self._evidence[place][0] * np.tensordot(self._link.T, share, 1)
-        return rest
+        return np.asarray(self._evidence[place][0] * np.tensordot(self._link.T, share, 1))
 
     def _refine(self, place: int) -> None:
         values, mass = self.thresholds[place], self.threshold_mass(place)
