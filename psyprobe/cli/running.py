@@ -197,7 +197,7 @@ def write_result(result: xarray.Dataset, scores: list[Any], stem: Path) -> dict[
         "result": stem.with_name(f"{stem.name}.nc"),
         "score": stem.with_name(f"{stem.name}.json"),
     }
-    if {"response", "said"} & set(result):
+    if "response" in result or "scored_response" not in result:
         files["plot"] = stem.with_name(f"{stem.name}.png")
     write_whole(files["result"], lambda path: result.to_netcdf(path, engine="scipy"))
     listed = json_text([one.to_dict() for one in scores])

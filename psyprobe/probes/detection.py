@@ -3,8 +3,8 @@
 An observer with the ability "features" (an encoder) is asked for the features of test and reference, whose distances
 are measured; one with the ability "difference" (a metric) is shown the light of both and says itself.
 
-The conditions of a detection experiment are a grid of levels (for the contour plot) and points along the human
-contrast sensitivity curve (for the score). Each distinct image is drawn, shown and passed through the observer once;
+The conditions of a detection experiment are a grid of levels (for the contour plot) and multiples of the human
+threshold (for the score). Each distinct image is drawn, shown and passed through the observer once;
 all tests on one background share its features.
 
 References
