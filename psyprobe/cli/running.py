@@ -154,7 +154,8 @@ def write_result(result: xarray.Dataset, scores: Sequence[Score], stem: Path) ->
     write_whole(files["result"], lambda path: result.to_netcdf(path, engine="scipy"))
     listed = json_text([one.to_dict() for one in scores])
     write_whole(files["score"], lambda path: path.write_text(listed, encoding="utf-8"))
-    if result.attrs.get("score_only"):
+    if "scored_response" in result and "response" not in result:
+        # Only what the score needs was shown: there is no grid to draw.
         return files
     files["plot"] = stem.with_name(f"{stem.name}.png")
     # A command line has no window to draw in, and some machines have no display at all.
