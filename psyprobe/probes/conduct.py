@@ -229,7 +229,7 @@ def _result(store: Store, record: RunRecord) -> xarray.Dataset:
 
 
 def _together(results: list[xarray.Dataset], experiment: Experiment) -> xarray.Dataset:
-    if not experiment.variants:
+    if not experiment.variants or experiment.variant:
         return results[0]
     from psyprobe.analysis.variants import average_variants
 
