@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from psyprobe.errors import InputError
 from psyprobe.stimulus.estimate import Float64, pixel_centres, to_float64
 from psyprobe.stimulus.spectrum import fourier_power, radial_frequency
+
+
+def michelson_contrast(image: Float64) -> Float64:
+    """(max - min) / (max + min) of the samples, which need not include the peaks of a sine."""
+    pixels = to_float64(image)
+    low, high = pixels.min(axis=(-2, -1)), pixels.max(axis=(-2, -1))
+    if not (low + high > 0).all():
+        raise InputError("Michelson contrast needs luminances whose sum is above 0")
+    return np.asarray((high - low) / (high + low))
 
 
 def centroid(image: Float64, background: float, ppd: float) -> tuple[Float64, Float64]:

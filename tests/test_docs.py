@@ -21,7 +21,7 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "page"}
     for block in blocks:
-        exec(compile(block, page.name, "exec"), names)
+        exec(compile(block, page.name, "exec", dont_inherit=True), names)
     if "matplotlib.pyplot" in sys.modules:
         # A notebook shows and closes its figures; here they would pile up from page to page.
         sys.modules["matplotlib.pyplot"].close("all")

@@ -55,7 +55,7 @@ def test_result_has_the_promised_shape(tmp_path: Path) -> None:
         if variable.dtype.kind == "f":
             assert np.isfinite(variable.values).all(), name
     attributes = result.attrs
-    assert (attributes["x_name"], attributes["x_unit"]) == ("frequency", "cpd")
+    assert (json.loads(attributes["levels"]), result["frequency"].attrs["units"]) == (["frequency"], "cpd")
     assert attributes["contrast_kind"] == "michelson"
     assert attributes["random_weights"] == 0
     assert json.loads(attributes["observer_card"])["name"] == "counting"

@@ -25,28 +25,19 @@ CONSTANT = "all responses are equal, so no rank correlation exists"
 
 @dataclass(frozen=True)
 class Alignment:
-    """The alignment score with its interval.
-
-    Attributes
-    ----------
-    value : float or None
-        Spearman's r_s of response with multiplier, -1 to 1; None where it does not exist.
-    low, high : float or None
-        Ends of the bootstrap interval; None with fewer than three slices, or where `value` is None.
-    confidence : float
-        Of the interval, in (0, 1).
-    attainable : float
-        Largest r_s that responses without ties could have reached on these points.
-    note : str
-        Why `value`, `low` or `high` is None, or what was left out; empty if there is nothing to say.
-    """
+    """The alignment score with its interval."""
 
     value: float | None
+    """Spearman's r_s of response with multiplier, -1 to 1; None where it does not exist."""
     low: float | None
     high: float | None
+    """Ends of the bootstrap interval; None with fewer than three slices, or where `value` is None."""
     confidence: float
+    """Of the interval, in (0, 1)."""
     attainable: float
+    """Largest r_s that responses without ties could have reached on these points."""
     note: str = ""
+    """Why `value`, `low` or `high` is None, or what was left out; empty if there is nothing to say."""
 
     def to_dict(self) -> dict[str, Any]:
         """All attributes as JSON can hold them."""

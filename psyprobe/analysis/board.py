@@ -12,7 +12,7 @@ from psyprobe.analysis.published import EXPERIMENT_OF_TEST, published_scores
 from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Entry, Metric, Score, many, percent
 from psyprobe.analysis.table import check_format, csv_text, document, json_text, observer_name
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.files.tables import lay_out, printable
+from psyprobe.files.tables import lay_out
 
 #: Flag to what it says.
 FLAGS = {
@@ -78,7 +78,7 @@ class Test:
         'matching mean (pub)'
         """
         name = " ".join([_SHORT.get(self.base, self.base), *[self.metric.suffix] * bool(self.metric.suffix)])
-        return printable(name + (" (pub)" if self.experiment != self.base else ""))
+        return name + (" (pub)" if self.experiment != self.base else "")
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class BoardRow:
     @property
     def title(self) -> str:
         """Its name as a table shows it."""
-        return printable(f"{self.name} (published)" if self.kind == "published" else self.name)
+        return f"{self.name} (published)" if self.kind == "published" else self.name
 
 
 @dataclass(frozen=True)

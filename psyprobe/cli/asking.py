@@ -57,18 +57,16 @@ def _images(arguments: argparse.Namespace, observer: AnswerObserver) -> tuple[Fl
         if arguments.set or arguments.display:
             raise InputError("--set and --display are about a stimulus; add --stimulus NAME")
         return tuple(_file(name) for name in arguments.image or ())
-    from dataclasses import replace
-
     import numpy as np
 
     from psyprobe.cli.images import display_from, specification_from
-    from psyprobe.probes.detection import native_size
+    from psyprobe.probes.presentation import at_native_size
     from psyprobe.probes.words.delivery import Delivery, deliver
     from psyprobe.stimulus.catalogue import load_stimulus
 
     spec = specification_from(arguments.stimulus, arguments.set)
-    size, ppd = native_size(load_stimulus(arguments.stimulus).name, spec, observer.card)
-    shown = np.asarray(display_from(arguments.display).encode(replace(spec, size=size, ppd=ppd).draw()))
+    drawn = at_native_size(load_stimulus(arguments.stimulus).name, spec, observer.card)
+    shown = np.asarray(display_from(arguments.display).encode(drawn.draw()))
     return (deliver(shown, Delivery(bits=8 if observer.bits is not None else None), arguments.seed),)
 
 

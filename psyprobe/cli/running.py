@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from psyprobe.files.terminal import say, say_json, tell
 if TYPE_CHECKING:
     import xarray
 
+    from psyprobe.analysis.score import Score
     from psyprobe.experiment import Experiment
     from psyprobe.running.protocol import Plan
 
@@ -89,7 +90,8 @@ def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: P
     from psyprobe.probes.conduct import run
     from psyprobe.probes.results import score_layers
 
-    scores, reports = [], []
+    scores: list[Score] = []
+    reports = []
     for experiment, observer in _asked(arguments, experiments):
         options = {"batch_size": arguments.batch_size, "score_only": arguments.score_only}
         with warnings.catch_warnings():
@@ -118,7 +120,7 @@ def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: P
     return 0
 
 
-def write_result(result: xarray.Dataset, scores: list[Any], stem: Path) -> dict[str, Path]:
+def write_result(result: xarray.Dataset, scores: Sequence[Score], stem: Path) -> dict[str, Path]:
     """Write a result as NetCDF, its scores as JSON and its figure as PNG.
 
     Parameters

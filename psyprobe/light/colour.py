@@ -43,13 +43,12 @@ WHITES = {"D65": (0.3127, 0.3290), "D50": (0.3457, 0.3585), "E": (1 / 3, 1 / 3)}
 
 @dataclass(frozen=True)
 class ConeObserver:
-    """How a named observer's cones see XYZ.
-
-    rows: 3 x 3 matrix from XYZ (Y in cd/m²) to LMS. source: where it comes from, and what kind of XYZ it expects.
-    """
+    """How a named observer's cones see XYZ."""
 
     name: str
+    #: 3 x 3 matrix from XYZ (Y in cd/m²) to LMS.
     rows: tuple[tuple[float, float, float], ...]
+    #: Where the matrix comes from, and what kind of XYZ it expects.
     source: str
 
     @property

@@ -174,8 +174,8 @@ def _stacked(groups: list[list[xr.Dataset]], options: dict[str, Any]) -> Figure:
     together = bool(figure.get_suptitle())
     spec = figure.add_gridspec(len(groups), 1)
     shapes = []
-    for group, place in zip(groups, spec, strict=True):
-        part = figure.add_subfigure(place)
+    for row, group in enumerate(groups):
+        part = figure.add_subfigure(spec[row])
         _offered(group[0], "plot", "drawn")(group, None, figure=part, observer=not together, **options)
         shapes.append(_shape(part))
     spec.set_height_ratios([rows for rows, _ in shapes])

@@ -18,11 +18,11 @@ from psyprobe.files.progress import progress_bar
 from psyprobe.running.protocol import Answered, Batch, Probe, RunRecord, Session
 from psyprobe.running.store import Store
 
-#: Answers are written every so many seconds; the first at once.
-_WRITTEN_EVERY = 0.5
-
 #: Puts batches to observers, as `Probe.answer` does.
 Put = Callable[[Mapping[str, Any], Iterable[Batch]], Iterator[Answered]]
+
+#: Answers are written every so many seconds; the first at once.
+_WRITTEN_EVERY = 0.5
 
 
 def ask(store: Store, probe: Probe, session: Session, *, label: str, progress: bool | None = None) -> RunRecord:

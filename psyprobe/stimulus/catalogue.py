@@ -25,22 +25,22 @@ _KEYS = ("title", "source", "kind", "parameters", "parts", "levels", "difference
 class StimulusSet:
     """A stimulus with the levels at which it is usually shown."""
 
+    #: File name without suffix.
     name: str
-    """File name without suffix."""
+    #: What it is.
     title: str
-    """What it is."""
+    #: Where it comes from.
     source: str
-    """Where it comes from."""
+    #: Kind of stimulus; of a sum, that of the target.
     kind: str
-    """Kind of stimulus; of a sum, that of the target."""
+    #: Parameters of one stimulus of the set; all else are the kind's defaults.
     parameters: dict[str, Any]
-    """Parameters of one stimulus of the set; all else are the kind's defaults."""
+    #: Values of the parameters that vary.
     levels: dict[str, FloatArray]
-    """Values of the parameters that vary."""
+    #: How it departs from its source, or from the plain set.
     differences: tuple[str, ...] = ()
-    """How it departs from its source, or from the plain set."""
+    #: Of a sum: kind and parameters of what is added to the target, by name.
     parts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Of a sum: kind and parameters of what is added to the target, by name."""
 
     def spec(self, **overrides: Any) -> Specification:
         """The stimulus, with some parameters or derived levels replaced.
@@ -129,12 +129,7 @@ def read_page(catalogue: str, name_or_path: str | Path) -> tuple[Path, dict[str,
 
 
 def load_stimulus(name_or_path: str | Path) -> StimulusSet:
-    """A stimulus set of the catalogue, or a user's own file.
-
-    Parameters
-    ----------
-    name_or_path : str or Path
-        A catalogue name, or a path to a ``.toml`` file.
+    """A stimulus set of the catalogue, or a user's own file; `name_or_path` as in `read_page`.
 
     Examples
     --------
@@ -206,10 +201,6 @@ def read_levels(name: str, page: Any) -> FloatArray:
         Of the parameter, for messages.
     page : mapping
         ``from`` and ``to`` are both included; ``scale`` is "log" (the default) or "linear".
-
-    Returns
-    -------
-    ndarray, shape (n,)
 
     Examples
     --------

@@ -21,20 +21,20 @@ class Row:
     """One quantity of a stimulus."""
 
     quantity: str
+    #: Of `requested` and `delivered`; empty for a ratio.
     unit: str
-    """Of `requested` and `delivered`; empty for a ratio."""
+    #: What the specification implies; None where it says nothing, and the row only informs.
     requested: float | None
-    """What the specification implies; None where it says nothing, and the row only informs."""
+    #: What the pixels hold.
     delivered: float
-    """What the pixels hold."""
+    #: Largest error that counts as rounding.
     tolerance: float | None
-    """Largest error that counts as rounding."""
+    #: Whether error and tolerance are fractions of `requested`; otherwise they are in `unit`.
     relative: bool
-    """Whether error and tolerance are fractions of `requested`; otherwise they are in `unit`."""
+    #: How it was measured.
     estimator: str
-    """How it was measured."""
+    #: In a batch, the image (counted along the flattened batch) that this row is about.
     image: int | None = None
-    """In a batch, the image (counted along the flattened batch) that this row is about."""
 
     @property
     def error(self) -> float | None:
@@ -65,14 +65,14 @@ class Row:
 class Sheet:
     """Rows of one image, with what their tolerances depend on."""
 
+    #: Of the background, cd/m².
     luminance: float
-    """Of the background, cd/m²."""
+    #: Column of the tolerance table.
     precision: str
-    """Column of the tolerance table."""
+    #: How many times more than those of sRGB the drive values round light that went through them; 0 if none did.
     shown: float = 0.0
-    """How many times more than those of sRGB the drive values round light that went through them; 0 if none did."""
+    #: Whether to look for where a wave really lies.
     refined: bool = True
-    """Whether to look for where a wave really lies."""
     rows: list[Row] = field(default_factory=list)
 
     def add(
@@ -122,10 +122,10 @@ class Certificate:
     """
 
     rows: tuple[Row, ...]
+    #: The specification, as a line of code.
     stimulus: str
-    """The specification, as a line of code."""
+    #: Column of the tolerance table: the dtype of the pixels.
     precision: str
-    """Column of the tolerance table: the dtype of the pixels."""
     images: int
 
     @property

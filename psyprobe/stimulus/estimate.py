@@ -6,7 +6,8 @@ of a sine miss its peaks by up to 41 %), frequencies by Gauss-Newton (the peak o
 bin off), bands by Fourier sums.
 
 Images are `(..., H, W)`; leading dimensions are a batch. Pixel centres lie at ``(i - (N - 1) / 2) / ppd`` degrees,
-x to the right and y up. Torch tensors are taken too, and measured as float64 on the CPU.
+x to the right and y up; `ppd` is pixels per degree, and the unit of a fit that of the image: luminance, or any linear
+quantity. Torch tensors are taken too, and measured as float64 on the CPU.
 """
 
 from __future__ import annotations
@@ -30,15 +31,6 @@ def to_float64(image: Array) -> Float64:
     image : array_like or torch.Tensor
         At least two-dimensional and finite.
 
-    Returns
-    -------
-    ndarray of float64
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two dimensions, or a value is not finite.
-
     Examples
     --------
     >>> to_float64([[1, 2], [3, 4]]).dtype
@@ -58,13 +50,6 @@ def to_float64(image: Array) -> Float64:
 
 def pixel_centres(shape: tuple[int, int], ppd: float) -> tuple[Float64, Float64]:
     """Where the columns and rows of an image lie.
-
-    Parameters
-    ----------
-    shape : (int, int)
-        Height and width, pixels.
-    ppd : float
-        Pixels per degree.
 
     Returns
     -------
@@ -99,22 +84,12 @@ def gaussian(
 
     Parameters
     ----------
-    shape : (int, int)
-        Height and width, pixels.
-    ppd : float
-        Pixels per degree.
     radius : float
         Standard deviation across the stripes, degrees.
     aspect : float
         Standard deviation along the stripes over that across them.
     orientation : float
         Of the stripes, degrees counter-clockwise from vertical.
-    x, y : float
-        Centre, degrees.
-
-    Returns
-    -------
-    (H, W) ndarray
 
     Examples
     --------
@@ -136,20 +111,10 @@ def round_window(
 
     Parameters
     ----------
-    shape : (int, int)
-        Height and width, pixels.
-    ppd : float
-        Pixels per degree.
     radius : float
         Where a soft disc is 1/2; a hard one holds the pixels whose centres lie within it, degrees.
     edge : float
         Width of the raised-cosine edge, degrees; 0 is hard.
-    x, y : float
-        Centre, degrees.
-
-    Returns
-    -------
-    (H, W) ndarray
 
     Examples
     --------
@@ -178,10 +143,6 @@ def rms_contrast(image: Array) -> Float64:
     image : (..., H, W) array
         Luminance, or any linear quantity whose mean is above zero.
 
-    Returns
-    -------
-    (...) ndarray
-
     References
     ----------
     Peli, E. (1990). Contrast in complex images. JOSA A 7(10), eq. 2.
@@ -198,42 +159,17 @@ def rms_contrast(image: Array) -> Float64:
     return np.asarray(pixels.std(axis=(-2, -1)) / mean)
 
 
-def michelson_contrast(image: Array) -> Float64:
-    """Michelson contrast of the *samples*: (max - min) / (max + min).
-
-    The samples of a sine need not include its peaks: for the contrast of a grating or a Gabor use `fit_sine`.
-
-    Examples
-    --------
-    >>> float(michelson_contrast([[90.0, 110.0]]))
-    0.1
-    """
-    pixels = to_float64(image)
-    low, high = pixels.min(axis=(-2, -1)), pixels.max(axis=(-2, -1))
-    if not (low + high > 0).all():
-        raise InputError("Michelson contrast needs luminances whose sum is above 0")
-    return np.asarray((high - low) / (high + low))
-
-
 @dataclass(frozen=True)
 class LinearFit:
-    """A least-squares fit of known patterns to each image of a batch.
+    """A least-squares fit of known patterns to each image of a batch."""
 
-    Attributes
-    ----------
-    coefficients : (..., K) ndarray
-        Amplitude of each pattern, in the unit of the image.
-    background : (...) ndarray
-        The constant.
-    residual : (...) ndarray
-        Root mean square of what the patterns leave, in the unit of the image.
-    gain : (..., K + 1) ndarray
-        Standard error of the coefficients and the background for independent pixel errors of 1.
-    """
-
+    #: Amplitude of each pattern, in the unit of the image.
     coefficients: Float64
+    #: The constant.
     background: Float64
+    #: Root mean square of what the patterns leave, in the unit of the image.
     residual: Float64
+    #: Standard error of the coefficients and the background for independent pixel errors of 1.
     gain: Float64
 
 
@@ -242,14 +178,8 @@ def fit_patterns(image: Array, patterns: Array) -> LinearFit:
 
     Parameters
     ----------
-    image : (..., H, W) array
-        Luminance, or any linear quantity.
     patterns : (..., K, H, W) array
         K patterns of known shape; leading dimensions broadcast with those of the image.
-
-    Returns
-    -------
-    LinearFit
 
     Examples
     --------
@@ -286,29 +216,20 @@ def fit_patterns(image: Array, patterns: Array) -> LinearFit:
 
 @dataclass(frozen=True)
 class SineFit:
-    """A sine of known frequency, orientation and envelope, fitted to each image of a batch.
+    """A sine of known frequency, orientation and envelope, fitted to each image of a batch."""
 
-    Attributes
-    ----------
-    background : (...) ndarray
-        Level that the wave rides on, in the unit of the image.
-    amplitude : (...) ndarray
-        Half the distance from trough to peak where the envelope is 1, in the unit of the image.
-    phase : (...) ndarray
-        Degrees in (-180, 180]; 0 puts a peak at the centre.
-    pedestal : (...) ndarray
-        Amplitude of the bare envelope; 0 unless it was fitted.
-    residual : (...) ndarray
-        Root mean square of what the fit leaves, in the unit of the image.
-    gain, background_gain : (...) ndarray
-        Standard errors of the amplitude and the background for independent pixel errors of 1.
-    """
-
+    #: Level that the wave rides on, in the unit of the image.
     background: Float64
+    #: Half the distance from trough to peak where the envelope is 1, in the unit of the image.
     amplitude: Float64
+    #: Degrees in (-180, 180]; 0 puts a peak at the centre.
     phase: Float64
+    #: Amplitude of the bare envelope; 0 unless it was fitted.
     pedestal: Float64
+    #: Root mean square of what the fit leaves, in the unit of the image.
     residual: Float64
+    #: gain, background_gain: Standard errors of the amplitude and the background for independent pixel errors of
+    #: 1.
     gain: Float64
     background_gain: Float64
 
@@ -330,10 +251,6 @@ def fit_sine(
 
     Parameters
     ----------
-    image : (..., H, W) array
-        Luminance, or any linear quantity.
-    ppd : float
-        Pixels per degree.
     frequency : float
         Cycles per degree.
     orientation : float
@@ -344,10 +261,6 @@ def fit_sine(
         E; 1 everywhere if absent.
     pedestal : bool
         Fit the bare envelope too, {E cos, E sin, E, 1}: a Gabor balanced to zero mean has one.
-
-    Returns
-    -------
-    SineFit
 
     Examples
     --------
@@ -402,39 +315,27 @@ def carrier(shape: tuple[int, int], ppd: float, u: float, v: float, x: float, y:
 
 @dataclass(frozen=True)
 class PatternFit:
-    """A Gabor or grating with all its parameters fitted.
+    """A Gabor or grating with all its parameters fitted."""
 
-    Attributes
-    ----------
-    background, amplitude, pedestal, residual : float
-        In the unit of the image.
-    phase : float
-        Degrees in (-180, 180], at the centre that was asked for.
-    frequency : float
-        Cycles per degree.
-    orientation : float
-        Degrees, within 90 of the one asked for.
-    x, y : float
-        Centre of the envelope, degrees.
-    radius : float
-        Standard deviation of the envelope across the stripes, degrees; infinite where the envelope is given.
-    aspect : float
-        Standard deviation along the stripes over that across them.
-    gain : dict of str to float
-        Standard error of each parameter, in its own unit, for independent pixel errors of 1.
-    """
-
+    #: background, amplitude, pedestal, residual: In the unit of the image.
     background: float
     amplitude: float
+    #: Degrees in (-180, 180], at the centre that was asked for.
     phase: float
     pedestal: float
+    #: Cycles per degree.
     frequency: float
+    #: Degrees, within 90 of the one asked for.
     orientation: float
+    #: x, y: Centre of the envelope, degrees.
     x: float
     y: float
+    #: Standard deviation of the envelope across the stripes, degrees; infinite where the envelope is given.
     radius: float
+    #: Standard deviation along the stripes over that across them.
     aspect: float
     residual: float
+    #: Standard error of each parameter, in its own unit, for independent pixel errors of 1.
     gain: dict[str, float]
 
 
@@ -457,10 +358,6 @@ def refine_sine(
 
     Parameters
     ----------
-    image : (H, W) array
-        One image: luminance, or any linear quantity.
-    ppd : float
-        Pixels per degree.
     frequency, orientation : float
         Start, cycles per degree and degrees counter-clockwise from vertical stripes.
     x, y : float
@@ -473,15 +370,6 @@ def refine_sine(
         A known envelope that is not fitted; 1 everywhere if absent.
     pedestal : bool
         Fit the bare envelope too.
-
-    Returns
-    -------
-    PatternFit
-
-    Raises
-    ------
-    InputError
-        If the image is a batch.
 
     Examples
     --------
@@ -521,8 +409,6 @@ def dominant_frequency(image: Array, ppd: float) -> tuple[float, float]:
     ----------
     image : (H, W) array
         One image, of at least 4 px a side.
-    ppd : float
-        Pixels per degree.
 
     Returns
     -------

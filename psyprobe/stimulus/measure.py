@@ -135,18 +135,8 @@ def _display_rows(pixels: Array, space: str, spec: Specification, display: Displ
     shown = image_rows(light, "luminance" if grey else "rgb", spec, "float32", display, shown=strain)
     for row in shown:
         if row.quantity in _SHOWN:
-            rows.append(
-                Row(
-                    f"shown {row.quantity}",
-                    row.unit,
-                    row.requested,
-                    row.delivered,
-                    row.tolerance,
-                    row.relative,
-                    f"{row.estimator}, after encoding to float32 drive and decoding",
-                    row.image,
-                )
-            )
+            how = f"{row.estimator}, after encoding to float32 drive and decoding"
+            rows.append(replace(row, quantity=f"shown {row.quantity}", estimator=how))
     return tuple(rows)
 
 

@@ -37,12 +37,8 @@ class Modulation(Specification):
     contrast : float or array
         Amplitude of the modulation. Achromatic: Michelson (noise: RMS, disc: Weber). Chromatic: RMS over the three cone
         contrasts, the unit of castleCSF.
-    direction : str or (dL, dM, dS)
-        "achromatic", "red_green", "yellow_violet", or a modulation in LMS.
-    white : str or (x, y)
-        Chromaticity of the background of a chromatic stimulus.
-    observer : str
-        Named cone observer of a chromatic stimulus.
+    direction, white, observer
+        As in `psyprobe.gabor`.
     """
 
     contrast: Any = parameter("1", "Contrast", low=0)
@@ -98,7 +94,7 @@ class Modulation(Specification):
         raise NotImplementedError
 
     def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> Array:
-        """``offset + amplitude * unit pattern``, image by image; for kinds that draw faster than by `unit`.
+        """``offset + amplitude * unit pattern``, shape (n, H, W); for kinds that draw faster than by `unit`.
 
         Parameters
         ----------
@@ -106,10 +102,6 @@ class Modulation(Specification):
             One for each image of the flattened batch.
         dtype, device
             As in `draw`.
-
-        Returns
-        -------
-        array, shape (n, H, W)
         """
         images = self.unit() * amplitude[:, None, None] + offset[:, None, None]
         return pattern.to_backend(images, dtype, device)

@@ -43,36 +43,24 @@ OTHER_WORDS = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a kind of stimulus.
+    """One parameter of a kind of stimulus."""
 
-    Attributes
-    ----------
-    unit : str
-        "cpd", "deg", "cd/m²" ...; "1" for a ratio, empty where the value is no number.
-    label : str
-        Its name on an axis, without the unit.
-    low, high : float
-        Smallest and largest value.
-    above : bool
-        Whether `low` itself is not allowed.
-    whole : bool
-        Whether only whole numbers are.
-    numeric : bool
-        Whether it may be an array, and so a level of an experiment.
-    required : bool
-        Whether it must be given.
-    default : object
-        Its value where it is not.
-    """
-
+    #: "cpd", "deg", "cd/m²" ...; "1" for a ratio, empty where the value is no number.
     unit: str
+    #: Its name on an axis, without the unit.
     label: str
+    #: low, high: Smallest and largest value.
     low: float = -math.inf
     high: float = math.inf
+    #: Whether `low` itself is not allowed.
     above: bool = False
+    #: Whether only whole numbers are.
     whole: bool = False
+    #: Whether it may be an array, and so a level of an experiment.
     numeric: bool = True
+    #: Whether it must be given.
     required: bool = False
+    #: Its value where it is not.
     default: Any = None
 
     def check(self, name: str, value: Any) -> float | FloatArray:
@@ -85,7 +73,8 @@ class Parameter:
         high = "" if self.high == math.inf else f"<= {self.high:g}"
         valid = (numbers > self.low if self.above else numbers >= self.low) & (numbers <= self.high)
         allowed = " and ".join(each for each in (low, high) if each)
-        hint = ", a fraction and not a percentage" if name.endswith("contrast") else f" {unit}".rstrip()
+        fraction = ", a fraction from 0 to 1, not a percentage" if self.low == 0 else ", a fraction, not a percentage"
+        hint = fraction if name.endswith("contrast") else f" {unit}".rstrip()
         require(valid, name, numbers, unit, f"it must be {allowed}{hint}")
         return numbers
 
@@ -115,20 +104,13 @@ def parameter(
 
 @dataclass(frozen=True)
 class DerivedLevel:
-    """A level that is another word for one parameter, such as the area of a Gabor for its radius.
+    """A level that is another word for one parameter, such as the area of a Gabor for its radius."""
 
-    Attributes
-    ----------
-    described : Parameter
-        Unit, label and limits of the level.
-    parameter : str
-        Which parameter it sets.
-    to_parameter, from_parameter : callable
-        From the level to the value of the parameter, and back.
-    """
-
+    #: Unit, label and limits of the level.
     described: Parameter
+    #: Which parameter it sets.
     parameter: str
+    #: to_parameter, from_parameter: From the level to the value of the parameter, and back.
     to_parameter: Callable[[Any], Any]
     from_parameter: Callable[[Any], Any]
 

@@ -3,6 +3,8 @@
 Coordinates: pixel centres lie at (i - (N - 1)/2)/ppd, x to the right, y up. Factors are computed in float64 on the
 processor, whatever the precision and device of the image: that is cheap, and twenty times more exact in float32 than
 computing phases in float32.
+
+`shape` is (H, W) in pixels and `ppd` pixels per degree; parameters of a batch have shape (n,), its images (n, H, W).
 """
 
 from __future__ import annotations
@@ -21,19 +23,7 @@ _NOISE_BLOCK = 4
 
 
 def pixel_positions(pixels: int, ppd: float) -> FloatArray:
-    """Positions of pixel centres along one axis, deg.
-
-    Parameters
-    ----------
-    pixels : int
-        How many.
-    ppd : float
-        Pixels per degree.
-
-    Returns
-    -------
-    ndarray, shape (pixels,)
-        Ascending, symmetric about 0.
+    """Positions of pixel centres along one axis, deg, ascending and symmetric about 0.
 
     Examples
     --------
@@ -104,10 +94,6 @@ def gabor_factors(
 
     Parameters
     ----------
-    shape : (H, W)
-        Pixels.
-    ppd : float
-        Pixels per degree.
     frequency, orientation, phase, x, y, radius : ndarray, shape (n,)
         cpd, deg, deg, deg, deg, deg. `radius` None leaves out the envelope.
     balanced : bool
@@ -147,12 +133,7 @@ def oriented_envelope(
     radius: FloatArray,
     aspect: FloatArray,
 ) -> FloatArray:
-    """Elliptical Gaussian envelopes, whose standard deviation along the stripes is `aspect` times `radius`.
-
-    Returns
-    -------
-    ndarray, shape (n, H, W)
-    """
+    """Elliptical Gaussian envelopes, whose standard deviation along the stripes is `aspect` times `radius`."""
     dx = (pixel_positions(shape[1], ppd) - x[:, None])[:, None, :]
     dy = (-pixel_positions(shape[0], ppd) - y[:, None])[:, :, None]
     cosine, sine = (v[:, None, None] for v in cos_sin_degrees(orientation))
@@ -174,10 +155,6 @@ def round_window(
 
     The window is 1 up to ``radius - edge/2``, 0 from ``radius + edge/2`` on and 1/2 at `radius`; an edge of 0 is a hard
     disc (pixels whose centres lie within the radius).
-
-    Returns
-    -------
-    ndarray, shape (n, H, W)
     """
     dx = (pixel_positions(shape[1], ppd) - x[:, None])[:, None, :]
     dy = (-pixel_positions(shape[0], ppd) - y[:, None])[:, :, None]
@@ -208,10 +185,6 @@ def noise_images(
 
     Parameters
     ----------
-    shape : (H, W)
-        Pixels.
-    ppd : float
-        Pixels per degree.
     amplitude, offset : ndarray, shape (n,)
         Standard deviation and mean of each image.
     low, high : ndarray, shape (n,)
@@ -224,10 +197,6 @@ def noise_images(
         One for each image.
     dtype, device
         Of the result; the deviates are the same in all of them.
-
-    Returns
-    -------
-    array, shape (n, H, W)
     """
     import scipy.fft
 

@@ -26,12 +26,12 @@ def observer_of(spec: Specification) -> str:
 class Planes:
     """One image as the quantities that estimators work on, (H, W) each."""
 
+    #: Light along the direction that was asked: ``luminance * (1 + modulation)``, cd/m².
     pattern: Float64
-    """Light along the direction that was asked: ``luminance * (1 + modulation)``, cd/m²."""
+    #: Luminance (of the named observer, L + M, if the image has colour), cd/m².
     light: Float64
-    """Luminance (of the named observer, L + M, if the image has colour), cd/m²."""
+    #: Cone contrasts, shape (3, H, W).
     cones: Float64 | None = None
-    """Cone contrasts, shape (3, H, W)."""
 
 
 def planes_of(image: Float64, space: str, spec: Any, display: Display | None) -> Planes:

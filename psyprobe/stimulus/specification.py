@@ -32,17 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Specification:
-    """What every stimulus has: a background of some luminance, sampled on a field of pixels.
-
-    Attributes
-    ----------
-    luminance : float or array
-        Mean or background luminance, cd/m².
-    ppd : float
-        Pixels per degree of visual angle.
-    size : int or (H, W)
-        Pixels.
-    """
+    """What every stimulus has: a background of some luminance, cd/m², sampled on a field of pixels."""
 
     kind: ClassVar[str]
     #: What stands for the kind in digests, where that is not its name.
@@ -185,15 +175,7 @@ class Specification:
         return np.broadcast_shapes(*(np.shape(getattr(self, name)) for name in self.numeric))
 
     def draw(self, *, dtype: str = "float64", device: str | None = None) -> Stimulus:
-        """The pixels, as a `Stimulus`.
-
-        Parameters
-        ----------
-        dtype : {"float64", "float32"}
-            Precision of the pixels.
-        device : str, optional
-            A torch device ("cpu", "cuda:0") to draw tensors there; numpy without it.
-        """
+        """The pixels, as a `Stimulus`; `dtype` and `device` as in `psyprobe.gabor`."""
         if dtype not in ("float64", "float32"):
             raise InputError(f"dtype is {dtype!r}; stimuli are drawn in float64 or float32")
         pixels, space = self._pixels(dtype, device)

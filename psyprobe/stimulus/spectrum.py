@@ -15,17 +15,6 @@ EDGE = 1e-9
 def radial_frequency(shape: tuple[int, int], ppd: float) -> Float64:
     """Frequency of each coefficient of `numpy.fft.rfft2`, cycles per degree.
 
-    Parameters
-    ----------
-    shape : (int, int)
-        Height and width of the image, pixels.
-    ppd : float
-        Pixels per degree.
-
-    Returns
-    -------
-    (H, W // 2 + 1) ndarray
-
     Examples
     --------
     >>> radial_frequency((2, 4), ppd=4).tolist()
@@ -37,11 +26,6 @@ def radial_frequency(shape: tuple[int, int], ppd: float) -> Float64:
 
 def fourier_power(image: Array) -> Float64:
     """Energy of each coefficient of `numpy.fft.rfft2`, the mean left out, conjugates counted.
-
-    Parameters
-    ----------
-    image : (..., H, W) array
-        Luminance, or any linear quantity.
 
     Returns
     -------
@@ -63,26 +47,12 @@ def fourier_power(image: Array) -> Float64:
 
 
 def out_of_band_energy(image: Array, ppd: float, low: float, high: float) -> Float64:
-    """Share of the energy outside a band of radial frequency; its edges are inside.
+    """Share of the energy outside a band of radial frequency; its edges, cpd, are inside.
 
     Parameters
     ----------
-    image : (..., H, W) array
-        Luminance, or any linear quantity.
-    ppd : float
-        Pixels per degree.
     low, high : float
         Band edges, cycles per degree.
-
-    Returns
-    -------
-    (...) ndarray
-        0 to 1.
-
-    Raises
-    ------
-    InputError
-        If an image is uniform.
 
     Examples
     --------
@@ -106,10 +76,6 @@ def band_limits(image: Array, ppd: float, floor: float = 1e-8) -> tuple[Float64,
 
     Parameters
     ----------
-    image : (..., H, W) array
-        Luminance, or any linear quantity.
-    ppd : float
-        Pixels per degree.
     floor : float
         Coefficients below this share of the largest one count as empty.
 

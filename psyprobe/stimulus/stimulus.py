@@ -22,17 +22,6 @@ if TYPE_CHECKING:
 class Stimulus:
     """Pixels in physical units.
 
-    Attributes
-    ----------
-    pixels : array, shape (..., H, W) or (..., H, W, 3)
-        Luminance in cd/m², or LMS or linear RGB light; numpy or torch.
-    space : {"luminance", "lms", "rgb"}
-        What the pixels are.
-    ppd : float
-        Pixels per degree.
-    spec : Specification
-        What was asked for.
-
     Examples
     --------
     >>> from psyprobe.stimulus import gabor
@@ -41,9 +30,13 @@ class Stimulus:
     <Stimulus 224 x 224 px at 60 ppd, luminance in cd/m²: Gabor(contrast=0.1, frequency=4.0)>
     """
 
+    #: Luminance in cd/m², or LMS or linear RGB light; numpy or torch.
     pixels: Array
+    #: {"luminance", "lms", "rgb"}: What the pixels are.
     space: str
+    #: Pixels per degree.
     ppd: float
+    #: What was asked for.
     spec: Specification
 
     @property

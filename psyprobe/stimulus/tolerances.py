@@ -19,23 +19,15 @@ PRECISIONS = ("float64", "float32", "float16", "bfloat16", "uint8")
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The largest error of one quantity that still counts as rounding, in each precision.
+    """The largest error of one quantity that still counts as rounding, in each precision."""
 
-    Attributes
-    ----------
-    relative : bool
-        Whether errors are relative to what was asked; otherwise they are in `unit`.
-    unit : str
-        Unit of the quantity.
-    values : tuple of float
-        One for each of `PRECISIONS`.
-    origin : str
-        Where the numbers come from.
-    """
-
+    #: Whether errors are relative to what was asked; otherwise they are in `unit`.
     relative: bool
+    #: Unit of the quantity.
     unit: str
+    #: One for each of `PRECISIONS`.
     values: tuple[float, float, float, float, float]
+    #: Where the numbers come from.
     origin: str
 
 

@@ -36,28 +36,7 @@ _PUBLIC = {
     "assert_reproducible": "testing.repetition",
 }
 
-__all__ = [
-    "PRECISIONS",
-    "TOLERANCES",
-    "CalibrationError",
-    "Cause",
-    "Certificate",
-    "Tolerance",
-    "assert_band",
-    "assert_batch_equals_loop",
-    "assert_calibrated",
-    "assert_cone_contrast",
-    "assert_contrast",
-    "assert_frequency",
-    "assert_in_gamut",
-    "assert_isoluminant",
-    "assert_mean_luminance",
-    "assert_orientation",
-    "assert_reproducible",
-    "assert_round_trip",
-    "strategies",
-    "tolerance",
-]
+__all__ = [*_PUBLIC, "strategies"]
 
 
 def __getattr__(name: str) -> Any:

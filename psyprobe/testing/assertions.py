@@ -94,11 +94,6 @@ def assert_calibrated(
         Column of the tolerance table to judge by; that of the array's dtype by default. An array of float64 may have
         gone through coarser steps, such as coordinates rounded to five digits: "float16" allows for those.
 
-    Returns
-    -------
-    Certificate
-        What was measured.
-
     Raises
     ------
     CalibrationError
@@ -123,17 +118,24 @@ def assert_calibrated(
     return _judge(image, asked, space, display, precision, None)
 
 
-def assert_contrast(
-    image: Stimulus | Array,
-    asked: Specification | None = None,
-    *,
-    space: str | None = None,
-    display: Display | None = None,
-    precision: str | None = None,
-) -> Certificate:
-    """Assert the contrast: of waves and discs by least squares, of noise the SD over the mean.
+class Assertion(Protocol):
+    """An assertion about some quantities; parameters and errors are those of `assert_calibrated`."""
 
-    Parameters and errors are those of `assert_calibrated`.
+    def __call__(
+        self,
+        image: Stimulus | Array,
+        asked: Specification | None = None,
+        *,
+        space: str | None = None,
+        display: Display | None = None,
+        precision: str | None = None,
+    ) -> Certificate:
+        """The certificate of what was looked at."""
+        ...
+
+
+def _about(name: str, summary: str, *quantities: str) -> Assertion:
+    """The assertion that an image keeps what it promises of these quantities.
 
     Examples
     --------
@@ -141,7 +143,43 @@ def assert_contrast(
     >>> round(assert_contrast(gabor(frequency=4, contrast=0.2, size=64))["contrast"].delivered, 9)
     0.2
     """
-    return _judge(image, asked, space, display, precision, ("contrast", "rms contrast"))
+
+    def assertion(
+        image: Stimulus | Array,
+        asked: Specification | None = None,
+        *,
+        space: str | None = None,
+        display: Display | None = None,
+        precision: str | None = None,
+    ) -> Certificate:
+        return _judge(image, asked, space, display, precision, quantities)
+
+    assertion.__name__ = assertion.__qualname__ = name
+    assertion.__doc__ = f"{summary}\n\nParameters and errors are those of `assert_calibrated`."
+    return assertion
+
+
+assert_contrast = _about(
+    "assert_contrast",
+    "Assert the contrast: of waves and discs by least squares, of noise the SD over the mean.",
+    "contrast",
+    "rms contrast",
+)
+assert_frequency = _about("assert_frequency", "Assert the spatial frequency of a Gabor or grating.", "frequency")
+assert_orientation = _about("assert_orientation", "Assert the orientation of a Gabor or grating.", "orientation")
+assert_band = _about(
+    "assert_band",
+    "Assert that noise lies in its band, and reaches both edges of it.",
+    "energy outside band",
+    "band edge low",
+    "band edge high",
+)
+assert_cone_contrast = _about(
+    "assert_cone_contrast",
+    "Assert the contrast of each cone class, and silence where there should be, in an image of three channels.",
+    *(f"{cone} cone contrast" for cone in "LMS"),
+    "off-direction cone contrast",
+)
 
 
 def assert_mean_luminance(
@@ -176,67 +214,6 @@ def assert_mean_luminance(
     worst = float(means[np.argmax(np.abs(means - asked))])
     row = Row("mean luminance", "cd/m²", float(asked), worst, allowed, True, "mean over pixels")
     return _verdict(f"mean luminance of {asked:g} cd/m²", (row,), light.precision, len(means), ())
-
-
-def assert_frequency(
-    image: Stimulus | Array,
-    asked: Specification | None = None,
-    *,
-    space: str | None = None,
-    display: Display | None = None,
-    precision: str | None = None,
-) -> Certificate:
-    """Assert the spatial frequency of a Gabor or grating.
-
-    Parameters and errors are those of `assert_calibrated`.
-    """
-    return _judge(image, asked, space, display, precision, ("frequency",))
-
-
-def assert_orientation(
-    image: Stimulus | Array,
-    asked: Specification | None = None,
-    *,
-    space: str | None = None,
-    display: Display | None = None,
-    precision: str | None = None,
-) -> Certificate:
-    """Assert the orientation of a Gabor or grating.
-
-    Parameters and errors are those of `assert_calibrated`.
-    """
-    return _judge(image, asked, space, display, precision, ("orientation",))
-
-
-def assert_band(
-    image: Stimulus | Array,
-    asked: Specification | None = None,
-    *,
-    space: str | None = None,
-    display: Display | None = None,
-    precision: str | None = None,
-) -> Certificate:
-    """Assert that noise lies in its band, and reaches both edges of it.
-
-    Parameters and errors are those of `assert_calibrated`.
-    """
-    return _judge(image, asked, space, display, precision, ("energy outside band", "band edge low", "band edge high"))
-
-
-def assert_cone_contrast(
-    image: Stimulus | Array,
-    asked: Specification | None = None,
-    *,
-    space: str | None = None,
-    display: Display | None = None,
-    precision: str | None = None,
-) -> Certificate:
-    """Assert the contrast of each cone class, and silence where there should be.
-
-    Parameters and errors are those of `assert_calibrated`; the image needs three channels.
-    """
-    wanted = (*(f"{cone} cone contrast" for cone in "LMS"), "off-direction cone contrast")
-    return _judge(image, asked, space, display, precision, wanted)
 
 
 def assert_isoluminant(
@@ -405,7 +382,6 @@ def _rows(light: Light, spec: Specification, display: Display | None) -> tuple[R
     if light.drive is None:
         return certify(light.pixels, light.space, spec, precision=light.precision, display=display)
     # A drive is in gamut by construction; the display only tells what its primaries are.
-
     return image_rows(light.pixels, light.space, spec, light.precision, display)
 
 

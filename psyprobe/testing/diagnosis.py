@@ -26,20 +26,13 @@ from psyprobe.testing.light import Light
 
 @dataclass(frozen=True)
 class Cause:
-    """What probably went wrong.
+    """What probably went wrong."""
 
-    Attributes
-    ----------
-    name : str
-        In a few words.
-    explanation : str
-        How it comes about.
-    remedy : str
-        What to do.
-    """
-
+    #: In a few words.
     name: str
+    #: How it comes about.
     explanation: str
+    #: What to do.
     remedy: str
 
     def __str__(self) -> str:
@@ -153,7 +146,7 @@ _COLOUR_ROWS = ("L cone contrast", "M cone contrast", "S cone contrast", "lumina
 
 
 def diagnose(rows: tuple[Row, ...], light: Light, asked: Specification, display: Display | None) -> tuple[Cause, ...]:
-    """Likely causes of the failures among the rows, the most telling first.
+    """Likely causes of the failures among the rows, the most telling first; none if no signature is known.
 
     Parameters
     ----------
@@ -165,11 +158,6 @@ def diagnose(rows: tuple[Row, ...], light: Light, asked: Specification, display:
         What it was meant to be: one image.
     display : Display or None
         Without it, faults of encoding are not looked for.
-
-    Returns
-    -------
-    tuple of Cause
-        Empty if no signature is known.
     """
     delivered = {row.quantity: row for row in rows}
     if all(row.passed for row in rows) or not isinstance(asked, Modulation | Uniform):

@@ -21,23 +21,15 @@ SPACES = ("luminance", "rgb", "xyz", "lms", "linear", "encoded")
 
 @dataclass(frozen=True)
 class Light:
-    """An image as physical light.
+    """An image as physical light."""
 
-    Attributes
-    ----------
-    pixels : ndarray of float64
-        (..., H, W) in "luminance", (..., H, W, 3) in "rgb" or "lms".
-    space : {"luminance", "rgb", "lms"}
-        What the pixels are now.
-    precision : str
-        Column of the tolerance table: what the array came as.
-    drive : ndarray or None
-        Drive values in [0, 1] of an encoded array.
-    """
-
+    #: (..., H, W) in "luminance", (..., H, W, 3) in "rgb" or "lms".
     pixels: Float64
+    #: {"luminance", "rgb", "lms"}: What the pixels are now.
     space: str
+    #: Column of the tolerance table: what the array came as.
     precision: str
+    #: Drive values in [0, 1] of an encoded array.
     drive: Float64 | None = None
 
 
@@ -57,11 +49,6 @@ def read_light(
         range, "encoded" its drive value. Not for a stimulus, which knows.
     display : Display, optional
         Needed for "linear" and "encoded".
-
-    Raises
-    ------
-    InputError
-        If the numbers cannot be read without guessing.
     """
     if isinstance(image, Stimulus):
         if space is not None:

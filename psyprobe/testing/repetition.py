@@ -23,11 +23,6 @@ def assert_reproducible(draw: Specification | Callable[[], Array]) -> None:
         A specification, which is also written to a dictionary and read back; or a function without arguments that
         returns an array.
 
-    Raises
-    ------
-    CalibrationError
-        With the largest difference.
-
     Examples
     --------
     >>> import numpy as np
@@ -60,11 +55,6 @@ def assert_batch_equals_loop(
         A specification with arrays in it; or a function that takes `parameters` by name, arrays or single numbers.
     parameters : mapping of str to sequence, optional
         For a function: parameters of equal length.
-
-    Raises
-    ------
-    CalibrationError
-        With the image and the largest difference.
 
     Examples
     --------

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from image_measures import centroid, sector_energy, spectral_slope
+from image_measures import centroid, michelson_contrast, sector_energy, spectral_slope
 
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.light.display import Display
@@ -115,7 +115,7 @@ def test_standard_errors_are_those_of_noisy_repetitions() -> None:
 def test_contrasts_of_samples() -> None:
     image = np.array([[50.0, 150.0], [100.0, 100.0]])
     assert float(estimate.rms_contrast(image)) == pytest.approx(np.sqrt(0.125), rel=1e-15)
-    assert float(estimate.michelson_contrast(image)) == 0.5
+    assert float(michelson_contrast(image)) == 0.5
 
 
 def test_centroid_of_an_even_pattern_is_its_centre() -> None:
@@ -154,7 +154,7 @@ def test_what_cannot_be_measured_is_refused() -> None:
         estimate.to_float64([[1.0, np.nan], [0.0, 0.0]])
     with pytest.raises(InputError, match="no band"):
         spectrum.out_of_band_energy(np.full((4, 4), 3.0), 1.0, 0.1, 0.2)
-    for function in (estimate.rms_contrast, estimate.michelson_contrast):
+    for function in (estimate.rms_contrast, michelson_contrast):
         with pytest.raises(InputError, match="above 0"):
             function(np.zeros((4, 4)))
 

@@ -25,17 +25,12 @@ _AT_ONCE = 20_000
 
 @dataclass(frozen=True)
 class Resampled:
-    """Parameters refitted to drawn answers, in the coordinates of the counts.
-
-    Attributes
-    ----------
-    threshold, width, deviance : ndarray, shape (G, B, M)
-        Thresholds are infinite where all drawn answers are the same.
-    """
+    """Parameters refitted to drawn answers, in the coordinates of the counts."""
 
     threshold: FloatArray
     width: FloatArray
     deviance: FloatArray
+    """All shape (G, B, M); thresholds are infinite where all drawn answers are the same."""
 
 
 def resample(
@@ -54,10 +49,6 @@ def resample(
         B.
     seed : int
         A group's draws do not depend on which other groups stand beside it.
-
-    Returns
-    -------
-    Resampled
     """
     groups, curves = counts.centre.shape
     found = [np.empty((groups, resamples, curves)) for _ in range(3)]

@@ -14,32 +14,22 @@ from psyprobe.errors import InputError
 
 @dataclass(frozen=True)
 class Curves:
-    """Answers of a batch of curves in their physical units, arranged in groups.
-
-    Attributes
-    ----------
-    x : ndarray, shape (G, M, L)
-        log10 contrast, rising; levels without trials stand last and repeat the highest.
-    yes, trials : ndarray, shape (G, M, L)
-        trials of 0 mark a level that is not there.
-    catch_yes, catch_trials : ndarray, shape (G, M)
-        Answers to blanks.
-    dropped : ndarray of int, shape (G, M)
-        How many of the levels given had no trials.
-    batch : tuple of int
-        Shape of the batch.
-    order : tuple of int
-        Axes of the batch in the order of groups: those that share nothing, then those that share.
-    """
+    """Answers of a batch of curves in their physical units, arranged in groups."""
 
     x: FloatArray
+    """log10 contrast, rising; levels without trials stand last and repeat the highest, shape (G, M, L)."""
     yes: FloatArray
     trials: FloatArray
+    """trials of 0 mark a level that is not there, shape (G, M, L)."""
     catch_yes: FloatArray
     catch_trials: FloatArray
+    """Answers to blanks, shape (G, M)."""
     dropped: npt.NDArray[np.int64]
+    """How many of the levels given had no trials, shape (G, M)."""
     batch: tuple[int, ...]
+    """Shape of the batch."""
     order: tuple[int, ...]
+    """Axes of the batch in the order of groups: those that share nothing, then those that share."""
 
     def ungroup(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         """Values by group and curve, (G, M), in the shape of the batch."""
@@ -83,10 +73,6 @@ def read_curves(
         Broadcast against one another; the last axis is levels.
     shared : tuple of int, optional
         Axes of the batch (the shape without levels) along which curves form one group.
-
-    Returns
-    -------
-    Curves
 
     Raises
     ------

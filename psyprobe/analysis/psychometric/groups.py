@@ -18,30 +18,21 @@ Index: TypeAlias = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Counts:
-    """What was answered, by group, curve and level.
-
-    Attributes
-    ----------
-    x : ndarray, shape (P, M, L)
-        log10 contrast, moved and scaled so that each curve's tested range is -0.5 to 0.5.
-    yes, trials : ndarray, shape (P, M, L)
-        How many said yes of how many; trials of 0 mark a level that is not there.
-    catch_yes, catch_trials : ndarray, shape (P,)
-        The same for blanks; no trials where the guess rate is fixed.
-    centre, scale : ndarray, shape (P, M)
-        log10 contrast = centre + scale x.
-    spacing : ndarray, shape (P, M)
-        Smallest distance between levels, in units of x; 0 with fewer than two.
-    """
+    """What was answered, by group, curve and level."""
 
     x: FloatArray
+    """log10 contrast, moved and scaled so that each curve's tested range is -0.5 to 0.5, shape (P, M, L)."""
     yes: FloatArray
     trials: FloatArray
+    """How many said yes of how many; trials of 0 mark a level that is not there, shape (P, M, L)."""
     catch_yes: FloatArray
     catch_trials: FloatArray
+    """The same for blanks; no trials where the guess rate is fixed, shape (P,)."""
     centre: FloatArray
     scale: FloatArray
+    """log10 contrast = centre + scale x, shape (P, M)."""
     spacing: FloatArray
+    """Smallest distance between levels, in units of x; 0 with fewer than two, shape (P, M)."""
 
     def take(self, index: Index) -> Counts:
         """Those groups."""
@@ -50,21 +41,16 @@ class Counts:
 
 @dataclass(frozen=True)
 class Point:
-    """Parameters of groups, in the coordinates of `Counts`.
-
-    Attributes
-    ----------
-    threshold : ndarray, shape (P, M)
-    slope : ndarray, shape (P, M)
-        Minus the natural logarithm of the width.
-    guess, lapse, eta : ndarray, shape (P,)
-    """
+    """Parameters of groups, in the coordinates of `Counts`."""
 
     threshold: FloatArray
+    """Shape (P, M)."""
     slope: FloatArray
+    """Minus the natural logarithm of the width, shape (P, M)."""
     guess: FloatArray
     lapse: FloatArray
     eta: FloatArray
+    """Shape (P,)."""
 
     def take(self, index: Index) -> Point:
         """Those groups."""

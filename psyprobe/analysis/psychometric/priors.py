@@ -27,15 +27,10 @@ _STEP = 1e-5
 
 @dataclass(frozen=True)
 class LogPriors:
-    """Log prior densities by parameter; a parameter without one has a flat prior.
-
-    Attributes
-    ----------
-    by_name : mapping of str to callable
-        Of values in physical units and the counts they belong to.
-    """
+    """Log prior densities by parameter; a parameter without one has a flat prior."""
 
     by_name: Mapping[str, _CurvePrior] = field(default_factory=dict)
+    """Of values in physical units and the counts they belong to."""
 
     @property
     def flat(self) -> bool:

@@ -36,30 +36,20 @@ _WIDTHS = (1e-3, 0.2, 1.0)
 
 @dataclass(frozen=True)
 class Profile:
-    """The likelihood of groups as a function of one curve's threshold or slope.
-
-    Attributes
-    ----------
-    model : Model
-    counts : Counts
-        G groups of M curves.
-    best : Point
-        Where the likelihood is largest.
-    value : ndarray, shape (G,)
-        The objective there.
-    lower, upper : Point
-        Bounds.
-    parameter : "threshold" or "slope"
-        Which is held.
-    """
+    """The likelihood of groups as a function of one curve's threshold or slope."""
 
     model: Model
     counts: Counts
+    """G groups of M curves."""
     best: Point
+    """Where the likelihood is largest."""
     value: FloatArray
+    """The objective there, shape (G,)."""
     lower: Point
     upper: Point
+    """Bounds."""
     parameter: Parameter
+    """Which is held: "threshold" or "slope"."""
 
     @property
     def curves(self) -> int:

@@ -14,72 +14,52 @@ from psyprobe.analysis.psychometric.statuses import StatusArray
 
 @dataclass(frozen=True)
 class PsychometricFit:
-    """Fitted psychometric functions of a batch of curves; every array has the shape of the batch.
-
-    Attributes
-    ----------
-    status : ndarray of str
-        What may be said of the curve; `STATUSES` tells each in words. Numbers that it forbids are nan.
-    threshold, threshold_low, threshold_high : ndarray of float
-        log10 contrast where F = 0.5, and its interval; an open side is infinite. A censored curve has an interval and
-        no threshold.
-    width, width_low, width_high : ndarray of float
-        From F = 0.05 to F = 0.95, log10 units; 0 of a step.
-    guess, lapse : ndarray of float
-        Rates, in [0, 1); nan where nothing was fitted: without answers, or to a curve that does not rise.
-    eta : ndarray of float
-        Overdispersion, in [0, 1): variance = n p (1 - p) (1 + (n - 1) eta²); 0 is binomial.
-    log_likelihood : ndarray of float
-        Natural logarithm, without the binomial coefficients.
-    deviance : ndarray of float
-        Twice the log-likelihood that the saturated model has more.
-    degrees_of_freedom : ndarray of float
-        Levels less free parameters; a rate shared by m curves counts 1/m.
-    p_value : ndarray of float
-        Probability of at least this deviance if the function were true, by parametric bootstrap; nan if not asked for.
-    converged : ndarray of bool
-        Whether the best climb ended at a maximum.
-    p_rising : ndarray of float
-        Of the test whether the curve rises at all; 1 where none was needed.
-    bracket_low, bracket_high : ndarray of float
-        log10 contrasts between which the best rising proportions cross the criterion, whatever their form.
-    spearman_karber : ndarray of float
-        Mean of the rising proportions as a distribution, log10 contrast; nan where they do not go from 0 to 1.
-    levels, dropped_levels : ndarray of int
-        Different contrasts above 0 with trials, and contrasts given without any.
-    function : str
-        Family of the sigmoid.
-    level : float
-        Of the intervals.
-    guess_bounds, lapse_bounds : (float, float)
-        Within which the rates were sought; equal if fixed.
-    """
+    """Fitted psychometric functions of a batch of curves; every array has the shape of the batch."""
 
     status: StatusArray
+    """What may be said of the curve; `STATUSES` tells each in words. Numbers that it forbids are nan."""
     threshold: FloatArray
     threshold_low: FloatArray
     threshold_high: FloatArray
+    """log10 contrast where F = 0.5, and its interval; an open side is infinite. A censored curve has an interval and no
+    threshold."""
     width: FloatArray
     width_low: FloatArray
     width_high: FloatArray
+    """From F = 0.05 to F = 0.95, log10 units; 0 of a step."""
     guess: FloatArray
     lapse: FloatArray
+    """Rates, in [0, 1); nan where nothing was fitted: without answers, or to a curve that does not rise."""
     eta: FloatArray
+    """Overdispersion, in [0, 1): variance = n p (1 - p) (1 + (n - 1) eta²); 0 is binomial."""
     log_likelihood: FloatArray
+    """Natural logarithm, without the binomial coefficients."""
     deviance: FloatArray
+    """Twice the log-likelihood that the saturated model has more."""
     degrees_of_freedom: FloatArray
+    """Levels less free parameters; a rate shared by m curves counts 1/m."""
     p_value: FloatArray
+    """Probability of at least this deviance if the function were true, by parametric bootstrap; nan if not asked
+    for."""
     converged: npt.NDArray[np.bool_]
+    """Whether the best climb ended at a maximum."""
     p_rising: FloatArray
+    """Of the test whether the curve rises at all; 1 where none was needed."""
     bracket_low: FloatArray
     bracket_high: FloatArray
+    """log10 contrasts between which the best rising proportions cross the criterion, whatever their form."""
     spearman_karber: FloatArray
+    """Mean of the rising proportions as a distribution, log10 contrast; nan where they do not go from 0 to 1."""
     levels: npt.NDArray[np.int64]
     dropped_levels: npt.NDArray[np.int64]
+    """Different contrasts above 0 with trials, and contrasts given without any."""
     function: str
+    """Family of the sigmoid."""
     level: float
+    """Of the intervals."""
     guess_bounds: tuple[float, float]
     lapse_bounds: tuple[float, float]
+    """Within which the rates were sought; equal if fixed."""
 
     @property
     def threshold_contrast(self) -> FloatArray:

@@ -27,28 +27,19 @@ from psyprobe.errors import InputError, unknown_name
 
 @dataclass(frozen=True)
 class Sigmoid:
-    """A family of sigmoids in its textbook form F(z).
-
-    Attributes
-    ----------
-    log_lower, log_upper : callable
-        log F(z) and log (1 - F(z)), accurate far out in both tails.
-    log_density : callable
-        log F'(z).
-    log_density_slope : callable
-        Derivative of `log_density`.
-    median : float
-        z where F = 0.5.
-    span : float
-        z at F = 0.95 minus z at F = 0.05.
-    """
+    """A family of sigmoids in its textbook form F(z)."""
 
     log_lower: Callable[[FloatArray], FloatArray]
     log_upper: Callable[[FloatArray], FloatArray]
+    """log F(z) and log (1 - F(z)), accurate far out in both tails."""
     log_density: Callable[[FloatArray], FloatArray]
+    """log F'(z)."""
     log_density_slope: Callable[[FloatArray], FloatArray]
+    """Derivative of `log_density`."""
     median: float
+    """z where F = 0.5."""
     span: float
+    """z at F = 0.95 minus z at F = 0.05."""
 
 
 def _log_ndtr(z: FloatArray) -> FloatArray:

@@ -22,15 +22,11 @@ STEP = 1e-3
 
 @dataclass(frozen=True)
 class Candidates:
-    """Functions tried for one curve and how well each does, by pair of rates.
-
-    Attributes
-    ----------
-    threshold, slope : ndarray, shape (P, M, K)
-    """
+    """Functions tried for one curve and how well each does, by pair of rates."""
 
     threshold: FloatArray
     slope: FloatArray
+    """, shape (P, M, K)."""
 
 
 def rate_grid(lower: FloatArray, upper: FloatArray) -> FloatArray:

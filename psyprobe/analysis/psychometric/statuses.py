@@ -40,29 +40,21 @@ _ENDLESS_WIDTH = 1e3
 
 @dataclass(frozen=True)
 class Steps:
-    """How well the best step does, by curve.
-
-    Attributes
-    ----------
-    between, at : ndarray, shape (G, M)
-        log-likelihood of the best step between two levels, and of the best at a level that may be mixed.
-    low, high : ndarray, shape (G, M)
-        The levels around the first.
-    level : ndarray, shape (G, M)
-        The level of the second, in the coordinates of the counts.
-    share : ndarray, shape (G, M)
-        F at that level.
-    edge : ndarray of int, shape (G, M)
-        -1 where that level is the lowest, 1 the highest, 0 otherwise.
-    """
+    """How well the best step does, by curve."""
 
     between: FloatArray
     at: FloatArray
+    """log-likelihood of the best step between two levels, and of the best at a level that may be mixed, shape (G,
+    M)."""
     low: FloatArray
     high: FloatArray
+    """The levels around the first, shape (G, M)."""
     level: FloatArray
+    """The level of the second, in the coordinates of the counts, shape (G, M)."""
     share: FloatArray
+    """F at that level, shape (G, M)."""
     edge: npt.NDArray[np.int64]
+    """-1 where that level is the lowest, 1 the highest, 0 otherwise, shape (G, M)."""
 
 
 def best_steps(counts: Counts, guess: FloatArray, lapse: FloatArray) -> Steps:
@@ -72,10 +64,6 @@ def best_steps(counts: Counts, guess: FloatArray, lapse: FloatArray) -> Steps:
     ----------
     counts : Counts
     guess, lapse : ndarray, shape (G,)
-
-    Returns
-    -------
-    Steps
     """
     k, n = counts.yes, counts.trials
     present = n > 0
@@ -189,31 +177,22 @@ def data_status(
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the fit found of each curve; losses are twice the log-likelihood, all of shape (G, M).
-
-    Attributes
-    ----------
-    unseen, seen : ndarray
-        Lost if the sigmoid is 0, or 1, at every level.
-    far_above, far_below : ndarray
-        Lost if the threshold is infinitely high, or low.
-    no_guess, no_lapse : ndarray
-        Lost if the rate is as low as its bounds allow; 0 if it is fixed.
-    log_likelihood : ndarray
-        Of the curve at the best point.
-    low, high : ndarray
-        Lowest and highest level, in the coordinates of the counts.
-    """
+    """What the fit found of each curve; losses are twice the log-likelihood, all of shape (G, M)."""
 
     unseen: FloatArray
     seen: FloatArray
+    """Lost if the sigmoid is 0, or 1, at every level."""
     far_above: FloatArray
     far_below: FloatArray
+    """Lost if the threshold is infinitely high, or low."""
     no_guess: FloatArray
     no_lapse: FloatArray
+    """Lost if the rate is as low as its bounds allow; 0 if it is fixed."""
     log_likelihood: FloatArray
+    """Of the curve at the best point."""
     low: FloatArray
     high: FloatArray
+    """Lowest and highest level, in the coordinates of the counts."""
 
 
 def fitted_status(

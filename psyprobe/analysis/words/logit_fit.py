@@ -24,29 +24,20 @@ _STEPS, _STEPS_AGAIN = 60, 12
 
 @dataclass(frozen=True, eq=False)
 class LogitFit:
-    """Fits of G groups of F curves; the curves of a group have the guess and lapse rates in common.
-
-    Attributes
-    ----------
-    threshold, width : ndarray of float64, shape (G, F)
-        In log10 contrast: where F = 0.5, and from F = 0.05 to 0.95.
-    guess, lapse : ndarray of float64, shape (G,)
-        Probabilities of yes without a pattern, and of no with one that cannot be overlooked.
-    fitted : ndarray of float64, shape (G, F, L)
-        Logits of the fit.
-    fitted_catch : ndarray of float64, shape (G,)
-        The logit of the guess rate.
-    cost : ndarray of float64, shape (G,)
-        Weighted sum of squared residuals.
-    """
+    """Fits of G groups of F curves; the curves of a group have the guess and lapse rates in common."""
 
     threshold: FloatArray
     width: FloatArray
+    """In log10 contrast: where F = 0.5, and from F = 0.05 to 0.95, shape (G, F)."""
     guess: FloatArray
     lapse: FloatArray
+    """Probabilities of yes without a pattern, and of no with one that cannot be overlooked, shape (G,)."""
     fitted: FloatArray
+    """Logits of the fit, shape (G, F, L)."""
     fitted_catch: FloatArray
+    """The logit of the guess rate, shape (G,)."""
     cost: FloatArray
+    """Weighted sum of squared residuals, shape (G,)."""
 
 
 def fit_logits(

@@ -91,24 +91,16 @@ _ECHO = re.compile(
 
 @dataclass(frozen=True)
 class FirstToken:
-    """What the first token of an answer says.
-
-    Attributes
-    ----------
-    p_yes : float
-        Probability of yes among yes and no.
-    logit : float
-        Natural log odds of yes against no; a bound where censored.
-    mass : float
-        Probability of yes and no together: how far the question is answered by its first token at all.
-    censored : bool
-        Whether only one of the two is listed: the other is then at most as likely as the least likely token listed.
-    """
+    """What the first token of an answer says."""
 
     p_yes: float
+    """Probability of yes among yes and no."""
     logit: float
+    """Natural log odds of yes against no; a bound where censored."""
     mass: float
+    """Probability of yes and no together: how far the question is answered by its first token at all."""
     censored: bool
+    """Whether only one of the two is listed: the other is then at most as likely as the least likely token listed."""
 
 
 def read_reply(text: str, yes: Sequence[str] = ("yes",), no: Sequence[str] = ("no",), *, polarity: int = 1) -> Reading:
@@ -225,10 +217,6 @@ def plain_text(text: str) -> str:
     text : str
         As it came.
 
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> plain_text("<think>Hmm, no.</think> **Yes**, it isn\u2019t blank")
@@ -262,10 +250,6 @@ def sentences_of(text: str) -> list[str]:
     ----------
     text : str
         From `plain_text`.
-
-    Returns
-    -------
-    list of str
 
     Examples
     --------

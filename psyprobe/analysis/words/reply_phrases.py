@@ -185,21 +185,14 @@ _BARE_SEEN = re.compile(
 
 @dataclass(frozen=True)
 class Statement:
-    """What a text states.
-
-    Attributes
-    ----------
-    sign : int
-        1 where it says that there is a pattern, -1 that there is none, 0 neither.
-    explicit : bool
-        Whether it names the pattern, and does not only call the image flat.
-    undecided : bool
-        Whether it hedges, or says both.
-    """
+    """What a text states."""
 
     sign: int
+    """1 where it says that there is a pattern, -1 that there is none, 0 neither."""
     explicit: bool = False
+    """Whether it names the pattern, and does not only call the image flat."""
     undecided: bool = False
+    """Whether it hedges, or says both."""
 
 
 def is_refusal(text: str, *, excuses: bool) -> bool:
@@ -211,10 +204,6 @@ def is_refusal(text: str, *, excuses: bool) -> bool:
         As `psyprobe.analysis.words.reply.plain_text` makes it.
     excuses : bool
         Whether asking and declining count.
-
-    Returns
-    -------
-    bool
     """
     return bool(_NO_IMAGE.search(text)) or (excuses and bool(_EXCUSE.search(text)))
 
@@ -246,10 +235,6 @@ def statement(sentences: list[str]) -> Statement:
     ----------
     sentences : list of str
         As `psyprobe.analysis.words.reply.sentences_of` makes them, questions left out.
-
-    Returns
-    -------
-    Statement
     """
     clauses = [
         part.strip(" ,;:-")

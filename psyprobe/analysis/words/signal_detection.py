@@ -21,25 +21,17 @@ from psyprobe.errors import InputError
 
 @dataclass(frozen=True)
 class Detection:
-    """Signal detection measures of a batch; all arrays have its shape.
-
-    Attributes
-    ----------
-    hit_rate, false_alarm_rate : ndarray of float64
-        With the log-linear correction, in (0, 1).
-    d_prime : ndarray of float64
-        Distance of the two distributions in standard deviations.
-    criterion : ndarray of float64
-        Distance of the criterion from the midpoint, in standard deviations; above 0 is a bias to say no.
-    log_beta : ndarray of float64
-        Natural logarithm of the likelihood ratio at the criterion.
-    """
+    """Signal detection measures of a batch; all arrays have its shape."""
 
     hit_rate: FloatArray
     false_alarm_rate: FloatArray
+    """With the log-linear correction, in (0, 1)."""
     d_prime: FloatArray
+    """Distance of the two distributions in standard deviations."""
     criterion: FloatArray
+    """Distance of the criterion from the midpoint, in standard deviations; above 0 is a bias to say no."""
     log_beta: FloatArray
+    """Natural logarithm of the likelihood ratio at the criterion."""
 
 
 def log_linear_rate(yes: npt.ArrayLike, trials: npt.ArrayLike) -> FloatArray:

@@ -248,8 +248,8 @@ def delivered_contrast(drive: FloatArray, asked: Specification, display: Display
 
 def _modulation(asked: Specification) -> FloatArray:
     """Luminance of a stimulus about its mean, as a fraction of it."""
-    light = np.asarray(asked.draw().luminance, dtype=np.float64)
-    return light / light.mean() - 1
+    light: FloatArray = np.asarray(asked.draw().luminance, dtype=np.float64)
+    return np.asarray(light / light.mean() - 1)
 
 
 def _gain_in_colour(drive: FloatArray, asked: Specification, display: Display) -> float:

@@ -90,18 +90,8 @@ def _rgb_of_axes() -> tuple[FloatArray, FloatArray]:
 class Cai2025Gabor(_Published):
     """The sine-phase Gabor of the published frequency, luminance and area tests.
 
-    Attributes
-    ----------
-    frequency : float or array
-        Nominal cpd; the drawn one is 224/223 of it at 224 px.
-    contrast : float or array
-        Amplitude on one DKL axis over nominal luminance.
-    luminance : float or array
-        Nominal background, cd/m².
-    radius : float or array
-        Standard deviation of the envelope, deg.
-    axis : {"achromatic", "red_green", "yellow_violet"}
-        DKL axis.
+    `contrast` is the amplitude on the DKL axis `axis` over nominal luminance; at 224 px the drawn frequency is 224/223
+    of the nominal one.
     """
 
     frequency: Any = parameter("cpd", "Spatial frequency", default=4.0, low=0, above=True)
@@ -169,13 +159,6 @@ class Cai2025Noise(_Published):
     """The published band noise: one frozen sample, one octave, RMS contrast before the cut-off at 1e-4 cd/m².
 
     At contrast 1, 15 % of the pixels are cut off, and the delivered RMS contrast is 0.84 to 0.88.
-
-    Attributes
-    ----------
-    frequency : float or array
-        Centre of the octave, cpd.
-    contrast : float or array
-        RMS, before the cut-off.
     """
 
     frequency: Any = parameter("cpd", "Spatial frequency", default=4.0, low=0, above=True)

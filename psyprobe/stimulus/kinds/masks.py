@@ -33,16 +33,12 @@ class MaskedGabor(Specification):
 
     Attributes
     ----------
-    frequency : float or array
-        Of the target, and of a grating mask, cpd.
-    contrast : float or array
-        Michelson contrast of the target, 0 to 1.
+    contrast, radius : float or array
+        Of the target, as in `psyprobe.gabor`.
     mask_contrast : float or array
         Michelson contrast of a grating mask; RMS contrast of noise.
-    radius : float or array
-        Standard deviation of the target's envelope, deg.
-    orientation, phase : float or array
-        Of the target and of a grating mask, which go together, deg; phase 0 is a peak at the centre.
+    frequency, orientation, phase : float or array
+        Of the target and of a grating mask, which go together.
     mask : {"grating", "noise"}
         A grating of the target's frequency, orientation and phase, or white noise up to `highest`.
     highest : float

@@ -1,0 +1,82 @@
+"""Goldens in files: arrays in one compressed file a case, all else in JSON, and on what they were computed."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.goldens.names import Golden, Value
+
+DATA = Path(__file__).parent / "data"
+MACHINE = DATA / "machine.json"
+_NUMBER = re.compile(r"([-+]?\d+\.?\d*(?:e[-+]?\d+)?)")
+
+
+def machine() -> dict[str, Any]:
+    """What the last bits of a result depend on."""
+    libraries = ("numpy", "scipy", "pandas", "pillow", "opencv-python-headless", "scikit-image")
+    config = np.show_config(mode="dicts")
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "versions": {name: version(name) for name in libraries},
+        "blas": config["Build Dependencies"]["blas"].get("version", ""),
+        "simd": config["SIMD Extensions"],
+    }
+
+
+def write(name: str, golden: Golden) -> None:
+    arrays = {key: value for key, value in golden.items() if isinstance(value, np.ndarray)}
+    others = {key: value for key, value in golden.items() if key not in arrays}
+    DATA.mkdir(exist_ok=True)
+    np.savez_compressed(DATA / f"{name}.npz", **arrays)
+    (DATA / f"{name}.json").write_text(json.dumps(others, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read(name: str) -> Golden:
+    with np.load(DATA / f"{name}.npz", allow_pickle=False) as file:
+        arrays: Golden = {key: file[key] for key in file.files}
+    others: Golden = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
+    return arrays | others
+
+
+def differing(found: Golden, held: Golden, exact: bool) -> list[str]:
+    """Names of values that are not the same, one of both missing included."""
+    return [key for key in found | held if key not in found or key not in held or not same(key, found, held, exact)]
+
+
+def same(key: str, found: Golden, held: Golden, exact: bool) -> bool:
+    """Bit for bit; or, on another machine, within rounding, digests not compared."""
+    one, other = (float(value) if type(value) is int else value for value in (found[key], held[key]))
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        if one.dtype.kind != other.dtype.kind or one.shape != other.shape:
+            return False
+        if one.dtype.kind == "U":
+            return exact_or_close("\n".join(one.ravel()), "\n".join(other.ravel()), exact)
+        return close(one, other, exact)
+    if not exact and key.endswith("sha256"):
+        return True
+    return exact_or_close(one, other, exact)
+
+
+def exact_or_close(one: Value, other: Value, exact: bool) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return close(np.array(one), np.array(other), exact)
+    if exact or not (isinstance(one, str) and isinstance(other, str)):
+        return one == other
+    # Text with numbers between: every second part is a number.
+    ours, theirs = _NUMBER.split(one), _NUMBER.split(other)
+    return ours[::2] == theirs[::2] and close(np.array(ours[1::2], float), np.array(theirs[1::2], float), exact)
+
+
+def close(one: np.ndarray, other: np.ndarray, exact: bool) -> bool:
+    if exact:
+        return one.dtype == other.dtype and bool(np.array_equal(one, other, equal_nan=True))
+    return one.shape == other.shape and bool(np.allclose(one, other, rtol=1e-9, atol=1e-12, equal_nan=True))

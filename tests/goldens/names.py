@@ -1,0 +1,354 @@
+"""What the package calls things today. After a rename this file changes; cases, data and test stay as they are.
+
+Each function gives a flat mapping of golden names, which are those of the day when the data was written, to values.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import io
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from psyprobe.analysis.mvp_bench import mvp_metrics, mvp_tables, read_predictions, said, with_categories
+from psyprobe.analysis.r_bench import rbench_table
+from psyprobe.experiment_file import read_suite
+from psyprobe.judging import Case, Judge, judge_cases
+from psyprobe.mvp_bench_run import ask_questions, judge_replies
+from psyprobe.observers.answering_function import AnsweringFunction
+from psyprobe.png_file import encode_png
+from psyprobe.probes.mvp_bench import read_questions, with_rotations
+from psyprobe.probes.r_bench.build import build_set
+from psyprobe.probes.r_bench.example import write_example
+from psyprobe.probes.r_bench.references import ReferenceLimits
+from psyprobe.r_bench_run import remarks, run_r_bench
+
+import psyprobe as pp
+from psyprobe.analysis import score_layers
+from psyprobe.analysis import score_table as _score_table
+from psyprobe.analysis import scoreboard as _scoreboard
+from psyprobe.cli import main
+from psyprobe.stimulus.catalogue import catalogue_names
+
+#: A value of a golden: an array of float64 or text, or what JSON can hold that is neither list nor mapping.
+Value = np.ndarray | str | float | int | bool | None
+Golden = dict[str, Value]
+
+#: Today's name of a field of a score, certificate, plan or table (one level of nesting) to its golden name.
+RENAMED: Mapping[str, str] = {}
+
+#: Golden name of a variable or coordinate to today's, and to today's names of its dimensions in the stored order.
+_LINE, _GRID = ("score_x", "multiplier"), ("x", "contrast")
+VARIABLES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "response": ("response", ("layer", "measure", *_GRID)),
+    "response_by_variant": ("response_by_variant", ("variant", "layer", "measure", *_GRID)),
+    "along": ("along", ("layer", "measure", *_LINE)),
+    "along_by_variant": ("along_by_variant", ("variant", "layer", "measure", *_LINE)),
+    "along_contrast": ("along_contrast", _LINE),
+    "human_sensitivity": ("human_sensitivity", ("score_x",)),
+    "human_curve": ("human_curve", ("curve_x",)),
+    "pixels_response": ("pixels_response", ("measure", *_GRID)),
+    "pixels_along": ("pixels_along", ("measure", *_LINE)),
+    "pixels_along_by_variant": ("pixels_along_by_variant", ("variant", "measure", *_LINE)),
+    "noise_floor": ("noise_floor", ("layer", "measure")),
+    "reference_response": ("reference_response", ("layer", "measure", "reference_contrast")),
+    "pixels_reference_response": ("pixels_reference_response", ("measure", "reference_contrast")),
+    "human_match": ("human_match", ("reference_contrast", "x_measured")),
+    **{
+        name: (name, (name,))
+        for name in (
+            "layer", "measure", "x", "contrast", "score_x", "multiplier", "curve_x", "variant", "reference_contrast",
+            "x_measured",
+        )
+    },
+}  # fmt: skip
+
+#: The same of runs in words, whose one dimension is the trial; latency is left out, since it is never the same.
+TRIALS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    name: (name, ("trial",))
+    for name in (
+        "frequency", "contrast", "delivered_contrast", "coherent_gain", "total_contrast", "catch", "shown", "refused",
+        "repeat", "order", "image_seed", "prompt", "prompt_text", "polarity", "text", "text_asked", "first_tokens",
+        "read", "p_yes", "logit", "answer_mass", "logit_censored", "readout", "said", "tokens_in", "tokens_out", "cost",
+        "finish", "attempts",
+    )
+}  # fmt: skip
+
+#: The same of a robustness profile.
+PROFILE: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "response": ("response", ("layer", "measure", "photograph", "dimension", "strength")),
+    **{name: (name, (name,)) for name in ("layer", "measure", "photograph", "dimension", "strength")},
+    **{name: (name, ("dimension",)) for name in ("step", "group", "simulated")},
+}
+
+#: Golden name of an attribute to today's. Those that hold JSON are taken apart; digests, cards and versions left out.
+ATTRIBUTES: Mapping[str, str] = {
+    name: name
+    for name in (
+        "experiment", "observer", "random_weights", "x_name", "x_unit", "x_label", "contrast_kind", "contrast_label",
+        "multiplier_of", "score_measure", "match_method", "reference_frequency", "human_model", "ppd", "size",
+        "variants", "display", "probe", "prompts", "delivery", "readout", "design", "design_estimates",
+    )
+}  # fmt: skip
+
+
+# -- experiments -----------------------------------------------------------------------------------------------------
+
+
+def run(experiment: str | Path, observer: Any, **options: Any) -> xr.Dataset:
+    return pp.run(experiment, observer, progress=False, **options)
+
+
+def suite(name: str) -> list[Any]:
+    return list(read_suite(name))
+
+
+def plan(experiment: str | Path, observer: Any) -> Golden:
+    found = pp.plan(experiment, observer)
+    return {"printed": str(found), **flat(found.to_dict())}
+
+
+def variables(result: xr.Dataset) -> Golden:
+    return _arrays(result, VARIABLES) | _attributes(result)
+
+
+def trials(result: xr.Dataset) -> Golden:
+    return _arrays(result, TRIALS) | _attributes(result)
+
+
+def scores(result: xr.Dataset, **options: Any) -> list[Any]:
+    return list(score_layers(result, **options))
+
+
+def score_numbers(score: Any) -> Golden:
+    return flat(score.to_dict())
+
+
+def score_table(scores: Iterable[Any]) -> str:
+    return _score_table(scores)
+
+
+def scoreboard(results: Iterable[Any], format: str, **options: Any) -> str:
+    return _scoreboard(results, **options).table(format)
+
+
+# -- stimuli, displays, files ----------------------------------------------------------------------------------------
+
+
+def stimuli() -> list[str]:
+    return catalogue_names("stimuli")
+
+
+def certificate(name: str, peak: float, levels: int) -> Golden:
+    """Certificates and pixels of one image as it stands in the catalogue, and of levels from end to end as a batch."""
+    page = pp.load_stimulus(name)
+    varied = {
+        level: values[np.linspace(0, len(values) - 1, levels).astype(int)] for level, values in page.levels.items()
+    }
+    one, batch = page.spec().draw(), page.spec(**varied).draw()
+    measured = {"one": (one, one.measure(pp.Display(peak=peak))), "levels": (batch, batch.measure())}
+    found: Golden = {}
+    for which, (drawn, told) in measured.items():
+        found[f"{which}/printed"] = repr(told)
+        found[f"{which}/space"] = drawn.space
+        found[f"{which}/pixels/sha256"] = digest(np.asarray(drawn.pixels, np.float64))
+        found |= {f"{which}/{key}": value for key, value in flat(told.to_dict()).items()}
+    return found
+
+
+def png(codes: np.ndarray, **options: Any) -> bytes:
+    return encode_png(codes, **options)
+
+
+def displays(ramp: np.ndarray) -> Golden:
+    """Drive of a ramp over the whole range of each preset, in both precisions, and the light that it makes again."""
+    found: Golden = {}
+    for name in sorted(pp.display_presets()):
+        shown = pp.Display.preset(name)
+        light = shown.floor + ramp * (shown.ceiling - shown.floor)
+        found |= {f"{name}/{key}": value for key, value in flat(shown.to_dict()).items()}
+        for dtype in ("float32", "float64"):
+            drive = np.asarray(shown.encode(light, dtype=dtype))[..., 0]
+            found[f"{name}/{dtype}/drive/sha256"] = digest(drive)
+            found[f"{name}/{dtype}/drive"] = drive.astype(np.float64)
+            found[f"{name}/{dtype}/light"] = np.asarray(shown.decode(drive), np.float64)
+    return found
+
+
+# -- observers and judges --------------------------------------------------------------------------------------------
+
+
+def simulated(name: str, **options: Any) -> Any:
+    return pp.load_observer(f"simulated:{name}", **options)
+
+
+def answering(function: Callable[[list[Any], str, str], str], name: str) -> Any:
+    """An observer that answers what a function of images, prompt and system text says."""
+
+    def reply(images: list[Any], prompt: str, system: str) -> str:
+        return function(images, prompt, system)
+
+    return AnsweringFunction(reply, name, "1", bits=8)
+
+
+def judge(function: Callable[[str, int | None], str], name: str, repeats: int = 1, temperature: float = 0.0) -> Any:
+    """A judge that says what a function of prompt and seed says."""
+
+    def reply(images: list[Any], prompt: str, system: str, decoding: Any) -> str:
+        return function(prompt, decoding.seed)
+
+    return Judge(AnsweringFunction(reply, name, "1"), repeats, temperature)
+
+
+def verdicts(cases: Sequence[tuple[str, str, str, str, str]], by: Any) -> Golden:
+    """Of cases (name, prompt of the judge, question, key, answer)."""
+    found = judge_cases([Case(*case) for case in cases], by, progress=False)
+    return flat(
+        {
+            name: {
+                "read": list(one.read),
+                "unread": list(one.unread),
+                "failed": one.failed,
+                "majority": one.majority,
+                "mean": one.mean if one.read and all(isinstance(each, float) for each in one.read) else None,
+            }
+            for name, one in found.items()
+        }
+    )
+
+
+# -- benchmarks ------------------------------------------------------------------------------------------------------
+
+
+def photographs(folder: Path) -> tuple[Path, Path]:
+    """The folder of example photographs, and the file of questions about them."""
+    return write_example(folder)
+
+
+def r_bench_set(photographs: Path, questions: Path, folder: Path) -> Path:
+    build_set(photographs, questions, folder, items_per_cell=1, limits=ReferenceLimits(side=48), progress=False)
+    return folder
+
+
+def r_bench(folder: Path, observer: Any, **options: Any) -> Golden:
+    """Scores of items, metrics and tables of a run."""
+    found = run_r_bench(folder, observer, progress=False, **options)
+    counted = {name: found.facts[name] for name in ("items", "simulated_items", "answers", "verdicts", "unscored")}
+    tables = {format: rbench_table({"observer": found.metrics}, format) for format in ("text", "csv")}
+    return flat(
+        {
+            "items": _frame(found.table),
+            "metrics": _frame(found.metrics),
+            "verdicts": _frame(found.verdicts),
+            "facts": counted,
+            "remarks": remarks(found.facts),
+            "table": tables,
+        }
+    )
+
+
+def mvp_bench(
+    questions: Path, images: Path, observer: Any, judge: Any, predictions: Path, system: str, cross: str
+) -> Golden:
+    """Of a run with all rotations, whose open replies a judge reads: replies, and metrics and tables by each parser."""
+    asked = with_rotations(read_questions(questions))
+    replies = ask_questions(asked, images, observer, system=system, cross=cross, progress=False)
+    judged, failed = judge_replies(asked, replies, judge, progress=False)
+    judged.rename(columns={"reply": "output", "judge": "extracted (GPT)"}).to_json(
+        predictions, orient="records", lines=True
+    )
+    metrics = {
+        parser: mvp_metrics(with_categories(said(asked, judged, parser)))
+        for parser in ("rule", "rule+judge", "lenient", "lenient+judge")
+    }
+    return flat(
+        {
+            "questions": _frame(asked),
+            "replies": _frame(judged),
+            "failed": failed,
+            "read again": _frame(read_predictions(predictions)),
+            "metrics": {parser: _frame(found) for parser, found in metrics.items()},
+            "tables": {format: mvp_tables(metrics, format) for format in ("text", "csv")},
+        }
+    )
+
+
+def mvp_bench_printed(questions: Path, predictions: Path, parser: str) -> str:
+    return _printed("mvp-bench", questions, "--rotations", "--model", "saved", predictions, "--parser", parser)
+
+
+def r_bench_printed(items: Path, model: str, answers: Mapping[str, Path], rule: str) -> str:
+    files = [f"{kind}={path}" for kind, path in answers.items()]
+    return _printed("r-bench", "score", items, "--model", model, *files, "--mcq-rule", rule)
+
+
+def profile(photographs: Sequence[Path], observer: str, dimensions: Sequence[str], seed: int) -> Golden:
+    found = pp.robustness_profile(photographs, observer, names=list(dimensions), seed=seed, progress=False)
+    return _arrays(found, PROFILE)
+
+
+# -- from our types to plain ones ------------------------------------------------------------------------------------
+
+
+def digest(values: np.ndarray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()
+
+
+def flat(value: Any, name: str = "") -> Golden:
+    """Nested mappings and sequences as one mapping, levels divided by /; lists of numbers as arrays."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = dataclasses.asdict(value)
+    if isinstance(value, Mapping):
+        parts = {RENAMED.get(str(key), str(key)): part for key, part in value.items()}
+    elif isinstance(value, list | tuple):
+        if value and all(isinstance(part, int | float) and not isinstance(part, bool) for part in value):
+            return {name: np.array(value, np.float64)}
+        parts = {str(i): part for i, part in enumerate(value)} or {"": "empty"}
+    else:
+        return {name: value.item() if isinstance(value, np.generic) else value}
+    found: Golden = {}
+    for key, part in parts.items():
+        found |= flat(part, f"{name}/{key}" if name else key)
+    return found
+
+
+def _arrays(result: xr.Dataset, named: Mapping[str, tuple[str, tuple[str, ...]]]) -> Golden:
+    return {
+        golden: _plain(result[today].transpose(*dims).values)
+        for golden, (today, dims) in named.items()
+        if today in result.variables
+    }
+
+
+def _attributes(result: xr.Dataset) -> Golden:
+    found: Golden = {}
+    for golden, today in ATTRIBUTES.items():
+        value = result.attrs.get(today)
+        if isinstance(value, str) and value[:1] in ("{", "["):
+            value = json.loads(value)
+        if value is not None:
+            found |= flat(value, f"attributes/{golden}")
+    return found
+
+
+def _frame(table: pd.DataFrame) -> dict[str, np.ndarray]:
+    return {str(RENAMED.get(str(name), name)): _plain(table[name].to_numpy()) for name in table.columns}
+
+
+def _plain(values: np.ndarray) -> np.ndarray:
+    """Numbers as float64, all else as text."""
+    return values.astype(np.float64) if values.dtype.kind in "fiub" else np.array([str(each) for each in values], "U")
+
+
+def _printed(*words: object) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+        assert main([str(word) for word in words]) == 0
+    return out.getvalue()
