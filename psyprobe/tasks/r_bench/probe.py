@@ -180,7 +180,7 @@ def read_run(result: xarray.Dataset, confidence: float = 0.9) -> RBenchRun:
     for name in _LISTED:
         values = map(json.loads, result[name].to_numpy())
         items[name] = [tuple(each) if isinstance(each, list) else each for each in values]
-    items["quality"] = result["quality"].to_numpy()
+    items["quality"] = [None if np.isnan(each) else each for each in result["quality"].to_numpy()]
     answers = {
         kind: pd.Series(result[f"answer_{kind}"].to_numpy(), index=pd.Index(items["name"]), dtype=str)
         for kind in ("ref", "dis")
