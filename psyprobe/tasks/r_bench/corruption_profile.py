@@ -14,17 +14,18 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.distance import MEASURES
-from psyprobe.analysis.score import OBSERVER, PIXELS, Entry, Metric, Row
+from psyprobe.analysis.score import OBSERVER, PIXELS, Metric, Row
 from psyprobe.corruption.apply import corrupt
 from psyprobe.corruption.dimensions import STRENGTHS, dimensions
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import unknown_name
 from psyprobe.files.digest import digest
 from psyprobe.files.images import file_digest, images_in
 from psyprobe.observers import load_observer
@@ -39,6 +40,7 @@ from psyprobe.tasks.task_score import TaskScore
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
     from psyprobe.experiment import Experiment
     from psyprobe.observers import FeatureObserver
@@ -211,22 +213,38 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
     )
 
 
-def score(result: xarray.Dataset, *, measure: str | None = None, confidence: float = 0.95) -> Sequence[ProfileScore]:
-    """The mean response at each strength, of every layer."""
-    chosen = measure or "angular"
-    if chosen not in result["measure"]:
-        raise unknown_name("measure", chosen, result["measure"].values.tolist())
-    return [ProfileScore(result.attrs, confidence, str(layer), chosen, result) for layer in result["layer"].values]
+def score(
+    result: xarray.Dataset, *, measure: str | None = None, layer: str | None = None, confidence: float = 0.95
+) -> tuple[ProfileScore, ...]:
+    """The mean response at each strength, of every layer or of one."""
+    known = {name: result[name].values.tolist() for name in ("measure", "layer")}
+    for name, value in (("measure", measure), ("layer", layer)):
+        if value is not None and value not in known[name]:
+            raise unknown_name(name, value, known[name])
+    layers = known["layer"] if layer is None else [layer]
+    return tuple(ProfileScore(result.attrs, confidence, one, measure or "angular", result) for one in layers)
 
 
 def plot(
-    results: Sequence[xarray.Dataset], ax: Axes | None = None, *, measure: str = "angular", layer: str | None = None
-) -> Axes:
-    """A robustness profile as coloured cells; see `plot_profile`."""
-    if len(results) != 1:
-        raise InputError(f"a figure shows one robustness profile, and these are {len(results)}; draw them one by one")
-    drawn: Axes = plot_profile(results[0], ax, measure=measure, layer=layer)
-    return drawn
+    results: Sequence[xarray.Dataset],
+    ax: Axes | None = None,
+    *,
+    figure: Figure | SubFigure | None = None,
+    measure: str | None = None,
+    layer: str | None = None,
+    **_: Any,
+) -> Axes | Figure | SubFigure:
+    """A robustness profile as coloured cells, one panel a result; see `plot_profile`."""
+    draw = partial(plot_profile, measure=measure or "angular", layer=layer)
+    if len(results) == 1 and figure is None:
+        return cast("Axes", draw(results[0], ax))
+    if figure is None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=(4.2 * len(results), 8.0), layout="constrained")
+    for result, panel in zip(results, figure.subplots(1, len(results), squeeze=False)[0], strict=True):
+        draw(result, panel)
+    return figure
 
 
 @dataclass(frozen=True)
@@ -259,17 +277,14 @@ class ProfileScore(TaskScore):
         by_strength = responses.mean("dimension")
         columns = {str(name): by_strength.sel(strength=name).values for name in by_strength["strength"].values}
         columns["overall"] = by_strength.mean("strength").values
-        cells: dict[str, str] = {}
-        record: dict[str, Any] = {"responder": responder}
-        for name, values in columns.items():
-            low, high = _interval(values, self.confidence)
-            mean = float(values.mean())
-            cells[name] = f"{mean:.4f}" if low is None else f"{mean:.4f} [{low:.4f}, {high:.4f}]"
-            record |= {f"{name}_mean": mean, f"{name}_low": low, f"{name}_high": high}
-        entry = Entry(record["overall_mean"], record["overall_low"], record["overall_high"])
-        metric = Metric(f"corruption {self.measure}", f"Response to corruption ({self.measure})", False, 4)
-        label = "" if responder == OBSERVER else responder
-        return Row("Robustness to corruption", responder, label, cells, record, {metric: entry})
+        values = {
+            Metric(f"{self.measure}_{name}", f"Response to corruption, {name} ({self.measure})", False, 4, name): (
+                float(each.mean()),
+                *_interval(each, self.confidence),
+            )
+            for name, each in columns.items()
+        }
+        return self.row("Robustness to corruption", responder, values)
 
 
 def _interval(values: FloatArray, confidence: float) -> tuple[float | None, float | None]:
