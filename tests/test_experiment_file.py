@@ -82,7 +82,7 @@ MATCHING = ('probe = "detection"', 'probe = "matching"')
         ((*MASKING, ("[score]", '[score]\nabove = "0.01"')), r"score\.above is '0\.01'; give a number"),
         ((*MASKING, MATCHING), "give human.data = 'georgeson_sullivan1975'"),
         ((*MASKING, MATCHING, ("foley1994", "georgeson_sullivan1975")), "goes with levels of f"),
-        ((("foley1994", "georgeson_sullivan1975"), *MASKING[1:]), "holds matched contrasts and no thresholds"),
+        ((("foley1994", "georgeson_sullivan1975"), *MASKING[1:]), "goes with levels of reference_contrast"),
     ],
 )
 def test_slips_with_measured_data(tmp_path: Path, changes: tuple[tuple[str, str], ...], message: str) -> None:
