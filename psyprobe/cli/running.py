@@ -71,13 +71,13 @@ def _plan(arguments: argparse.Namespace, experiments: list[Experiment], store: P
 
     plans: list[Plan] = []
     for experiment, observer in _asked(arguments, experiments):
-        options = {"batch_size": arguments.batch_size, "score_only": arguments.score_only}
+        options = {"batch_size": arguments.batch_size, "score_only": arguments.score_only, "timed": True}
         plans.append(plan(experiment, observer, store=store, **options))
     if arguments.json:
         say_json([planned.to_dict() for planned in plans])
         return 0
     say("\n".join(str(planned) for planned in plans))
-    seconds = sum(planned.seconds for planned in plans)
+    seconds = sum(planned.seconds or 0 for planned in plans)
     say(
         f"In all {sum(planned.images for planned in plans)} distinct images; what is left takes about "
         f"{max(seconds, 1):.0f} s, an estimate that leaves out drawing."

@@ -127,7 +127,7 @@ class ProfileSession(TaskSession):
                 batches.append(Batch(questions, work, whole=True))
         return batches
 
-    def cost(self, store: Store) -> TaskPlan:
+    def cost(self, store: Store, *, timed: bool) -> TaskPlan:
         """What is left to show."""
         left = len(store.missing(question.key for question in _questions(self._shown, self.observer.card.digest)))
         photographs = len(self._photographs)
