@@ -92,6 +92,12 @@ def read_items(path: str | Path) -> pd.DataFrame:
     return items
 
 
+def write_items(folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write the item table of a set: rows as the release has them, with reference and simulated."""
+    table = pd.DataFrame(rows, columns=[*COLUMNS, "reference", "simulated"])
+    table.to_csv(folder / "items.csv", index=False, lineterminator="\n")
+
+
 def _item(path: str | Path, row: dict[str, str]) -> dict[str, Any]:
     def wrong(column: str, allowed: str) -> InputError:
         return InputError(f"{path}, item {row['name']}: {column} is {row[column]!r}; give {allowed}")
