@@ -29,7 +29,7 @@ import pandas as pd
 from psyprobe.corruption import STRENGTHS
 from psyprobe.errors import InputError
 from psyprobe.files.images import decode_image
-from psyprobe.tasks.answer_tables import read_table
+from psyprobe.tasks.tables import read_table
 
 TASKS = ("MCQ", "VQA", "CAP")
 COLUMNS = ("name", "question", "choice", "answer", "type", "score", "distortion", "strength")

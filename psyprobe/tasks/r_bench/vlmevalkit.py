@@ -12,8 +12,8 @@ from psyprobe.corruption.dimensions import STRENGTHS, dimensions
 from psyprobe.errors import InputError
 from psyprobe.files.images import decode_image
 from psyprobe.files.output import make_folder
-from psyprobe.tasks.answer_tables import read_table
 from psyprobe.tasks.r_bench.items import ImageSet, write_items
+from psyprobe.tasks.tables import read_table
 
 #: Files by which images they hold, named as VLMEvalKit names the data sets.
 FILES = {"dis": "R-Bench-Dis.tsv", "ref": "R-Bench-Ref.tsv"}
