@@ -20,12 +20,13 @@ import numpy as np
 import pandas as pd
 from chat_throughput import CONCURRENCY, FAULTS, MODEL, bare, requests, server
 from PIL import Image
-from psyprobe.tasks.mvp_bench.run import ask_questions
 from skimage import data
 
 from psyprobe.files.images import read_image
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Decoding, Inquiry
+from psyprobe.tasks.asking import ask_items
+from psyprobe.tasks.mvp_bench.probe import question_items
 
 #: Of the benchmark: each is asked about seven times.
 IMAGES = 884
@@ -67,11 +68,12 @@ def make(folder: Path, count: int) -> pd.DataFrame:
 
 def ours(observer: Any, table: pd.DataFrame, folder: Path, store: Path) -> tuple[float, pd.DataFrame]:
     start = time.perf_counter()
-    replies = ask_questions(table, folder, observer, store=store, progress=False)
+    questions = question_items(table, folder, cross="file", system="", max_tokens=64)
+    replies = ask_items(questions, observer, version="1", store=store, progress=False)
     took = time.perf_counter() - start
-    assert replies["question_id"].tolist() == table["question_id"].tolist()
-    assert (replies["reply"] != "").all()
-    return took, replies
+    assert list(replies) == [question.name for question in questions]
+    assert all(reply.text for reply in replies.values())
+    return took, pd.DataFrame({"reply": [reply.text for reply in replies.values()]})
 
 
 def main() -> None:

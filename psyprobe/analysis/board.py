@@ -125,11 +125,6 @@ class Scoreboard:
         test : str
             Name of a column (an experiment; for matching with " mean" or " pooled", without it " mean"), or "name".
 
-        Returns
-        -------
-        Scoreboard
-            The same rows.
-
         Raises
         ------
         UnknownNameError
@@ -158,11 +153,6 @@ class Scoreboard:
         ----------
         format : {"text", "markdown", "latex", "csv", "json"}, optional
             The first three are rounded for reading; "csv" (a line a score) and "json" hold all digits.
-
-        Returns
-        -------
-        str
-            Without a final line break.
 
         Raises
         ------
@@ -257,11 +247,6 @@ def scoreboard(scores: Iterable[Score] = (), *, published: bool = False, sort: s
         shows them alone.
     sort : str, optional
         As for `Scoreboard.sort`; without it rows stand as they came.
-
-    Returns
-    -------
-    Scoreboard
-        Printing it gives a table.
 
     Raises
     ------

@@ -31,11 +31,6 @@ def score_table(scores: Score | Iterable[Score], format: str = "text") -> str:
         "text", "markdown" and "latex" are rounded for reading; "csv" and "json" hold all digits, and "json" all
         statistics.
 
-    Returns
-    -------
-    str
-        Without a final line break.
-
     Raises
     ------
     UnknownNameError

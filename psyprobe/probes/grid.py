@@ -143,10 +143,11 @@ def grid_conditions(experiment: Experiment, card: Card) -> Conditions:
         grid = _pairs(drawn, by, on_grid, lambda place: values)
         scored = _pairs(drawn, by, human.levels, lambda place: human.differences[place]) if human else []
     pairs, grid_places, scored_places, repeated = pair_up(grid, scored)
-    strongest = _strongest(by, on_grid, values, grid_places)
-    if human is not None:
-        strongest |= _strongest(by, human.levels, human.differences, scored_places)
     parameters = {name: level_of(native, name) for name in levels}
+    units = {name: parameter.unit for name, parameter in parameters.items()}
+    strongest = _strongest(by, units, on_grid, values, grid_places)
+    if human is not None:
+        strongest |= _strongest(by, units, human.levels, human.differences, scored_places)
     scored_levels = human.levels if human else {}
     return Conditions(
         pairs=pairs,
@@ -302,7 +303,9 @@ def _flat(nested: Any) -> list[Pair]:
     return [nested] if isinstance(nested, tuple) else list(itertools.chain.from_iterable(map(_flat, nested)))
 
 
-def _strongest(by: Differing, levels: Mapping[str, FloatArray], values: FloatArray, places: Any) -> dict[int, str]:
+def _strongest(
+    by: Differing, units: Mapping[str, str], levels: Mapping[str, FloatArray], values: FloatArray, places: Any
+) -> dict[int, str]:
     """Index of the pair that differs most at each place, with words for it."""
     found = {}
     for place in np.ndindex(*map(len, levels.values())):
@@ -311,7 +314,7 @@ def _strongest(by: Differing, levels: Mapping[str, FloatArray], values: FloatArr
             row = row[i]
         here = values[place] if values.ndim > 1 else values
         at = int(np.argmax(here))
-        words = [f"{name} {levels[name][i]:.4g}" for name, i in zip(levels, place, strict=True)]
+        words = [f"{name} {levels[name][i]:.4g} {units[name]}" for name, i in zip(levels, place, strict=True)]
         found[row[at]] = ", ".join([*words, f"{by.name} {here[at]:.4g}"])
     return found
 

@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import io
 import json
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,25 +18,34 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
-from psyprobe.analysis.mvp_bench import mvp_metrics, mvp_tables, read_predictions, said, with_categories
-from psyprobe.analysis.r_bench import rbench_table
-from psyprobe.experiment_file import read_suite
-from psyprobe.judging import Case, Judge, judge_cases
-from psyprobe.mvp_bench_run import ask_questions, judge_replies
-from psyprobe.observers.answering_function import AnsweringFunction
-from psyprobe.png_file import encode_png
-from psyprobe.probes.mvp_bench import read_questions, with_rotations
-from psyprobe.probes.r_bench.build import build_set
-from psyprobe.probes.r_bench.example import write_example
-from psyprobe.probes.r_bench.references import ReferenceLimits
-from psyprobe.r_bench_run import remarks, run_r_bench
 
 import psyprobe as pp
-from psyprobe.analysis import score_layers
-from psyprobe.analysis import score_table as _score_table
-from psyprobe.analysis import scoreboard as _scoreboard
+from psyprobe.analysis.table import score_table as _score_table
 from psyprobe.cli import main
+from psyprobe.experiment import read_experiment, read_suite
+from psyprobe.files.png import encode_png
+from psyprobe.probes import load_probe
+from psyprobe.probes.results import score_layers
+from psyprobe.probes.results import scoreboard as _scoreboard
+from psyprobe.running.loop import ask
+from psyprobe.running.store import Store
 from psyprobe.stimulus.catalogue import catalogue_names
+from psyprobe.tasks.judge import Case, Judge, judge_cases, read_verdicts
+from psyprobe.tasks.mvp_bench import (
+    mvp_metrics,
+    mvp_tables,
+    read_predictions,
+    read_questions,
+    said,
+    with_categories,
+    with_rotations,
+)
+from psyprobe.tasks.mvp_bench.probe import read_run as read_mvp_bench
+from psyprobe.tasks.r_bench import rbench_table
+from psyprobe.tasks.r_bench.build import build_set
+from psyprobe.tasks.r_bench.photographs import ReferenceLimits, write_example
+from psyprobe.tasks.r_bench.probe import read_run as read_r_bench
+from psyprobe.tasks.r_bench.probe import remarks
 
 #: A value of a golden: an array of float64 or text, or what JSON can hold that is neither list nor mapping.
 Value = np.ndarray | str | float | int | bool | None
@@ -195,7 +205,7 @@ def answering(function: Callable[[list[Any], str, str], str], name: str) -> Any:
     def reply(images: list[Any], prompt: str, system: str) -> str:
         return function(images, prompt, system)
 
-    return AnsweringFunction(reply, name, "1", bits=8)
+    return pp.observer(reply, name=name, bits=8)
 
 
 def judge(function: Callable[[str, int | None], str], name: str, repeats: int = 1, temperature: float = 0.0) -> Any:
@@ -204,7 +214,7 @@ def judge(function: Callable[[str, int | None], str], name: str, repeats: int = 
     def reply(images: list[Any], prompt: str, system: str, decoding: Any) -> str:
         return function(prompt, decoding.seed)
 
-    return Judge(AnsweringFunction(reply, name, "1"), repeats, temperature)
+    return Judge(pp.observer(reply, name=name), repeats, temperature)
 
 
 def verdicts(cases: Sequence[tuple[str, str, str, str, str]], by: Any) -> Golden:
@@ -237,9 +247,11 @@ def r_bench_set(photographs: Path, questions: Path, folder: Path) -> Path:
     return folder
 
 
-def r_bench(folder: Path, observer: Any, **options: Any) -> Golden:
+def r_bench(
+    folder: Path, observer: Any, judge: Any = None, confidence: float = 0.9, mcq_rule: str = "letter_then_judge"
+) -> Golden:
     """Scores of items, metrics and tables of a run."""
-    found = run_r_bench(folder, observer, progress=False, **options)
+    found = read_r_bench(_asked("r_bench", folder, observer, judge, mcq_rule=mcq_rule), confidence)
     counted = {name: found.facts[name] for name in ("items", "simulated_items", "answers", "verdicts", "unscored")}
     tables = {format: rbench_table({"observer": found.metrics}, format) for format in ("text", "csv")}
     return flat(
@@ -259,8 +271,9 @@ def mvp_bench(
 ) -> Golden:
     """Of a run with all rotations, whose open replies a judge reads: replies, and metrics and tables by each parser."""
     asked = with_rotations(read_questions(questions))
-    replies = ask_questions(asked, images, observer, system=system, cross=cross, progress=False)
-    judged, failed = judge_replies(asked, replies, judge, progress=False)
+    result = _asked("mvp_bench", images, observer, judge, rotations=True, system=system, cross=cross)
+    judged = read_mvp_bench(result)[["question_id", "reply", "judge", "place"]]
+    failed = sum(one.failed for one in read_verdicts(result.attrs["judged"]).values())
     judged.rename(columns={"reply": "output", "judge": "extracted (GPT)"}).to_json(
         predictions, orient="records", lines=True
     )
@@ -290,8 +303,24 @@ def r_bench_printed(items: Path, model: str, answers: Mapping[str, Path], rule: 
 
 
 def profile(photographs: Sequence[Path], observer: str, dimensions: Sequence[str], seed: int) -> Golden:
-    found = pp.robustness_profile(photographs, observer, names=list(dimensions), seed=seed, progress=False)
+    folder = photographs[0].parent.with_name("of a profile")
+    folder.mkdir()
+    for path in photographs:
+        shutil.copy(path, folder)
+    who = pp.load_observer(observer)
+    found = _asked("corruption_profile", folder, who, None, corruptions=list(dimensions), seed=seed)
     return _arrays(found, PROFILE)
+
+
+def _asked(probe: str, items: Path, observer: Any, judge: Any, **options: Any) -> xr.Dataset:
+    """The result of an experiment about a folder of items, with a judge that is no name."""
+    lines = ['title = ""', f'probe = "{probe}"', f"items = {json.dumps(items.name)}", "[options]"]
+    page = items.with_suffix(".toml")
+    page.write_text("\n".join([*lines, *(f"{name} = {json.dumps(value)}" for name, value in options.items())]))
+    asking: Any = load_probe(probe)
+    session = asking.plan(read_experiment(page), observer, **({} if judge is None else {"judge": judge}))
+    with Store(None) as store:
+        return asking.result(ask(store, asking, session, label="", progress=False), store)
 
 
 # -- from our types to plain ones ------------------------------------------------------------------------------------

@@ -72,11 +72,6 @@ class PromptEffects:
         format : {"text", "markdown", "latex"}, optional
             For reading.
 
-        Returns
-        -------
-        str
-            Without a final line break.
-
         Raises
         ------
         UnknownNameError

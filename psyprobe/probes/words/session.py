@@ -164,7 +164,7 @@ class WordsSession:
             "estimates": {name: estimate for name, estimate in found.items() if estimate is not None},
         }
 
-    def cost(self, store: Store) -> WordsPlan:
+    def cost(self, store: Store, *, timed: bool) -> WordsPlan:
         """What is left to ask: questions, images, tokens, time, price, and the precision to expect."""
         from psyprobe.probes.words.plan import words_plan
 
