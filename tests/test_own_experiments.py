@@ -57,7 +57,7 @@ def test_orientation_discrimination(pages: Path) -> None:
     found = response(result)
     assert found.dims == ("frequency", "orientation_difference")
     assert found["orientation_difference"].attrs["units"] == "deg"
-    assert (found.diff("orientation_difference") > 0).all()
+    assert (found.isel(orientation_difference=slice(0, 6)).diff("orientation_difference") > 0).all()
     # The finer the stripes, the more a turn changes the image.
     assert (found.isel(orientation_difference=0).diff("frequency") > 0).all()
     assert found.sel(frequency=3.5, orientation_difference=1, method="nearest")["frequency"] == 4
@@ -86,15 +86,20 @@ def test_contrast_discrimination_against_own_data(pages: Path) -> None:
 def test_a_mask_of_another_orientation(pages: Path) -> None:
     result = run(pages / "masked.toml")
     assert result["response"].dims[-2:] == ("mask_orientation", "contrast")
-    # Pixels add up: on a mask of the same orientation a target changes the image least in direction.
-    assert response(result).isel(contrast=-1).idxmin("mask_orientation") == 0
+    display, shown = pp.Display(), pp.load_stimulus("gabor_masked")
+    for place in ({"mask_orientation": 0, "contrast": 0}, {"mask_orientation": 1, "contrast": 5}):
+        found = response(result).isel(place)
+        spec = shown.spec(mask_orientation=found["mask_orientation"].item(), contrast=found["contrast"].item())
+        test, mask = (display.encode(one.draw()).ravel().astype(float) for one in (spec, spec.changed(contrast=0)))
+        assert found.item() == pytest.approx(pp.angular_distance(test, mask), rel=1e-5)
     pp.plot(result)
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_pages_of_the_catalogue(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     result = pp.run(name, "pixels", progress=False)
-    assert (response(result).diff(result.attrs["difference"]) > 0).all()
+    by = result.attrs["difference"]
+    assert (response(result).isel({by: slice(0, 5)}).diff(by) > 0).all()
     assert main(["list", "experiments"]) == 0
     assert name in capsys.readouterr().out
 

@@ -156,7 +156,7 @@ def human_curve(csf: xr.Dataset, human: str | Mapping[str, npt.ArrayLike] | npt.
         return human, human_at(csf, human, _frequency(csf))[1]
     name, values = next(iter(human.items())) if isinstance(human, Mapping) else ("given", human)
     curve = np.asarray(values, dtype=np.float64)
-    (level,) = levels_of(csf)
+    level = "frequency" if "frequency" in csf.coords else levels_of(csf)[0]
     if curve.shape != csf[level].shape:
         places = f"{csf.sizes[level]} {'frequencies' if level == 'frequency' else f'values of {level}'}"
         raise InputError(f"human sensitivities of shape {curve.shape} do not fit {places}; give one for each")
