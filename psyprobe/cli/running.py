@@ -160,7 +160,12 @@ def write_result(result: xarray.Dataset, scores: Sequence[Score], stem: Path) ->
     files["plot"] = stem.with_name(f"{stem.name}.png")
     # A command line has no window to draw in, and some machines have no display at all.
     mpl.use("agg")
-    write_whole(files["plot"], lambda path: save_figure(plot(result), path))
+    try:
+        write_whole(files["plot"], lambda path: save_figure(plot(result), path))
+    except InputError as error:
+        # What was asked and scored is not lost because it cannot be drawn, as a small set or a blind observer cannot.
+        tell(f"Note: no figure: {error}")
+        del files["plot"]
     return files
 
 
