@@ -371,6 +371,11 @@ def _attributes(result: xr.Dataset, without: Collection[str] = ()) -> Golden:
         value = None if golden in without else result.attrs.get(today)
         if isinstance(value, str) and value[:1] in ("{", "["):
             value = json.loads(value)
+        if golden == "design_estimates" and value:
+            value = {
+                prompt: {"frequencies" if name == "values" else name: each for name, each in estimate.items()}
+                for prompt, estimate in value.items()
+            }
         if value is not None:
             found |= flat(value, golden)
     return found
