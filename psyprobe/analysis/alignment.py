@@ -27,17 +27,17 @@ CONSTANT = "all responses are equal, so no rank correlation exists"
 class Alignment:
     """The alignment score with its interval."""
 
+    #: Spearman's r_s of response with multiplier, -1 to 1; None where it does not exist.
     value: float | None
-    """Spearman's r_s of response with multiplier, -1 to 1; None where it does not exist."""
+    #: Ends of the bootstrap interval; None with fewer than three slices, or where `value` is None.
     low: float | None
     high: float | None
-    """Ends of the bootstrap interval; None with fewer than three slices, or where `value` is None."""
+    #: Of the interval, in (0, 1).
     confidence: float
-    """Of the interval, in (0, 1)."""
+    #: Largest r_s that responses without ties could have reached on these points.
     attainable: float
-    """Largest r_s that responses without ties could have reached on these points."""
+    #: Why `value`, `low` or `high` is None, or what was left out; empty if there is nothing to say.
     note: str = ""
-    """Why `value`, `low` or `high` is None, or what was left out; empty if there is nothing to say."""
 
     def to_dict(self) -> dict[str, Any]:
         """All attributes as JSON can hold them."""

@@ -46,15 +46,15 @@ _SAME_SHIFT = 0.3
 class ResponderScore:
     """All statistics of one responder: the observer, or a baseline."""
 
+    #: Spearman's r_s at multiples of human thresholds, with its interval and attainable maximum.
     alignment: Alignment
-    """Spearman's r_s at multiples of human thresholds, with its interval and attainable maximum."""
+    #: What the alignment is made of: monotonicity within each slice, unevenness between them.
     slices: Slices
-    """What the alignment is made of: monotonicity within each slice, unevenness between them."""
+    #: The iso-response curve whose shape resembles the human curve best, and its shift. None if no level is crossed in
+    #: two conditions or more, or the run was without a level grid.
     shape: IsoResponse | None
-    """The iso-response curve whose shape resembles the human curve best, and its shift. None if no level is crossed in
-    two conditions or more, or the run was without a level grid."""
+    #: The iso-response curve that lies nearest to the human curve, shift included.
     absolute: IsoResponse | None
-    """The iso-response curve that lies nearest to the human curve, shift included."""
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as JSON can hold them."""
@@ -127,27 +127,27 @@ class DetectionScore:
     experiment: str
     layer: str
     measure: str
+    #: True if the observer was not trained, so that the score says nothing about a trained one.
     random_weights: bool
-    """True if the observer was not trained, so that the score says nothing about a trained one."""
+    #: Of the observer.
     score: ResponderScore
-    """Of the observer."""
+    #: Of the images themselves, without an encoder, by the same measure.
     pixels: ResponderScore
-    """Of the images themselves, without an encoder, by the same measure."""
+    #: Of a responder whose response is the stimulus contrast (or other difference), the same at every level.
     contrast: ResponderScore
-    """Of a responder whose response is the stimulus contrast (or other difference), the same at every level."""
+    #: Share of the score points (0 to 1) that the paper's float32 arccosine would have put at 0 or at its smallest
+    #: value, 1.1e-4: as stored by experiments that use it, else by rounding the stored cosine.
     float32_floor: float | None
-    """Share of the score points (0 to 1) that the paper's float32 arccosine would have put at 0 or at its smallest
-    value, 1.1e-4: as stored by experiments that use it, else by rounding the stored cosine."""
+    #: Response to identical images, run again.
     noise_floor: float
-    """Response to identical images, run again."""
+    #: Share of the score points (0 to 1) with responses not above the noise floor.
     below_noise: float
-    """Share of the score points (0 to 1) with responses not above the noise floor."""
+    #: Of the bootstrap.
     seed: int
-    """Of the bootstrap."""
+    #: Of the bootstrap.
     resamples: int
-    """Of the bootstrap."""
+    #: How far r_s depends on which variants of the stimulus were shown; None for a run without variants.
     variants: Spread | None = None
-    """How far r_s depends on which variants of the stimulus were shown; None for a run without variants."""
 
     @property
     def confidence(self) -> float:

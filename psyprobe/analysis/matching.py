@@ -31,13 +31,13 @@ _ROOT_TOLERANCE = 1e-5
 class Matches:
     """Matched contrasts, and which of them are none."""
 
+    #: For each reference and each test frequency, shape (K, F); the end of the contrast range where no match exists.
     contrast: FloatArray
-    """For each reference and each test frequency, shape (K, F); the end of the contrast range where no match exists."""
+    #: -1 where the lowest contrast draws more than the reference already, 1 where no contrast draws as much, else 0.
     saturated: npt.NDArray[np.int8]
-    """-1 where the lowest contrast draws more than the reference already, 1 where no contrast draws as much, else 0."""
+    #: True where the response falls under that of the reference again at a higher contrast, so that more than one
+    #: contrast matches. `contrast` is then the lowest of them (method "bracket": any of them).
     ambiguous: npt.NDArray[np.bool_]
-    """True where the response falls under that of the reference again at a higher contrast, so that more than one
-    contrast matches. `contrast` is then the lowest of them (method "bracket": any of them)."""
 
 
 @dataclass(frozen=True)
@@ -47,20 +47,20 @@ class Estimate:
     value: float
     low: float
     high: float
+    #: Of the interval, in (0, 1).
     confidence: float
-    """Of the interval, in (0, 1)."""
 
 
 @dataclass(frozen=True)
 class MatchingError:
     """How far matched contrasts lie from those of people, by both definitions in use."""
 
+    #: Root mean square error of each frequency, averaged over frequencies: the published number.
     mean: Estimate
-    """Root mean square error of each frequency, averaged over frequencies: the published number."""
+    #: Root mean square error over all matches.
     pooled: Estimate
-    """Root mean square error over all matches."""
+    #: Root mean square error of each frequency, log10 units.
     by_frequency: tuple[float, ...]
-    """Root mean square error of each frequency, log10 units."""
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as JSON can hold them."""

@@ -50,17 +50,17 @@ _NEEDED = ("response", "reference_response", "human_match", "noise_floor")
 class MatchingResponder:
     """The matches of one responder: the observer, or the images themselves."""
 
+    #: In log10 contrast units, with both definitions.
     error: MatchingError
-    """In log10 contrast units, with both definitions."""
+    #: Matches that do not exist since the lowest contrast draws more than the reference; they enter the error with the
+    #: end of the contrast range, as those of `saturated_high` do.
     saturated_low: int
-    """Matches that do not exist since the lowest contrast draws more than the reference; they enter the error with the
-    end of the contrast range, as those of `saturated_high` do."""
+    #: Matches that do not exist since no contrast draws as much.
     saturated_high: int
-    """Matches that do not exist since no contrast draws as much."""
+    #: Matches at which more than one contrast draws as much as the reference.
     ambiguous: int
-    """Matches at which more than one contrast draws as much as the reference."""
+    #: Number of matches.
     total: int
-    """Number of matches."""
 
     @property
     def saturated(self) -> int:
@@ -80,30 +80,30 @@ class MatchingScore:
     experiment: str
     layer: str
     measure: str
+    #: True if the observer was not trained.
     random_weights: bool
-    """True if the observer was not trained."""
+    #: As for `match_contrast`.
     method: Method
-    """As for `match_contrast`."""
+    #: Whether responses were divided by those at contrast 1.
     normalised: bool
-    """Whether responses were divided by those at contrast 1."""
+    #: Of the observer.
     score: MatchingResponder
-    """Of the observer."""
+    #: Of the images themselves, without an encoder; None where they were not measured.
     pixels: MatchingResponder | None
-    """Of the images themselves, without an encoder; None where they were not measured."""
+    #: Of a responder that answers the contrast of the reference at every frequency.
     constancy: MatchingError
-    """Of a responder that answers the contrast of the reference at every frequency."""
+    #: Share of the responses to reference gratings (0 to 1) that the paper's float32 arccosine puts at its floor.
     float32_floor: float | None
-    """Share of the responses to reference gratings (0 to 1) that the paper's float32 arccosine puts at its floor."""
+    #: Response to identical images, run again.
     noise_floor: float
-    """Response to identical images, run again."""
+    #: Share of the responses to reference gratings (0 to 1) that are not above the noise floor.
     below_noise: float
-    """Share of the responses to reference gratings (0 to 1) that are not above the noise floor."""
+    #: Of the bootstrap.
     seed: int
-    """Of the bootstrap."""
+    #: Of the bootstrap.
     resamples: int
-    """Of the bootstrap."""
+    #: How far the mean error depends on which variants of the stimulus were shown; None for a run without variants.
     variants: Spread | None = None
-    """How far the mean error depends on which variants of the stimulus were shown; None for a run without variants."""
 
     @property
     def confidence(self) -> float:
@@ -197,16 +197,16 @@ class MatchingScore:
 class MatchedCurves:
     """Matches at all test frequencies of a matching result, for figures and scores."""
 
+    #: Of the tests, cpd, shape (F,).
     frequency: FloatArray
-    """Of the tests, cpd, shape (F,)."""
+    #: Of the reference gratings, shape (K,).
     reference_contrast: FloatArray
-    """Of the reference gratings, shape (K,)."""
+    #: Of the observer, shape (K, F).
     matches: Matches
-    """Of the observer, shape (K, F)."""
+    #: Frequencies at which people matched, shape (H,); among `frequency`.
     measured_frequency: FloatArray
-    """Frequencies at which people matched, shape (H,); among `frequency`."""
+    #: Contrasts that people matched, shape (K, H).
     human: FloatArray
-    """Contrasts that people matched, shape (K, H)."""
     layer: str
     measure: str
 

@@ -31,24 +31,24 @@ EXPERIMENT_OF_TEST = {
 class PublishedScore:
     """One published score."""
 
+    #: The authors' key.
     model: str
-    """The authors' key."""
     family: str
+    #: The name in their figure.
     label: str
-    """The name in their figure."""
+    #: Our name, without "_published".
     experiment: str
-    """Our name, without "_published"."""
+    #: Their name.
     test: str
-    """Their name."""
+    #: Spearman's r_s ("alignment"), or the error of contrast matches ("error_mean", "error_pooled"; log10 units).
     metric: str
-    """Spearman's r_s ("alignment"), or the error of contrast matches ("error_mean", "error_pooled"; log10 units)."""
+    #: Of the final table, which the authors' results pages show.
     score: float
-    """Of the final table, which the authors' results pages show."""
+    #: Of the table before they rescaled the chromatic stimuli; None where it has no such number.
     submission: float | None
-    """Of the table before they rescaled the chromatic stimuli; None where it has no such number."""
+    #: Share (0 to 1) of the responses behind the score at 0 or at the smallest value of their float32 arccosine; None
+    #: where those are not stored.
     float32_floor: float | None
-    """Share (0 to 1) of the responses behind the score at 0 or at the smallest value of their float32 arccosine; None
-    where those are not stored."""
 
 
 @lru_cache(maxsize=1)

@@ -24,13 +24,13 @@ _BASELINES = ("pixels_response", "pixels_scored_response", "pixels_reference_res
 class Spread:
     """How far a score depends on which variants were shown."""
 
+    #: The score of each variant alone.
     values: tuple[float | None, ...]
-    """The score of each variant alone."""
+    #: Ends of the interval of the score of the mean, over variants; None where it does not exist.
     low: float | None
     high: float | None
-    """Ends of the interval of the score of the mean, over variants; None where it does not exist."""
+    #: Of the interval, in (0, 1).
     confidence: float
-    """Of the interval, in (0, 1)."""
 
     @property
     def count(self) -> int:

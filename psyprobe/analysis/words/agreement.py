@@ -25,16 +25,16 @@ ENOUGH = 0.95
 class Agreement:
     """Agreement between the first token and the text of answers."""
 
+    #: Share of answers in which both say the same.
     agreement: float
-    """Share of answers in which both say the same."""
+    #: Cohen's kappa, agreement beyond chance; None where only one answer was ever given.
     kappa: float | None
-    """Cohen's kappa, agreement beyond chance; None where only one answer was ever given."""
+    #: Answers of which both were read.
     n: int
-    """Answers of which both were read."""
+    #: Answers with first-token probabilities whose text says neither yes nor no.
     unread: int
-    """Answers with first-token probabilities whose text says neither yes nor no."""
+    #: Agreement wording by wording.
     by_prompt: dict[str, float]
-    """Agreement wording by wording."""
 
     @property
     def enough(self) -> bool:

@@ -32,46 +32,46 @@ STATISTICS = ("pearson_linear", "rmse_linear", "pearson_log", "rmse_log10", "sha
 class Statistic:
     """One statistic of a contrast sensitivity function."""
 
+    #: Of the mean curve over wordings (Table 1 of the paper); None where it does not exist.
     value: float | None
-    """Of the mean curve over wordings (Table 1 of the paper); None where it does not exist."""
+    #: Ends of its interval.
     low: float | None
     high: float | None
-    """Ends of its interval."""
+    #: Mean of the statistic computed for each wording (Table 2).
     prompt_mean: float | None
-    """Mean of the statistic computed for each wording (Table 2)."""
+    #: Its standard deviation, which needs two wordings.
     prompt_sd: float | None
-    """Its standard deviation, which needs two wordings."""
 
 
 @dataclass(frozen=True)
 class CsfScores:
     """Distance of a contrast sensitivity function from that of people."""
 
+    #: The human curve.
     human: str
-    """The human curve."""
+    #: Of sensitivities, as in the paper. The mean curve is the arithmetic mean over wordings, so that, by the triangle
+    #: inequality, its error is never larger than the mean error of the wordings.
     pearson_linear: Statistic
     rmse_linear: Statistic
-    """Of sensitivities, as in the paper. The mean curve is the arithmetic mean over wordings, so that, by the triangle
-    inequality, its error is never larger than the mean error of the wordings."""
+    #: Of log10 sensitivities, of which the highest do not decide alone; the mean curve is the geometric mean.
     pearson_log: Statistic
     rmse_log10: Statistic
-    """Of log10 sensitivities, of which the highest do not decide alone; the mean curve is the geometric mean."""
+    #: What remains of `rmse_log10` after the best common gain.
     shape_rmse_log10: Statistic
-    """What remains of `rmse_log10` after the best common gain."""
+    #: Log10 of that gain: what the observer's sensitivities are to be multiplied by.
     gain: float | None
-    """Log10 of that gain: what the observer's sensitivities are to be multiplied by."""
+    #: Wordings with a usable threshold at every scored frequency. Only these enter.
     n_valid: int
-    """Wordings with a usable threshold at every scored frequency. Only these enter."""
+    #: Of all.
     n_prompts: int
-    """Of all."""
+    #: Scored frequencies: those where at least half of the wordings have a usable threshold.
     n_frequencies: int
-    """Scored frequencies: those where at least half of the wordings have a usable threshold."""
+    #: Of all.
     n_asked: int
-    """Of all."""
+    #: Of the intervals.
     confidence: float
-    """Of the intervals."""
+    #: What they are over: "prompts" or "trials".
     interval_over: str
-    """What they are over: "prompts" or "trials"."""
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as JSON can hold them."""

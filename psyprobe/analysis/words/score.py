@@ -43,25 +43,25 @@ _HEADINGS = dict(zip(STATISTICS, ("r", "RMSE", "r log", "RMSE log", "shape"), st
 class CsfPoint:
     """The sensitivity found at one level."""
 
+    #: Of the level, as a frequency in cpd.
     value: float
-    """Of the level, as a frequency in cpd."""
+    #: Geometric mean over usable wordings; None where there is none.
     sensitivity: float | None
-    """Geometric mean over usable wordings; None where there is none."""
+    #: Its interval; None where an end is open.
     low: float | None
     high: float | None
-    """Its interval; None where an end is open."""
+    #: Sensitivity of people; None where the curve does not reach, or there is none.
     human: float | None
-    """Sensitivity of people; None where the curve does not reach, or there is none."""
+    #: Wordings with a usable threshold.
     usable: int
-    """Wordings with a usable threshold."""
+    #: Of all.
     prompts: int
-    """Of all."""
+    #: How many wordings have which status.
     statuses: Mapping[str, int]
-    """How many wordings have which status."""
+    #: Wordings of which more than 10 % of the replies say neither yes nor no.
     low_validity: int
-    """Wordings of which more than 10 % of the replies say neither yes nor no."""
+    #: Questions that do not count because their contrast could not be delivered.
     not_shown: int
-    """Questions that do not count because their contrast could not be delivered."""
 
     def cells(self) -> dict[str, str]:
         """Rounded for reading."""
@@ -85,35 +85,35 @@ class ChatScore:
 
     observer: str
     experiment: str
+    #: What of its answers counted.
     readout: str
-    """What of its answers counted."""
+    #: True if the observer was not trained.
     random_weights: bool
-    """True if the observer was not trained."""
+    #: What was varied: "frequency", "phase", "luminance".
     level: str
-    """What was varied: "frequency", "phase", "luminance"."""
+    #: Of the level.
     unit: str
-    """Of the level."""
+    #: The curve with which it is compared first; empty where the level is no frequency: there is none then.
     human: str
-    """The curve with which it is compared first; empty where the level is no frequency: there is none then."""
+    #: By human curve, `human` first.
     scores: Mapping[str, CsfScores]
-    """By human curve, `human` first."""
+    #: The same statistics, against `human`, of an observer that knows nothing of frequency: the constant sensitivity
+    #: nearest to people (of the sensitivities for linear statistics, of their logarithms for the others).
     flat: Mapping[str, float | None]
-    """The same statistics, against `human`, of an observer that knows nothing of frequency: the constant sensitivity
-    nearest to people (of the sensitivities for linear statistics, of their logarithms for the others)."""
+    #: The same of no sensitivity at all.
     blind: Mapping[str, float | None]
-    """The same of no sensitivity at all."""
+    #: Level by level.
     curve: tuple[CsfPoint, ...]
-    """Level by level."""
+    #: Median over wordings of the rate of yes without a pattern.
     guess: float | None
-    """Median over wordings of the rate of yes without a pattern."""
+    #: Median over wordings of the rate of no to any.
     lapse: float | None
-    """Median over wordings of the rate of no to any."""
+    #: Share of replies that say neither yes nor no, and are left out.
     excluded: float
-    """Share of replies that say neither yes nor no, and are left out."""
+    #: Between first tokens and text, where both were read.
     agreement: Agreement | None
-    """Between first tokens and text, where both were read."""
+    #: Of all intervals.
     confidence: float
-    """Of all intervals."""
 
     @property
     def layer(self) -> str:
