@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 #: What is computed, in this order. The two correlations are of more use the larger, the three errors the smaller.
 STATISTICS = ("pearson_linear", "rmse_linear", "pearson_log", "rmse_log10", "shape_rmse_log10")
 
+#: What intervals are over that do not exist.
+NOTHING = "nothing"
+
 
 @dataclass(frozen=True)
 class Statistic:
@@ -70,7 +73,8 @@ class CsfScores:
     n_asked: int
     #: Of the intervals.
     confidence: float
-    #: What they are over: "prompts" or "trials".
+    #: What they are over: "prompts" or "trials"; "nothing" where there are none, because with fewer than three wordings
+    #: a threshold has an interval that is open at both ends.
     interval_over: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -190,7 +194,10 @@ def compare_with_human(
     log_s, target = -csf["threshold"].values[place], curve[scored]
     by_prompt = csf_statistics(10.0**log_s, target)
     found = _of_mean(log_s, target)
-    drawn = _of_mean(_samples(csf, log_s, place, resamples, seed), target)
+    samples = _samples(csf, log_s, place, resamples, seed)
+    drawn = _of_mean(samples, target)
+    if not len(samples):
+        counts["interval_over"] = NOTHING
     reach = _reach(confidence, len(valid))
     linear, linear_rms, log, log_rms, shape = (
         _statistic(statistic, found[statistic], drawn[statistic], by_prompt[statistic], reach)
@@ -207,7 +214,10 @@ def _of_mean(log_s: FloatArray, human: FloatArray) -> dict[str, FloatArray]:
 
 
 def _samples(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...], resamples: int, seed: int) -> FloatArray:
-    """Log sensitivities (B, P, F) as they could have been with other wordings, images or answers."""
+    """Log sensitivities (B, P, F) as they could have been with other wordings, images or answers.
+
+    None (B = 0) where only answers differ, and with others a threshold could have been anywhere.
+    """
     from scipy.special import ndtri
 
     rng = np.random.default_rng(seed)
@@ -221,7 +231,9 @@ def _samples(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...], resampl
         ends = np.stack([csf["threshold_low"].values[place], csf["threshold_high"].values[place]])
         # Half an interval that has no end is as wide as the half that has one.
         half = np.abs(ends + log_s)
-        half = np.where(np.isfinite(half), half, np.nanmax(np.where(np.isfinite(half), half, np.nan), axis=0))
+        half = np.where(np.isfinite(half), half, np.where(np.isfinite(half), half, -np.inf).max(axis=0))
+        if not np.isfinite(half).all():
+            return np.empty((0, *log_s.shape))
         spread = half.mean(axis=0) / ndtri((1 + float(csf.attrs["confidence"])) / 2)
         drawn = log_s + spread * rng.normal(size=(resamples, *log_s.shape))
     if n < FEW:

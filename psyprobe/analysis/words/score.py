@@ -16,7 +16,7 @@ from psyprobe.analysis.table import score_table
 from psyprobe.analysis.words.agreement import Agreement, answer_agreement
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.csf_human import default_human, human_curve, human_names
-from psyprobe.analysis.words.csf_scores import STATISTICS, CsfScores, Statistic, compare_with_human
+from psyprobe.analysis.words.csf_scores import NOTHING, STATISTICS, CsfScores, Statistic, compare_with_human
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
@@ -192,6 +192,8 @@ class ChatScore:
 
     def _remarks(self) -> list[str]:
         notes = []
+        if self.human and self.scores[self.human].interval_over == NOTHING:
+            notes.append("scores have no intervals: few wordings are usable, and a threshold's is open at both ends")
         if self.guess is not None and self.lapse is not None:
             notes.append(f"yes without a pattern {self.guess:.2f}, no to any {self.lapse:.2f} (medians over prompts)")
         if self.excluded:
