@@ -8,12 +8,13 @@ resembles the human curve best is found, and what still separates the two is spl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
 
 #: More candidate levels than this cannot be told apart on a grid of some hundred points.
@@ -21,7 +22,7 @@ _MOST_LEVELS = 400
 
 
 @dataclass(frozen=True)
-class IsoResponse:
+class IsoResponse(Recorded):
     """An observer's iso-response curve next to the human sensitivity."""
 
     #: What the level was chosen by: the smallest `shape_rmse`, or the smallest `rmse`.
@@ -54,10 +55,6 @@ class IsoResponse:
     at: tuple[float, ...]
     #: 1 / contrast at the first crossing, one for each of `at`.
     sensitivity: tuple[float, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON can hold them."""
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
 
 
 def iso_contrast(

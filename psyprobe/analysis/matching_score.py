@@ -22,13 +22,12 @@ from psyprobe.analysis.matching import (
     normalise_responses,
 )
 from psyprobe.analysis.responses import chosen_layer, levels_of, measure_of, observer_of, values_of
-from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Entry, Metric, Row, frame, many, percent
-from psyprobe.analysis.table import score_table
+from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Entry, Metric, Recorded, Row, many, percent
+from psyprobe.analysis.table import LayerScore
 from psyprobe.analysis.variants import Spread, variant_columns, variant_spread
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
-    import pandas as pd
     import xarray as xr
 
 ERROR_MEAN = Metric("error_mean", "Error (log$_{10}$ contrast)", more_is_better=False, digits=3, suffix="mean")
@@ -47,7 +46,7 @@ _NEEDED = ("response", "reference_response", "human_match", "noise_floor")
 
 
 @dataclass(frozen=True)
-class MatchingResponder:
+class MatchingResponder(Recorded):
     """The matches of one responder: the observer, or the images themselves."""
 
     #: In log10 contrast units, with both definitions.
@@ -67,21 +66,11 @@ class MatchingResponder:
         """Number of matches that do not exist."""
         return self.saturated_low + self.saturated_high
 
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON can hold them."""
-        return {**vars(self), "error": self.error.to_dict()}
-
 
 @dataclass(frozen=True)
-class MatchingScore:
+class MatchingScore(LayerScore):
     """The score of a matching run, beside the scores of trivial responders."""
 
-    observer: str
-    experiment: str
-    layer: str
-    measure: str
-    #: True if the observer was not trained.
-    random_weights: bool
     #: As for `match_contrast`.
     method: Method
     #: Whether responses were divided by those at contrast 1.
@@ -127,12 +116,7 @@ class MatchingScore:
     ) -> Row:
         own = responder == OBSERVER
         record = {
-            "experiment": self.experiment,
-            "measure": self.measure,
-            "observer": self.observer,
-            "layer": self.layer,
-            "random_weights": int(self.random_weights),
-            "responder": short,
+            **self.about(short),
             "confidence": error.mean.confidence,
             "method": self.method,
             "normalised": int(self.normalised),
@@ -179,18 +163,6 @@ class MatchingScore:
     def notes(self) -> list[str]:
         """What the headings mean."""
         return [_KEY]
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row for the observer and for each trivial responder."""
-        return frame(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON can hold them."""
-        parts = (MatchingResponder, MatchingError, Spread)
-        return {name: value.to_dict() if isinstance(value, parts) else value for name, value in vars(self).items()}
-
-    def __str__(self) -> str:
-        return score_table(self)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ EXPERIMENT_OF_TEST = {
     "matching": "contrast_matching",
 }
 
+_NUMBERS = ("score", "submission", "float32_floor")
+
 
 @dataclass(frozen=True)
 class PublishedScore:
@@ -69,16 +71,6 @@ def published_scores() -> tuple[PublishedScore, ...]:
     text = files("psyprobe.analysis").joinpath("data", "published_scores.csv").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     return tuple(
-        PublishedScore(
-            model=row["model"],
-            family=row["family"],
-            label=row["label"],
-            experiment=row["experiment"],
-            test=row["test"],
-            metric=row["metric"],
-            score=float(row["score"]),
-            submission=float(row["submission"]) if row["submission"] else None,
-            float32_floor=float(row["float32_floor"]) if row["float32_floor"] else None,
-        )
+        PublishedScore(**(row | {name: float(row[name]) if row[name] else None for name in _NUMBERS}))
         for row in csv.DictReader(lines)
     )

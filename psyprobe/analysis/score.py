@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -68,6 +69,15 @@ class Row:
     entries: Mapping[Metric, Entry] = field(default_factory=dict)
     #: What must be said under the table of this row.
     notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Results that tell everything they hold."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as JSON holds them."""
+        return dict(json.loads(json.dumps(asdict(self))))
 
 
 class Score(Protocol):

@@ -8,18 +8,18 @@ same at every level for the same multiple.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.rank import weighted_spearman
+from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
 
 
 @dataclass(frozen=True)
-class Slices:
+class Slices(Recorded):
     """Monotonicity within slices, and unevenness between them."""
 
     #: Mean over slices of Spearman's r_s of response with multiplier, -1 to 1; 1 if each slice rises throughout. None
@@ -41,10 +41,6 @@ class Slices:
     not_positive: int
     #: Number of slices.
     total: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON can hold them."""
-        return dict(vars(self))
 
 
 def score_slices(multiplier: npt.ArrayLike, response: npt.ArrayLike) -> Slices:

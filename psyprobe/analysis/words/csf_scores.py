@@ -10,13 +10,15 @@ wording (Table 2).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.resampling import check_resampling
+from psyprobe.analysis.score import Recorded
 from psyprobe.analysis.words.csf_human import human_curve
 from psyprobe.analysis.words.csf_mean import FEW
 from psyprobe.errors import InputError
@@ -47,7 +49,7 @@ class Statistic:
 
 
 @dataclass(frozen=True)
-class CsfScores:
+class CsfScores(Recorded):
     """Distance of a contrast sensitivity function from that of people."""
 
     #: The human curve.
@@ -76,10 +78,6 @@ class CsfScores:
     #: What they are over: "prompts" or "trials"; "nothing" where there are none, because with fewer than three wordings
     #: a threshold has an interval that is open at both ends.
     interval_over: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON can hold them."""
-        return asdict(self)
 
 
 def csf_statistics(sensitivity: npt.ArrayLike, human: npt.ArrayLike) -> dict[str, FloatArray]:
@@ -171,13 +169,12 @@ def compare_with_human(
     standard deviation of the samples, times sqrt(n / (n - 1)), on Fisher's z for correlations and on the logarithm for
     errors, the interval is value ± t s there, Student's t with n - 1 degrees of freedom.
     """
-    if resamples < 100:
-        raise InputError(f"{resamples} resamples give no usable interval; take at least 100, usual is 2000")
+    confidence = float(csf.attrs["confidence"])
+    check_resampling(confidence, resamples)
     name, curve = human_curve(csf, human)
     usable = csf["usable"].values.astype(bool) & np.isfinite(curve) & (curve > 0)
     scored = np.flatnonzero(usable.mean(axis=0) >= 0.5)
     valid = np.flatnonzero(usable[:, scored].all(axis=1)) if scored.size >= 2 else np.empty(0, dtype=np.int64)
-    confidence = float(csf.attrs["confidence"])
     over = "prompts" if len(valid) >= FEW else "trials"
     counts: dict[str, Any] = {
         "n_valid": len(valid),

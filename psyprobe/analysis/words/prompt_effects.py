@@ -8,7 +8,7 @@ Laird, Ware (1982). Random-effects models for longitudinal data. Biometrics 38(4
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of
+from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class PromptEffects:
+class PromptEffects(Recorded):
     """Effects of wording and level on log10 sensitivity."""
 
     observer: str
@@ -59,10 +60,6 @@ class PromptEffects:
     converged: bool
     #: Of the intervals.
     confidence: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON can hold them."""
-        return asdict(self)
 
     def table(self, format: str = "text") -> str:
         """Lay the effects out as a table.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of, observer_of
-from psyprobe.analysis.score import OBSERVER, Row, frame, number
-from psyprobe.analysis.table import score_table
+from psyprobe.analysis.score import OBSERVER, Row, number
+from psyprobe.analysis.table import Tabled
 from psyprobe.analysis.words.agreement import Agreement, answer_agreement
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.csf_human import default_human, human_curve, human_names
@@ -20,7 +20,6 @@ from psyprobe.analysis.words.csf_scores import NOTHING, STATISTICS, CsfScores, S
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
-    import pandas as pd
     import xarray as xr
 
 _KEY = (
@@ -80,7 +79,7 @@ class CsfPoint:
 
 
 @dataclass(frozen=True)
-class ChatScore:
+class ChatScore(Tabled):
     """The score of a questioning run."""
 
     observer: str
@@ -208,17 +207,6 @@ class ChatScore:
     def notes(self) -> list[str]:
         """What the headings mean."""
         return [_KEY if self.human else _KEY_WITHOUT_PEOPLE]
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row for each human curve."""
-        return frame(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON can hold them."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        return score_table(self)
 
 
 def score_chat(
