@@ -180,8 +180,8 @@ def colour_set(folder: Path) -> None:
             image[..., ("red", "green").index(colour)], image[0, 0] = 200, pair
             Image.fromarray(image).save(folder / f"{pair}_{kind}.png")
             rows.append(
-                {"question_id": len(rows), "id": pair, "type": f"y/n-{kind}", "level": "low", "image": f"{pair}_{kind}.png",
-                 "question": "Is it red?\nPlease answer yes or no.", "answer": "yes" if colour == "red" else "no"}
+                {"question_id": len(rows), "id": pair, "type": f"y/n-{kind}", "level": "low",
+                 "image": f"{pair}_{kind}.png", "question": "Is it red?\nPlease answer yes or no.", "answer": "yes" if colour == "red" else "no"}
             )  # fmt: skip
     (folder / "questions.json").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
 
