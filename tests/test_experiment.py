@@ -77,7 +77,7 @@ def test_responses_stand_where_they_belong(tmp_path: Path) -> None:
                 contrast = (
                     result["contrast"].values[j] if variable == "response" else result["scored_contrast"].values[i, j]
                 )
-                spec = experiment.stimulus.spec(frequency=x, contrast=contrast)
+                spec = experiment.spec(frequency=x, contrast=contrast)
                 test, reference = (
                     np.asarray(experiment.display.encode(s.draw())).ravel() for s in (spec, spec.reference())
                 )
@@ -231,7 +231,7 @@ def test_published_arithmetic_is_stored_where_it_is_scored(tmp_path: Path) -> No
     run(write_experiment(tmp_path, name="plain"), "pixels", store=store)
     result = run(path, "pixels", store=store)
     assert result["measure"].values.tolist()[-1] == "angular_float32"
-    spec = experiment.stimulus.spec(frequency=float(result["frequency"][1]), contrast=float(result["contrast"][0]))
+    spec = experiment.spec(frequency=float(result["frequency"][1]), contrast=float(result["contrast"][0]))
     test, reference = (
         np.moveaxis(np.asarray(experiment.display.encode(s.draw())), -1, 0).ravel() for s in (spec, spec.reference())
     )
@@ -342,7 +342,7 @@ def _answered(path: Path) -> int:
     if not path.exists():
         return 0
     with Store(path) as store:
-        count: int = store._connection.execute("SELECT count(*) FROM question").fetchone()[0]
+        count: int = store._connection.execute("SELECT count(*) FROM answer").fetchone()[0]
     return count
 
 

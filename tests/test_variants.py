@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from psyprobe.variants import expand_variants, with_variants
 from small_experiment import write_experiment
 
 import psyprobe as pp
@@ -23,7 +22,7 @@ def test_the_mean_is_that_of_the_variants_run_one_by_one(tmp_path: Path) -> None
     together = run(path, "pixels", variants={"phase": [0, 90], "orientation": [0, 45]}, progress=False)
     alone = [
         run(one, "pixels", progress=False)
-        for one in expand_variants(with_variants(read_experiment(path), {"phase": [0, 90], "orientation": [0, 45]}))
+        for one in read_experiment(path).with_variants({"phase": [0, 90], "orientation": [0, 45]}).expanded()
     ]
     np.testing.assert_array_equal(
         together["scored_response_by_variant"], np.stack([one["scored_response"] for one in alone])
@@ -44,7 +43,7 @@ def test_a_store_gives_back_one_result_for_all_variants(tmp_path: Path) -> None:
 
 def test_a_store_keeps_back_variants_of_which_one_is_unfinished(tmp_path: Path) -> None:
     path, store = write_experiment(tmp_path), tmp_path / "runs.sqlite"
-    first, _ = expand_variants(with_variants(read_experiment(path), {"phase": [0, 90]}))
+    first, _ = read_experiment(path).with_variants({"phase": [0, 90]}).expanded()
     run(first, "pixels", store=store, progress=False)
     with pytest.raises(InputError, match="no finished run"):
         load_results(store)

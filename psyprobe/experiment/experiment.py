@@ -219,7 +219,7 @@ class Experiment(Page):
 
     def expanded(self) -> tuple[Experiment, ...]:
         """One experiment for each combination of variants, in the order in which they are run; itself without any."""
-        if not self.variants:
+        if not self.variants or self.variant:
             return (self,)
         every = itertools.product(*self.variants.values())
         return tuple(self.model_copy(update={"variant": dict(zip(self.variants, each, strict=True))}) for each in every)

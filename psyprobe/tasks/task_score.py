@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from psyprobe.analysis.score import Row, frame
+from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, frame, number
+from psyprobe.analysis.table import score_table
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import SubFigure
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,46 @@ class TaskScore:
         """The observer first, then the trivial responders beside it."""
         raise NotImplementedError
 
+    def row(
+        self,
+        table: str,
+        responder: str,
+        values: Mapping[Metric, tuple[float, float | None, float | None]],
+        notes: Sequence[str] = (),
+    ) -> Row:
+        """What a responder reached in each metric: value and the ends of its interval."""
+        told: dict[str, Any] = {
+            "experiment": self.experiment,
+            "observer": self.observer,
+            "layer": self.layer,
+            "responder": responder,
+        }
+        cells: dict[str, str] = {}
+        entries: dict[Metric, Entry] = {}
+        for metric, (value, low, high) in values.items():
+            interval = "" if low is None else f" [{number(low, metric.digits)}, {number(high, metric.digits)}]"
+            cells[metric.suffix] = number(value, metric.digits) + interval
+            told |= {f"{metric.name}{part}": one for part, one in (("", value), ("_low", low), ("_high", high))}
+            entries[metric] = Entry(value, low, high)
+        label = "" if responder == OBSERVER else responder
+        return Row(table, responder, label, cells, told, entries, notes)
+
     def to_frame(self) -> pd.DataFrame:
         """The records of all rows."""
         return frame(self)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        return score_table(self)  # type: ignore[arg-type]
+
+
+def by_observer(results: Sequence[xarray.Dataset]) -> dict[str, xarray.Dataset]:
+    """Results by who was asked; in what, too, where they are of several experiments."""
+    several = len({result.attrs["experiment"] for result in results}) > 1
+    return {
+        result.attrs["observer"] + (f", {result.attrs['experiment']}" if several else ""): result for result in results
+    }
+
+
+def place(ax: Axes | None, figure: SubFigure | None) -> Axes | None:
+    """Where a probe draws its one panel: the axes that are given, or new ones of a figure that is given."""
+    return ax if figure is None else figure.add_subplot()

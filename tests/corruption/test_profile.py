@@ -88,6 +88,7 @@ def test_the_score_stands_beside_the_pixels(folder: Path) -> None:
     (found,) = score(profile_of(folder, Counting(), corruptions=["jpeg", "white_noise"]))
     observer, pixels = found.rows()
     assert list(observer.cells) == ["low", "mid", "high", "overall"]
-    assert pixels.record["overall_low"] <= pixels.record["overall_mean"] <= pixels.record["overall_high"]
+    low, mean, high = (pixels.record[f"angular_overall{end}"] for end in ("_low", "", "_high"))
+    assert low <= mean <= high
     (alone,) = score(profile_of(folder, "pixels", corruptions=["jpeg", "white_noise"]))
-    assert alone.rows()[0].record["overall_mean"] == pixels.record["overall_mean"]
+    assert alone.rows()[0].record["angular_overall"] == pixels.record["angular_overall"]

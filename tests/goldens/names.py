@@ -10,65 +10,76 @@ import dataclasses
 import hashlib
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from psyprobe.analysis.mvp_bench import mvp_metrics, mvp_tables, read_predictions, said, with_categories
-from psyprobe.analysis.r_bench import rbench_table
-from psyprobe.experiment_file import read_suite
-from psyprobe.judging import Case, Judge, judge_cases
-from psyprobe.mvp_bench_run import ask_questions, judge_replies
-from psyprobe.observers.answering_function import AnsweringFunction
-from psyprobe.png_file import encode_png
-from psyprobe.probes.mvp_bench import read_questions, with_rotations
-from psyprobe.probes.r_bench.build import build_set
-from psyprobe.probes.r_bench.example import write_example
-from psyprobe.probes.r_bench.references import ReferenceLimits
-from psyprobe.r_bench_run import remarks, run_r_bench
 
 import psyprobe as pp
-from psyprobe.analysis import score_layers
 from psyprobe.analysis import score_table as _score_table
-from psyprobe.analysis import scoreboard as _scoreboard
 from psyprobe.cli import main
+from psyprobe.experiment import read_suite
+from psyprobe.files.png import encode_png
+from psyprobe.light.display import display_presets
+from psyprobe.probes.results import score_layers
+from psyprobe.probes.results import scoreboard as _scoreboard
 from psyprobe.stimulus.catalogue import catalogue_names
+from psyprobe.tasks.judge import Case, Judge, judge_cases, read_verdicts
+from psyprobe.tasks.mvp_bench import (
+    mvp_metrics,
+    mvp_tables,
+    read_predictions,
+    read_questions,
+    said,
+    with_categories,
+    with_rotations,
+)
+from psyprobe.tasks.mvp_bench.probe import read_run as read_mvp_run
+from psyprobe.tasks.r_bench.build import build_set
+from psyprobe.tasks.r_bench.photographs import ReferenceLimits, write_example
+from psyprobe.tasks.r_bench.probe import read_run as read_r_run
+from psyprobe.tasks.r_bench.probe import remarks
+from psyprobe.tasks.r_bench.tables import rbench_table
+from tests.item_pages import run_page, write_page
 
 #: A value of a golden: an array of float64 or text, or what JSON can hold that is neither list nor mapping.
 Value = np.ndarray | str | float | int | bool | None
 Golden = dict[str, Value]
 
 #: Today's name of a field of a score, certificate, plan or table (one level of nesting) to its golden name.
-RENAMED: Mapping[str, str] = {}
+RENAMED: Mapping[str, str] = {"unevenness": "levelness", "at": "x"}
 
-#: Golden name of a variable or coordinate to today's, and to today's names of its dimensions in the stored order.
-_LINE, _GRID = ("score_x", "multiplier"), ("x", "contrast")
+#: Stimuli of the catalogue that came after the data.
+NEW_STIMULI = {"gabor_masked"}
+
+#: Golden name of a variable or coordinate to today's, and to today's names of its dimensions in the stored order; LEVEL
+#: stands for the level that a result was scored along.
+_LINE, _GRID = ("scored_LEVEL", "multiplier"), ("LEVEL", "contrast")
 VARIABLES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "response": ("response", ("layer", "measure", *_GRID)),
     "response_by_variant": ("response_by_variant", ("variant", "layer", "measure", *_GRID)),
-    "along": ("along", ("layer", "measure", *_LINE)),
-    "along_by_variant": ("along_by_variant", ("variant", "layer", "measure", *_LINE)),
-    "along_contrast": ("along_contrast", _LINE),
-    "human_sensitivity": ("human_sensitivity", ("score_x",)),
-    "human_curve": ("human_curve", ("curve_x",)),
+    "along": ("scored_response", ("layer", "measure", *_LINE)),
+    "along_by_variant": ("scored_response_by_variant", ("variant", "layer", "measure", *_LINE)),
+    "along_contrast": ("scored_contrast", _LINE),
+    "human_sensitivity": ("human_sensitivity", ("scored_LEVEL",)),
+    "human_curve": ("human_curve", ("curve_LEVEL",)),
     "pixels_response": ("pixels_response", ("measure", *_GRID)),
-    "pixels_along": ("pixels_along", ("measure", *_LINE)),
-    "pixels_along_by_variant": ("pixels_along_by_variant", ("variant", "measure", *_LINE)),
+    "pixels_along": ("pixels_scored_response", ("measure", *_LINE)),
     "noise_floor": ("noise_floor", ("layer", "measure")),
     "reference_response": ("reference_response", ("layer", "measure", "reference_contrast")),
     "pixels_reference_response": ("pixels_reference_response", ("measure", "reference_contrast")),
-    "human_match": ("human_match", ("reference_contrast", "x_measured")),
-    **{
-        name: (name, (name,))
-        for name in (
-            "layer", "measure", "x", "contrast", "score_x", "multiplier", "curve_x", "variant", "reference_contrast",
-            "x_measured",
-        )
-    },
-}  # fmt: skip
+    "human_match": ("human_match", ("reference_contrast", "measured_LEVEL")),
+    **{name: (name, (name,)) for name in ("layer", "measure", "contrast", "multiplier", "variant")},
+    "reference_contrast": ("reference_contrast", ("reference_contrast",)),
+    "x": ("LEVEL", ("LEVEL",)),
+    "score_x": ("scored_LEVEL", ("scored_LEVEL",)),
+    "curve_x": ("curve_LEVEL", ("curve_LEVEL",)),
+    "x_measured": ("measured_LEVEL", ("measured_LEVEL",)),
+}
 
 #: The same of runs in words, whose one dimension is the trial; latency is left out, since it is never the same.
 TRIALS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -92,11 +103,11 @@ PROFILE: Mapping[str, tuple[str, tuple[str, ...]]] = {
 ATTRIBUTES: Mapping[str, str] = {
     name: name
     for name in (
-        "experiment", "observer", "random_weights", "x_name", "x_unit", "x_label", "contrast_kind", "contrast_label",
-        "multiplier_of", "score_measure", "match_method", "reference_frequency", "human_model", "ppd", "size",
-        "variants", "display", "probe", "prompts", "delivery", "readout", "design", "design_estimates",
+        "experiment", "observer", "random_weights", "contrast_kind", "multiplier_of", "score_measure", "match_method",
+        "reference_frequency", "human_model", "ppd", "size", "variants", "display", "probe", "prompts", "delivery",
+        "readout", "design", "design_estimates",
     )
-}  # fmt: skip
+} | {"contrast_label": "difference_label"}  # fmt: skip
 
 
 # -- experiments -----------------------------------------------------------------------------------------------------
@@ -116,11 +127,21 @@ def plan(experiment: str | Path, observer: Any) -> Golden:
 
 
 def variables(result: xr.Dataset) -> Golden:
-    return _arrays(result, VARIABLES) | _attributes(result)
+    (level,) = json.loads(result.attrs["levels"])
+    along = result[level if level in result.coords else f"scored_{level}"].attrs
+    told = {"x_name": level, "x_unit": along["units"], "x_label": along["long_name"]}
+    # Of each of both probes only the other's results said this then.
+    new = {"contrast_kind", "contrast_label"} if result.attrs["probe"] == "matching" else {"probe"}
+    named = {
+        golden: (today.replace("LEVEL", level), tuple(dim.replace("LEVEL", level) for dim in dims))
+        for golden, (today, dims) in VARIABLES.items()
+    }
+    told |= _attributes(result, without=new)
+    return _arrays(result, named) | {f"attributes/{name}": value for name, value in told.items()}
 
 
 def trials(result: xr.Dataset) -> Golden:
-    return _arrays(result, TRIALS) | _attributes(result)
+    return _arrays(result, TRIALS) | {f"attributes/{name}": value for name, value in _attributes(result).items()}
 
 
 def scores(result: xr.Dataset, **options: Any) -> list[Any]:
@@ -128,7 +149,13 @@ def scores(result: xr.Dataset, **options: Any) -> list[Any]:
 
 
 def score_numbers(score: Any) -> Golden:
-    return flat(score.to_dict())
+    told = dict(score.to_dict())
+    # Scores of words name their level, which could be nothing but frequency then.
+    level = told.pop("level", None)
+    told.pop("unit", None)
+    for row in told.get("curve", ()):
+        row[level] = row.pop("value")
+    return flat(told)
 
 
 def score_table(scores: Iterable[Any]) -> str:
@@ -143,7 +170,7 @@ def scoreboard(results: Iterable[Any], format: str, **options: Any) -> str:
 
 
 def stimuli() -> list[str]:
-    return catalogue_names("stimuli")
+    return [name for name in catalogue_names("stimuli") if name not in NEW_STIMULI]
 
 
 def certificate(name: str, peak: float, levels: int) -> Golden:
@@ -170,7 +197,7 @@ def png(codes: np.ndarray, **options: Any) -> bytes:
 def displays(ramp: np.ndarray) -> Golden:
     """Drive of a ramp over the whole range of each preset, in both precisions, and the light that it makes again."""
     found: Golden = {}
-    for name in sorted(pp.display_presets()):
+    for name in sorted(display_presets()):
         shown = pp.Display.preset(name)
         light = shown.floor + ramp * (shown.ceiling - shown.floor)
         found |= {f"{name}/{key}": value for key, value in flat(shown.to_dict()).items()}
@@ -195,7 +222,7 @@ def answering(function: Callable[[list[Any], str, str], str], name: str) -> Any:
     def reply(images: list[Any], prompt: str, system: str) -> str:
         return function(images, prompt, system)
 
-    return AnsweringFunction(reply, name, "1", bits=8)
+    return pp.observer(reply, name=name, bits=8)
 
 
 def judge(function: Callable[[str, int | None], str], name: str, repeats: int = 1, temperature: float = 0.0) -> Any:
@@ -204,7 +231,7 @@ def judge(function: Callable[[str, int | None], str], name: str, repeats: int = 
     def reply(images: list[Any], prompt: str, system: str, decoding: Any) -> str:
         return function(prompt, decoding.seed)
 
-    return Judge(AnsweringFunction(reply, name, "1"), repeats, temperature)
+    return Judge(pp.observer(reply, name=name), repeats, temperature)
 
 
 def verdicts(cases: Sequence[tuple[str, str, str, str, str]], by: Any) -> Golden:
@@ -237,14 +264,18 @@ def r_bench_set(photographs: Path, questions: Path, folder: Path) -> Path:
     return folder
 
 
-def r_bench(folder: Path, observer: Any, **options: Any) -> Golden:
+def r_bench(folder: Path, observer: Any, judge: Any = None, confidence: float = 0.9, **options: Any) -> Golden:
     """Scores of items, metrics and tables of a run."""
-    found = run_r_bench(folder, observer, progress=False, **options)
+    page = write_page(folder.parent / f"{folder.name}.toml", "r_bench", folder, **options)
+    found = read_r_run(run_page(page, observer, judge=judge), confidence)
+    # A quality that nobody rated is NaN today; it was None.
+    quality = found.table["quality"].astype(object)
+    items = found.table.assign(quality=quality.where(quality.notna(), None))
     counted = {name: found.facts[name] for name in ("items", "simulated_items", "answers", "verdicts", "unscored")}
     tables = {format: rbench_table({"observer": found.metrics}, format) for format in ("text", "csv")}
     return flat(
         {
-            "items": _frame(found.table),
+            "items": _frame(items),
             "metrics": _frame(found.metrics),
             "verdicts": _frame(found.verdicts),
             "facts": counted,
@@ -258,9 +289,11 @@ def mvp_bench(
     questions: Path, images: Path, observer: Any, judge: Any, predictions: Path, system: str, cross: str
 ) -> Golden:
     """Of a run with all rotations, whose open replies a judge reads: replies, and metrics and tables by each parser."""
-    asked = with_rotations(read_questions(questions))
-    replies = ask_questions(asked, images, observer, system=system, cross=cross, progress=False)
-    judged, failed = judge_replies(asked, replies, judge, progress=False)
+    options = {"questions": [questions.name], "rotations": True, "system": system, "cross": cross}
+    page = write_page(images / f"{cross}.toml", "mvp_bench", images, **options)
+    result = run_page(page, observer, judge=judge)
+    asked, read = with_rotations(read_questions(questions)), read_mvp_run(result)
+    judged = read[["question_id", "reply", "judge"]].assign(place=range(len(read)))
     judged.rename(columns={"reply": "output", "judge": "extracted (GPT)"}).to_json(
         predictions, orient="records", lines=True
     )
@@ -272,7 +305,7 @@ def mvp_bench(
         {
             "questions": _frame(asked),
             "replies": _frame(judged),
-            "failed": failed,
+            "failed": sum(each.failed for each in read_verdicts(result.attrs["judged"]).values()),
             "read again": _frame(read_predictions(predictions)),
             "metrics": {parser: _frame(found) for parser, found in metrics.items()},
             "tables": {format: mvp_tables(metrics, format) for format in ("text", "csv")},
@@ -290,8 +323,13 @@ def r_bench_printed(items: Path, model: str, answers: Mapping[str, Path], rule: 
 
 
 def profile(photographs: Sequence[Path], observer: str, dimensions: Sequence[str], seed: int) -> Golden:
-    found = pp.robustness_profile(photographs, observer, names=list(dimensions), seed=seed, progress=False)
-    return _arrays(found, PROFILE)
+    folder = photographs[0].parent.with_name("profiled")
+    folder.mkdir()
+    for path in photographs:
+        shutil.copy(path, folder)
+    page = folder.with_suffix(".toml")
+    write_page(page, "corruption_profile", folder, corruptions=list(dimensions), seed=seed)
+    return _arrays(run(page, observer), PROFILE)
 
 
 # -- from our types to plain ones ------------------------------------------------------------------------------------
@@ -327,10 +365,10 @@ def _arrays(result: xr.Dataset, named: Mapping[str, tuple[str, tuple[str, ...]]]
     }
 
 
-def _attributes(result: xr.Dataset) -> Golden:
+def _attributes(result: xr.Dataset, without: Collection[str] = ()) -> Golden:
     found: Golden = {}
     for golden, today in ATTRIBUTES.items():
-        value = result.attrs.get(today)
+        value = None if golden in without else result.attrs.get(today)
         if isinstance(value, str) and value[:1] in ("{", "["):
             value = json.loads(value)
         if golden == "design_estimates" and value:
@@ -339,7 +377,7 @@ def _attributes(result: xr.Dataset) -> Golden:
                 for prompt, estimate in value.items()
             }
         if value is not None:
-            found |= flat(value, f"attributes/{golden}")
+            found |= flat(value, golden)
     return found
 
 

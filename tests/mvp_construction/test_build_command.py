@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from item_pages import write_page
 from simulated_models import Asked, photographs
 
 import psyprobe as pp
@@ -60,8 +61,11 @@ def test_from_photographs_to_reviewed_questions_that_a_model_is_asked(
     assert main(kept) == 0
     assert "3 image pairs, 9 image files" in capsys.readouterr().out
     with serve(pp.observer(lambda images, prompt: "Yes", name="yes", bits=8)) as server:
-        kept += ["--observer", "openai:yes", "--observer-option", f"base_url={server.base_url}", "--rotations"]
-        assert main([*kept, "--output", str(tmp_path / "out")]) == 0
+        page = write_page(tmp_path / "kept.toml", "mvp_bench", folder, questions=["kept.json"], rotations=True)
+        command = ["run", str(page), "--observer", "openai:yes", "--observer-option", f"base_url={server.base_url}"]
+        assert main([*command, "--output", str(tmp_path / "out")]) == 0
+    kept += ["--rotations", "--results", str(tmp_path / "out" / "runs.sqlite"), "--output", str(tmp_path / "out")]
+    assert main(kept) == 0
     assert "openai:yes" in capsys.readouterr().out
     for path in (path for place in (folder, tmp_path / "out") for path in place.rglob("*") if path.is_file()):
         assert b"sk-of-nobody" not in path.read_bytes()

@@ -19,7 +19,7 @@ from psyprobe.human import castle_csf
 from psyprobe.light.display import Display
 from psyprobe.observers import Card, load_observer
 from psyprobe.probes.asking import features, respond
-from psyprobe.probes.detection import conditions, human_sensitivity
+from psyprobe.probes.grid import grid_conditions as conditions
 from psyprobe.probes.presentation import show, together
 from psyprobe.stimulus import Gabor, Grating, Noise, Specification, Sum, Uniform
 
@@ -31,15 +31,15 @@ def test_counts_of_the_main_experiment() -> None:
     planned = conditions(read_experiment("gabor_achromatic"), ANY_SIZE)
     tests = {test for test, reference in planned.pairs if test != reference}
     references = {reference for _, reference in planned.pairs}
-    assert (len(tests), len(references), planned.noise_floor.size) == (600, 1, 1)
-    assert planned.grid.shape == (20, 20) and planned.scored.shape == (20, 10)
+    assert (len(tests), len(references), len(planned.noise_floor)) == (600, 1, 1)
+    assert np.shape(planned.grid) == (20, 20) and np.shape(planned.scored) == (20, 10)
 
 
 def test_luminance_has_a_reference_for_each_level() -> None:
     planned = conditions(read_experiment("luminance"), ANY_SIZE)
     references = {reference for _, reference in planned.pairs}
-    assert len(references) == 20 and planned.noise_floor.size == 3
-    levels = read_experiment("luminance").x.values
+    assert len(references) == 20 and len(planned.noise_floor) == 3
+    levels = read_experiment("luminance").levels["luminance"]
     for row, level in zip(planned.grid, levels, strict=True):
         for index in row:
             test, reference = planned.pairs[index]
@@ -84,8 +84,8 @@ def test_multipliers_of_sensitivity_run_the_other_way() -> None:
 
 def test_only_levels_below_the_limit_are_scored() -> None:
     planned = conditions(read_experiment("gabor_yellow_violet_published"), ANY_SIZE)
-    assert planned.scored.shape == (16, 10) and max(planned.axes["levels"][0]["scored"]) < 16
-    assert planned.grid.shape == (20, 20)
+    assert np.shape(planned.scored) == (16, 10) and max(planned.axes["levels"][0]["scored"]) < 16
+    assert np.shape(planned.grid) == (20, 20)
 
 
 @pytest.mark.parametrize("test", ["gabor_achromatic", "noise_achromatic", "luminance", "area"])
@@ -104,9 +104,8 @@ def test_published_thresholds_are_those_of_the_paper(test: str, oracle_data: Pat
 def test_rms_contrast_lowers_the_threshold_by_sqrt_2(tmp_path: Path) -> None:
     plain = read_experiment(write_experiment(tmp_path))
     rms = read_experiment(write_experiment(tmp_path, ('"castle_csf"', '"castle_csf"\ncontrast = "rms"')))
-    x = np.array([1.0, 2.0])
-    spec = plain.stimulus.spec()
-    np.testing.assert_allclose(human_sensitivity(rms, x, spec), math.sqrt(2) * human_sensitivity(plain, x, spec))
+    sensitivity = [np.array(conditions(each, ANY_SIZE).axes["human_sensitivity"]) for each in (plain, rms)]
+    np.testing.assert_allclose(sensitivity[1], math.sqrt(2) * sensitivity[0])
 
 
 def test_what_the_human_model_lacks_is_asked_for(tmp_path: Path) -> None:
@@ -114,14 +113,14 @@ def test_what_the_human_model_lacks_is_asked_for(tmp_path: Path) -> None:
         tmp_path, stimulus=(('kind = "gabor"', 'kind = "grating"'), ("radius = 0.3", 'window = "none"'))
     )
     experiment = read_experiment(path)
-    with pytest.raises(InputError, match=r"small: the stimulus does not tell the human model its area"):
+    with pytest.raises(InputError, match=r"the stimulus does not tell the human model its area"):
         conditions(experiment, ANY_SIZE)
 
 
 def test_native_size_keeps_the_visual_angle() -> None:
     experiment = read_experiment("gabor_achromatic")
     planned = conditions(experiment, Card("big", "features", ("output",), input_size=(448, 448)))
-    assert planned.size == (448, 448) and planned.ppd == 120.0
+    assert planned.shown.shape == (448, 448) and planned.shown.ppd == 120.0
     for test, reference in planned.pairs:
         assert test.shape == reference.shape == (448, 448)
         assert test.field == pytest.approx((224 / 60, 224 / 60))

@@ -27,7 +27,7 @@ TRIALS = 2 * (LEVELS + CATCHES)
 def test_the_result_has_the_promised_shape(tmp_path: Path) -> None:
     result = pp.run(write_questions(tmp_path), Seeing())
     assert result.sizes == {"trial": TRIALS}
-    assert list(result) == list(VARIABLES)
+    assert list(result) == ["frequency", *VARIABLES]
     for name in VARIABLES:
         assert result[name].attrs["units"] and result[name].attrs["long_name"]
         assert result[name].dtype == (object if VARIABLES[name][0] == "text" else np.float64)

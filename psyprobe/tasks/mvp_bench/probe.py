@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row
+from psyprobe.analysis.score import OBSERVER, Metric, Row
+from psyprobe.analysis.words.score import refuse_features
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import file_digest
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
@@ -37,12 +38,12 @@ from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics
 from psyprobe.tasks.mvp_bench.questions import COLUMNS, read_questions, with_rotations
 from psyprobe.tasks.mvp_bench.replies import PARSERS, parse_reply, said
 from psyprobe.tasks.mvp_bench.tables import with_categories
-from psyprobe.tasks.task_score import TaskScore
+from psyprobe.tasks.task_score import TaskScore, by_observer, place
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import SubFigure
 
     from psyprobe.experiment import Experiment
 
@@ -160,17 +161,36 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
     )
 
 
-def score(result: xarray.Dataset, *, confidence: float = 0.95) -> Sequence[MvpScore]:
-    """Metrics of the observer, and of those who always say yes, no or A."""
+def score(
+    result: xarray.Dataset, *, measure: str | None = None, layer: str | None = None, confidence: float = 0.95
+) -> tuple[MvpScore]:
+    """Metrics of the observer, and of those who always say yes, no or A.
+
+    Raises
+    ------
+    InputError
+        A measure or layer is named, which answers in words do not have.
+    """
+    refuse_features(measure=measure, layer=layer)
     return (MvpScore(result.attrs, confidence, "", "", read_run(result)),)
 
 
-def plot(results: Sequence[xarray.Dataset], ax: Axes | None = None, *, contrast: str = "level") -> Axes | Figure:
+def plot(
+    results: Sequence[xarray.Dataset],
+    ax: Axes | None = None,
+    *,
+    figure: SubFigure | None = None,
+    measure: str | None = None,
+    layer: str | None = None,
+    **_: Any,
+) -> Axes:
     """Low-level against high-level questions, with intervals; see `plot_mvp` for other contrasts."""
     from psyprobe.tasks.mvp_bench.figures import plot_mvp
 
-    scores = [score(result)[0] for result in results]
-    return plot_mvp({one.observer: one.metrics for one in scores}, contrast, ax)
+    metrics = {
+        name: score(result, measure=measure, layer=layer)[0].metrics for name, result in by_observer(results).items()
+    }
+    return plot_mvp(metrics, "level", place(ax, figure))
 
 
 def read_run(result: xarray.Dataset) -> pd.DataFrame:
@@ -199,15 +219,19 @@ class MvpScore(TaskScore):
     def rows(self) -> Sequence[Row]:
         """The observer, and those who always say the same."""
         unread = int((self.table["said"] == "").sum())
-        note = f"{self.observer}: {unread} of {len(self.table)} replies could not be read and are wrong."
-        rows = [_row(OBSERVER, "", self.metrics, (note,) if unread else ())]
-        tasks = {"yes": self.table["task"] == "yes_no", "no": self.table["task"] == "yes_no"}
-        tasks["A"] = self.table["task"] != "yes_no"
-        for word, asked in tasks.items():
+        notes = [f"{unread} of {len(self.table)} replies could not be read and are wrong"] if unread else []
+        rows = [self._row(OBSERVER, self.metrics, notes)]
+        yes_no = self.table["task"] == "yes_no"
+        for word, asked in (("yes", yes_no), ("no", yes_no), ("A", ~yes_no)):
             if asked.any():
                 always = mvp_metrics(constant_replies(self.table, word), confidence=self.confidence)
-                rows.append(_row(f"always {word}", f"always {word}", always, ()))
+                rows.append(self._row(f"always {word}", always))
         return rows
+
+    def _row(self, responder: str, metrics: pd.DataFrame, notes: Sequence[str] = ()) -> Row:
+        found = metrics.set_index(["task", "level", "metric"])[["value", "low", "high"]]
+        values = {metric: tuple(found.loc[at].tolist()) for at, metric in _RANKED.items() if at in found.index}
+        return self.row("MVP-Bench", responder, values, notes)
 
     def notes(self) -> Sequence[str]:
         """What the headings mean."""
@@ -221,22 +245,6 @@ class MvpScore(TaskScore):
         listed = json.loads(self.metrics.to_json(orient="records", double_precision=15))
         told = {name: json.loads(self.attributes[name]) for name in ("observer_card", "judge", "options", "software")}
         return {"experiment": self.experiment, **told, "metrics": listed}
-
-
-def _row(responder: str, label: str, metrics: pd.DataFrame, notes: Sequence[str]) -> Row:
-    cells: dict[str, str] = {}
-    record: dict[str, Any] = {"responder": label or responder}
-    entries: dict[Metric, Entry] = {}
-    values = metrics.set_index(["task", "level", "metric"])
-    for place, metric in _RANKED.items():
-        if place in values.index:
-            found = values.loc[place]
-            cells[metric.suffix] = f"{found['value']:.2f} [{found['low']:.1f}, {found['high']:.1f}]"
-            record |= {
-                f"{metric.name}_{part}_percent".replace(" ", "_"): found[part] for part in ("value", "low", "high")
-            }
-            entries[metric] = Entry(float(found["value"]), float(found["low"]), float(found["high"]))
-    return Row("MVP-Bench", responder, label, cells, record, entries, notes)
 
 
 def _name(row: Mapping[Any, Any]) -> str:

@@ -14,6 +14,7 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +22,10 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.distance import MEASURES
-from psyprobe.analysis.score import OBSERVER, PIXELS, Entry, Metric, Row
+from psyprobe.analysis.score import OBSERVER, PIXELS, Metric, Row
 from psyprobe.corruption.apply import corrupt
 from psyprobe.corruption.dimensions import STRENGTHS, dimensions
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import unknown_name
 from psyprobe.files.digest import digest
 from psyprobe.files.images import file_digest, images_in
 from psyprobe.observers import load_observer
@@ -34,11 +35,13 @@ from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.asking import read_planned
 from psyprobe.tasks.item_session import TaskPlan, TaskSession, attributes_of, items_of, options_of
+from psyprobe.tasks.r_bench.figures import coloured_cells
 from psyprobe.tasks.task_score import TaskScore
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
     from psyprobe.experiment import Experiment
     from psyprobe.observers import FeatureObserver
@@ -125,7 +128,7 @@ class ProfileSession(TaskSession):
                 batches.append(Batch(questions, work, whole=True))
         return batches
 
-    def cost(self, store: Store) -> TaskPlan:
+    def cost(self, store: Store, *, timed: bool) -> TaskPlan:
         """What is left to show."""
         left = len(store.missing(question.key for question in _questions(self._shown, self.observer.card.digest)))
         photographs = len(self._photographs)
@@ -211,22 +214,38 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
     )
 
 
-def score(result: xarray.Dataset, *, measure: str | None = None, confidence: float = 0.95) -> Sequence[ProfileScore]:
-    """The mean response at each strength, of every layer."""
-    chosen = measure or "angular"
-    if chosen not in result["measure"]:
-        raise unknown_name("measure", chosen, result["measure"].values.tolist())
-    return [ProfileScore(result.attrs, confidence, str(layer), chosen, result) for layer in result["layer"].values]
+def score(
+    result: xarray.Dataset, *, measure: str | None = None, layer: str | None = None, confidence: float = 0.95
+) -> tuple[ProfileScore, ...]:
+    """The mean response at each strength, of every layer or of one."""
+    known = {name: result[name].values.tolist() for name in ("measure", "layer")}
+    for name, value in (("measure", measure), ("layer", layer)):
+        if value is not None and value not in known[name]:
+            raise unknown_name(name, value, known[name])
+    layers = known["layer"] if layer is None else [layer]
+    return tuple(ProfileScore(result.attrs, confidence, one, measure or "angular", result) for one in layers)
 
 
 def plot(
-    results: Sequence[xarray.Dataset], ax: Axes | None = None, *, measure: str = "angular", layer: str | None = None
-) -> Axes:
-    """A robustness profile as coloured cells; see `plot_profile`."""
-    if len(results) != 1:
-        raise InputError(f"a figure shows one robustness profile, and these are {len(results)}; draw them one by one")
-    drawn: Axes = plot_profile(results[0], ax, measure=measure, layer=layer)
-    return drawn
+    results: Sequence[xarray.Dataset],
+    ax: Axes | None = None,
+    *,
+    figure: Figure | SubFigure | None = None,
+    measure: str | None = None,
+    layer: str | None = None,
+    **_: Any,
+) -> Axes | Figure | SubFigure:
+    """A robustness profile as coloured cells, one panel a result; see `plot_profile`."""
+    draw = partial(plot_profile, measure=measure or "angular", layer=layer)
+    if len(results) == 1 and figure is None:
+        return draw(results[0], ax)
+    if figure is None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=(4.2 * len(results), 8.0), layout="constrained")
+    for result, panel in zip(results, figure.subplots(1, len(results), squeeze=False)[0], strict=True):
+        draw(result, panel)
+    return figure
 
 
 @dataclass(frozen=True)
@@ -259,17 +278,14 @@ class ProfileScore(TaskScore):
         by_strength = responses.mean("dimension")
         columns = {str(name): by_strength.sel(strength=name).values for name in by_strength["strength"].values}
         columns["overall"] = by_strength.mean("strength").values
-        cells: dict[str, str] = {}
-        record: dict[str, Any] = {"responder": responder}
-        for name, values in columns.items():
-            low, high = _interval(values, self.confidence)
-            mean = float(values.mean())
-            cells[name] = f"{mean:.4f}" if low is None else f"{mean:.4f} [{low:.4f}, {high:.4f}]"
-            record |= {f"{name}_mean": mean, f"{name}_low": low, f"{name}_high": high}
-        entry = Entry(record["overall_mean"], record["overall_low"], record["overall_high"])
-        metric = Metric(f"corruption {self.measure}", f"Response to corruption ({self.measure})", False, 4)
-        label = "" if responder == OBSERVER else responder
-        return Row("Robustness to corruption", responder, label, cells, record, {metric: entry})
+        values = {
+            Metric(f"{self.measure}_{name}", f"Response to corruption, {name} ({self.measure})", False, 4, name): (
+                float(each.mean()),
+                *_interval(each, self.confidence),
+            )
+            for name, each in columns.items()
+        }
+        return self.row("Robustness to corruption", responder, values)
 
 
 def _interval(values: FloatArray, confidence: float) -> tuple[float | None, float | None]:
@@ -282,7 +298,9 @@ def _interval(values: FloatArray, confidence: float) -> tuple[float | None, floa
     return float(low), float(high)
 
 
-def plot_profile(profile: xarray.Dataset, ax: Any = None, *, measure: str = "angular", layer: str | None = None) -> Any:
+def plot_profile(
+    profile: xarray.Dataset, ax: Axes | None = None, *, measure: str = "angular", layer: str | None = None
+) -> Axes:
     """Draw a robustness profile as coloured cells: dimensions downwards, strengths to the right.
 
     Parameters
@@ -302,30 +320,19 @@ def plot_profile(profile: xarray.Dataset, ax: Any = None, *, measure: str = "ang
         Means over photographs; a star marks a dimension that is simulated where R-Bench photographed it.
     """
     found = profile["response"].sel(measure=measure, layer=layer or str(profile["layer"].values[-1])).mean("photograph")
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        ax = plt.figure(figsize=(4.2, 1.2 + 0.2 * profile.sizes["dimension"]), layout="constrained").add_subplot()
-    drawn = ax.imshow(found.values, cmap="YlGnBu", aspect="auto", vmin=0, interpolation="nearest")
-    middle = float(found.max()) * 0.55
-    for (i, j), value in np.ndenumerate(found.values):
-        ax.text(
-            j, i, f"{value:.3f}", ha="center", va="center", fontsize=6, color="white" if value > middle else "black"
-        )
-    known = dimensions()
-    labels = [
-        f"{known[str(name)].title}{' *' if known[str(name)].captured else ''}" for name in profile["dimension"].values
-    ]
-    ax.set_yticks(range(len(labels)), labels, fontsize=7)
-    ax.set_xticks(range(profile.sizes["strength"]), [str(each) for each in profile["strength"].values])
-    ax.tick_params(length=0)
-    steps = profile["step"].values
-    for i in np.flatnonzero(steps[1:] != steps[:-1]):
-        ax.axhline(i + 0.5, color="black", linewidth=0.8)
-    card = json.loads(profile.attrs["observer_card"])
-    ax.set_title(f"{card['name']}{' [RANDOM WEIGHTS]' if profile.attrs['random_weights'] else ''}", fontsize=9)
-    bar = ax.figure.colorbar(drawn, ax=ax, fraction=0.05, pad=0.02)
-    bar.set_label("Angular distance $S_{ac}$" if measure == "angular" else measure)
+    ax = coloured_cells(
+        found.values,
+        [[f"{value:.3f}" for value in row] for row in found.values],
+        dict(zip(map(str, profile["dimension"].values), profile["simulated"].values, strict=True)),
+        [str(each) for each in profile["strength"].values],
+        colours="YlGnBu",
+        limit=None,
+        white=found.values > 0.55 * float(found.max()),
+        label="Angular distance $S_{ac}$" if measure == "angular" else measure,
+        ax=ax,
+    )
+    title = profile.attrs["observer"] + (" [RANDOM WEIGHTS]" if profile.attrs["random_weights"] else "")
+    ax.set_title(title, fontsize=9)
     ax.set_xlabel("Strength" + (" (* simulated)" if profile["simulated"].values.any() else ""))
     return ax
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row
+from psyprobe.analysis.score import OBSERVER, Metric, Row
+from psyprobe.analysis.words.score import refuse_features
 from psyprobe.errors import InputError
 from psyprobe.files.output import json_text, make_folder, write_text
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
@@ -27,14 +28,14 @@ from psyprobe.tasks.r_bench.items import ImageSet, read_set, wording_version, wo
 from psyprobe.tasks.r_bench.judging import AGAINST, judgements, open_cases
 from psyprobe.tasks.r_bench.metrics import rbench_metrics
 from psyprobe.tasks.r_bench.scores import read_letters, score_items
-from psyprobe.tasks.task_score import TaskScore
+from psyprobe.tasks.task_score import TaskScore, by_observer, place
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import xarray
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import SubFigure
 
     from psyprobe.experiment import Experiment
 
@@ -47,8 +48,8 @@ _OPTIONS = {"mcq_rule": "letter_then_judge", "skip_bad": False}
 _PLAIN = ("question", "task", "dimension", "strength", "reference", "simulated")
 _LISTED = ("options", "key")
 _METRICS = {
-    "absolute": Metric("absolute", "Absolute robustness", more_is_better=True, digits=4, suffix="absolute"),
-    "relative": Metric("relative", "Relative robustness", more_is_better=True, digits=4, suffix="relative"),
+    name: Metric(name, f"{name.capitalize()} robustness", more_is_better=True, digits=4, suffix=name)
+    for name in ("absolute", "relative")
 }
 
 answer = put
@@ -121,23 +122,35 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
     )
 
 
-def score(result: xarray.Dataset, *, confidence: float = 0.9) -> Sequence[RBenchScore]:
+def score(
+    result: xarray.Dataset, *, measure: str | None = None, layer: str | None = None, confidence: float = 0.9
+) -> tuple[RBenchScore]:
     """Robustness of the observer, and that of one who always says A where letters are to choose from.
 
     Raises
     ------
     InputError
-        Nothing can be scored.
+        Nothing can be scored, or a measure or layer is named, which answers in words do not have.
     """
+    refuse_features(measure=measure, layer=layer)
     return (RBenchScore(result.attrs, confidence, "", "", read_run(result, confidence)),)
 
 
-def plot(results: Sequence[xarray.Dataset], ax: Axes | None = None) -> Axes | Figure:
+def plot(
+    results: Sequence[xarray.Dataset],
+    ax: Axes | None = None,
+    *,
+    figure: SubFigure | None = None,
+    measure: str | None = None,
+    layer: str | None = None,
+    **_: Any,
+) -> Axes:
     """Absolute robustness by step on the way of an image, with intervals."""
     from psyprobe.tasks.r_bench.figures import bars
 
-    runs = [read_run(result) for result in results]
-    return bars({run.facts["observer"]["name"]: run.metrics for run in runs}, "step", ax=ax)
+    refuse_features(measure=measure, layer=layer)
+    metrics = {name: read_run(result).metrics for name, result in by_observer(results).items()}
+    return bars(metrics, "step", ax=place(ax, figure))
 
 
 @dataclass(frozen=True)
@@ -167,7 +180,7 @@ def read_run(result: xarray.Dataset, confidence: float = 0.9) -> RBenchRun:
     for name in _LISTED:
         values = map(json.loads, result[name].to_numpy())
         items[name] = [tuple(each) if isinstance(each, list) else each for each in values]
-    items["quality"] = result["quality"].to_numpy()
+    items["quality"] = [None if np.isnan(each) else each for each in result["quality"].to_numpy()]
     answers = {
         kind: pd.Series(result[f"answer_{kind}"].to_numpy(), index=pd.Index(items["name"]), dtype=str)
         for kind in ("ref", "dis")
@@ -196,14 +209,24 @@ class RBenchScore(TaskScore):
 
     def rows(self) -> Sequence[Row]:
         """The observer, and one who always says A."""
-        rows = [_row(OBSERVER, "", self.run.metrics, remarks(self.run.facts))]
+        rows = [self._row(OBSERVER, self.run.metrics, [line.rstrip(".") for line in remarks(self.run.facts)])]
         choices = self.run.table[self.run.table["task"] == "MCQ"]
         if len(choices):
             same = pd.Series("A", index=pd.Index(choices["name"]))
             always = score_items(choices, answers={"dis": same, "ref": same}, mcq_rule="letter")
-            label = "always A (multiple choice alone)"
-            rows.append(_row(label, label, rbench_metrics(always, confidence=self.confidence), ()))
+            metrics = rbench_metrics(always, confidence=self.confidence)
+            rows.append(self._row("always A (multiple choice alone)", metrics))
         return rows
+
+    def _row(self, responder: str, metrics: pd.DataFrame, notes: Sequence[str] = ()) -> Row:
+        overall = metrics[metrics["breakdown"] == "overall"].set_index("measure")
+        values = {
+            metric: (float(row["value"]), float(row["low"]), float(row["high"]))
+            for name, metric in _METRICS.items()
+            if name in overall.index
+            for row in [overall.loc[name]]
+        }
+        return self.row("R-Bench", responder, values, notes)
 
     def notes(self) -> Sequence[str]:
         """What the headings mean."""
@@ -216,22 +239,6 @@ class RBenchScore(TaskScore):
         """The facts of the run and all metrics."""
         listed = json.loads(self.run.metrics.to_json(orient="records", double_precision=15))
         return {**self.run.facts, "metrics": listed}
-
-
-def _row(responder: str, label: str, metrics: pd.DataFrame, notes: Sequence[str]) -> Row:
-    cells: dict[str, str] = {}
-    record: dict[str, Any] = {"responder": label or responder}
-    entries: dict[Metric, Entry] = {}
-    overall = metrics[metrics["breakdown"] == "overall"].set_index("measure")
-    for name, metric in _METRICS.items():
-        if name not in overall.index:
-            continue
-        row = overall.loc[name]
-        cells[name] = f"{row['value']:.4f} [{row['low']:.3f}, {row['high']:.3f}]"
-        cells[f"{name}: items"] = f"{row['n']}"
-        record |= {f"{name}_{part}": row[part] for part in ("value", "low", "high", "n", "unscored")}
-        entries[metric] = Entry(float(row["value"]), float(row["low"]), float(row["high"]))
-    return Row("R-Bench", responder, label, cells, record, entries, notes)
 
 
 def _by_kind(items: pd.DataFrame, replies: Mapping[str, str]) -> dict[str, pd.Series]:
