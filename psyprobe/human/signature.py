@@ -108,8 +108,9 @@ _LACKS = {
 def achromatic_csf(limits: Limits) -> Callable[[Callable[..., FloatArray]], ContrastSensitivity]:
     """Decorator that gives a formula the shared call.
 
-    The formula gets arrays of one precision by name, those of the limits' inputs that are given; one for daylight gets no luminance. float32 comes out if
-    all arrays given are float32, else float64, in the shape to which all arguments broadcast.
+    The formula gets arrays of one precision by name, those of the limits' inputs that are given; one for daylight gets
+    no luminance. float32 comes out if all arrays given are float32, else float64, in the shape to which all arguments
+    broadcast.
     """
 
     def decorate(formula: Callable[..., FloatArray]) -> ContrastSensitivity:

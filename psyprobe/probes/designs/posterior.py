@@ -143,7 +143,7 @@ class Posterior(ABC):
     def expected(self, place: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Posterior of threshold and width, and means in each cell times it of guess and of 1 - guess - lapse.
 
-        Each has the shape (T, W); a pattern of contrast x is reported with the sum of guess + rise * F(x) over the grid.
+        Each has the shape (T, W); contrast x is reported with the sum of guess + rise * F(x) over the grid.
         """
         if place not in self._expected:
             self._expected[place] = self._tables(place)
