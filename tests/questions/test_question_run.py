@@ -151,7 +151,7 @@ def test_designs_tell_what_they_found(tmp_path: Path, design: str) -> None:
     estimates = json.loads(result.attrs["design_estimates"])
     assert set(estimates) == {"base", "blank"}
     for found in estimates.values():
-        assert found["frequencies"] == [2.0, 4.0]
+        assert found["values"] == [2.0, 4.0]
         # It sees contrasts above 0.1, dither included.
         np.testing.assert_allclose(found["log10_sensitivity"], [1.0, 1.0], atol=0.25)
     xr.testing.assert_identical(result, pp.load_results(tmp_path / "runs.sqlite")[0])

@@ -28,12 +28,12 @@ _LUMINANCE, _PPD, _SIZE = 40.0, 64.0, 256
 class Shown:
     """What a human curve may depend on."""
 
+    #: Of the background, cd/m².
     luminance: float = _LUMINANCE
-    """Of the background, cd/m²."""
+    #: Pixels per degree.
     ppd: float = _PPD
-    """Pixels per degree."""
+    #: Pixels of a side of the image.
     size: int = _SIZE
-    """Pixels of a side of the image."""
 
 
 def _of_filter(model: str) -> Callable[[FloatArray, Shown], FloatArray]:

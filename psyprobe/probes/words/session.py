@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -365,4 +365,4 @@ def _answered(question: Question, measured: Mapping[str, Any], answer: Answer | 
     contents = tuple((name, *kept.pop(name)) for name in (question.shown, question.asked) if kept.get(name))
     for name, *_ in contents:
         kept[name] = None
-    return Answered(question, {**measured, "reply": None if answer is None else asdict(answer)}, contents)
+    return Answered(question, {**measured, "reply": None if answer is None else answer.to_dict()}, contents)

@@ -106,11 +106,12 @@ def rbench_table(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> s
             if model in set(published()["model"]):
                 beside = beside_published(values, model)
                 printed = beside[beside["measure"] == measure].set_index("name")
-                marked = [
-                    f"{printed.loc[name, 'paper']}{'' if printed.loc[name, 'agrees'] else '*'}"
-                    for name in (*_CELLS, "overall")
-                ]
-                rows.append(["  as printed", *marked])
+                marked = dict.fromkeys([*_CELLS, "overall"], "-")
+                marked |= {name: row["paper"] + "*" * (not row["agrees"]) for name, row in printed.iterrows()}
+                if "-" in marked.values():
+                    # The paper's overall value is of all cells, and beside fewer it says nothing.
+                    marked["overall"] = "-"
+                rows.append(["  as printed", *marked.values()])
                 notes += [f"{model}: {note}." for note in dict.fromkeys(printed["note"]) if "order" in note]
         if len(rows) > 1:
             texts.append(f"{measure.capitalize()} robustness\n{lay_out(format, rows, notes)}")
