@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
 import sqlite3
 import sys
@@ -68,3 +69,25 @@ def test_the_queries_of_the_store_page_find_rows(tmp_path: Path) -> None:
             assert store.execute(query).fetchall()
         tables = {name for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     assert tables == set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md"))], ids=lambda p: p.name
+)
+def test_names_that_pages_mention_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert {name for name in re.findall(r"\bpp\.(\w+)", text) if not hasattr(pp, name)} == set()
+    modules = {name for name in re.findall(r"(?<![\w./-])(psyprobe(?:\.[a-z_0-9]+)+)(?![\w/-])", text)}
+    unknown = {name for name in modules if not _exists(name) and not name.endswith((".toml", ".py", ".sqlite"))}
+    assert (
+        unknown - {f"psyprobe.{room}" for room in ("observers", "probes", "stimuli", "human", "experiments")} == set()
+    )
+
+
+def _exists(name: str) -> bool:
+    """Whether a dotted name is a module, or something in one."""
+    try:
+        pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True

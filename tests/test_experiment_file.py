@@ -18,9 +18,12 @@ from psyprobe.stimulus.levels import level_of
 SUITES = ("cai2025", "cai2025_published")
 #: Experiments that ask in words, with a file format and tests of their own.
 IN_WORDS = ("hernandez2025", "hernandez2025_published")
+#: tests/test_own_experiments.py runs these.
+OURS = ("orientation_discrimination", "contrast_discrimination", "gabor_masked_orientation")
+OTHERS = (*SUITES, *IN_WORDS, *OURS)
 
 
-@pytest.mark.parametrize("name", [name for name in catalogue_names("experiments") if name not in SUITES + IN_WORDS])
+@pytest.mark.parametrize("name", [name for name in catalogue_names("experiments") if name not in OTHERS])
 def test_the_catalogue_reads(name: str) -> None:
     experiment = read_experiment(name)
     assert experiment.title and experiment.source and experiment.differences
