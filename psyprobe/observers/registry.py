@@ -42,11 +42,6 @@ class ObserverRow:
     ability: Ability = "features"
     obstacle: str = ""
 
-    @property
-    def runnable(self) -> bool:
-        """Whether everything that can be checked without loading it is there."""
-        return not self.obstacle
-
 
 @dataclass(frozen=True)
 class ObserverKind:

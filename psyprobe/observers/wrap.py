@@ -105,7 +105,8 @@ def observer(
     called = _name(thing) if name is None else name
     if ability is not None and ability not in get_args(Ability):
         raise unknown_name("ability", ability, get_args(Ability))
-    module = _is_module(thing) and ability in (None, "features")
+    torch = sys.modules.get("torch")  # where torch was never imported there is no module of its
+    module = torch is not None and isinstance(thing, torch.nn.Module) and ability in (None, "features")
     told = "features" if module else ability or _ability(thing, called)
     options: dict[str, Any] = {
         "input_size": input_size, "features": features, "mean": mean, "std": std, "input": input, "layers": layers,
@@ -140,12 +141,6 @@ _OF_FUNCTION: dict[str, Callable[..., Any]] = {
     "difference": DifferenceOfFunction,
     "answer": AnswersOfFunction,
 }
-
-
-def _is_module(thing: Any) -> bool:
-    """Whether it is a torch module; where torch was never imported there is none."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(thing, torch.nn.Module)
 
 
 def _name(thing: Any) -> str:

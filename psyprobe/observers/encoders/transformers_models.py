@@ -22,17 +22,8 @@ MASK_RATIO = 0.75
 _PUBLISHED_PATCHES = 196
 
 #: The architectures by the end of their repository's name: He et al. (2022), appendix.
-_MAE: dict[str, Mapping[str, int]] = {
-    "base": {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072},
-    "large": {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096},
-    "huge": {
-        "hidden_size": 1280,
-        "num_hidden_layers": 32,
-        "num_attention_heads": 16,
-        "intermediate_size": 5120,
-        "patch_size": 14,
-    },
-}
+_MAE_FIELDS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "patch_size")
+_MAE = {"base": (768, 12, 12, 3072, 16), "large": (1024, 24, 16, 4096, 16), "huge": (1280, 32, 16, 5120, 14)}
 
 #: width, heads, blocks a stage, blocks that attend globally, side of the position background, windows: the published
 #: configurations of SAM 2.1.
@@ -84,7 +75,7 @@ def vit_mae_config(name: str) -> Any:
     """The architecture of a masked autoencoder of He et al., whose name ends in "base", "large" or "huge"."""
     from transformers import ViTMAEConfig
 
-    return ViTMAEConfig(**_architecture(f"vit_mae:{name}", name, _MAE))
+    return ViTMAEConfig(**dict(zip(_MAE_FIELDS, _architecture(f"vit_mae:{name}", name, _MAE), strict=True)))
 
 
 def mae_observer(
