@@ -46,9 +46,9 @@ class ItemQuestion:
         return {"prompt": self.prompt, "system": self.system, "decoding": dict(vars(self.decoding))}
 
     @cached_property
-    def asked_digest(self) -> str:
-        """By what a question names it."""
-        return digest(self.asked)
+    def digests(self) -> tuple[str, str]:
+        """Of what is shown, and of what is asked."""
+        return digest([sha256 for _, sha256 in self.images]), digest(self.asked)
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def batches_of(questions: Sequence[ItemQuestion], observer: AnswerObserver, vers
     return [
         Batch(
             tuple(_question(question, observer, version) for question in members),
-            Work(images, {question.asked_digest: question.asked for question in members}),
+            Work(images, {question.digests[1]: question.asked for question in members}),
         )
         for images, members in together.items()
     ]
@@ -157,8 +157,7 @@ def keys_of(questions: Sequence[ItemQuestion], observer: AnswerObserver, version
 
 
 def _question(question: ItemQuestion, observer: AnswerObserver, version: str) -> Question:
-    shown = digest([sha256 for _, sha256 in question.images])
-    return Question(shown, question.asked_digest, observer.card.digest, version)
+    return Question(*question.digests, observer.card.digest, version)
 
 
 def _put(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answered]:

@@ -237,10 +237,13 @@ class Answering:
                 f"{self.card.name} takes {_number_of_images(least, most)} at a time and was shown {count} images"
             )
         for image in inquiry.images:
-            check_images(np.asarray(image)[None], self.card.name)
-            if self.bits == 8:
-                eight_bit(image)
+            self._check_image(image)
         return inquiry
+
+    def _check_image(self, image: FloatArray) -> None:
+        check_images(np.asarray(image)[None], self.card.name)
+        if self.bits == 8:
+            eight_bit(image)
 
     def _reply(self, inquiry: Inquiry) -> Answer:
         """The answer to a question that was checked."""

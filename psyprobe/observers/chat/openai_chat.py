@@ -254,6 +254,9 @@ class OpenAIObserver(Answering):
                 self._finalizer = weakref.finalize(self, self._sender.close)
             return self._sender
 
+    def _check_image(self, image: FloatArray) -> None:
+        """Left to `_url`, which sees each image once, however many questions share it."""
+
     def _question(self, inquiry: Inquiry) -> Question:
         urls = tuple(self._url(image) for image in inquiry.images)
         return Question(inquiry.prompt, urls, inquiry.system, inquiry.decoding)
@@ -264,6 +267,7 @@ class OpenAIObserver(Answering):
         # Compared as a whole: as fast as a digest, and an array that was changed meanwhile is another image.
         known = next((each for each in tuple(self._encoded) if np.array_equal(each[0], shown)), None)
         if known is None:
+            super()._check_image(shown)
             png = encode_png(eight_bit(shown), noise=True)
             known = (shown.copy(), f"data:image/png;base64,{base64.b64encode(png).decode()}")
             self._encoded.appendleft(known)
