@@ -67,12 +67,12 @@ def test_a_suite_is_planned_with_its_time(capsys: Output, suite: Path, tmp_path:
     )
     # A grid of 3 x 3 for the figure alone; 9 contrasts of the frequency at which people did not match.
     assert [a["images"] - b["images"] for a, b in zip(whole, short, strict=True)] == [9, 9]
-    assert all(each["estimated_seconds"] > 0 for each in whole)
+    assert all(each["seconds"] > 0 for each in whole)
     assert not (tmp_path / "runs.sqlite").exists()
     succeed(capsys, *arguments)
     assert "what is left takes about 1 s" in succeed(capsys, *arguments, "--plan")
     done = json.loads(succeed(capsys, *arguments, "--plan", "--json"))
-    assert [each["estimated_seconds"] for each in done] == [0, 0]
+    assert [each["seconds"] for each in done] == [0, 0]
     assert all(each["answered"] == each["questions"] for each in done)
 
 
@@ -125,7 +125,7 @@ def answered(folder: Path) -> int:
         return 0
     connection = sqlite3.connect(f"file:{store}?mode=ro", uri=True)
     try:
-        count: int = connection.execute("SELECT count(*) FROM question").fetchone()[0]
+        count: int = connection.execute("SELECT count(*) FROM answer").fetchone()[0]
         return count
     except sqlite3.OperationalError:
         # Not made yet, or its journal just being rolled back.

@@ -91,7 +91,6 @@ def build_set(
     """
     from psyprobe.files.progress import progress_bar
     from psyprobe.files.software import software_versions
-    from psyprobe.tasks.r_bench.build import contact_sheet
 
     if items_per_cell < 1:
         raise InputError(f"{items_per_cell} items of each dimension and task are no set; give at least 1, usual is 15")
