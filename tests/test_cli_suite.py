@@ -92,6 +92,20 @@ def test_a_suite_for_scores_alone_scores_as_the_whole_suite(capsys: Output, suit
         assert short[place[0]][place[1]] == whole[place[0]][place[1]]
 
 
+def test_what_people_saw_otherwise_is_told_before_anything_is_asked(capsys: Output, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("frequency,luminance,contrast\n1,20,0.02\n2,20,0.01\n4,20,0.02\n")
+    page = write_experiment(tmp_path, ('model = "castle_csf"', 'data = "people.csv"'))
+    arguments = ["run", str(page), "--observer", "pixels", "--output", str(tmp_path / "results")]
+    note = "people.csv: people were measured at luminance 20 cd/m², the stimulus has 100 cd/m²"
+    assert f"Note: {note}." in succeed(capsys, *arguments, "--plan")
+    (planned,) = json.loads(succeed(capsys, *arguments, "--plan", "--json"))
+    assert list(planned["remarks"]) == [note]
+    assert main(arguments) == 0
+    first, *others = capsys.readouterr().err.splitlines()
+    assert first == f"Note: small: {note}"
+    assert not any("Warning" in line for line in others)
+
+
 def test_a_killed_suite_ends_with_the_same_bytes(suite: Path, tmp_path: Path) -> None:
     def start(output: str) -> subprocess.Popen[bytes]:
         arguments = ["run", str(suite), "--observer", "pixels", "--batch-size", "1", "--output", str(tmp_path / output)]

@@ -14,8 +14,7 @@ import numpy as np
 
 from psyprobe.errors import ConditionWarning, InputError, NothingToDrawError, unknown_name
 from psyprobe.files.output import json_text, make_folder, write_text, write_whole
-from psyprobe.files.settings import settings
-from psyprobe.files.terminal import say, say_json, show, tell
+from psyprobe.files.terminal import say, say_json, settings, show, tell
 
 if TYPE_CHECKING:
     import xarray

@@ -12,8 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from psyprobe.errors import InputError
-from psyprobe.files.digest import digest, plain
-from psyprobe.files.software import software_versions
+from psyprobe.files.digest import digest, plain, software_versions
 from psyprobe.observers.chat.answering import Answer, Decoding, Inquiry, ask_all
 from psyprobe.probes.presentation import at_native_size
 from psyprobe.probes.words.delivery import Delivery
