@@ -67,12 +67,12 @@ def test_a_suite_is_planned_with_its_time(capsys: Output, suite: Path, tmp_path:
     )
     # A grid of 3 x 3 for the figure alone; 9 contrasts of the frequency at which people did not match.
     assert [a["images"] - b["images"] for a, b in zip(whole, short, strict=True)] == [9, 9]
-    assert all(each["estimated_seconds"] > 0 for each in whole)
+    assert all(each["seconds"] > 0 for each in whole)
     assert not (tmp_path / "runs.sqlite").exists()
     succeed(capsys, *arguments)
     assert "what is left takes about 1 s" in succeed(capsys, *arguments, "--plan")
     done = json.loads(succeed(capsys, *arguments, "--plan", "--json"))
-    assert [each["estimated_seconds"] for each in done] == [0, 0]
+    assert [each["seconds"] for each in done] == [0, 0]
     assert all(each["answered"] == each["questions"] for each in done)
 
 
@@ -90,6 +90,20 @@ def test_a_suite_for_scores_alone_scores_as_the_whole_suite(capsys: Output, suit
             json.loads((tmp_path / f"{name}-pixels{end}.json").read_text(encoding="utf-8"))[0] for end in ("-score", "")
         )
         assert short[place[0]][place[1]] == whole[place[0]][place[1]]
+
+
+def test_what_people_saw_otherwise_is_told_before_anything_is_asked(capsys: Output, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("frequency,luminance,contrast\n1,20,0.02\n2,20,0.01\n4,20,0.02\n")
+    page = write_experiment(tmp_path, ('model = "castle_csf"', 'data = "people.csv"'))
+    arguments = ["run", str(page), "--observer", "pixels", "--output", str(tmp_path / "results")]
+    note = "people.csv: people were measured at luminance 20 cd/m², the stimulus has 100 cd/m²"
+    assert f"Note: {note}." in succeed(capsys, *arguments, "--plan")
+    (planned,) = json.loads(succeed(capsys, *arguments, "--plan", "--json"))
+    assert list(planned["remarks"]) == [note]
+    assert main(arguments) == 0
+    first, *others = capsys.readouterr().err.splitlines()
+    assert first == f"Note: small: {note}"
+    assert not any("Warning" in line for line in others)
 
 
 def test_a_killed_suite_ends_with_the_same_bytes(suite: Path, tmp_path: Path) -> None:
@@ -125,7 +139,7 @@ def answered(folder: Path) -> int:
         return 0
     connection = sqlite3.connect(f"file:{store}?mode=ro", uri=True)
     try:
-        count: int = connection.execute("SELECT count(*) FROM question").fetchone()[0]
+        count: int = connection.execute("SELECT count(*) FROM answer").fetchone()[0]
         return count
     except sqlite3.OperationalError:
         # Not made yet, or its journal just being rolled back.

@@ -157,6 +157,8 @@ def test_a_bridge_shows_both_ways_of_asking(csf: xr.Dataset) -> None:
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert any("vision tower" in label and "S_{ac}" in label for label in labels)
     assert "asked in words" in labels
+    cosine = plot_bridge(csf, tower, bare_axes(), measure="cosine", layer=str(tower["layer"].values[0]))
+    assert any("cosine" in text.get_text() for text in cosine.get_legend().get_texts())
 
 
 def test_plot_chooses_the_figure(result: xr.Dataset) -> None:

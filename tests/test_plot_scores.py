@@ -170,6 +170,11 @@ def test_panels_of_matches_fill_their_figure() -> None:
     assert all(ax.get_position().width > 0.3 and ax.get_position().height > 0.7 for ax in figure.axes)
 
 
+def test_matches_are_drawn_as_the_paper_finds_them() -> None:
+    ax = matched_contrast(simulated_matching(fading), bare_axes(), method="bracket", normalised=False)
+    assert ax.get_ylabel() == "Matched contrast"
+
+
 def test_each_reference_contrast_has_its_colour_for_people_and_observer() -> None:
     ax = matched_contrast(simulated_matching(lambda f, c: 0.3 * c + 0 * f), bare_axes())
     colours = [to_rgba(line.get_color()) for line in ax.lines if line.get_linestyle() == "--"]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NoReturn
 
+from psyprobe import __version__
 from psyprobe.errors import PsyprobeError
 from psyprobe.files.terminal import tell
 
@@ -150,19 +151,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except PsyprobeError as error:
-        tell(f"psyprobe {parsed.command}: error: {error}")
-        return 2
+        return _refuse(parsed.command, str(error))
     except BrokenPipeError:
         # Whoever read our output has enough of it (| head); Python must not complain about it on exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        tell(f"psyprobe {parsed.command}: error: {error.filename or ''}: {error.strerror or error}".replace(" : ", " "))
-        return 2
+        what = error.strerror or str(error)
+        return _refuse(parsed.command, f"{error.filename}: {what}" if error.filename else what)
     except KeyboardInterrupt:
         again = f"; what was answered is kept, go on with: psyprobe {shlex.join(given)}"
         tell(f"psyprobe {parsed.command}: stopped{again if parsed.command in ('run', 'mvp-build') else ''}")
         return 130
+
+
+def _refuse(command: str, why: str) -> int:
+    tell(f"psyprobe {command}: error: {why}")
+    return 2
 
 
 def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
@@ -179,7 +184,9 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action=_Version)
+    parser.add_argument(
+        "--version", action="version", version=f"psyprobe {__version__}", help="print the version and end"
+    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     asked = next((word for word in given if not word.startswith("-")), None)
     for name, command in _COMMANDS.items():
@@ -199,14 +206,3 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
 def _loaded(function: str) -> Any:
     module, _, name = function.partition(":")
     return getattr(import_module(f"psyprobe.{module}"), name)
-
-
-class _Version(argparse.Action):
-    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
-        super().__init__(option_strings, dest, nargs=0, help="print the version and end")
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from psyprobe import __version__
-
-        print(f"psyprobe {__version__}")
-        parser.exit()

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from psyprobe.cli.options import add_observer_options, add_stimulus_options
 from psyprobe.errors import InputError
-from psyprobe.files.settings import settings
-from psyprobe.files.terminal import show, tell
+from psyprobe.files.terminal import settings, show, tell
 
 if TYPE_CHECKING:
     from psyprobe._typing import FloatArray

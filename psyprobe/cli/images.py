@@ -16,8 +16,7 @@ from psyprobe.errors import InputError, PsyprobeError, unknown_name
 from psyprobe.files.images import file_digest
 from psyprobe.files.output import json_text, write_text, write_whole
 from psyprobe.files.png import decode_png, encode_png
-from psyprobe.files.settings import settings
-from psyprobe.files.terminal import say, say_json, show, tell
+from psyprobe.files.terminal import say, say_json, settings, show, tell
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Specification, Stimulus, specification_from_dict
 from psyprobe.stimulus.catalogue import load_stimulus

@@ -6,7 +6,7 @@ import argparse
 
 
 def add_settings(parser: argparse.ArgumentParser, option: str, metavar: str, meaning: str) -> None:
-    """An option that takes words of values, as `psyprobe.files.settings` reads them; it may be given again."""
+    """An option that takes words of values, as `psyprobe.files.terminal` reads them; it may be given again."""
     parser.add_argument(option, nargs="+", action="extend", default=[], metavar=metavar, help=meaning)
 
 

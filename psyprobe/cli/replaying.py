@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
-from pathlib import Path
-from typing import TYPE_CHECKING
+from functools import partial
 
 from psyprobe.files.output import make_folder, write_whole
 from psyprobe.files.terminal import show
-
-if TYPE_CHECKING:
-    import xarray
 
 
 def add_replay_options(parser: argparse.ArgumentParser) -> None:
@@ -24,18 +20,15 @@ def add_replay_options(parser: argparse.ArgumentParser) -> None:
 
 def replay_command(arguments: argparse.Namespace) -> int:
     """Write a result file for each stored model and test."""
-    from psyprobe.analysis import replay
+    from psyprobe.analysis.stored import replay
 
     results = replay(arguments.table, arguments.grids, models=arguments.model, tests=arguments.test)
     folder = make_folder(arguments.output)
-    files = [_write(result, folder) for result in results]
+    files = []
+    for result in results:
+        # Names of models come out of files; they must not lead out of the folder.
+        name = re.sub(r"[^A-Za-z0-9._]+", "-", f"{result.attrs['experiment']}-{result.attrs['observer']}").strip("-.")
+        files.append(folder / f"{name[:200]}.nc")
+        write_whole(files[-1], partial(result.to_netcdf, engine="scipy"))
     show({"files": list(map(str, files))}, "\n".join(map(str, files)), as_json=arguments.json)
     return 0
-
-
-def _write(result: xarray.Dataset, folder: Path) -> Path:
-    # Names of models come out of files; they must not lead out of the folder.
-    name = re.sub(r"[^A-Za-z0-9._]+", "-", f"{result.attrs['experiment']}-{result.attrs['observer']}").strip("-.")
-    path = folder / f"{name[:200]}.nc"
-    write_whole(path, lambda partial: result.to_netcdf(partial, engine="scipy"))
-    return path

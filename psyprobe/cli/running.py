@@ -6,22 +6,21 @@ import argparse
 import re
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe.errors import ConditionWarning, InputError, PsyprobeError, unknown_name
-from psyprobe.files.output import json_text, write_whole
-from psyprobe.files.settings import settings
-from psyprobe.files.terminal import say, say_json, tell
+from psyprobe.errors import ConditionWarning, InputError, NothingToDrawError, unknown_name
+from psyprobe.files.output import json_text, make_folder, write_text, write_whole
+from psyprobe.files.terminal import say, say_json, settings, show, tell
 
 if TYPE_CHECKING:
     import xarray
 
     from psyprobe.analysis.score import Score
     from psyprobe.experiment import Experiment
-    from psyprobe.running.protocol import Plan
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -39,12 +38,17 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.plan:
         return _plan(arguments, experiments, store)
     # Made for the results even where the store is elsewhere: a folder that cannot be made must not cost a run.
-    _make(folder)
+    make_folder(folder)
     return _run(arguments, experiments, folder, store)
 
 
 def _varied(experiments: list[Experiment], variants: dict[str, list[float]]) -> list[Experiment]:
     """Vary in each experiment what its stimulus has; noise has a seed and no phase, a grating the other way round."""
+    from psyprobe.probes import load_probe
+
+    for experiment in experiments:
+        if "variants" not in load_probe(experiment.probe).SECTIONS:
+            raise InputError(f"probe {experiment.probe!r} of {experiment.name} takes no --variants; leave it out")
     known = {experiment.name: experiment.free_parameters() for experiment in experiments}
     for name in variants:
         if not any(name in free for free in known.values()):
@@ -69,19 +73,24 @@ def _variant(text: str) -> tuple[str, list[float]]:
 def _plan(arguments: argparse.Namespace, experiments: list[Experiment], store: Path) -> int:
     from psyprobe.probes.conduct import plan
 
-    plans: list[Plan] = []
-    for experiment, observer in _asked(arguments, experiments):
-        options = {"batch_size": arguments.batch_size, "score_only": arguments.score_only, "timed": True}
-        plans.append(plan(experiment, observer, store=store, **options))
-    if arguments.json:
-        say_json([planned.to_dict() for planned in plans])
-        return 0
-    say("\n".join(str(planned) for planned in plans))
-    seconds = sum(planned.seconds or 0 for planned in plans)
-    say(
-        f"In all {sum(planned.images for planned in plans)} distinct images; what is left takes about "
-        f"{max(seconds, 1):.0f} s, an estimate that leaves out drawing."
+    plans = [
+        plan(
+            experiment,
+            observer,
+            store=store,
+            batch_size=arguments.batch_size,
+            score_only=arguments.score_only,
+            timed=True,
+        )
+        for experiment, observer in _asked(arguments, experiments)
+    ]
+    seconds, images = sum(planned.seconds or 0 for planned in plans), sum(planned.images for planned in plans)
+    takes = (
+        f"In all {images} distinct images; what is left takes about {max(seconds, 1):.0f} s, an estimate that leaves "
+        "out drawing."
     )
+    text = "\n".join([*map(str, plans), takes])
+    show([planned.to_dict() for planned in plans], text, as_json=arguments.json)
     return 0
 
 
@@ -93,12 +102,10 @@ def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: P
     scores: list[Score] = []
     reports = []
     for experiment, observer in _asked(arguments, experiments):
-        options = {"batch_size": arguments.batch_size, "score_only": arguments.score_only}
-        with warnings.catch_warnings():
-            # Said once for each experiment, as a line and not as Python's warning.
-            warnings.simplefilter("always", ConditionWarning)
-            warnings.showwarning = lambda message, *_: tell(f"Note: {message}")
-            result = run(experiment, observer, store=store, **options)
+        with _remarks_told():
+            result = run(
+                experiment, observer, store=store, batch_size=arguments.batch_size, score_only=arguments.score_only
+            )
         found = score_layers(result)
         files = write_result(result, found, folder / _stem(arguments, experiment, observer.card))
         scores += found
@@ -120,14 +127,23 @@ def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: P
     return 0
 
 
+@contextmanager
+def _remarks_told() -> Iterator[None]:
+    """Say in what a stimulus differs from what people saw as a line, each time, and not as Python's warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ConditionWarning)
+        warnings.showwarning = lambda message, *_: tell(f"Note: {message}")
+        yield
+
+
 def write_result(result: xarray.Dataset, scores: Sequence[Score], stem: Path) -> dict[str, Path]:
-    """Write a result as NetCDF, its scores as JSON and its figure as PNG.
+    """Write a result as NetCDF, its scores as JSON and, unless there is nothing to draw, its figure as PNG.
 
     Parameters
     ----------
     result : xarray.Dataset
         Of a run.
-    scores : list of Score
+    scores : sequence of Score
         Of the result.
     stem : Path
         Folder and name without ending.
@@ -135,7 +151,7 @@ def write_result(result: xarray.Dataset, scores: Sequence[Score], stem: Path) ->
     Returns
     -------
     dict of str to Path
-        "result", "score" and, unless there is nothing to draw, "plot".
+        "result", "score" and "plot".
 
     Raises
     ------
@@ -144,28 +160,23 @@ def write_result(result: xarray.Dataset, scores: Sequence[Score], stem: Path) ->
     """
     import matplotlib as mpl
 
-    from psyprobe.plotting import save_figure
+    from psyprobe.plotting.axes import save_figure
     from psyprobe.probes.results import plot
 
-    files = {
-        "result": stem.with_name(f"{stem.name}.nc"),
-        "score": stem.with_name(f"{stem.name}.json"),
-    }
+    endings = {"result": "nc", "score": "json", "plot": "png"}
+    files = {kind: stem.with_name(f"{stem.name}.{ending}") for kind, ending in endings.items()}
     write_whole(files["result"], lambda path: result.to_netcdf(path, engine="scipy"))
-    listed = json_text([one.to_dict() for one in scores])
-    write_whole(files["score"], lambda path: path.write_text(listed, encoding="utf-8"))
-    if "scored_response" in result and "response" not in result:
-        # Only what the score needs was shown: there is no grid to draw.
-        return files
-    files["plot"] = stem.with_name(f"{stem.name}.png")
+    write_text(files["score"], json_text([one.to_dict() for one in scores]))
     # A command line has no window to draw in, and some machines have no display at all.
     mpl.use("agg")
     try:
-        write_whole(files["plot"], lambda path: save_figure(plot(result), path))
+        drawn = plot(result)
     except InputError as error:
         # What was asked and scored is not lost because it cannot be drawn, as a small set or a blind observer cannot.
-        tell(f"Note: no figure: {error}")
-        del files["plot"]
+        if not isinstance(error, NothingToDrawError):
+            tell(f"Note: no figure: {error}")
+        return {kind: files[kind] for kind in ("result", "score")}
+    write_whole(files["plot"], lambda path: save_figure(drawn, path))
     return files
 
 
@@ -173,15 +184,15 @@ def _asked(arguments: argparse.Namespace, experiments: list[Experiment]) -> Iter
     """Every experiment with every observer; an observer that is fed alike is loaded once."""
     from psyprobe.probes.conduct import observer_for
 
+    layers = None if arguments.layers is None else "all" if arguments.layers == ["all"] else tuple(arguments.layers)
+    given = {
+        "input": arguments.input,
+        "layers": layers,
+        "device": arguments.device,
+        "random_weights": arguments.random_weights or None,
+    }
     options = settings(arguments.observer_option, "--observer-option")
-    if arguments.input is not None:
-        options["input"] = arguments.input
-    if arguments.layers is not None:
-        options["layers"] = "all" if arguments.layers == ["all"] else tuple(arguments.layers)
-    if arguments.device is not None:
-        options["device"] = arguments.device
-    if arguments.random_weights:
-        options["random_weights"] = True
+    options |= {name: value for name, value in given.items() if value is not None}
     for name in dict.fromkeys(arguments.observer) or [None]:
         loaded: dict[Any, Any] = {}
         for experiment in experiments:
@@ -193,16 +204,8 @@ def _asked(arguments: argparse.Namespace, experiments: list[Experiment]) -> Iter
 
 def _stem(arguments: argparse.Namespace, experiment: Experiment, card: Any) -> str:
     """Name of the files: safe on every system, and its own for every way of asking."""
-    special = arguments.random_weights or arguments.layers is not None or arguments.input is not None
-    special = special or bool(arguments.observer_option)
+    special = arguments.random_weights or arguments.layers or arguments.input or arguments.observer_option
     parts = [experiment.name, card.name, *([card.digest[:8]] if special else [])]
     parts += ["score"] if arguments.score_only else []
     parts += arguments.variants
     return "-".join(re.sub(r"[^A-Za-z0-9._]+", "-", part).strip("-.") for part in parts)[:200]
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise PsyprobeError(f"folder {folder} cannot be made: {error.strerror}; give another --output") from error

@@ -11,8 +11,7 @@ import threading
 
 from psyprobe.cli.options import add_settings
 from psyprobe.errors import InputError
-from psyprobe.files.settings import settings
-from psyprobe.files.terminal import say, tell
+from psyprobe.files.terminal import say, settings, tell
 
 
 def add_serving_options(parser: argparse.ArgumentParser) -> None:

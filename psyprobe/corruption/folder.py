@@ -15,7 +15,7 @@ from psyprobe.corruption.dimensions import STRENGTHS, dimensions
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import read_image
 from psyprobe.files.output import make_folder, write_whole
-from psyprobe.files.progress import progress_bar
+from psyprobe.files.terminal import progress_bar
 
 #: What the manifest says of each image.
 MANIFEST = ("file", "original", "dimension", "name", "step", "group", "strength", "parameter", "seed", "simulated")

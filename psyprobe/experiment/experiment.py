@@ -26,8 +26,9 @@ from psyprobe.experiment.sections import (
     Sending,
     ascending,
     folder_of,
+    in_file,
+    one_line,
 )
-from psyprobe.experiment.slips import in_file, one_line
 from psyprobe.files.digest import digest, plain
 from psyprobe.human.reference import Reference, load_reference
 from psyprobe.light.display import Display

@@ -1,13 +1,19 @@
-"""The name of a value by its content."""
+"""What records keep of where a number comes from: values by their content, and versions of software."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import platform
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
+
+from psyprobe import __version__
+
+_SOFTWARE = ("psyprobe", "numpy", "scipy", "xarray")
 
 
 def digest(value: Any) -> str:
@@ -29,3 +35,14 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple | np.ndarray):
         return [plain(entry) for entry in value]
     return value.item() if isinstance(value, np.generic) else value
+
+
+def software_versions() -> dict[str, str]:
+    """Version of each package that has a part in every result."""
+    versions = {"python": platform.python_version()}
+    for name in _SOFTWARE:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = __version__ if name == "psyprobe" else "not installed"
+    return versions

@@ -22,8 +22,7 @@ import numpy.typing as npt
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.human import arguments
-from psyprobe.human.channel import Condition
-from psyprobe.human.mechanisms import AchromaticMechanism, ChromaticMechanism, SpatialChannel
+from psyprobe.human.mechanisms import AchromaticMechanism, ChromaticMechanism, Condition, SpatialChannel
 from psyprobe.human.signature import Limits
 
 #: LMS directions by name: those of Cai et al. (CVPR 2025), each of which isolates one mechanism.

@@ -4,6 +4,8 @@ References
 ----------
 Mantiuk, Ashraf, Chapiro (2022). stelaCSF. ACM Transactions on Graphics 41(4):145. doi:10.1145/3528223.3530115
 Ashraf, Mantiuk, Chapiro, Wuerger (2024). castleCSF. Journal of Vision 24(4):5. doi:10.1167/jov.24.4.5
+Rovamo, Luntinen, Näsänen (1993). Modelling the dependence of contrast sensitivity on grating area and spatial
+frequency. Vision Research 33:2773-2788.
 """
 
 from __future__ import annotations
@@ -14,8 +16,76 @@ from dataclasses import dataclass
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.human import channel
-from psyprobe.human.channel import Condition
+
+_LN10 = math.log(10.0)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What is shown, where and at which light level, as in `castle_csf`; arrays that broadcast against each other."""
+
+    frequency: FloatArray
+    luminance: FloatArray
+    area: FloatArray
+    temporal_frequency: FloatArray
+    eccentricity: FloatArray
+    visual_field: FloatArray
+
+
+def saturating(luminance: FloatArray, maximum: float, knee: float, exponent: float) -> FloatArray:
+    """A response that grows with luminance up to `maximum`: maximum * (1 + knee / luminance)**-exponent."""
+    response: FloatArray = maximum * np.exp(-exponent * np.log1p(knee / luminance))
+    return response
+
+
+def log10_saturating(luminance: FloatArray, maximum: float, knee: float, exponent: float) -> FloatArray:
+    """The decimal logarithm of `saturating`, which stays finite where `saturating` underflows."""
+    logarithm: FloatArray = math.log10(maximum) - (exponent / _LN10) * np.log1p(knee / luminance)
+    return logarithm
+
+
+def fading(luminance: FloatArray, knee: float, exponent: float) -> FloatArray:
+    """A response that is 1 in dim light and fades in bright: 1 - (1 + knee / luminance)**-exponent."""
+    # knee / luminance lies near the rounding of 1, so 1 + knee / luminance would lose it: all of it in float32.
+    response: FloatArray = -np.expm1(-exponent * np.log1p(knee / luminance))
+    return response
+
+
+def log_parabola(
+    log_frequency: FloatArray, log_peak: FloatArray | float, bandwidth: float, truncation: float = 0.0
+) -> FloatArray:
+    """A parabola in log10 frequency with peak 1, which below its peak never falls under 1 - truncation."""
+    distance = log_frequency - log_peak
+    parabola = np.exp(distance * distance * (-_LN10 / 2.0**bandwidth))
+    truncated: FloatArray = np.where(distance < 0, np.maximum(parabola, 1.0 - truncation), parabola)
+    return truncated
+
+
+def area_summation(
+    frequency: FloatArray, area: FloatArray, critical_area: float, critical_frequency: float
+) -> FloatArray:
+    """Summation over area: grows as sqrt(area), saturates at a critical area that shrinks with frequency.
+
+    With Ac = critical_area / (1 + (f / critical_frequency)**2), this is f * sqrt(Ac / (1 + Ac / area)).
+    """
+    scale = 1.0 / (critical_area * critical_frequency**2)
+    summed: FloatArray = frequency / np.sqrt((1.0 / area + 1.0 / critical_area) + scale * frequency * frequency)
+    return summed
+
+
+def eccentricity_loss(condition: Condition, rates: tuple[float, float, float, float]) -> FloatArray:
+    """The factor, at most 1, by which sensitivity falls away from the fovea.
+
+    `rates` holds log10 units per deg, (k0, k0n, k1, k1n): constant, constant on the nasal side, and the same two
+    per cpd.
+    """
+    k0, k0n, k1, k1n = rates
+    # In degrees first: 1 - |v - 180| / 90 would lose, to rounding, the little that is left of nasal near 90 deg.
+    nasal = np.maximum(0.0, 90.0 - np.abs(condition.visual_field - 180.0)) / 90.0
+    constant = (1.0 - nasal) * k0 + nasal * k0n
+    slope = (1.0 - nasal) * k1 + nasal * k1n
+    loss: FloatArray = np.exp(-_LN10 * condition.eccentricity * (constant + slope * condition.frequency))
+    return loss
 
 
 @dataclass(frozen=True)
@@ -29,8 +99,8 @@ class SpatialChannel:
 
     def shape(self, log_frequency: FloatArray, log_peak: FloatArray | float, condition: Condition) -> FloatArray:
         """Sensitivity over frequency and area, for a peak sensitivity of 1."""
-        parabola = channel.log_parabola(log_frequency, log_peak, self.bandwidth, self.truncation)
-        return parabola * channel.area_summation(
+        parabola = log_parabola(log_frequency, log_peak, self.bandwidth, self.truncation)
+        return parabola * area_summation(
             condition.frequency, condition.area, self.critical_area, self.critical_frequency
         )
 
@@ -49,7 +119,7 @@ class AchromaticMechanism:
     sustained_decay: tuple[float, float]  # (exponent, scale) of exp(-w**exponent / scale), w in Hz
     transient_tuning: tuple[float, float]  # (exponent B, scale) of exp(-|w**B - w0**B|**2 / scale), w in Hz
     transient_centre: tuple[float, float]  # (slope, intercept) of w0 = slope * log10(luminance) + intercept, Hz
-    eccentricity: tuple[float, float, float, float]  # (k0, k0n, k1, k1n), see `channel.eccentricity_loss`
+    eccentricity: tuple[float, float, float, float]  # (k0, k0n, k1, k1n), see `eccentricity_loss`
 
     def temporal_responses(self, condition: Condition) -> tuple[FloatArray, FloatArray]:
         """Response of the sustained and of the transient channel to the temporal frequency, 0 to 1."""
@@ -76,16 +146,16 @@ class AchromaticMechanism:
         sustained_response, transient_response = self.temporal_responses(condition)
         sustained_gain = (
             sustained_response
-            * channel.saturating(luminance, maximum, knee, rise)
-            * channel.fading(luminance, bright_knee, bright_exponent)
+            * saturating(luminance, maximum, knee, rise)
+            * fading(luminance, bright_knee, bright_exponent)
         )
         transient_gain = transient_response * factor * np.power(luminance, exponent)
 
         log_frequency = np.log10(condition.frequency)
-        log_peak = channel.log10_saturating(luminance, *self.sustained_peak)
+        log_peak = log10_saturating(luminance, *self.sustained_peak)
         total = sustained_gain * self.sustained.shape(log_frequency, log_peak, condition)
         total = total + transient_gain * self.transient.shape(log_frequency, math.log10(self.transient_peak), condition)
-        return total * channel.eccentricity_loss(condition, self.eccentricity)
+        return total * eccentricity_loss(condition, self.eccentricity)
 
 
 @dataclass(frozen=True)
@@ -98,7 +168,7 @@ class ChromaticMechanism:
     critical_area: float  # deg²
     critical_frequency: float  # cpd
     temporal_decay: tuple[float, float]  # (exponent, scale) of exp(-w**exponent / scale), w in Hz
-    eccentricity: tuple[float, float, float, float]  # (k0, k0n, k1, k1n), see `channel.eccentricity_loss`
+    eccentricity: tuple[float, float, float, float]  # (k0, k0n, k1, k1n), see `eccentricity_loss`
 
     def temporal_response(self, condition: Condition) -> FloatArray:
         """Response to the temporal frequency, 0 to 1."""
@@ -107,10 +177,8 @@ class ChromaticMechanism:
 
     def sensitivity(self, condition: Condition) -> FloatArray:
         """Sensitivity in the mechanism's own contrast units."""
-        gain = self.temporal_response(condition) * channel.saturating(condition.luminance, *self.peak_sensitivity)
+        gain = self.temporal_response(condition) * saturating(condition.luminance, *self.peak_sensitivity)
         log_frequency = np.log10(condition.frequency)
-        low_pass = channel.log_parabola(log_frequency, math.log10(self.peak_frequency), self.bandwidth)
-        summation = channel.area_summation(
-            condition.frequency, condition.area, self.critical_area, self.critical_frequency
-        )
-        return gain * (low_pass * summation) * channel.eccentricity_loss(condition, self.eccentricity)
+        low_pass = log_parabola(log_frequency, math.log10(self.peak_frequency), self.bandwidth)
+        summation = area_summation(condition.frequency, condition.area, self.critical_area, self.critical_frequency)
+        return gain * (low_pass * summation) * eccentricity_loss(condition, self.eccentricity)

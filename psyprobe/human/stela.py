@@ -15,8 +15,7 @@ array([103.5, 247. ,  55.7])
 from __future__ import annotations
 
 from psyprobe._typing import FloatArray
-from psyprobe.human.channel import Condition
-from psyprobe.human.mechanisms import AchromaticMechanism, SpatialChannel
+from psyprobe.human.mechanisms import AchromaticMechanism, Condition, SpatialChannel
 from psyprobe.human.signature import Limits, achromatic_csf
 
 MECHANISM = AchromaticMechanism(

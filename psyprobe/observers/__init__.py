@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-# Those that come with psyprobe: each of these modules registers its own kind.
-from psyprobe.observers import castlecsf, cvvdp, pixels  # noqa: F401
-from psyprobe.observers.chat import openai_chat, transformers_chat, vlmevalkit  # noqa: F401
-from psyprobe.observers.encoders import (  # noqa: F401
-    diffusers_models,
-    open_clip_models,
-    packaged,
-    timm_models,
-    torch_files,
-    transformers_models,
-    transformers_vision,
-    zoo,
-)
-from psyprobe.observers.encoders.network import Network, NetworkObserver
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from psyprobe.observers.protocol import Card, DifferenceObserver, FeatureObserver, Observer
 from psyprobe.observers.registry import (
     DEFAULT_OBSERVER,
@@ -26,8 +15,10 @@ from psyprobe.observers.registry import (
     load_observer,
     register_observer,
 )
-from psyprobe.observers.simulated import observer as simulated  # noqa: F401
-from psyprobe.observers.wrap import observer
+
+if TYPE_CHECKING:
+    from psyprobe.observers.encoders.network import Network, NetworkObserver
+    from psyprobe.observers.wrap import observer
 
 __all__ = [
     "DEFAULT_OBSERVER",
@@ -45,3 +36,12 @@ __all__ = [
     "observer",
     "register_observer",
 ]
+
+#: Names that load when they are first used, and the modules that define them.
+_LATER = {"Network": "encoders.network", "NetworkObserver": "encoders.network", "observer": "wrap"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(f"psyprobe.observers.{_LATER[name]}"), name)
+    raise AttributeError(f"module 'psyprobe.observers' has no attribute {name!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
+import importlib
 import importlib.metadata
 import importlib.util
 import inspect
@@ -96,6 +97,27 @@ class ObserverKind:
         return [dataclasses.replace(row, obstacle=self.obstacle or row.obstacle) for row in rows]
 
 
+#: Where each kind that comes with psyprobe registers; its module loads when the kind is asked for.
+_MODULES = {
+    "pixels": "pixels",
+    "castlecsf": "castlecsf",
+    "cvvdp": "cvvdp",
+    "packaged": "encoders.packaged",
+    "timm": "encoders.timm_models",
+    "open_clip": "encoders.open_clip_models",
+    "torch": "encoders.torch_files",
+    "diffusers": "encoders.diffusers_models",
+    "vit_mae": "encoders.transformers_models",
+    "sam2": "encoders.transformers_models",
+    "transformers_vision": "encoders.transformers_vision",
+    "zoo": "encoders.zoo",
+    "simulated": "simulated.observer",
+    "openai": "chat.openai_chat",
+    "transformers": "chat.transformers_chat",
+    "vlmevalkit": "chat.vlmevalkit",
+}
+#: Kinds of loaded modules of psyprobe, and those that users added.
+_OWN: dict[str, ObserverKind] = {}
 _KINDS: dict[str, ObserverKind] = {}
 
 
@@ -124,8 +146,12 @@ def register_observer(
     """
 
     def register(load: Loader) -> Loader:
-        _check_new(prefix, _KINDS)
-        _KINDS[prefix] = ObserverKind(prefix, load, form, summary, ability, requires, install, rows, options)
+        kind = ObserverKind(prefix, load, form, summary, ability, requires, install, rows, options)
+        if load.__module__ == f"psyprobe.observers.{_MODULES.get(prefix)}":
+            _OWN[prefix] = kind
+            return load
+        _check_new(prefix, {**_KINDS, **({prefix: _own(prefix)} if prefix in _MODULES else {})})
+        _KINDS[prefix] = kind
         return load
 
     return register
@@ -172,7 +198,7 @@ def load_observer(
     if not isinstance(name, str):
         raise _no_observer(name)
     prefix, _, rest = name.partition(":")
-    kinds = _kinds()
+    kinds = {prefix: _own(prefix)} if prefix in _MODULES else _kinds()
     if prefix not in kinds:
         known = [row.name for row in list_observers()]
         raise unknown_name("observer", name, known) if not rest else unknown_name("observer kind", prefix, kinds)
@@ -242,12 +268,17 @@ def _no_observer(thing: Any) -> InputError:
 
 def kind_obstacle(name: str) -> str:
     """Which package the kind of the observer `name` misses here and how to get it; empty where none."""
-    return _KINDS[name.partition(":")[0]].obstacle
+    return _own(name.partition(":")[0]).obstacle
+
+
+def _own(prefix: str) -> ObserverKind:
+    importlib.import_module(f"psyprobe.observers.{_MODULES[prefix]}")
+    return _OWN[prefix]
 
 
 def _kinds() -> dict[str, ObserverKind]:
-    """The registered kinds and those of installed packages; a package that fails to load is one with a problem."""
-    kinds = dict(_KINDS)
+    """All kinds, those of installed packages too; a package that fails to load is one with a problem."""
+    kinds = {prefix: _own(prefix) for prefix in _MODULES} | _KINDS
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
         kind = _from_package(entry, kinds)
         kinds[kind.prefix] = kind

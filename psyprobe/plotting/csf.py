@@ -21,16 +21,26 @@ from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.analysis.words.csf_human import human_line
 from psyprobe.analysis.words.score import refuse_features
 from psyprobe.errors import InputError
-from psyprobe.plotting.axes import level_axis, level_label, log_axis, new_axes, printable, title_of
-from psyprobe.plotting.panels import check_room, panels_in
+from psyprobe.plotting.axes import (
+    COLOURS,
+    check_room,
+    label,
+    level_axis,
+    level_label,
+    log_axis,
+    new_axes,
+    panels_in,
+    printable,
+    title_of,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-#: Okabe and Ito (2008), for all kinds of colour vision; black is for people.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+#: Blue and vermilion first: they differ most.
+_COLOURS = (COLOURS[0], COLOURS[5], COLOURS[2], COLOURS[3], COLOURS[1], COLOURS[4])
 _MARKERS = ("o", "s", "D", "v", "P", "X")
 _LABEL = r"Sensitivity (1 / contrast, $\sqrt{2}\,$SD/mean)"
 
@@ -75,16 +85,14 @@ def plot_csf(
     csfs = chat_csfs(listed)
     if not csfs:
         raise InputError("there are no results to draw; give one at least")
-    if labels is not None and len(labels) != len(csfs):
-        raise InputError(f"{len(labels)} labels do not fit {len(csfs)} results; give one a result")
+    names = [_name(csf) for csf in csfs] if labels is None else list(map(printable, labels))
+    if len(names) != len(csfs):
+        raise InputError(f"{len(names)} labels do not fit {len(csfs)} results; give one a result")
     ax = new_axes() if ax is None else ax
-    names = [printable(name) for name in labels] if labels is not None else [_name(csf) for csf in csfs]
     for i, (csf, name) in enumerate(zip(csfs, names, strict=True)):
-        _draw(ax, csf, name, COLOURS[i % len(COLOURS)], _MARKERS[i % len(_MARKERS)])
-    _axes(ax, csfs, human)
+        _draw(ax, csf, name, _COLOURS[i % len(_COLOURS)], _MARKERS[i % len(_MARKERS)])
     alone = len(csfs) == 1 and labels is None
-    ax.set_title((title_of(csfs[0]) if alone else "") if title is None else title, fontsize="medium")
-    ax.legend(fontsize="small", framealpha=0.9, loc="best")
+    _finish(ax, csfs, human, (title_of(csfs[0]) if alone else "") if title is None else title)
     return ax
 
 
@@ -93,40 +101,21 @@ def csf_panels(
     ax: Axes | None = None,
     *,
     figure: SubFigure | None = None,
-    observer: bool = True,
     measure: str | None = None,
     layer: str | None = None,
-    levels: Any = "linear",
+    **_: Any,
 ) -> Axes | Figure | SubFigure:
     """Draw the sensitivities of runs that ask in words, those of one experiment on one panel.
 
-    Parameters
-    ----------
-    results : sequence of xarray.Dataset
-        Of questioning runs.
-    ax, figure, levels
-        As for `match_panels`.
-    observer : bool, optional
-        Legends name observers in any case.
-    measure, layer : None
-        Answers in words have neither.
-
-    Returns
-    -------
-    Axes, Figure or SubFigure
-        As of `contour_panels`.
-
-    Raises
-    ------
-    InputError
-        As for `plot_csf`; also if several panels are to go on one Axes, or a measure or layer is named.
+    It is ``plot`` of a probe, see `psyprobe.probes.results`; legends name observers in any case, and answers in words
+    have neither measure nor layer.
     """
     refuse_features(measure=measure, layer=layer)
     experiments = list(dict.fromkeys(str(one.attrs.get("experiment", "")) for one in results))
     check_room(ax, len(experiments))
     if len(experiments) == 1 and figure is None:
         return plot_csf(results, ax)
-    place, panels = panels_in(figure, len(experiments), height=4.0)
+    place, panels = panels_in(figure, len(experiments), min(3, len(experiments)), each=(4.8, 4.0))
     for panel, name in zip(panels, experiments, strict=True):
         plot_csf([one for one in results if one.attrs.get("experiment") == name], panel, title=printable(name))
     return cast("Figure | SubFigure", place)
@@ -137,38 +126,23 @@ def plot_bridge(
     tower: xr.Dataset,
     ax: Axes | None = None,
     *,
-    human: str | None = None,
     measure: str | None = None,
     layer: str | None = None,
-    title: str | None = None,
 ) -> Axes:
     """Draw what a chat model says it sees, and what its own vision tower tells apart, for the same stimuli.
 
     Parameters
     ----------
-    asked : xarray.Dataset
-        Of a questioning run, or of `chat_csf`.
-    tower : xarray.Dataset
-        Of a detection run with the same stimuli, with a level grid.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; without it, on a new pyplot figure.
-    human : str, optional
-        As for `plot_csf`.
-    measure, layer
-        As for `psyprobe.analysis.words.bridge`.
-    title : str, optional
-        Without it, the asked observer's name.
+    asked, tower, measure, layer
+        As in `psyprobe.analysis.words.bridge`, whose errors are those of this function.
+    ax
+        As in `plot_csf`.
 
     Returns
     -------
     matplotlib.axes.Axes
         As of `plot_csf`; thick, the tower's iso-response curve that lies nearest to the answers; thin, its curves at
         other levels, which are a factor of two apart in response.
-
-    Raises
-    ------
-    InputError
-        As for `psyprobe.analysis.words.bridge`.
     """
     (csf,) = chat_csfs([asked])
     nearest = bridge(csf, tower, measure=measure, layer=layer)
@@ -183,12 +157,10 @@ def plot_bridge(
         ax.plot(found.levels["frequency"], sensitivity, color="0.72", linewidth=0.8, zorder=1)
     response = f"{MEASURE_LABELS[found.measure]} = {nearest.level:.2g}"
     of_tower = f"vision tower: {response}\n(RMSE {nearest.rmse:.2f} log$_{{10}}$)"
-    ax.plot(nearest.at, nearest.sensitivity, color=COLOURS[1], marker=_MARKERS[1], linewidth=1.8, label=of_tower)
-    _draw(ax, csf, "asked in words", COLOURS[0], _MARKERS[0])
-    _axes(ax, [csf], human, extra=np.array(nearest.sensitivity))
+    ax.plot(nearest.at, nearest.sensitivity, color=_COLOURS[1], marker=_MARKERS[1], linewidth=1.8, label=of_tower)
+    _draw(ax, csf, "asked in words", _COLOURS[0], _MARKERS[0])
     ax.plot([], [], color="0.72", linewidth=0.8, label="tower, responses a factor of 2 apart")
-    ax.set_title(title_of(csf) if title is None else title, fontsize="medium")
-    ax.legend(fontsize="small", framealpha=0.9, loc="best")
+    _finish(ax, [csf], None, title_of(csf), extra=nearest.sensitivity)
     return ax
 
 
@@ -207,18 +179,7 @@ def _draw(ax: Axes, csf: xr.Dataset, name: str, colour: str, marker: str) -> Non
 
 
 def beyond_levels(csf: xr.Dataset) -> FloatArray:
-    """On which side of the contrasts that were shown most wordings are.
-
-    Parameters
-    ----------
-    csf : xarray.Dataset
-        Of `chat_csf`.
-
-    Returns
-    -------
-    ndarray of float64, shape (F,)
-        -1 where sensitivity is lower than can be told, 1 where it is higher, 0 where neither is so.
-    """
+    """At each level -1 where most wordings tell only that sensitivity is lower, 1 where that it is higher, else 0."""
     status = csf["status"].values.astype(str)
     above, below = (status == "censored_above").sum(axis=0), (status == "censored_below").sum(axis=0)
     side: FloatArray = np.where(above > below, -1.0, np.where(below > 0, 1.0, 0.0))
@@ -239,13 +200,14 @@ def _arrow(ax: Axes, x: float, y: float, side: int, colour: str) -> None:
     ax.plot([x], [y], marker="_", markersize=9, color=colour, linestyle="none")
 
 
-def _axes(ax: Axes, csfs: Sequence[xr.Dataset], human: str | None, extra: FloatArray | None = None) -> None:
+def _finish(ax: Axes, csfs: Sequence[xr.Dataset], human: str | None, title: str, extra: Any = ()) -> None:
+    """The human curve, axes that hold all that is drawn, labels and a legend."""
     levels = {levels_of(csf)[0] for csf in csfs}
     if len(levels) > 1:
         raise InputError(f"results over {' and '.join(sorted(levels))} do not go on one pair of axes; draw them apart")
     (level,) = levels
     values = np.concatenate([csf[level].values for csf in csfs])
-    shown = [csf["mean_sensitivity"].values for csf in csfs] + ([] if extra is None else [extra])
+    shown = [np.asarray(extra), *(csf["mean_sensitivity"].values for csf in csfs)]
     shown += [
         np.array([_bound(csf, int(i), int(side))[0]])
         for csf in csfs
@@ -254,9 +216,9 @@ def _axes(ax: Axes, csfs: Sequence[xr.Dataset], human: str | None, extra: FloatA
     ]
     people = human_line(csfs[0], human, values.min() / 1.25, values.max() * 1.25)
     if people is not None:
-        label, x, curve = people
+        name, x, curve = people
         reached = np.isfinite(curve) & (curve > 0)
-        ax.plot(x[reached], curve[reached], color="black", linestyle="--", linewidth=1.4, label=label, zorder=2)
+        ax.plot(x[reached], curve[reached], color="black", linestyle="--", linewidth=1.4, label=name, zorder=2)
         shown.append(curve[reached])
     drawn = np.concatenate(shown)
     drawn = drawn[np.isfinite(drawn) & (drawn > 0)]
@@ -264,9 +226,8 @@ def _axes(ax: Axes, csfs: Sequence[xr.Dataset], human: str | None, extra: FloatA
         raise InputError(f"there is no threshold to draw at any {level}; see the variable 'status'")
     level_axis(ax.xaxis, values, margin=1.25)
     log_axis(ax.yaxis, float(drawn.min()) / 2, float(drawn.max()) * 2)
-    ax.set_xlabel(level_label(csfs[0], level))
-    ax.set_ylabel(_LABEL)
-    ax.spines[["top", "right"]].set_visible(False)
+    label(ax, level_label(csfs[0], level), _LABEL, title, framed=False)
+    ax.legend(fontsize="small", framealpha=0.9, loc="best")
 
 
 def _name(csf: xr.Dataset) -> str:

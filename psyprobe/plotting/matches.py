@@ -18,8 +18,17 @@ import numpy as np
 from psyprobe.analysis.matching import Method
 from psyprobe.analysis.matching_score import match_result, matching_layers
 from psyprobe.analysis.responses import levels_of
-from psyprobe.plotting.axes import level_label, log_axis, new_axes, title_of
-from psyprobe.plotting.panels import check_room, panel_title, panels_in, shown_layers
+from psyprobe.plotting.axes import (
+    check_room,
+    label,
+    level_label,
+    log_axis,
+    new_axes,
+    panel_title,
+    panels_in,
+    shown_layers,
+    title_of,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -63,9 +72,9 @@ def matched_contrast(
     Raises
     ------
     InputError
-        If this is no matching result, or several layers were run and none was named.
+        This is no matching result, or several layers were run and none was named.
     UnknownNameError
-        If the measure or layer is not in the result.
+        The measure or layer is not in the result.
     """
     import matplotlib as mpl
     from matplotlib.lines import Line2D
@@ -75,10 +84,10 @@ def matched_contrast(
     ax = new_axes() if ax is None else ax
     # The light end of the map, which cannot be seen on white, is left out.
     colours = mpl.colormaps["viridis"](np.linspace(0, 0.88, len(order)))
+    people: dict[str, Any] = {"linestyle": "--", "linewidth": 1, "marker": "^", "markersize": 3.5}
     for colour, k in zip(colours, order, strict=True):
         exists = found.matches.saturated[k] == 0
         ax.plot(found.frequency, np.where(exists, found.matches.contrast[k], np.nan), color=colour, linewidth=1.4)
-        people: dict[str, Any] = {"linestyle": "--", "linewidth": 1, "marker": "^", "markersize": 3.5}
         ax.plot(found.measured_frequency, found.human[k], color=colour, **people)
         for marked, marker, fill in (
             ((at.saturated[k] == 0) & ~at.ambiguous[k], "o", colour),
@@ -88,37 +97,26 @@ def matched_contrast(
             if not marked.any():
                 # Unclipped markers of no points would claim the corner of the figure for the layout.
                 continue
-            ax.plot(
-                found.measured_frequency[marked],
-                at.contrast[k][marked],
-                linestyle="none",
-                marker=marker,
-                markersize=5,
-                markerfacecolor=fill,
-                markeredgecolor=colour,
-                clip_on=False,
-                zorder=3,
-            )
+            style: dict[str, Any] = {"markersize": 5, "markerfacecolor": fill, "markeredgecolor": colour, "zorder": 3}
+            place = found.measured_frequency[marked], at.contrast[k][marked]
+            ax.plot(*place, linestyle="none", marker=marker, clip_on=False, **style)
     contrast = result[str(result.attrs["difference"])].values
     log_axis(ax.xaxis, float(found.frequency.min()) / 1.1, float(found.frequency.max()) * 1.1)
     log_axis(ax.yaxis, float(contrast.min()), float(contrast.max()))
-    ax.set_xlabel(level_label(result, levels_of(result)[0]))
-    ax.set_ylabel("Matched contrast")
-    ax.set_title(title_of(result) if title is None else title, fontsize="medium")
     keys = [
-        Line2D([], [], color="0.3", linestyle="--", marker="^", markersize=3.5, linewidth=1, label="Human"),
+        Line2D([], [], color="0.3", **people, label="Human"),
         Line2D([], [], color="0.3", marker="o", markersize=5, linewidth=1.4, label="Observer"),
     ]
     if at.saturated.any():
-        hollow = Line2D([], [], color="0.3", linestyle="none", marker="o", label="Saturated: no match")
-        hollow.set_markerfacecolor("white")
-        keys.append(hollow)
+        hollow = "Saturated: no match"
+        keys.append(Line2D([], [], color="0.3", linestyle="none", marker="o", markerfacecolor="white", label=hollow))
     if (at.ambiguous & (at.saturated == 0)).any():
         keys.append(Line2D([], [], color="0.3", linestyle="none", marker="X", label="Ambiguous"))
     # Few matches are as low as the lowest contrast, so a flat legend there hides least.
     ax.legend(handles=keys, fontsize="small", framealpha=0.9, loc="lower center", ncols=2)
     _label_references(ax, found.reference_contrast[order], float(result.attrs["reference_frequency"]), colours)
-    ax.spines[["top", "right"]].set_visible(False)
+    title = title_of(result) if title is None else title
+    label(ax, level_label(result, levels_of(result)[0]), "Matched contrast", title, framed=False)
     return ax
 
 
@@ -130,29 +128,9 @@ def match_panels(
     observer: bool = True,
     measure: str | None = None,
     layer: str | None = None,
-    levels: Any = "linear",
+    **_: Any,
 ) -> Axes | Figure | SubFigure:
-    """Draw the contrast matches of each result and layer.
-
-    Parameters
-    ----------
-    results : sequence of xarray.Dataset
-        Of matching runs.
-    ax, figure, observer, measure, layer
-        As for `contour_panels`.
-    levels : "linear", "log" or array_like of float, optional
-        Matches have none; it is for contours in the same figure.
-
-    Returns
-    -------
-    Axes, Figure or SubFigure
-        As of `contour_panels`.
-
-    Raises
-    ------
-    InputError
-        As for `matched_contrast`; also if several panels are to go on one Axes.
-    """
+    """Draw the contrast matches of each result and layer: ``plot`` of a probe, see `psyprobe.probes.results`."""
     shown = shown_layers(results, layer, matching_layers)
     check_room(ax, len(shown))
     if len(shown) == 1 and figure is None:
@@ -160,7 +138,7 @@ def match_panels(
     names = {title_of(one, width=80) for one in results}
     together = len(names) == 1 and len(results) > 1 and figure is None
     named = figure is not None or len({one.attrs.get("experiment") for one in results}) > 1
-    place, panels = panels_in(figure, len(shown), height=3.6)
+    place, panels = panels_in(figure, len(shown), min(3, len(shown)), each=(4.8, 3.6))
     if together:
         place.suptitle(names.pop(), fontsize="large")
     for panel, (one, name) in zip(panels, shown, strict=True):
@@ -174,6 +152,6 @@ def _label_references(ax: Axes, contrast: np.typing.NDArray[np.floating], freque
     side = ax.secondary_yaxis("right")
     side.set_yticks(contrast, labels=[f"{c:.2g}" for c in contrast], fontsize="small")
     side.minorticks_off()
-    for label, colour in zip(side.get_yticklabels(), np.asarray(colours), strict=True):
-        label.set_color(colour)
+    for tick, colour in zip(side.get_yticklabels(), np.asarray(colours), strict=True):
+        tick.set_color(colour)
     side.set_ylabel(f"Reference contrast at {frequency:g} cpd")

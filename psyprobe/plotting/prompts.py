@@ -11,24 +11,27 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.analysis.words.csf_human import human_line
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError
 from psyprobe.plotting.axes import (
     BLANK,
     COLOUR_MAP,
     is_logarithmic,
+    label,
     level_label,
     log_axis,
+    new_axes,
     printable,
     title_of,
     with_unit,
 )
+from psyprobe.plotting.psychometric import DELIVERED, prompt_place
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
 
-def plot_prompts(result: xr.Dataset, ax: Axes | None = None, *, title: str | None = None) -> Axes:
+def plot_prompts(result: xr.Dataset, ax: Axes | None = None) -> Axes:
     """Draw the sensitivity under each wording over that of all, one row a wording.
 
     Parameters
@@ -37,8 +40,6 @@ def plot_prompts(result: xr.Dataset, ax: Axes | None = None, *, title: str | Non
         Of a questioning run, or of `chat_csf`.
     ax : matplotlib.axes.Axes, optional
         Where to draw; without it, on a new pyplot figure of fitting height.
-    title : str, optional
-        Without it, the observer's name.
 
     Returns
     -------
@@ -51,7 +52,7 @@ def plot_prompts(result: xr.Dataset, ax: Axes | None = None, *, title: str | Non
     Raises
     ------
     InputError
-        If there is no threshold at all.
+        There is no threshold at all.
     """
     import matplotlib as mpl
 
@@ -63,10 +64,7 @@ def plot_prompts(result: xr.Dataset, ax: Axes | None = None, *, title: str | Non
     log_ratio = np.log10(ratio)
     means = np.where(usable, log_ratio, 0.0).sum(axis=1) / np.maximum(usable.sum(axis=1), 1)
     order, names = _order(csf, means)
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        ax = plt.figure(figsize=(6.4, 1.6 + 0.21 * len(order)), layout="constrained").add_subplot()
+    ax = new_axes(6.4, 1.6 + 0.21 * len(order)) if ax is None else ax
     reach = max(1.3, 1.25 * 10 ** float(np.nanmax(np.abs(log_ratio))))
     (level,) = levels_of(csf)
     values, unit = csf[level].values, csf[level].attrs["units"]
@@ -89,13 +87,12 @@ def plot_prompts(result: xr.Dataset, ax: Axes | None = None, *, title: str | Non
     ax.set_ylim(len(order) - 0.3, -0.7)
     ax.set_yticks(range(len(order)), [printable(names[p]) for p in order], fontsize=7)
     ax.tick_params(axis="y", length=0)
-    ax.set_xlabel("Sensitivity / geometric mean over wordings")
-    ax.set_title(title_of(csf) if title is None else title, fontsize="medium")
+    label(ax, "Sensitivity / geometric mean over wordings", "", title_of(csf), framed=False)
     for value, colour in zip(values, colours, strict=True):
         ax.plot([], [], marker="o", markersize=4.5, linestyle="none", color=colour, label=with_unit(value, unit))
     ax.plot([], [], marker="|", markersize=9, markeredgewidth=2, linestyle="none", color="black", label="mean")
     ax.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5), framealpha=0.9)
-    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.spines["left"].set_visible(False)
     return ax
 
 
@@ -105,22 +102,17 @@ def plot_yes_map(
     *,
     prompt: str | None = None,
     human: str | None = None,
-    title: str | None = None,
 ) -> Axes:
     """Draw how often the observer says yes, over level and contrast.
 
     Parameters
     ----------
-    result : xarray.Dataset
-        Of a questioning run, or of `chat_csf`.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; without it, on a new pyplot figure.
+    result, ax
+        As in `plot_prompts`.
     prompt : str, optional
         Identifier of a wording; without it all together, each level being that of all.
-    human : str, optional
-        As for `plot_csf`.
-    title : str, optional
-        Without it, the observer's name.
+    human
+        As in `plot_csf`.
 
     Returns
     -------
@@ -131,19 +123,16 @@ def plot_yes_map(
     Raises
     ------
     UnknownNameError
-        If there is no such wording.
+        There is no such wording.
     InputError
-        If none of its replies says yes or no.
+        None of its replies says yes or no.
     """
     import matplotlib as mpl
     from matplotlib.colors import Normalize
 
     (csf,) = chat_csfs([result])
-    rows = _rows(csf, prompt)
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        ax = plt.figure(figsize=(5.6, 4.4), layout="constrained").add_subplot()
+    rows = slice(None) if prompt is None else [prompt_place(csf, prompt)]
+    ax = new_axes() if ax is None else ax
     (level,) = levels_of(csf)
     values = csf[level].values
     log = is_logarithmic(values)
@@ -177,18 +166,16 @@ def plot_yes_map(
     )  # fmt: skip
     people = human_line(csf, human, edges[0], edges[-1])
     if people is not None:
-        label, x, curve = people
+        name, x, curve = people
         inside = np.isfinite(curve) & (curve > 0)
         inside[inside] &= 1 / curve[inside] <= top
-        ax.plot(x[inside], 1 / curve[inside], color="black", linestyle="--", linewidth=1.4, label=label)
+        ax.plot(x[inside], 1 / curve[inside], color="black", linestyle="--", linewidth=1.4, label=name)
     if log:
         log_axis(ax.xaxis, edges[0], edges[-1])
     else:
         ax.set_xlim(edges[0], edges[-1])
     log_axis(ax.yaxis, lowest, top)
-    ax.set_xlabel(level_label(csf, level))
-    ax.set_ylabel(r"Delivered contrast ($\sqrt{2}\,$SD/mean)")
-    ax.set_title(title_of(csf) if title is None else title, fontsize="medium")
+    label(ax, level_label(csf, level), DELIVERED, title_of(csf))
     ax.legend(fontsize="small", loc="lower right", framealpha=0.9)
     ax.figure.colorbar(drawn, ax=ax, label="Share of yes")
     return ax
@@ -201,15 +188,6 @@ def _order(csf: xr.Dataset, means: FloatArray) -> tuple[list[int], list[str]]:
     ids = [str(name) for name in csf["prompt"].values]
     names = [f"{group}: {name}" if group and len(first) > 1 else name for group, name in zip(groups, ids, strict=True)]
     return sorted(range(len(ids)), key=lambda p: (first[groups[p]], means[p])), names
-
-
-def _rows(csf: xr.Dataset, prompt: str | None) -> list[int]:
-    names = [str(name) for name in csf["prompt"].values]
-    if prompt is None:
-        return list(range(len(names)))
-    if prompt not in names:
-        raise unknown_name("prompt", prompt, names)
-    return [names.index(prompt)]
 
 
 def _column(contrast: FloatArray, yes: FloatArray, trials: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -10,15 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric.sigmoids import psychometric_function
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.plotting.axes import log_axis, new_axes, printable, title_of, with_unit
+from psyprobe.plotting.axes import label, log_axis, new_axes, printable, title_of, with_unit
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
+#: Label of the axis of contrasts.
+DELIVERED = r"Delivered contrast ($\sqrt{2}\,$SD/mean)"
 #: Width at which a step, of width 0, is drawn.
 _STEP = 1e-3
 
@@ -29,7 +32,6 @@ def plot_psychometric(
     *,
     prompt: str | None = None,
     values: Sequence[float] | None = None,
-    title: str | None = None,
 ) -> Axes:
     """Draw the psychometric functions of one wording, one colour a level.
 
@@ -43,8 +45,6 @@ def plot_psychometric(
         Identifier of the wording; without it the first. Answers to several are not pooled: that makes curves too flat.
     values : sequence of float, optional
         Of the level, which to draw, to the nearest (frequencies in cpd); without it all.
-    title : str, optional
-        Without it the observer's name and the wording's.
 
     Returns
     -------
@@ -56,18 +56,15 @@ def plot_psychometric(
     Raises
     ------
     UnknownNameError
-        If there is no such wording.
+        There is no such wording.
     InputError
-        If no value is left.
+        No value is left.
     """
     import matplotlib as mpl
 
     (csf,) = chat_csfs([result])
-    names = [str(name) for name in csf["prompt"].values]
-    chosen = names[0] if prompt is None else prompt
-    if chosen not in names:
-        raise unknown_name("prompt", chosen, names)
-    one = csf.isel(prompt=names.index(chosen))
+    chosen = str(csf["prompt"].values[0]) if prompt is None else prompt
+    one = csf.isel(prompt=prompt_place(csf, chosen))
     (level,) = levels_of(csf)
     held, unit = one[level].values, one[level].attrs["units"]
     rows = _rows(level, held, values)
@@ -90,14 +87,19 @@ def plot_psychometric(
         )  # fmt: skip
     log_axis(ax.xaxis, left, right)
     ax.set_ylim(-0.03, 1.03)
-    ax.set_xlabel(r"Delivered contrast ($\sqrt{2}\,$SD/mean)")
     said = "correct" if csf.attrs.get("probe") == "two_interval" else "yes"
-    ax.set_ylabel(f"Share of {said}" if counted else f"P({said})")
-    head = f"{title_of(csf)}\n{printable(chosen)}" if title is None else title
-    ax.set_title(head, fontsize="medium")
+    title = f"{title_of(csf)}\n{printable(chosen)}"
+    label(ax, DELIVERED, f"Share of {said}" if counted else f"P({said})", title, framed=False)
     ax.legend(fontsize="small", framealpha=0.9, loc="center left", bbox_to_anchor=(1, 0.5))
-    ax.spines[["top", "right"]].set_visible(False)
     return ax
+
+
+def prompt_place(csf: xr.Dataset, prompt: str) -> int:
+    """Where a wording is among those that were asked."""
+    names = [str(name) for name in csf["prompt"].values]
+    if prompt not in names:
+        raise unknown_name("prompt", prompt, names)
+    return names.index(prompt)
 
 
 def _rows(level: str, held: FloatArray, values: Sequence[float] | None) -> npt.NDArray[np.intp]:
@@ -110,16 +112,14 @@ def _rows(level: str, held: FloatArray, values: Sequence[float] | None) -> npt.N
 
 
 def _draw(
-    ax: Axes, one: xr.Dataset, i: int, colour: object, counted: bool, span: tuple[float, float], label: str
+    ax: Axes, one: xr.Dataset, i: int, colour: object, counted: bool, span: tuple[float, float], name: str
 ) -> None:
-    from psyprobe.analysis.psychometric.sigmoids import psychometric_function
-
     contrast, yes, trials = (one[name].values[i] for name in ("contrast", "yes", "trials"))
     use = trials > 0
     error = _wilson(yes[use], trials[use]) if counted else None
     ax.errorbar(
         contrast[use], yes[use] / trials[use], yerr=error, color=colour, marker="o", markersize=4, linestyle="none",
-        elinewidth=0.8, label=label, zorder=3,
+        elinewidth=0.8, label=name, zorder=3,
     )  # fmt: skip
     t, w, guess, lapse = (float(one[name].values[i]) for name in ("threshold", "width", "guess", "lapse"))
     status = str(one["status"].values[i])

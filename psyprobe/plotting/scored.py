@@ -8,7 +8,7 @@ import numpy as np
 
 from psyprobe.analysis.responses import MEASURE_LABELS, select
 from psyprobe.errors import InputError
-from psyprobe.plotting.axes import is_logarithmic, level_axis, level_label, log_axis, new_axes, title_of
+from psyprobe.plotting.axes import is_logarithmic, label, level_axis, level_label, log_axis, new_axes, title_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,7 +33,7 @@ def scored_responses(
     result : xarray.Dataset
         Of a detection run with a human reference.
     ax, measure, layer, title
-        As for `contour`.
+        As in `contour`.
 
     Returns
     -------
@@ -44,9 +44,9 @@ def scored_responses(
     Raises
     ------
     InputError
-        If this is no detection result, it has no human reference, or several layers were run and none was named.
+        This is no detection result, it has no human reference, or several layers were run and none was named.
     UnknownNameError
-        If the measure or layer is not in the result.
+        The measure or layer is not in the result.
     """
     import matplotlib as mpl
     from matplotlib.cm import ScalarMappable
@@ -72,9 +72,7 @@ def scored_responses(
             ax.axhline(found.noise_floor, color="0.4", linestyle=":", label="noise floor")
             ax.legend(fontsize="small")
     ax.axvline(1, color="0.7", linewidth=0.8, zorder=0)
-    ax.set_xlabel("Contrast / human threshold")
-    ax.set_ylabel(MEASURE_LABELS[found.measure])
-    ax.set_title(title_of(result) if title is None else title, fontsize="medium")
+    label(ax, "Contrast / human threshold", MEASURE_LABELS[found.measure], title_of(result) if title is None else title)
     bar = ax.figure.colorbar(colours, ax=ax, label=level_label(result, f"scored_{level}"))
     level_axis(bar.ax.yaxis, values)
     return ax

@@ -17,7 +17,7 @@ from psyprobe.analysis.board import BoardRow, Scoreboard, Test
 from psyprobe.analysis.matching_score import ERROR_MEAN
 from psyprobe.analysis.score import OBSERVER, PIXELS, Entry, Metric, Score
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.plotting.axes import BLANK, new_axes, printable
+from psyprobe.plotting.axes import BLANK, COLOURS, label, new_axes, panels_in, printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,17 +26,12 @@ if TYPE_CHECKING:
 #: Published entries that are no encoders: without an encoder, and the metric that stands for people.
 _NO_ENCODER, _HUMAN_LIKE = "No Encoder", "ColorVideoVDP"
 
-#: Colours for all kinds of colour vision (Okabe and Ito 2008, Paul Tol's "muted" beyond eight), one a family.
-_COLOURS = (
-    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#882255", "#332288", "#999933",
-)  # fmt: skip
-
 #: Families that always have their colour, in this order.
 _FAMILIES = ("DINO", "DINOv2", "OpenCLIP", "SAM", "SAM-2", "MAE", "SD-VAE", "timm", "open_clip", "torch")
 
 
-def heat_map(board: Scoreboard, ax: Axes | None = None, *, numbers: bool = True) -> Axes:
-    """Draw a scoreboard as coloured cells, models downwards and tests to the right.
+def heat_map(board: Scoreboard, ax: Axes | None = None) -> Axes:
+    """Draw a scoreboard as coloured cells with the scores in them, models downwards and tests to the right.
 
     Each column has its own colours, from the worst (light) to the best (dark) of its scores, since r_s and errors, and
     tests of different difficulty, cannot be compared by value.
@@ -47,8 +42,6 @@ def heat_map(board: Scoreboard, ax: Axes | None = None, *, numbers: bool = True)
         What to show, rows in its order.
     ax : matplotlib.axes.Axes, optional
         Where to draw; without it, on a new pyplot figure of fitting size.
-    numbers : bool, optional
-        Whether to write the scores into the cells.
 
     Returns
     -------
@@ -58,7 +51,7 @@ def heat_map(board: Scoreboard, ax: Axes | None = None, *, numbers: bool = True)
     Raises
     ------
     InputError
-        If the board is empty.
+        The board is empty.
     """
     import matplotlib as mpl
     from matplotlib.colors import Normalize
@@ -66,11 +59,7 @@ def heat_map(board: Scoreboard, ax: Axes | None = None, *, numbers: bool = True)
     tests, rows = board.tests, board.rows
     if not (tests and rows):
         raise InputError("the scoreboard is empty; there is nothing to draw")
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        size = (3.4 + 0.75 * len(tests), 1.5 + 0.22 * len(rows))
-        ax = plt.figure(figsize=size, layout="constrained").add_subplot()
+    ax = new_axes(3.4 + 0.75 * len(tests), 1.5 + 0.22 * len(rows)) if ax is None else ax
     values = np.array([[_value(row.entries.get(test)) for test in tests] for row in rows])
     quality = np.ma.masked_array(np.zeros(values.shape), mask=~np.isfinite(values))
     for column, test in enumerate(tests):
@@ -80,21 +69,18 @@ def heat_map(board: Scoreboard, ax: Axes | None = None, *, numbers: bool = True)
         quality[known, column] = (found - found.min()) / span if span else 0.5
     colours = mpl.colormaps["YlGnBu"].with_extremes(bad=BLANK)
     drawn = ax.imshow(quality, cmap=colours, norm=Normalize(0, 1), aspect="auto", interpolation="nearest")
-    if numbers:
-        for (i, j), value in np.ndenumerate(values):
-            if np.isfinite(value):
-                ink = "white" if quality[i, j] > 0.55 else "black"
-                ax.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=6.5, color=ink)
+    for (i, j), value in np.ndenumerate(values):
+        if np.isfinite(value):
+            ink = "white" if quality[i, j] > 0.55 else "black"
+            ax.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=6.5, color=ink)
     ax.set_xticks(range(len(tests)), [test.short_name for test in tests], rotation=40, ha="right", fontsize="small")
     ax.set_yticks(range(len(rows)), [printable(row.name) for row in rows], fontsize=7)
-    for label, row in zip(ax.get_yticklabels(), rows, strict=True):
-        label.set_style("italic" if row.kind == "baseline" else "normal")
+    for name, row in zip(ax.get_yticklabels(), rows, strict=True):
+        name.set_fontstyle("italic" if row.kind == "baseline" else "normal")
     ax.tick_params(length=0)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-    bar = ax.figure.colorbar(drawn, ax=ax, fraction=0.03, pad=0.02)
+    ax.spines[:].set_visible(False)
+    bar = ax.figure.colorbar(drawn, ax=ax, fraction=0.03, pad=0.02, label="Within each test")
     bar.set_ticks([0, 1], labels=["worst", "best"])
-    bar.set_label("Within each test")
     return ax
 
 
@@ -120,7 +106,7 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
     Raises
     ------
     UnknownNameError
-        If there is no such column.
+        There is no such column.
     """
     ordered = board.sort(test)
     columns = {t.name: t for t in reversed(board.tests)}
@@ -131,19 +117,15 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
     colours = _colours(board.rows)
     shown = [row for row in ordered.rows if _has(row, column) and not _is_reference(row)]
     alone = ax is None
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        size = (1.6 + 0.22 * max(len(shown), 8), 4.0)
-        ax = plt.figure(figsize=size, layout="constrained").add_subplot()
+    ax = new_axes(1.6 + 0.22 * max(len(shown), 8), 4.0) if ax is None else ax
     for place, row in enumerate(shown):
         entry = row.entries[column]
         value = _value(entry)
         ax.bar(place, value, width=0.8, color=colours[_group(row, colours)], edgecolor="black", linewidth=0.4)
         if entry.low is not None and entry.high is not None:
             ax.plot([place, place], [entry.low, entry.high], color="black", linewidth=0.9)
-    for label, style, value in _references(ordered.rows, column):
-        ax.axhline(value, color="black", linestyle=style, linewidth=1.1, label=label, zorder=3)
+    for name, style, value in _references(ordered.rows, column):
+        ax.axhline(value, color="black", linestyle=style, linewidth=1.1, label=name, zorder=3)
     ax.axhline(0, color="black", linewidth=0.6)
     if all(row.name in colours for row in shown):
         ax.set_xticks([])
@@ -151,9 +133,7 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
         names = [_short(row) for row in shown]
         ax.set_xticks(range(len(shown)), names, rotation=60, ha="right", rotation_mode="anchor", fontsize=6)
     ax.set_xlim(-0.7, len(shown) - 0.3)
-    ax.set_ylabel(column.metric.label)
-    ax.set_title(column.short_name, fontsize="medium")
-    ax.spines[["top", "right"]].set_visible(False)
+    label(ax, "", column.metric.label, column.short_name, framed=False)
     if alone:
         _legend(cast("Figure", ax.figure), board)
     return ax
@@ -177,34 +157,22 @@ def bar_panels(board: Scoreboard, figure: Figure | None = None) -> Figure:
     Raises
     ------
     InputError
-        If the board is empty.
+        The board is empty.
     """
     if not (board.tests and board.rows):
         raise InputError("the scoreboard is empty; there is nothing to draw")
-    few = len({row.name for row in board.rows if not _is_reference(row)}) <= len(_COLOURS)
+    few = len({row.name for row in board.rows if not _is_reference(row)}) <= len(COLOURS)
     across = min(5 if few else 2, len(board.tests))
-    down = -(-len(board.tests) // across)
-    if figure is None:
-        import matplotlib.pyplot as plt
-
-        bars = max(sum(_has(row, test) for row in board.rows) for test in board.tests)
-        size = (across * 2.4, 2.3 * down + 0.8) if few else (across * (1.2 + 0.16 * bars), 3.3 * down + 0.5)
-        figure = plt.figure(figsize=size, layout="constrained")
-    panels = list(figure.subplots(down, across, squeeze=False).flat)
-    for ax in panels[len(board.tests) :]:
-        ax.remove()
-    for ax, test in zip(panels, board.tests, strict=False):
+    bars = max(sum(_has(row, test) for row in board.rows) for test in board.tests)
+    each, margin = ((2.4, 2.3), 0.8) if few else ((1.2 + 0.16 * bars, 3.3), 0.5)
+    place, panels = panels_in(figure, len(board.tests), across, each, margin=(0, margin))
+    for ax, test in zip(panels, board.tests, strict=True):
         score_bars(board, test.name, ax)
-    _legend(figure, board)
-    return figure
+    _legend(place, board)
+    return cast("Figure", place)
 
 
-def depth_curve(
-    scores: Iterable[Score],
-    ax: Axes | None = None,
-    *,
-    title: str | None = None,
-) -> Axes:
+def depth_curve(scores: Iterable[Score], ax: Axes | None = None) -> Axes:
     """Draw the score of each layer against its depth, one line for each observer and test.
 
     Parameters
@@ -213,8 +181,6 @@ def depth_curve(
         Layers from the first to the last, all of the same kind: their first metric is drawn.
     ax : matplotlib.axes.Axes, optional
         Where to draw; without it, on a new pyplot figure.
-    title : str, optional
-        Without it, the observer's name if there is one only. Give "" for none.
 
     Returns
     -------
@@ -225,7 +191,7 @@ def depth_curve(
     Raises
     ------
     InputError
-        If there are no scores, or both kinds.
+        There are no scores, or both kinds.
     """
     listed = list(scores)
     metrics = {_depth_metric(one) for one in listed}
@@ -239,7 +205,7 @@ def depth_curve(
     observers = list(dict.fromkeys(observer for observer, _ in lines))
     tests = list(dict.fromkeys(test for _, test in lines))
     for i, ((observer, test), layers) in enumerate(lines.items()):
-        colour, marker = _COLOURS[i % len(_COLOURS)], "osD^vP*X"[i % 8]
+        colour, marker = COLOURS[i % len(COLOURS)], "osD^vP*X"[i % 8]
         found = [_depth_entry(one, metric) for one in layers]
         at = np.array([k for k, (entry, _) in enumerate(found) if entry.value is not None])
         name = " · ".join(
@@ -258,13 +224,10 @@ def depth_curve(
     if len(observers) == 1:
         labels = [printable(one.layer) for one in deepest]
         ax.set_xticks(range(len(deepest)), labels, rotation=40, ha="right", fontsize="small")
-    ax.set_xlabel("Layer" if len(observers) == 1 else "Layer, counted from the input")
-    ax.set_ylabel(metric.label)
-    ax.set_title(
-        (printable(observers[0]) if len(observers) == 1 else "") if title is None else title, fontsize="medium"
-    )
+    alone = len(observers) == 1
+    to_the_right = "Layer" if alone else "Layer, counted from the input"
+    label(ax, to_the_right, metric.label, printable(observers[0]) if alone else "", framed=False)
     ax.legend(fontsize="small", framealpha=0.9)
-    ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
@@ -311,11 +274,11 @@ def _colours(rows: Sequence[BoardRow]) -> dict[str, str]:
     """Colours of models by name where there are enough for all, else of families."""
     models = [row for row in rows if not _is_reference(row)]
     names = list(dict.fromkeys(row.name for row in models))
-    if len(names) <= len(_COLOURS):
-        return dict(zip(names, _COLOURS, strict=False))
+    if len(names) <= len(COLOURS):
+        return dict(zip(names, COLOURS, strict=False))
     families = list(dict.fromkeys(row.family for row in models))
     families.sort(key=lambda name: _FAMILIES.index(name) if name in _FAMILIES else len(_FAMILIES))
-    return {family: _COLOURS[i % len(_COLOURS)] for i, family in enumerate(families)}
+    return {family: COLOURS[i % len(COLOURS)] for i, family in enumerate(families)}
 
 
 def _group(row: BoardRow, colours: Mapping[str, str]) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
+from psyprobe.plotting.axes import panels_in
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +46,7 @@ def stimulus_strip(
     Raises
     ------
     InputError
-        If an image has another shape or values that are not finite, `ppd` is not above 0, or labels do not fit.
+        An image has another shape or values that are not finite, `ppd` is not above 0, or labels do not fit.
 
     Examples
     --------
@@ -63,22 +64,12 @@ def stimulus_strip(
         raise InputError(f"ppd {ppd:g} must be above 0 pixels per degree")
     if labels is not None and len(labels) != len(arrays):
         raise InputError(f"{len(labels)} labels do not fit {len(arrays)} images; give one for each")
-    if figure is None:
-        import matplotlib.pyplot as plt
-
-        figure = plt.figure(figsize=(2.1 * len(arrays) + 0.5, 2.6), layout="constrained")
-    panels = figure.subplots(1, len(arrays), squeeze=False)[0]
+    place, panels = panels_in(figure, len(arrays), len(arrays), each=(2.1, 2.6), margin=(0.5, 0))
     for i, (ax, array) in enumerate(zip(panels, arrays, strict=True)):
-        height, width = array.shape[:2]
+        half_height, half_width = (n / 2 / ppd for n in array.shape[:2])
         outside = float(((array < 0) | (array > 1)).mean())
-        ax.imshow(
-            array.clip(0, 1),
-            cmap="gray",
-            vmin=0,
-            vmax=1,
-            interpolation="nearest",
-            extent=(-width / 2 / ppd, width / 2 / ppd, -height / 2 / ppd, height / 2 / ppd),
-        )
+        extent = (-half_width, half_width, -half_height, half_height)
+        ax.imshow(array.clip(0, 1), cmap="gray", vmin=0, vmax=1, interpolation="nearest", extent=extent)
         lines = [] if labels is None else [labels[i]]
         if outside:
             lines.append(f"{100 * outside:.2g} % clipped here")
@@ -86,7 +77,7 @@ def stimulus_strip(
         ax.set_xlabel("x (deg)")
         if i == 0:
             ax.set_ylabel("y (deg)")
-    return figure
+    return cast("Figure", place)
 
 
 def _checked(image: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from psyprobe.errors import ConditionWarning, InputError, unknown_name
 from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.experiment.experiment import Page, variant_label
-from psyprobe.experiment.slips import in_file
+from psyprobe.experiment.sections import in_file
 from psyprobe.files.digest import digest
 from psyprobe.probes import load_probe
 from psyprobe.running.loop import ask

@@ -14,7 +14,7 @@ from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Any, Self
 
-from psyprobe.files.progress import progress_bar
+from psyprobe.files.terminal import progress_bar
 from psyprobe.running.protocol import Answered, Batch, Probe, RunRecord, Session
 from psyprobe.running.store import Store
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from psyprobe.stimulus.drawing import annulus_noise, disc, gabor, grating, noise, uniform
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from psyprobe.stimulus.kinds import cai2025 as cai2025  # importing registers the kinds
 from psyprobe.stimulus.kinds.annulus import AnnulusNoise
 from psyprobe.stimulus.kinds.discs import Disc
@@ -17,6 +19,9 @@ from psyprobe.stimulus.parameters import DerivedLevel, Parameter, parameter
 from psyprobe.stimulus.registry import broken_kinds, specification_from_dict, stimulus_kind
 from psyprobe.stimulus.specification import Specification
 from psyprobe.stimulus.stimulus import Stimulus
+
+if TYPE_CHECKING:
+    from psyprobe.stimulus.drawing import annulus_noise, disc, gabor, grating, noise, uniform
 
 __all__ = [
     "AnnulusNoise",
@@ -46,3 +51,9 @@ __all__ = [
     "uniform",
     "with_levels",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return getattr(import_module("psyprobe.stimulus.drawing"), name)
+    raise AttributeError(f"module 'psyprobe.stimulus' has no attribute {name!r}")

@@ -202,7 +202,7 @@ def _read(answer: Answer, step: LanguageStep, item: Item, kinds: Sequence[Catego
 
 
 def _draw(items: Sequence[Item], folder: Path, tools: Tools, region: str, seed: int, progress: bool | None) -> None:
-    from psyprobe.files.progress import progress_bar
+    from psyprobe.files.terminal import progress_bar
 
     todo: list[tuple[Item, Plan, dict[str, Any]]] = []
     for item in items:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from psyprobe.files.settings import settings
-from psyprobe.files.terminal import show
+from psyprobe.files.terminal import settings, show
 from psyprobe.observers import load_observer
 from psyprobe.tasks.mvp_construction.build import build_set
 from psyprobe.tasks.mvp_construction.items import gather_items

@@ -88,8 +88,8 @@ def build_set(
     InputError
         A photograph is missing, cannot be read or is not fit; a question is wrong; or the folder is not empty.
     """
-    from psyprobe.files.progress import progress_bar
-    from psyprobe.files.software import software_versions
+    from psyprobe.files.digest import software_versions
+    from psyprobe.files.terminal import progress_bar
 
     if items_per_cell < 1:
         raise InputError(f"{items_per_cell} items of each dimension and task are no set; give at least 1, usual is 15")

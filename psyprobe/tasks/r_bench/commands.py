@@ -13,8 +13,7 @@ from psyprobe.analysis.words.people import with_people
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import read_image
 from psyprobe.files.output import make_folder
-from psyprobe.files.settings import settings
-from psyprobe.files.terminal import say, show, tell
+from psyprobe.files.terminal import say, settings, show, tell
 from psyprobe.observers import load_observer
 from psyprobe.probes.conduct import load_results
 from psyprobe.report.page import write_page

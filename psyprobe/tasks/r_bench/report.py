@@ -95,7 +95,7 @@ def draw_figures(
     """
     import matplotlib.pyplot as plt
 
-    from psyprobe.plotting.file import save_figure
+    from psyprobe.plotting.axes import save_figure
     from psyprobe.tasks.r_bench.figures import bars, radar, strength_map
 
     place = Path(folder)

@@ -12,26 +12,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import MEASURE_LABELS, Responses, layers_of, levels_of, select
-from psyprobe.errors import InputError
+from psyprobe.errors import InputError, NothingToDrawError
 from psyprobe.plotting.axes import (
     BLANK,
     COLOUR_MAP,
+    check_room,
+    label,
     level_axis,
     level_label,
     log_axis,
     new_axes,
+    panel_title,
+    panels_in,
     plain_or_power,
     printable,
-    title_of,
+    shown_layers,
 )
-from psyprobe.plotting.panels import check_room, panel_title, shown_layers
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -56,10 +59,8 @@ _FEWEST_BANDS = 8
 
 #: More bands than this cannot be told apart.
 _MOST_BANDS = 50
-
 #: Numbers beside the colour bar, at most.
 _MOST_TICKS = 12
-
 #: Log levels reach no deeper under the largest response than this.
 _MOST_DECADES = 10
 
@@ -73,7 +74,6 @@ def contour(
     layer: str | None = None,
     human: bool = True,
     title: str | None = None,
-    colour_bar: bool = True,
 ) -> Axes:
     """Draw filled and line contours of the responses, and human contrast sensitivity as a dashed line.
 
@@ -96,8 +96,6 @@ def contour(
         Whether to draw the human curve.
     title : str, optional
         Without it, the observer's name. Give "" for none.
-    colour_bar : bool, optional
-        Whether to draw a colour bar beside the axes.
 
     Returns
     -------
@@ -109,22 +107,19 @@ def contour(
     Raises
     ------
     InputError
-        If this is no detection result, several layers or levels were run and none was taken, levels do not increase, or
+        This is no detection result, several layers or levels were run and none was taken, levels do not increase, or
         no response exceeds the noise floor and log levels were asked for.
     UnknownNameError
-        If the measure or layer is not in the result.
+        The measure or layer is not in the result.
 
     See Also
     --------
     contours : several results side by side, with common levels.
     """
-    found = _select(result, measure, layer)
-    scale = _scale([found], levels)
+    found = [_select(result, measure, layer)]
+    scale = _scale(found, levels)
     ax = new_axes() if ax is None else ax
-    _panel(ax, result, found, scale, human, title)
-    _legend(ax, scale.blank([found]), "lower right" if _upwards(result) else "lower left")
-    if colour_bar:
-        _colour_bar(scale, found.measure, [ax])
+    _draw([ax], [result], found, scale, human, title if title is None else [title])
     return ax
 
 
@@ -136,7 +131,6 @@ def contours(
     levels: Levels = "linear",
     measure: str | None = None,
     layer: str | None = None,
-    human: bool = True,
     titles: Sequence[str] | None = None,
 ) -> Figure | SubFigure:
     """Draw contour plots of several results or layers side by side, with common levels and one colour bar.
@@ -149,8 +143,8 @@ def contours(
         Where to draw; without it, a new pyplot figure of fitting size.
     columns : int, optional
         Panels in a row; by default at most four, in rows as even as can be.
-    levels, measure, human
-        As for `contour`; the measure must be the same for all.
+    levels, measure
+        As in `contour`; the measure must be the same for all.
     layer : str, optional
         Name of a layer that all results hold; without it, one panel for each layer of each result.
     titles : sequence of str, optional
@@ -164,10 +158,9 @@ def contours(
     Raises
     ------
     InputError
-        As for `contour`; also if there are no results, not as many titles as panels, or if results name different
-        measures.
+        As in `contour`; also if there are no results, not as many titles as panels, or results name different measures.
     """
-    shown = [(one, name) for one in results for name in (layers_of(one) if layer is None else [layer])]
+    shown = shown_layers(list(results), layer, layers_of)
     if not shown:
         raise InputError("there are no results to draw; give at least one")
     if titles is not None and len(titles) != len(shown):
@@ -178,27 +171,15 @@ def contours(
         raise InputError(f"the results are to be drawn as {' and '.join(measures)}; choose one with measure=")
     scale = _scale(found, levels)
     across = columns or -(-len(listed) // -(-len(listed) // 4))
-    down = -(-len(listed) // across)
-    if figure is None:
-        import matplotlib.pyplot as plt
-
-        figure = plt.figure(figsize=(3.4 * across + 1.2, 3.3 * down + 0.2), layout="constrained")
-    grid = figure.subplots(down, across, squeeze=False)
-    panels = list(grid.flat)
-    for ax in panels[len(listed) :]:
-        ax.remove()
-    panels = panels[: len(listed)]
-    for i, (ax, one, responses) in enumerate(zip(panels, listed, found, strict=True)):
-        _panel(ax, one, responses, scale, human, None if titles is None else titles[i])
-        same_above = i >= across and panels[i - across].get_xlabel() == ax.get_xlabel()
-        same_left = i % across and _upward_label(listed[i - 1]) == _upward_label(one)
-        if same_left:
-            ax.set_ylabel("")
-        if same_above:
+    place, panels = panels_in(figure, len(listed), across, each=(3.4, 3.3), margin=(1.2, 0.2))
+    _draw(panels, listed, found, scale, True, titles)
+    for i, ax in enumerate(panels):
+        # What the panel above or on the left says already is not said again.
+        if i >= across and panels[i - across].get_xlabel() == ax.get_xlabel():
             panels[i - across].set_xlabel("")
-    _legend(panels[0], scale.blank(found), "lower right" if _upwards(listed[0]) else "lower left")
-    _colour_bar(scale, measures[0], panels)
-    return figure
+        if i % across and _upward_label(listed[i - 1]) == _upward_label(listed[i]):
+            ax.set_ylabel("")
+    return cast("Figure | SubFigure", place)
 
 
 def contour_panels(
@@ -207,45 +188,18 @@ def contour_panels(
     *,
     figure: SubFigure | None = None,
     observer: bool = True,
-    measure: str | None = None,
     layer: str | None = None,
-    levels: Any = "linear",
+    **options: Any,
 ) -> Axes | Figure | SubFigure:
-    """Draw a contour plot for each result and layer.
-
-    Parameters
-    ----------
-    results : sequence of xarray.Dataset
-        Of detection runs.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw one panel; without it, on a new pyplot figure.
-    figure : matplotlib.figure.SubFigure, optional
-        Where to draw all panels, as a part of a larger figure.
-    observer : bool, optional
-        Whether titles name the observer.
-    measure, levels
-        As for `contour`.
-    layer : str, optional
-        Name of a layer that all results hold; without it, one panel for each layer of each result.
-
-    Returns
-    -------
-    Axes, Figure or SubFigure
-        Axes of a single panel, or what holds several.
-
-    Raises
-    ------
-    InputError
-        As for `contours`; also if several panels are to go on one Axes.
-    """
+    """Draw a contour plot for each result and layer: ``plot`` of a probe, see `psyprobe.probes.results`."""
     shown = shown_layers(results, layer, layers_of)
     check_room(ax, len(shown))
     if len(shown) == 1 and figure is None:
-        return contour(results[0], ax, measure=measure, layer=layer, levels=levels)
+        return contour(results[0], ax, layer=layer, **options)
     titles = None
     if len({one.attrs.get("experiment") for one in results}) > 1 or not observer:
         titles = [panel_title(one, name, experiment=True, observer=observer) for one, name in shown]
-    return contours(results, figure=figure, measure=measure, layer=layer, levels=levels, titles=titles)
+    return contours(results, figure=figure, layer=layer, titles=titles, **options)
 
 
 @dataclass(frozen=True)
@@ -273,23 +227,18 @@ class _Scale:
         blank = np.less_equal(found.grid.T, floor)
         return np.ma.masked_array(np.log10(np.where(blank, 1.0, found.grid.T)), mask=blank)
 
-    def blank(self, found: Sequence[Responses]) -> bool:
-        """Whether any response is left out."""
-        return any(bool(np.ma.is_masked(self.drawn(one))) for one in found)
-
 
 def _select(result: xr.Dataset, measure: str | None, layer: str | None) -> Responses:
     found = select(result, measure=measure, layer=layer)
-    if found.grid.size and len(found.levels) != 1:
-        listed = " and ".join(found.levels) or "no level"
-        first = next(iter(found.levels), "frequency")
-        raise InputError(
-            f"a contour plot is over one level, and this result has {listed}; keep one and take the others, as with "
-            f"result.sel({list(found.levels)[-1] if found.levels else first}=..., method='nearest')"
-        )
     if not found.grid.size:
-        raise InputError(
+        raise NothingToDrawError(
             "this run showed only what the score needs, and no level grid to draw; run it again without --score-only"
+        )
+    if len(found.levels) != 1:
+        names = list(found.levels)
+        raise InputError(
+            f"a contour plot is over one level, and this result has {' and '.join(names) or 'no level'}; keep one and "
+            f"take the others, as with result.sel({names[-1] if names else 'frequency'}=..., method='nearest')"
         )
     return found
 
@@ -334,21 +283,41 @@ def _log_levels(found: Sequence[Responses], top: float) -> tuple[FloatArray, flo
     return np.arange(first, max(last, first + 1) + 1) / bands, lowest + 1e-9
 
 
-def _panel(ax: Axes, result: xr.Dataset, found: Responses, scale: _Scale, human: bool, title: str | None) -> None:
-    thresholds = _upwards(result)
+def _draw(
+    panels: Sequence[Axes],
+    results: Sequence[xr.Dataset],
+    found: Sequence[Responses],
+    scale: _Scale,
+    human: bool,
+    titles: Sequence[str] | None,
+) -> None:
+    """Contours on each of the panels, a legend on the first, and one colour bar."""
+    from matplotlib.patches import Patch
+
+    for i, (ax, result, responses) in enumerate(zip(panels, results, found, strict=True)):
+        _panel(ax, result, responses, scale, human)
+        title = titles[i] if titles else panel_title(result, responses.layer, experiment=False, observer=True)
+        label(ax, level_label(result, next(iter(responses.levels))), _upward_label(result), title)
+    handles = panels[0].get_legend_handles_labels()[0]
+    if any(np.ma.is_masked(scale.drawn(one)) for one in found):
+        handles.append(Patch(facecolor=BLANK, edgecolor="0.4", label="Not above noise floor"))
+    if handles:
+        place = "lower right" if _upwards(results[0]) else "lower left"
+        panels[0].legend(handles=handles, loc=place, fontsize="small", framealpha=0.9)
+    _colour_bar(scale, found[0].measure, panels)
+
+
+def _panel(ax: Axes, result: xr.Dataset, found: Responses, scale: _Scale, human: bool) -> None:
+    ((_, values),) = found.levels.items()
     # Masking studies plot thresholds, contrast sensitivity studies their inverse.
-    upwards, drawn = found.difference if thresholds else 1 / found.difference, scale.drawn(found)
-    ((level, values),) = found.levels.items()
+    upwards, drawn = found.difference if _upwards(result) else 1 / found.difference, scale.drawn(found)
     ax.set_facecolor(BLANK)
     if drawn.count():
         _draw_contours(ax, values, upwards, drawn, scale)
     if human:
-        _draw_human(ax, result, found, thresholds)
+        _draw_human(ax, result, found)
     level_axis(ax.xaxis, values)
     log_axis(ax.yaxis, float(upwards.min()), float(upwards.max()))
-    ax.set_xlabel(level_label(result, level))
-    ax.set_ylabel(_upward_label(result))
-    ax.set_title(_title(result, found) if title is None else title, fontsize="medium")
 
 
 def _upwards(result: xr.Dataset) -> bool:
@@ -375,7 +344,7 @@ def _draw_contours(ax: Axes, x: FloatArray, upwards: FloatArray, drawn: Masked, 
         ax.contour(x, upwards, drawn, levels=inside, colors="black", linewidths=0.4, alpha=0.3, linestyles="solid")
 
 
-def _draw_human(ax: Axes, result: xr.Dataset, found: Responses, thresholds: bool) -> None:
+def _draw_human(ax: Axes, result: xr.Dataset, found: Responses) -> None:
     from matplotlib.patheffects import withStroke
 
     known = _human_curve(found)
@@ -383,32 +352,17 @@ def _draw_human(ax: Axes, result: xr.Dataset, found: Responses, thresholds: bool
         return
     at, sensitivity = known
     model = str(result.attrs.get("human_model", ""))
-    label = f"Human ({_HUMAN_LABELS.get(model, printable(model))})" if model else "Human"
-    if thresholds:
+    name = f"Human ({_HUMAN_LABELS.get(model, printable(model))})" if model else "Human"
+    if _upwards(result):
         # Thresholds behind a mask are measured points, not a model's curve.
         (values,) = found.levels.values()
         inside = (at >= values.min()) & (at <= values.max())
-        ax.plot(
-            at[inside],
-            1 / sensitivity[inside],
-            color="black",
-            linestyle="none",
-            marker="o",
-            markeredgecolor="white",
-            clip_on=False,
-            zorder=3,
-            label=label,
-        )
+        at, drawn = at[inside], 1 / sensitivity[inside]
+        style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markeredgecolor": "white", "clip_on": False}
+        ax.plot(at, drawn, color="black", zorder=3, label=name, **style)
         return
-    ax.plot(
-        at,
-        sensitivity,
-        color="black",
-        linestyle="--",
-        linewidth=2,
-        path_effects=[withStroke(linewidth=4, foreground="white", alpha=0.6)],
-        label=label,
-    )
+    halo = [withStroke(linewidth=4, foreground="white", alpha=0.6)]
+    ax.plot(at, sensitivity, color="black", linestyle="--", linewidth=2, path_effects=halo, label=name)
 
 
 def _human_curve(found: Responses) -> tuple[FloatArray, FloatArray] | None:
@@ -419,20 +373,6 @@ def _human_curve(found: Responses) -> tuple[FloatArray, FloatArray] | None:
     if found.scored is None or list(found.scored.at) != [level]:
         return None
     return found.scored.at[level], found.scored.sensitivity
-
-
-def _legend(ax: Axes, blank: bool, place: str) -> None:
-    from matplotlib.patches import Patch
-
-    handles = ax.get_legend_handles_labels()[0]
-    if blank:
-        handles.append(Patch(facecolor=BLANK, edgecolor="0.4", label="Not above noise floor"))
-    if handles:
-        ax.legend(handles=handles, loc=place, fontsize="small", framealpha=0.9)
-
-
-def _title(result: xr.Dataset, found: Responses) -> str:
-    return title_of(result) + (f"\n{printable(found.layer)}" if len(layers_of(result)) > 1 else "")
 
 
 def _colour_bar(scale: _Scale, measure: str, panels: Sequence[Axes]) -> None:
