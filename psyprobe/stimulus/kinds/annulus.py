@@ -10,22 +10,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.stimulus import pattern
-from psyprobe.stimulus.certificate import STANDARD_ERRORS
+from psyprobe.stimulus.certificate import STANDARD_ERRORS, Sheet
 from psyprobe.stimulus.kinds.noise import level_rows
 from psyprobe.stimulus.modulation import Modulation
 from psyprobe.stimulus.parameters import parameter, require
 from psyprobe.stimulus.planes import Planes
 from psyprobe.stimulus.registry import stimulus_kind
-
-if TYPE_CHECKING:
-    from psyprobe.stimulus.certificate import Sheet
 
 
 @stimulus_kind("annulus_noise")
@@ -63,16 +60,10 @@ class AnnulusNoise(Modulation):
     def __post_init__(self) -> None:
         super().__post_init__()
         nyquist = self.ppd / 2
-        require(
-            self.frequency <= nyquist,
-            "frequency",
-            self.frequency,
-            "cpd",
-            f"noise is drawn from 0 up to {nyquist:g} cpd (Nyquist at {self.ppd:g} pixels per degree)",
-        )
-        require(
-            self.high > self.low, "high", self.high, "times the frequency", "the outer edge must lie above the inner"
-        )
+        allowed = f"noise is drawn from 0 up to {nyquist:g} cpd (Nyquist at {self.ppd:g} pixels per degree)"
+        self._require("frequency", self.frequency <= nyquist, allowed)
+        allowed = "the outer edge must lie above the inner, both as multiples of the frequency"
+        self._require("high", self.high > self.low, allowed)
         for low, high in {*zip(*(edge.ravel() for edge in self.band), strict=True)}:
             _annulus(self.shape, self.ppd, float(low), float(high))
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.stimulus import estimate, pattern
-from psyprobe.stimulus.certificate import STANDARD_ERRORS
+from psyprobe.stimulus.certificate import STANDARD_ERRORS, Sheet
 from psyprobe.stimulus.modulation import Modulation
-from psyprobe.stimulus.parameters import parameter, require
-from psyprobe.stimulus.planes import Planes, luminance_share
+from psyprobe.stimulus.parameters import parameter
+from psyprobe.stimulus.planes import Planes
 from psyprobe.stimulus.registry import stimulus_kind
-
-if TYPE_CHECKING:
-    from psyprobe.stimulus.certificate import Sheet
 
 
 @stimulus_kind("disc")
@@ -41,7 +38,7 @@ class Disc(Modulation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.edge <= 2 * self.radius, "edge", self.edge, "deg", "0 to twice the radius")
+        self._require("edge", self.edge <= 2 * self.radius, "0 to twice the radius")
 
     def _check_contrast(self) -> None:
         """A disc may be darker than its background, and many times as bright."""
@@ -55,7 +52,7 @@ class Disc(Modulation):
         """Levels, contrast and radius, by least squares on a disc."""
         level = self.luminance
         disc = estimate.round_window(self.shape, self.ppd, self.radius, edge=self.edge, x=self.x, y=self.y)
-        depth = self.contrast * luminance_share(self)
+        depth = self.contrast * self.luminance_share
         doubt = estimate.edge_pixels(self.shape, self.ppd, self.radius, self.x, self.y) if self.edge == 0 else 0.0
         noise = sheet.noise(abs(self.contrast))
         mean = level * (1 + depth * disc.mean())

@@ -5,25 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from psyprobe._typing import Array
 from psyprobe.errors import unknown_name
+from psyprobe.light.display import Display
+from psyprobe.stimulus.certificate import Row, Sheet
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.kinds.noise import Noise
 from psyprobe.stimulus.kinds.sums import Sum
 from psyprobe.stimulus.kinds.waves import Gabor, Grating
 from psyprobe.stimulus.modulation import Modulation
-from psyprobe.stimulus.parameters import AREA, DerivedLevel, parameter, require
+from psyprobe.stimulus.parameters import AREA, DerivedLevel, parameter
 from psyprobe.stimulus.registry import stimulus_kind
 from psyprobe.stimulus.specification import Specification
 
-if TYPE_CHECKING:
-    from psyprobe.light.display import Display
-    from psyprobe.stimulus.certificate import Row, Sheet
-
 #: Low-pass noise holds every frequency above this, cpd: lower than the lowest of any usual field, 1 / extent.
 _LOWEST = 0.01
+
+#: What the target has in common with a grating, and with every mask.
+_WAVE = ("frequency", "orientation", "phase")
+_BACKGROUND = ("luminance", "ppd", "size")
 
 
 @stimulus_kind("masked_gabor")
@@ -71,44 +73,28 @@ class MaskedGabor(Specification):
         super().__post_init__()
         if self.mask not in self.masks:
             raise unknown_name("mask", str(self.mask), self.masks)
-        require(self.highest > 0, "highest", self.highest, "cpd", "the highest frequency of noise must be > 0")
+        self._require("highest", self.highest > 0, "the highest frequency of noise must be > 0")
         # The parts check their own parameters, and that they fit on the pixels.
         self.as_sum()
 
     def as_sum(self) -> Sum:
         """The target and the mask, as the sum of a Gabor and a grating or noise."""
-        return Sum(parts=(self._target(), self.reference()))
+        target = Gabor(contrast=self.contrast, radius=self.radius, **self._shared(*_WAVE, *_BACKGROUND))
+        return Sum(parts=(target, self.reference()))
 
     def reference(self) -> Modulation:
         """The mask alone."""
-        background: dict[str, Any] = {"luminance": self.luminance, "ppd": self.ppd, "size": self.size}
         if self.mask == "grating":
-            return Grating(
-                frequency=self.frequency,
-                contrast=self.mask_contrast,
-                orientation=self.orientation,
-                phase=self.phase,
-                **background,
-            )
+            return Grating(contrast=self.mask_contrast, **self._shared(*_WAVE, *_BACKGROUND))
         return Noise(
             frequency=math.sqrt(_LOWEST * self.highest),
             bandwidth=math.log2(self.highest / _LOWEST),
             contrast=self.mask_contrast,
-            seed=self.seed,
-            **background,
+            **self._shared("seed", *_BACKGROUND),
         )
 
-    def _target(self) -> Gabor:
-        return Gabor(
-            frequency=self.frequency,
-            contrast=self.contrast,
-            luminance=self.luminance,
-            radius=self.radius,
-            orientation=self.orientation,
-            phase=self.phase,
-            ppd=self.ppd,
-            size=self.size,
-        )
+    def _shared(self, *names: str) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in names}
 
     def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
         return self.as_sum()._pixels(dtype, device)

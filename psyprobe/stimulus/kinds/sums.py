@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from psyprobe._typing import Array
 from psyprobe.errors import InputError
-from psyprobe.light.colour import direction_vector
+from psyprobe.files.digest import plain
+from psyprobe.light.display import Display
 from psyprobe.stimulus import pattern
 from psyprobe.stimulus.certificate import Row, Sheet
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.modulation import Modulation
-from psyprobe.stimulus.parameters import Parameter, plain, unknown_parameter
+from psyprobe.stimulus.parameters import Parameter, check_names
 from psyprobe.stimulus.planes import luminance_of, to_lms
 from psyprobe.stimulus.registry import stimulus_kind
-from psyprobe.stimulus.specification import Specification
-
-if TYPE_CHECKING:
-    from psyprobe.light.display import Display
+from psyprobe.stimulus.specification import Specification, by_kind, levels_of
 
 #: What the parts of a sum have in common: changed in one, it is changed in all.
 BACKGROUND = ("luminance", "ppd", "size", "white", "observer")
@@ -80,7 +79,7 @@ class Sum(Specification):
             raise InputError(f"the names of the parts are {list(names)}; give a word of its own for each but the first")
         # Usual names are left out, so that a sum of stimuli and the same sum from a page are one.
         object.__setattr__(self, "names", () if names == usual else names)
-        self._addresses()
+        _ = self._layout
 
     @property
     def part_names(self) -> tuple[str, ...]:
@@ -102,15 +101,9 @@ class Sum(Specification):
         """Shape that the parts have together."""
         return np.broadcast_shapes(*(part.batch for part in self.parts))
 
-    def levels(self) -> dict[str, Parameter]:
+    def levels(self) -> Mapping[str, Parameter]:
         """Those of the target, and those of the other parts under their prefixed names."""
-        found = {}
-        for name, (k, own) in self._addresses().items():
-            if own in (levels := self.parts[k].levels()):
-                label = levels[own].label
-                prefix = self.part_names[k - 1].replace("_", " ").capitalize() if k else ""
-                found[name] = replace(levels[own], label=f"{prefix} {label.lower()}" if k else label)
-        return found
+        return self._layout[1]
 
     def value(self, name: str) -> Any:
         """The value that a parameter or a derived level of a part has."""
@@ -151,9 +144,7 @@ class Sum(Specification):
             light = image
         else:
             image, space = to_lms(image, space, self.parts[0], display), "lms"
-            vectors = [
-                part.background_lms * direction_vector(part.direction, part.background_lms) for part in self.parts
-            ]
+            vectors = [part.background_lms * part.cone_contrast for part in self.parts]
             layers = [self.luminance * change[..., None] * v for change, v in zip(changes, vectors, strict=True)]
             light = luminance_of(image, space, self, None)
         found = [Row("peak luminance", "cd/m²", None, float(np.max(light)), None, False, "largest pixel")]
@@ -164,24 +155,23 @@ class Sum(Specification):
                 found.append(replace(row, quantity=f"part {k + 1} {row.quantity}"))
         return found
 
-    def _address(self, name: str) -> tuple[int, str]:
-        known = self._addresses()
-        if name not in known:
-            raise unknown_parameter("this sum", name, known)
-        return known[name]
+    @property
+    def _layout(self) -> tuple[Mapping[str, tuple[int, str]], Mapping[str, Parameter]]:
+        return _layout(tuple(type(part) for part in self.parts), self.part_names)
 
-    def _addresses(self) -> dict[str, tuple[int, str]]:
-        """Of every parameter and derived level: in which part it is, and its name there."""
-        found: dict[str, tuple[int, str]] = {}
-        for k, (prefix, part) in enumerate(zip(("", *self.part_names), self.parts, strict=True)):
-            for own in (*part.parameters(), *part.derived_levels):
-                if k and own in BACKGROUND:
-                    continue
-                name = f"{prefix}_{own}" if k else own
-                if name in found:
-                    raise InputError(f"{name} would be two parameters; give the part {prefix!r} another name")
-                found[name] = (k, own)
-        return found
+    def _address(self, name: str) -> tuple[int, str]:
+        check_names("this sum", [name], self._layout[0])
+        return self._layout[0][name]
+
+    def family(self) -> Any:
+        """Those of the parts."""
+        return self.kind, [part.family() for part in self.parts]
+
+    @classmethod
+    def joined(cls, specs: Sequence[Self]) -> Self:
+        """The sum of the joined parts."""
+        columns = zip(*(spec.parts for spec in specs), strict=True)
+        return replace(specs[0], parts=tuple(parts[0].joined(parts) for parts in columns))
 
     def _single(self, batch: tuple[int, ...], index: tuple[int, ...]) -> Self:
         return replace(self, parts=tuple(part._single(batch, index) for part in self.parts))
@@ -192,8 +182,7 @@ class Sum(Specification):
         for part in self.parts:
             change = part.modulation(dtype, device)
             if not grey:
-                vector = direction_vector(part.direction, part.background_lms)
-                change = change[..., None] * pattern.to_backend(vector, dtype, device)
+                change = change[..., None] * pattern.to_backend(part.cone_contrast, dtype, device)
             total = change if total is None else total + change
         first = self.parts[0]
         luminance = pattern.to_backend(np.asarray(first.luminance)[..., None, None], dtype, device)
@@ -202,11 +191,30 @@ class Sum(Specification):
         else:
             background = pattern.to_backend(first.background_lms, dtype, device)
             pixels, space = luminance[..., None] * background * (1 + total), "lms"
-        if float(pixels.min()) < 0:
-            raise InputError(
-                f"the parts together would need negative light ({float(pixels.min()):g}); lower their contrasts"
-            )
+        if (darkest := float(pixels.min())) < 0:
+            raise InputError(f"the parts together would need negative light ({darkest:g}); lower their contrasts")
         return pixels, space
+
+
+@by_kind
+def _layout(
+    kinds: tuple[type[Modulation], ...], names: tuple[str, ...]
+) -> tuple[Mapping[str, tuple[int, str]], Mapping[str, Parameter]]:
+    """Of every parameter and derived level: in which part it is and its name there; and all that are levels."""
+    places: dict[str, tuple[int, str]] = {}
+    levels: dict[str, Parameter] = {}
+    for k, (prefix, kind) in enumerate(zip(("", *names), kinds, strict=True)):
+        for own in (*kind.parameters(), *kind.derived_levels):
+            if k and own in BACKGROUND:
+                continue
+            name = f"{prefix}_{own}" if k else own
+            if name in places:
+                raise InputError(f"{name} would be two parameters; give the part {prefix!r} another name")
+            places[name] = (k, own)
+            if level := levels_of(kind).get(own):
+                label = f"{prefix.replace('_', ' ').capitalize()} {level.label.lower()}" if k else level.label
+                levels[name] = replace(level, label=label)
+    return places, levels
 
 
 def _usual_names(parts: int) -> tuple[str, ...]:
