@@ -24,12 +24,7 @@ Float64 = npt.NDArray[np.float64]
 
 
 def to_float64(image: Array) -> Float64:
-    """The image as a float64 numpy array, whatever it came as.
-
-    Parameters
-    ----------
-    image : array_like or torch.Tensor
-        At least two-dimensional and finite.
+    """An image, at least two-dimensional and finite, as a float64 numpy array, whatever it came as.
 
     Examples
     --------
@@ -49,14 +44,7 @@ def to_float64(image: Array) -> Float64:
 
 
 def pixel_centres(shape: tuple[int, int], ppd: float) -> tuple[Float64, Float64]:
-    """Where the columns and rows of an image lie.
-
-    Returns
-    -------
-    x : (W,) ndarray
-        Degrees, rising to the right.
-    y : (H,) ndarray
-        Degrees, falling from row to row, since row 0 is the top.
+    """Where the columns (rising to the right) and the rows (falling, since row 0 is the top) of an image lie, deg.
 
     Examples
     --------
@@ -107,14 +95,9 @@ def gaussian(
 def round_window(
     shape: tuple[int, int], ppd: float, radius: float, *, edge: float = 0.0, x: float = 0.0, y: float = 0.0
 ) -> Float64:
-    """A disc of height 1, hard or with a raised-cosine edge.
+    """A disc of height 1, with a raised-cosine edge so wide (deg), or hard for 0.
 
-    Parameters
-    ----------
-    radius : float
-        Where a soft disc is 1/2; a hard one holds the pixels whose centres lie within it, degrees.
-    edge : float
-        Width of the raised-cosine edge, degrees; 0 is hard.
+    A soft disc is 1/2 at `radius`; a hard one holds the pixels whose centres lie within it.
 
     Examples
     --------

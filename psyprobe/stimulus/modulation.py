@@ -26,18 +26,12 @@ _OWN_PATTERN = "least squares on {own pattern, 1}"
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Modulation(Specification):
-    """A background whose light is modulated along a direction of colour.
+    """A background whose light is modulated along a direction of colour."""
 
-    Attributes
-    ----------
-    contrast : float or array
-        Amplitude of the modulation. Achromatic: Michelson (noise: RMS, disc: Weber). Chromatic: RMS over the three cone
-        contrasts, the unit of castleCSF.
-    direction, white, observer
-        As in `psyprobe.gabor`.
-    """
-
+    #: Amplitude of the modulation. Achromatic: Michelson (noise: RMS, disc: Weber). Chromatic: RMS over the three cone
+    #: contrasts, the unit of castleCSF.
     contrast: Any = parameter("1", "Contrast", low=0)
+    #: direction, white, observer: As in `psyprobe.gabor`.
     direction: Direction = "achromatic"
     white: str | tuple[float, float] = "D65"
     observer: str = "cie2006_led_lcd"
@@ -157,9 +151,8 @@ class Modulation(Specification):
         extra = STANDARD_ERRORS * float(fit.gain[0]) * noise / (abs(self.contrast) * level)
         sheet.add_contrast("contrast", self.contrast, contrast, _OWN_PATTERN, extra=extra)
         left = float(fit.residual) / level
-        sheet.add(
-            "distortion", 0.0, left, "RMS that the pattern does not explain, over background", extra=noise / level
-        )
+        how = "RMS that the pattern does not explain, over background"
+        sheet.add("distortion", 0.0, left, how, extra=noise / level)
 
     def rows(self, image: Float64, space: str, sheet: Sheet, display: Display | None) -> list[Row]:
         """What the kind promises, and the cone contrasts of an image in colour."""
@@ -186,27 +179,12 @@ def _cone_rows(planes: Planes, spec: Modulation, sheet: Sheet) -> None:
         for name, asked, slope in zip("LMS", wanted, fit.coefficients[:, 0], strict=True):
             extra = slack + tolerance("contrast", sheet.precision) * abs(spec.contrast * asked)
             extra += rows[0].tolerance * abs(spec.contrast * asked) if rows and rows[0].tolerance else 0.0
-            sheet.add(
-                f"{name} cone contrast",
-                float(spec.contrast * asked),
-                float(delivered * slope),
-                "least squares on the pattern",
-                key="cone contrast",
-                extra=extra,
-            )
+            requested, found, how = spec.contrast * asked, delivered * slope, "least squares on the pattern"
+            sheet.add(f"{name} cone contrast", requested, found, how, key="cone contrast", extra=extra)
     off = planes.cones - wanted[:, None, None] * along
-    sheet.add(
-        "off-direction cone contrast",
-        0.0,
-        float(np.sqrt((off**2).sum(axis=0).max())),
-        "largest distance of a pixel from the line through the background",
-        extra=slack,
-    )
+    furthest = np.sqrt((off**2).sum(axis=0).max())
+    how = "largest distance of a pixel from the line through the background"
+    sheet.add("off-direction cone contrast", 0.0, furthest, how, extra=slack)
     if spec.luminance_share == 0:
-        sheet.add(
-            "luminance modulation",
-            0.0,
-            float(np.abs(planes.light / spec.luminance - 1).max()),
-            f"largest change of L + M of {spec.observer}",
-            extra=slack,
-        )
+        change, how = np.abs(planes.light / spec.luminance - 1).max(), f"largest change of L + M of {spec.observer}"
+        sheet.add("luminance modulation", 0.0, change, how, extra=slack)

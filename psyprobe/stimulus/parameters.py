@@ -14,30 +14,22 @@ from psyprobe.errors import InputError, UnknownNameError, unknown_name
 
 #: Words that other software has for parameters, and the names that they have here.
 OTHER_WORDS = {
-    "sf": "frequency",
-    "freq": "frequency",
-    "cpd": "frequency",
-    "spatial_frequency": "frequency",
-    "ori": "orientation",
-    "theta": "orientation",
-    "angle": "orientation",
-    "sigma": "radius",
-    "sd": "radius",
-    "lum": "luminance",
-    "mean": "luminance",
-    "background": "luminance",
-    "c": "contrast",
-    "amplitude": "contrast",
-    "phi": "phase",
-    "pos_x": "x",
-    "pos_y": "y",
-    "octaves": "bandwidth",
-    "colour": "direction",
-    "color": "direction",
-    "size_deg": "size",
-    "size_px": "size",
-    "shape": "size",
-    "pixels_per_degree": "ppd",
+    word: name
+    for name, words in {
+        "frequency": "sf freq cpd spatial_frequency",
+        "orientation": "ori theta angle",
+        "radius": "sigma sd",
+        "luminance": "lum mean background",
+        "contrast": "c amplitude",
+        "phase": "phi",
+        "x": "pos_x",
+        "y": "pos_y",
+        "bandwidth": "octaves",
+        "direction": "colour color",
+        "size": "size_deg size_px shape",
+        "ppd": "pixels_per_degree",
+    }.items()
+    for word in words.split()
 }
 
 

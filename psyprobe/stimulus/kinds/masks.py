@@ -33,21 +33,6 @@ _BACKGROUND = ("luminance", "ppd", "size")
 class MaskedGabor(Specification):
     """A Gabor in cosine phase on a full-field grating or on low-pass noise; both are drawn as their own kinds are.
 
-    Attributes
-    ----------
-    contrast, radius : float or array
-        Of the target, as in `psyprobe.gabor`.
-    mask_contrast : float or array
-        Michelson contrast of a grating mask; RMS contrast of noise.
-    frequency, orientation, phase : float or array
-        Of the target and of a grating mask, which go together.
-    mask : {"grating", "noise"}
-        A grating of the target's frequency, orientation and phase, or white noise up to `highest`.
-    highest : float
-        Highest frequency of noise, cpd; a brick wall, its edge included.
-    seed : int or array of int
-        Of the noise.
-
     Examples
     --------
     >>> spec = MaskedGabor(frequency=2.0, contrast=0.1, mask_contrast=[0.0, 0.2], luminance=32.0)
@@ -55,14 +40,20 @@ class MaskedGabor(Specification):
     ((2, 224, 224), 'grating')
     """
 
+    #: frequency, orientation, phase: Of the target and of a grating mask, which go together.
     frequency: Any = parameter("cpd", "Spatial frequency", low=0, above=True)
+    #: contrast, radius: Of the target, as in `psyprobe.gabor`.
     contrast: Any = parameter("1", "Contrast", low=0, high=1)
+    #: Michelson contrast of a grating mask; RMS contrast of noise.
     mask_contrast: Any = parameter("1", "Mask contrast", low=0)
     radius: Any = parameter("deg", "Radius", default=0.5, low=0, above=True)
     orientation: Any = parameter("deg", "Orientation", default=0.0)
     phase: Any = parameter("deg", "Phase", default=0.0)
+    #: {"grating", "noise"}: A grating that goes with the target, or white noise up to `highest`.
     mask: str = "grating"
+    #: Of noise; a brick wall, its edge included.
     highest: float = parameter("cpd", "Highest frequency of the mask", default=12.0, numeric=False)
+    #: Of the noise.
     seed: Any = parameter("1", "Seed", default=0, low=0, whole=True)
 
     derived_levels: ClassVar[Mapping[str, DerivedLevel]] = {"area": AREA}

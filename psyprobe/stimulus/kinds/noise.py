@@ -134,10 +134,7 @@ def level_rows(
 ) -> float | None:
     """Levels of noise and its contrast, `unit` times the SD over the mean.
 
-    Returns
-    -------
-    float or None
-        Rounding error over the amplitude of the noise; None of a uniform image, which has no band.
+    Gives the rounding error over the amplitude of the noise, and None of a uniform image, which has no band.
     """
     level, noise = spec.luminance, sheet.noise(spec.contrast)
     sheet.add("mean luminance", level, planes.light.mean(), "mean over pixels")
@@ -159,11 +156,15 @@ def level_rows(
 class _Ring:
     """Which coefficients of a half-plane spectrum a band holds, and what joins them."""
 
-    index: npt.NDArray[np.int64]  # into the flattened (H, W//2 + 1) spectrum
-    amplitude: FloatArray  # relative, shape of index
-    first_column: npt.NDArray[np.int64]  # members of index without a mirror image outside the half-plane
-    mirrored: npt.NDArray[np.int64]  # those of first_column at negative frequencies ...
-    mirrors: npt.NDArray[np.int64]  # ... and their partners at positive ones
+    #: Into the flattened (H, W//2 + 1) spectrum.
+    index: npt.NDArray[np.int64]
+    #: Relative, of the shape of `index`.
+    amplitude: FloatArray
+    #: Members of `index` without a mirror image outside the half-plane.
+    first_column: npt.NDArray[np.int64]
+    #: mirrored, mirrors: Those of `first_column` at negative frequencies, and their partners at positive ones.
+    mirrored: npt.NDArray[np.int64]
+    mirrors: npt.NDArray[np.int64]
 
 
 def _ring(shape: tuple[int, int], ppd: float, low: float, high: float, exponent: float, edge: float) -> _Ring:

@@ -32,13 +32,6 @@ class Sum(Specification):
 
     Levels keep their names for the target; those of the others begin with the name of the part: "mask_contrast".
 
-    Attributes
-    ----------
-    parts : tuple of Modulation
-        The target first, then what masks it; all with the same luminance, ppd, size, white and observer.
-    names : tuple of str
-        Of the parts after the first; "mask", "mask2", "mask3" ... without it.
-
     Examples
     --------
     >>> from psyprobe.stimulus import Gabor, Noise
@@ -51,7 +44,9 @@ class Sum(Specification):
     0.2
     """
 
+    #: The target first, then what masks it; all with the same luminance, ppd, size, white and observer.
     parts: tuple[Any, ...] = ()
+    #: Of the parts after the first; "mask", "mask2", "mask3" ... without it.
     names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

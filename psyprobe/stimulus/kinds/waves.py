@@ -97,8 +97,8 @@ class _Wave(Modulation):
     def _balanced(self) -> bool:
         return False
 
-    def envelope(self) -> Float64 | None:
-        """The envelope that was asked for, drawn for measuring; None is 1 everywhere."""
+    def envelope(self) -> Float64:
+        """The envelope that was asked for, drawn for measuring."""
         raise NotImplementedError
 
     def _doubtful_edge(self) -> float:
@@ -106,31 +106,22 @@ class _Wave(Modulation):
 
     def promises(self, planes: Planes, sheet: Sheet) -> None:
         """Levels, contrast, and where the wave really lies."""
-        envelope = self.envelope()
-        balanced = self._balanced
-        where = {"ppd": self.ppd, "orientation": self.orientation, "x": self.x, "y": self.y}
-        wave = estimate.carrier(
-            self.shape, self.ppd, *estimate.wave_vector(self.frequency, self.orientation), self.x, self.y
-        )
-        unit = (wave * np.exp(1j * np.radians(self.phase))).real
-        if envelope is not None:
-            unit = unit * envelope
-        if balanced and envelope is not None:
+        envelope, level, depth = self.envelope(), self.luminance, self.contrast * self.luminance_share
+        vector = estimate.wave_vector(self.frequency, self.orientation)
+        wave = estimate.carrier(self.shape, self.ppd, *vector, self.x, self.y)
+        unit = (wave * np.exp(1j * np.radians(self.phase))).real * envelope
+        if self._balanced:
             unit = unit - envelope * (unit.sum() / envelope.sum())
-        depth = self.contrast * self.luminance_share
-        level = self.luminance
         sheet.add("mean luminance", level * (1 + depth * unit.mean()), planes.light.mean(), "mean over pixels")
-        reach = 2 * np.pi * self.frequency * max(self.field)
-        noise = sheet.noise(self.contrast, reach)
-        fit = estimate.fit_sine(planes.light, frequency=self.frequency, envelope=envelope, pedestal=balanced, **where)
+        noise = sheet.noise(self.contrast, 2 * np.pi * self.frequency * max(self.field))
+        known = {name: getattr(self, name) for name in ("ppd", "frequency", "orientation", "x", "y")}
+        known["pedestal"] = self._balanced
+        fit = estimate.fit_sine(planes.light, envelope=envelope, **known)
         background = float(fit.background)
-        sheet.add(
-            "background", level, background, _LINEAR, extra=STANDARD_ERRORS * float(fit.background_gain) * noise / level
-        )
+        extra = STANDARD_ERRORS * float(fit.background_gain) * noise / level
+        sheet.add("background", level, background, _LINEAR, extra=extra)
         if planes.cones is not None:
-            fit = estimate.fit_sine(
-                planes.pattern, frequency=self.frequency, envelope=envelope, pedestal=balanced, **where
-            )
+            fit = estimate.fit_sine(planes.pattern, envelope=envelope, **known)
             sheet.add("background modulation", 0.0, float(fit.background) / level - 1, _LINEAR, key="cone contrast")
         if self.contrast == 0:
             sheet.add("distortion", 0.0, planes.pattern.std() / level, "SD over background")
@@ -141,27 +132,16 @@ class _Wave(Modulation):
         if planes.cones is None:
             rms = level * depth * unit.std() / (level * (1 + depth * unit.mean()))
             delivered = planes.light.std() / planes.light.mean()
-            sheet.add(
-                "rms contrast", rms, delivered, "SD over mean", extra=scale / np.sqrt(unit.size) / max(unit.std(), 1e-6)
-            )
+            extra = scale / np.sqrt(unit.size) / max(unit.std(), 1e-6)
+            sheet.add("rms contrast", rms, delivered, "SD over mean", extra=extra)
         sheet.add("peak luminance", level * (1 + (depth * unit).max()), planes.light.max(), "largest pixel")
         if sheet.refined:
-            self._refined(planes.pattern, envelope, noise, sheet)
+            radius, aspect = self._gaussian or (None, 1.0)
+            fitted = estimate.refine_sine(planes.pattern, radius=radius, aspect=aspect, window=envelope, **known)
+            self._refined(fitted, noise, sheet)
 
-    def _refined(self, pattern: Float64, envelope: Float64 | None, noise: float, sheet: Sheet) -> None:
-        radius, aspect = self._gaussian or (None, 1.0)
-        fit = estimate.refine_sine(
-            pattern,
-            ppd=self.ppd,
-            frequency=self.frequency,
-            orientation=self.orientation,
-            x=self.x,
-            y=self.y,
-            radius=radius,
-            aspect=aspect,
-            window=envelope,
-            pedestal=self._balanced,
-        )
+    def _refined(self, fit: estimate.PatternFit, noise: float, sheet: Sheet) -> None:
+        """Where the wave and its envelope lie, and what no wave explains."""
 
         def slack(name: str, unit: float = 1.0) -> float:
             error = STANDARD_ERRORS * fit.gain[name] * noise / unit
@@ -172,19 +152,16 @@ class _Wave(Modulation):
         sheet.add("orientation", self.orientation, self.orientation + turned, _REFINED, extra=slack("orientation"))
         ahead = (fit.phase - self.phase + 180) % 360 - 180
         sheet.add("phase", self.phase, self.phase + ahead, _REFINED, extra=slack("phase"))
-        if radius is not None:
+        if self._gaussian:
+            radius, aspect = self._gaussian
             for axis, asked, found in (("x", self.x, fit.x), ("y", self.y, fit.y)):
                 extra = slack(axis) * self.ppd
                 sheet.add(f"position {axis}", asked * self.ppd, found * self.ppd, _REFINED, key="position", extra=extra)
             sheet.add("radius", radius, fit.radius, _REFINED, extra=slack("radius", radius))
             sheet.add("aspect", aspect, fit.aspect, _REFINED, extra=slack("aspect", aspect))
-        sheet.add(
-            "distortion",
-            0.0,
-            fit.residual / self.luminance,
-            "RMS that no Gabor or grating explains, over background",
-            extra=self._doubtful_edge() * self.contrast + 2 * noise / self.luminance,
-        )
+        how = "RMS that no Gabor or grating explains, over background"
+        extra = self._doubtful_edge() * self.contrast + 2 * noise / self.luminance
+        sheet.add("distortion", 0.0, fit.residual / self.luminance, how, extra=extra)
 
 
 @stimulus_kind("gabor")
@@ -297,10 +274,10 @@ class Grating(_Wave):
     def _gaussian(self) -> tuple[float, float] | None:
         return (self.radius, 1.0) if self.window == "gaussian" else None
 
-    def envelope(self) -> Float64 | None:
+    def envelope(self) -> Float64:
         """The window."""
         if self.window == "none":
-            return None
+            return np.ones(self.shape)
         if self.window == "gaussian":
             return estimate.gaussian(self.shape, self.ppd, self.radius, x=self.x, y=self.y)
         edge = self.edge if self.window == "raised_cosine" else 0.0
