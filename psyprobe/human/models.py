@@ -29,14 +29,14 @@ CSF_MODELS: Mapping[str, ContrastSensitivity] = MappingProxyType({name: model fo
 class HumanRow:
     """One line of the listing of what people can be represented by."""
 
+    #: What an experiment page names.
     name: str
-    """What an experiment page names."""
+    #: What it is, in a few words.
     summary: str
-    """What it is, in a few words."""
+    #: The paper, or the package that brings it.
     source: str
-    """The paper, or the package that brings it."""
+    #: Why it cannot be used here; empty where it can.
     obstacle: str = ""
-    """Why it cannot be used here; empty where it can."""
 
 
 def csf(name: str) -> ContrastSensitivity:

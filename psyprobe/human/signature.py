@@ -43,18 +43,18 @@ class ContrastSensitivity(Protocol):
 class Limits:
     """What a model can be asked."""
 
+    #: As in its paper, for messages.
     name: str
-    """As in its paper, for messages."""
+    #: Inputs without which it cannot answer.
     needs: tuple[str, ...]
-    """Inputs without which it cannot answer."""
+    #: Inputs that it knows besides; it has no others.
     takes: tuple[str, ...] = ()
-    """Inputs that it knows besides; it has no others."""
+    #: Ranges that its authors declare; beyond them the formula is evaluated all the same.
     valid: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """Ranges that its authors declare; beyond them the formula is evaluated all the same."""
+    #: Whether it is one curve for all light from 10 cd/m², and refuses less.
     daylight: bool = False
-    """Whether it is one curve for all light from 10 cd/m², and refuses less."""
+    #: Where it comes from.
     source: str = ""
-    """Where it comes from."""
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -59,9 +59,9 @@ class Parameter:
         """The value as a float or an array of floats; `InputError` if it is not allowed."""
         numbers = number(name, value, "a ratio" if self.unit == "1" else self.unit)
         if self.whole:
-            require(np.mod(numbers, 1) == 0, name, numbers, self.unit, f"a {name} is a whole number")
+            require(numbers % 1 == 0, name, numbers, self.unit, f"a {name} is a whole number")
         valid = (numbers > self.low if self.above else numbers >= self.low) & (numbers <= self.high)
-        if not np.all(valid):
+        if not _holds(valid):
             low = [f"{'>' if self.above else '>='} {self.low:g}"] if self.low > -math.inf else []
             high = [f"<= {self.high:g}"] if self.high < math.inf else []
             unit = "" if self.unit == "1" else f" {self.unit}"
@@ -147,6 +147,11 @@ def number(name: str, value: Any, unit: str) -> float | FloatArray:
 
 def require(valid: Any, name: str, value: Any, unit: str, allowed: str) -> None:
     """Raise an error that names the first value that is not valid."""
-    if not np.all(valid):
+    if not _holds(valid):
         wrong = np.asarray(value, float)[np.broadcast_to(~np.asarray(valid, bool), np.shape(value))].ravel()[0]
         raise InputError(f"{name} is {wrong:g}{f' {unit}' if unit not in ('', '1') else ''}; {allowed}")
+
+
+def _holds(valid: Any) -> bool:
+    # `numpy.all` of one truth takes longer than all else that is done to a number.
+    return valid is True or bool(np.all(valid))

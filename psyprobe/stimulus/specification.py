@@ -162,7 +162,7 @@ class Specification:
         """Extent (height, width) of the image, deg."""
         return self.shape[0] / self.ppd, self.shape[1] / self.ppd
 
-    @property
+    @cached_property
     def batch(self) -> tuple[int, ...]:
         """Shape that the parameters have together."""
         values = (getattr(self, name) for name in self.numeric)
@@ -204,11 +204,8 @@ class Specification:
         >>> Gabor.joined([Gabor(frequency=2, contrast=0.1), Gabor(frequency=4, contrast=0.1)]).frequency
         array([2., 4.])
         """
-        first = specs[0]
-        columns = {name: np.array([getattr(spec, name) for spec in specs]) for name in first.numeric}
-        varied: dict[str, Any] = {name: values for name, values in columns.items() if (values != values[0]).any()}
         # A batch of equal images has no number that differs: luminance stands for the length of the batch.
-        return replace(first, **(varied or {"luminance": columns["luminance"]}))
+        return specs[0].changed(**(varied(specs) or {"luminance": np.full(len(specs), specs[0].luminance)}))
 
     def summands(self) -> tuple[Specification, ...]:
         """The patterns that another can be added to."""
@@ -262,24 +259,30 @@ class Specification:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def by_kind(function: Function) -> Function:
+def kept_by_kind(function: Function) -> Function:
     """`functools.cache` for functions of kinds, which mypy does not take for hashable."""
     return cast(Function, cache(function))
 
 
-@by_kind
+def varied(specs: Sequence[Specification]) -> dict[str, Any]:
+    """The numbers in which specifications of one kind differ, as arrays."""
+    columns = {name: np.array([getattr(spec, name) for spec in specs]) for name in specs[0].numeric}
+    return {name: values for name, values in columns.items() if (values != values[0]).any()}
+
+
+@kept_by_kind
 def _numeric(kind: type[Specification]) -> tuple[str, ...]:
     return tuple(name for name, described in kind.parameters().items() if described.numeric)
 
 
-@by_kind
+@kept_by_kind
 def levels_of(kind: type[Specification]) -> Mapping[str, Parameter]:
     """As `Specification.levels`, of a kind."""
     numeric = {name: kind.parameters()[name] for name in _numeric(kind)}
     return MappingProxyType(numeric | {name: level.described for name, level in kind.derived_levels.items()})
 
 
-@by_kind
+@kept_by_kind
 def _parameters(kind: type[Specification]) -> Mapping[str, Parameter]:
     """A field that a kind only gives another default is described where it was defined."""
     found = {}

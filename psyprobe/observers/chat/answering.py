@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -136,7 +135,7 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values that JSON can hold, one entry a field."""
-        return dataclasses.asdict(self)
+        return dict(vars(self))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Answer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from psyprobe.stimulus.modulation import Modulation
 from psyprobe.stimulus.parameters import Parameter, check_names
 from psyprobe.stimulus.planes import luminance_of, to_lms
 from psyprobe.stimulus.registry import stimulus_kind
-from psyprobe.stimulus.specification import Specification, by_kind, levels_of
+from psyprobe.stimulus.specification import Specification, kept_by_kind, levels_of, varied
 
 #: What the parts of a sum have in common: changed in one, it is changed in all.
 BACKGROUND = ("luminance", "ppd", "size", "white", "observer")
@@ -91,7 +92,7 @@ class Sum(Specification):
         """None of its own: all numbers belong to the parts."""
         return ()
 
-    @property
+    @cached_property
     def batch(self) -> tuple[int, ...]:
         """Shape that the parts have together."""
         return np.broadcast_shapes(*(part.batch for part in self.parts))
@@ -164,9 +165,11 @@ class Sum(Specification):
 
     @classmethod
     def joined(cls, specs: Sequence[Self]) -> Self:
-        """The sum of the joined parts."""
-        columns = zip(*(spec.parts for spec in specs), strict=True)
-        return replace(specs[0], parts=tuple(parts[0].joined(parts) for parts in columns))
+        """As of any specification: numbers of the parts become arrays."""
+        first, changes = specs[0], [varied(parts) for parts in zip(*(spec.parts for spec in specs), strict=True)]
+        if not any(changes):
+            return first.changed(luminance=np.full(len(specs), first.luminance))
+        return replace(first, parts=tuple(replace(p, **c) for p, c in zip(first.parts, changes, strict=True)))
 
     def _single(self, batch: tuple[int, ...], index: tuple[int, ...]) -> Self:
         return replace(self, parts=tuple(part._single(batch, index) for part in self.parts))
@@ -191,7 +194,7 @@ class Sum(Specification):
         return pixels, space
 
 
-@by_kind
+@kept_by_kind
 def _layout(
     kinds: tuple[type[Modulation], ...], names: tuple[str, ...]
 ) -> tuple[Mapping[str, tuple[int, str]], Mapping[str, Parameter]]:
