@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from experiment_keys import key_rows
+
+import psyprobe as pp
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -52,3 +56,15 @@ def test_files_that_the_design_page_names_exist() -> None:
     named = {name for name in re.findall(r"`([\w/]+\.(?:py|toml))`", page) if "/" in name}
     assert named
     assert [name for name in named if not any((ROOT / base / name).exists() for base in ("", "psyprobe"))] == []
+
+
+def test_the_queries_of_the_store_page_find_rows(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "store.md").read_text(encoding="utf-8")
+    own = dict(FILE.findall((ROOT / "docs" / "own_experiments.md").read_text(encoding="utf-8")))
+    (tmp_path / "phase.toml").write_text(own["phase.toml"], encoding="utf-8")
+    pp.run(tmp_path / "phase.toml", "simulated:watson-malo", store=tmp_path / "runs.sqlite", progress=False)
+    with closing(sqlite3.connect(tmp_path / "runs.sqlite")) as store:
+        for query in re.findall(r"```sql\n(.*?)```", text, re.DOTALL):
+            assert store.execute(query).fetchall()
+        tables = {name for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert tables == set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))

@@ -179,10 +179,11 @@ def colour_set(folder: Path) -> None:
             image = np.zeros((16, 16, 3), dtype=np.uint8)
             image[..., ("red", "green").index(colour)], image[0, 0] = 200, pair
             Image.fromarray(image).save(folder / f"{pair}_{kind}.png")
+            name = f"{pair}_{kind}.png"
+            asked = {"question": "Is it red?\nPlease answer yes or no.", "answer": "yes" if colour == "red" else "no"}
             rows.append(
-                {"question_id": len(rows), "id": pair, "type": f"y/n-{kind}", "level": "low",
-                 "image": f"{pair}_{kind}.png", "question": "Is it red?\nPlease answer yes or no.", "answer": "yes" if colour == "red" else "no"}
-            )  # fmt: skip
+                {"question_id": len(rows), "id": pair, "type": f"y/n-{kind}", "level": "low", "image": name} | asked
+            )
     (folder / "questions.json").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
 
 

@@ -74,11 +74,6 @@ def read_csf_data(folder: str | Path) -> dict[str, npt.NDArray[Any]]:
     folder : str or Path
         Holds data_aggregated.csv, backgrounds.csv and color_directions.csv.
 
-    Raises
-    ------
-    InputError
-        If a table is missing, or a row has no unique background or direction.
-
     Examples
     --------
     >>> read_csf_data("nowhere")
@@ -106,11 +101,6 @@ def evaluate_csf(table: Mapping[str, npt.ArrayLike], model: ContrastSensitivity 
         numbers; `background` and `direction` are LMS, (rows, 3).
     model : ContrastSensitivity
         Called with everything that a row says: background, direction, area or disc_radius, and the rest.
-
-    Raises
-    ------
-    InputError
-        If a column is missing, a sensitivity is not above 0, or the model cannot take a row.
 
     Notes
     -----

@@ -169,12 +169,7 @@ def modelfest_gabors() -> ModelFestGabors:
 def modelfest_csf(frequency: npt.ArrayLike) -> FloatArray:
     """Sensitivity to ModelFest's Gabors of 0.5 deg standard deviation, from 1.12 to 30 cpd.
 
-    Between its ten frequencies it is interpolated in a straight line between logarithms.
-
-    Raises
-    ------
-    InputError
-        Beyond the measured frequencies: they are not extrapolated.
+    Between its ten frequencies it is interpolated in a straight line between logarithms; beyond, it is refused.
 
     Examples
     --------

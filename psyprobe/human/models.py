@@ -42,13 +42,6 @@ class HumanRow:
 def csf(name: str) -> ContrastSensitivity:
     """The contrast sensitivity function of that name, one of `csf_names`.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is no model of that name; the message names the nearest.
-    InputError
-        If the package that brings it is broken.
-
     Examples
     --------
     >>> float(csf("castle_csf")(4, luminance=100, direction="achromatic", area=1).round(2))

@@ -239,11 +239,6 @@ def load_reference(entry: Mapping[str, Any], folder: Path) -> Reference:
     folder : Path
         Of the page; its files are looked for there.
 
-    Raises
-    ------
-    InputError
-        One sentence with the key or the file, and what is allowed.
-
     Examples
     --------
     >>> people = load_reference({"model": "castle_csf", "area": 1.0}, Path())

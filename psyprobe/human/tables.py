@@ -55,10 +55,6 @@ def read_thresholds(path: Path) -> Thresholds:
     (of a pedestal). ``observer`` may name who was measured and ``direction`` the one colour direction. Lines that
     begin with # are passed over. Observers are averaged geometrically, each condition over those who did it.
 
-    Raises
-    ------
-    InputError
-        With the file and, where there is one, the line and the column.
     """
     header, rows = _read_rows(path)
     given = [name for name in MEASURES if name in header]

@@ -264,10 +264,8 @@ def ask_all(observer: AnswerObserver, inquiries: Iterable[Inquiry]) -> Iterator[
         yield from together(inquiries)
         return
     for each in inquiries:
-        yield (
-            each,
-            observer.answer(each.images, each.prompt, system=each.system, decoding=each.decoding, words=each.words),
-        )
+        answer = observer.answer(each.images, each.prompt, system=each.system, decoding=each.decoding, words=each.words)
+        yield each, answer
 
 
 def eight_bit(image: FloatArray) -> np.ndarray[Any, np.dtype[np.uint8]]:

@@ -61,6 +61,9 @@ class Estimating(Generic[P]):
             asked=self._books.told,
             excluded=self._books.excluded,
             level=INTERVAL,
+            aulcsf=None,
+            aulcsf_low=None,
+            aulcsf_high=None,
         )
 
     def _expect(self, level: Level) -> None:

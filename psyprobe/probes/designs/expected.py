@@ -40,11 +40,6 @@ class AssumedObserver:
     logit_sd : float, optional
         Standard deviation, from image to image, of the logit of seeing the pattern, where probabilities of yes are
         read; None where answers are drawn or read as text.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
     """
 
     width: float = 0.8

@@ -128,11 +128,6 @@ class Posterior(ABC):
             log10 contrast; of no account in a catch trial.
         said : float
             1 yes, 0 no, or a probability of yes.
-
-        Raises
-        ------
-        InputError
-            No value on the grid could have given this answer.
         """
         answer = GivenAnswer(x, said)
         if place is None:
@@ -148,10 +143,7 @@ class Posterior(ABC):
     def expected(self, place: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Posterior of threshold and width, and means in each cell times it of guess and of 1 - guess - lapse.
 
-        Returns
-        -------
-        mass, guess, rise : ndarray, each of shape (T, W)
-            The probability that the pattern is reported at contrast x is the sum of guess + rise * F(x) over the grid.
+        Each has the shape (T, W); a pattern of contrast x is reported with the sum of guess + rise * F(x) over the grid.
         """
         if place not in self._expected:
             self._expected[place] = self._tables(place)

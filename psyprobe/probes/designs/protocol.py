@@ -27,11 +27,6 @@ class Level:
     contrast : float
         Contrast, of the kind that the experiment uses throughout; 0 is a catch trial: the uniform field.
 
-    Raises
-    ------
-    InputError
-        The value is not finite or the contrast is negative.
-
     Examples
     --------
     >>> Level(4.0, 0.0).catch
@@ -77,7 +72,7 @@ class DesignEstimate:
         Answers told so far, excluded ones among them; and how many of them were excluded.
     level : float
         Probability that the intervals hold, such as 0.95.
-    aulcsf, aulcsf_low, aulcsf_high : float, optional
+    aulcsf, aulcsf_low, aulcsf_high : float or None
         Area under the log CSF, log10 sensitivity (not below 0) over log10 cpd, with its interval; where the design
         models the CSF as a whole.
     """
@@ -92,9 +87,9 @@ class DesignEstimate:
     asked: int
     excluded: int
     level: float
-    aulcsf: float | None = None
-    aulcsf_low: float | None = None
-    aulcsf_high: float | None = None
+    aulcsf: float | None
+    aulcsf_low: float | None
+    aulcsf_high: float | None
 
 
 @runtime_checkable

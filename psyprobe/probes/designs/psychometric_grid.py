@@ -70,11 +70,6 @@ class Grid:
     function : {"logistic", "normal"}
         Form of the psychometric function.
 
-    Raises
-    ------
-    InputError
-        Values or weights are out of range.
-
     Examples
     --------
     >>> Grid(np.array([-3.0, -2.0, -1.0]), np.array([0.8]), np.array([0.02]), np.array([0.02])).shape
@@ -142,14 +137,7 @@ def default_grid(contrasts: Sequence[float], task: Task = "yes_no", function: Fu
     are Beta(1/2, 5) on [0, 0.5] and Beta(1/2, 10) on [0, 0.1]: rates near 0 are likeliest, larger ones not ruled out
     (as in Jeffreys' prior). With two intervals the guess rate is 0.5.
 
-    Parameters
-    ----------
-    contrasts : sequence of float
-        That can be shown, ascending.
-    task : {"yes_no", "two_interval"}
-        What is asked.
-    function : {"logistic", "normal"}
-        Form of the psychometric function.
+    Contrasts are those that can be shown, ascending; task and function are as in `constant`.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psyprobe.errors import InputError
-from psyprobe.probes.designs import Design, Level, QuestPlus, QuickCSF, constant, ladder
+from psyprobe.probes.designs import CsfGrid, Design, Level, QuestPlus, QuickCSF, constant, ladder
 
 FREQUENCIES = (1.0, 4.0, 16.0)
 CONTRASTS = np.geomspace(0.001, 1.0, 31)
@@ -137,6 +137,18 @@ def test_levels_put_at_once_keep_apart(name: str) -> None:
     for f in FREQUENCIES:
         x = np.sort([np.log10(level.contrast) for level in levels if level.value == f])
         assert x.size < 2 or np.ptp(x) >= 0.1
+
+
+def test_without_deviation_qcsf_knows_frequencies_that_it_hardly_asked() -> None:
+    published, free = (
+        QuickCSF(FREQUENCIES, CONTRASTS, n_max=30, csf=CsfGrid(deviation=deviation)) for deviation in (0.0, 0.5)
+    )
+    for design in (published, free):
+        for x in (-2.4, -2.0, -1.6, -1.2):
+            for f in (1.0, 4.0):
+                design.tell(Level(f, float(CONTRASTS[np.abs(np.log10(CONTRASTS) - x).argmin()])), float(x > -2.0))
+    width = [np.ptp([design.estimate().low[2], design.estimate().high[2]]) for design in (published, free)]
+    assert width[0] < width[1]
 
 
 @pytest.mark.parametrize(
