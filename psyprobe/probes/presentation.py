@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
-from psyprobe.stimulus import Specification, Sum
+from psyprobe.stimulus import Specification
 
 if TYPE_CHECKING:
     from psyprobe.observers import Card
@@ -40,9 +39,9 @@ def show(specs: Sequence[Specification], display: Display) -> FloatArray:
         The display cannot show one of them.
     """
     shown = []
-    for _, neighbours in groupby(specs, key=_family):
-        stimulus = together(list(neighbours)).draw()
-        shown.append(display.encode(stimulus))
+    for _, neighbours in groupby(specs, key=lambda spec: spec.family()):
+        first, *others = neighbours
+        shown.append(display.encode(first.joined([first, *others]).draw()))
     if len(shown) == 1:
         return np.asarray(shown[0])
     if all(drive.strides[-1] == 0 for drive in shown):
@@ -93,53 +92,6 @@ def presented(drive: FloatArray, display: Display, ability: str) -> FloatArray:
                 "cd/m² of a channel, and metrics take BT.709 light; use a display with sRGB primaries"
             )
     return light
-
-
-def together(specs: Sequence[Specification]) -> Specification:
-    """One specification that draws many: numbers that differ become arrays of shape (n,).
-
-    Parameters
-    ----------
-    specs : sequence of Specification
-        Of one kind, alike in all but numbers.
-
-    Returns
-    -------
-    Specification
-        With a batch of shape (n,).
-
-    Examples
-    --------
-    >>> from psyprobe.stimulus import Gabor
-    >>> together([Gabor(frequency=2, contrast=0.1), Gabor(frequency=4, contrast=0.1)]).frequency
-    array([2., 4.])
-    """
-    first = specs[0]
-    # A batch of equal images has no number that differs: luminance stands for the length of the batch.
-    alike = {"luminance": np.full(len(specs), first.luminance)}
-    if not isinstance(first, Sum):
-        return replace(first, **(_varied(specs) or alike))
-    parts = zip(*(spec.parts for spec in specs if isinstance(spec, Sum)), strict=True)
-    varied = [_varied(part) for part in parts]
-    if not any(varied):
-        return first.changed(**alike)
-    return replace(first, parts=tuple(replace(part, **v) for part, v in zip(first.parts, varied, strict=True)))
-
-
-def _varied(specs: Sequence[Specification]) -> dict[str, Any]:
-    """The numbers in which specifications of one kind differ, as arrays."""
-    columns = {name: np.array([getattr(spec, name) for spec in specs]) for name in specs[0].numeric}
-    return {name: values for name, values in columns.items() if (values != values[0]).any()}
-
-
-def _family(spec: Specification) -> str:
-    """What specs have in common that can be drawn in one call: everything but their numbers."""
-    parts = spec.parts if isinstance(spec, Sum) else (spec,)
-    texts = [
-        [part.kind, {f.name: getattr(part, f.name) for f in fields(part) if f.name not in part.numeric}]
-        for part in parts
-    ]
-    return json.dumps(texts, sort_keys=True, default=str)
 
 
 def at_native_size(name: str, native: Specification, card: Card) -> Specification:

@@ -13,7 +13,7 @@ from psyprobe.stimulus.kinds.noise import Noise
 from psyprobe.stimulus.kinds.sums import Sum
 from psyprobe.stimulus.kinds.uniform import Uniform
 from psyprobe.stimulus.kinds.waves import Gabor, Grating
-from psyprobe.stimulus.levels import level_of, set_level, with_levels
+from psyprobe.stimulus.levels import level_of, with_levels
 from psyprobe.stimulus.modulation import Modulation
 from psyprobe.stimulus.parameters import DerivedLevel, Parameter, parameter
 from psyprobe.stimulus.registry import broken_kinds, specification_from_dict, stimulus_kind
@@ -45,7 +45,6 @@ __all__ = [
     "level_of",
     "noise",
     "parameter",
-    "set_level",
     "specification_from_dict",
     "stimulus_kind",
     "uniform",

@@ -77,13 +77,7 @@ class StimulusSet:
 
 
 def catalogue_folder(name: str) -> Path:
-    """The folder of a catalogue: inside the installed package, or at the top of a checkout.
-
-    Parameters
-    ----------
-    name : {"stimuli", "experiments"}
-        Which catalogue.
-    """
+    """The folder of "stimuli" or "experiments": inside the installed package, or at the top of a checkout."""
     package = Path(__file__).resolve().parent.parent
     installed = package / "_catalogue" / name
     return installed if installed.is_dir() else package.parent / name
@@ -133,14 +127,7 @@ def _added(name: str) -> tuple[dict[str, Path], dict[str, str]]:
 
 
 def read_page(catalogue: str, name_or_path: str | Path) -> tuple[Path, dict[str, Any]]:
-    """A page of a catalogue by name, or a user's own by path, as (path, contents).
-
-    Parameters
-    ----------
-    catalogue : {"stimuli", "experiments"}
-        Where names are looked up.
-    name_or_path : str or Path
-        A name, or a path to a ``.toml`` file.
+    """A page of a catalogue ("stimuli" or "experiments") by name, or one's own ``.toml`` file by path, with its path.
 
     Raises
     ------
@@ -184,20 +171,8 @@ def load_stimulus(name_or_path: str | Path) -> StimulusSet:
 
 
 def stimulus_set(page: Mapping[str, Any], name: str, folder: Path) -> StimulusSet:
-    """The stimulus set that a page describes.
-
-    Parameters
-    ----------
-    page : mapping
-        The keys of a stimulus file.
-    name : str
-        What to call it.
-    folder : Path
-        Where a kind ``FILE.py:CLASS`` has its file.
-    """
-    for key in page:
-        if key not in _KEYS:
-            raise unknown_name("key of a stimulus file", key, _KEYS)
+    """The stimulus set that a page describes; a kind ``FILE.py:CLASS`` has its file in `folder`."""
+    _check_keys("key of a stimulus file", page, _KEYS)
     for key in ("title", "kind", "parameters"):
         if key not in page:
             raise InputError(f"{key!r} is missing; a stimulus file has title, source, kind, parameters")
@@ -217,6 +192,12 @@ def stimulus_set(page: Mapping[str, Any], name: str, folder: Path) -> StimulusSe
     return result
 
 
+def _check_keys(what: str, page: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    for key in page:
+        if key not in known:
+            raise unknown_name(what, key, known)
+
+
 def _part(name: str, values: Any, folder: Path) -> dict[str, Any]:
     if not isinstance(values, Mapping) or "kind" not in values:
         raise InputError(f"the part {name!r} lacks its kind; write [parts.{name}] with kind and parameters")
@@ -233,14 +214,9 @@ def _kind(name: Any, folder: Path) -> str:
 
 
 def read_levels(name: str, page: Any) -> FloatArray:
-    """Levels of a parameter from a file: ``{from, to, n, scale}`` or ``{values}``.
+    """Levels of a parameter from a file: ``{from, to, n, scale}``, both ends included, or ``{values}``.
 
-    Parameters
-    ----------
-    name : str
-        Of the parameter, for messages.
-    page : mapping
-        ``from`` and ``to`` are both included; ``scale`` is "log" (the default) or "linear".
+    ``scale`` is "log" (the default) or "linear".
 
     Examples
     --------
@@ -249,10 +225,7 @@ def read_levels(name: str, page: Any) -> FloatArray:
     """
     if not isinstance(page, Mapping):
         raise InputError(f"levels of {name} are {page!r}; write {{ from = 0.5, to = 28, n = 20, scale = 'log' }}")
-    keys = ("from", "to", "n", "scale", "values")
-    for key in page:
-        if key not in keys:
-            raise unknown_name(f"key of the levels of {name}", key, keys)
+    _check_keys(f"key of the levels of {name}", page, ("from", "to", "n", "scale", "values"))
     if "values" in page:
         values = _numbers(name, page["values"])
     else:

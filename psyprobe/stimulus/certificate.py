@@ -175,35 +175,28 @@ def format_rows(rows: Iterable[Row]) -> str:
       quantity  requested  delivered     error  tolerance  estimator
     ! contrast        0.5       0.25  -5.0e-01      1e-09  least squares
     """
-    rows = list(rows)
-    several = any(row.image is not None for row in rows)
-    head = ["", "quantity", "requested", "delivered", "error", "tolerance", "estimator"] + ["image"] * several
-    cells = [head]
+    cells = [["", "quantity", "requested", "delivered", "error", "tolerance", "estimator", "image"]]
     for row in rows:
         unit = f" {row.unit}" if row.unit else ""
-        error = "" if row.error is None else f"{row.error:+.1e}" + ("" if row.relative else unit)
         cells.append(
             [
                 "" if row.passed else "!",
                 row.quantity,
                 "" if row.requested is None else f"{row.requested:.6g}{unit}",
                 f"{row.delivered:.6g}{unit}",
-                error,
+                "" if row.error is None else f"{row.error:+.1e}{'' if row.relative else unit}",
                 "" if row.tolerance is None else f"{row.tolerance:.2g}",
                 row.estimator,
+                "" if row.image is None else str(row.image),
             ]
-            + ([str(row.image) if row.image is not None else ""] if several else [])
         )
-    widths = [max(len(line[k]) for line in cells) for k in range(len(head))]
-    widths[0] = 1
-    left = {0, 1, 6}
-    lines = []
-    for line in cells:
-        padded = [
-            cell.ljust(w) if k in left else cell.rjust(w) for k, (cell, w) in enumerate(zip(line, widths, strict=True))
-        ]
-        lines.append((padded[0] + " " + "  ".join(padded[1:])).rstrip())
-    return "\n".join(lines)
+    columns = [column for column in zip(*cells, strict=True) if column[0] != "image" or any(column[1:])]
+    widths = [max(1, *map(len, column)) for column in columns]
+    lines = [
+        [f"{cell:{'<' if column[0] in ('', 'quantity', 'estimator') else '>'}{width}}" for cell in column]
+        for column, width in zip(columns, widths, strict=True)
+    ]
+    return "\n".join(f"{mark} {'  '.join(rest)}".rstrip() for mark, *rest in zip(*lines, strict=True))
 
 
 def worst_of(rows: Iterable[Row]) -> tuple[Row, ...]:

@@ -16,7 +16,7 @@ from psyprobe.stimulus.kinds.discs import Disc
 from psyprobe.stimulus.kinds.noise import Noise
 from psyprobe.stimulus.kinds.uniform import Uniform
 from psyprobe.stimulus.kinds.waves import Gabor, Grating
-from psyprobe.stimulus.parameters import unknown_parameter
+from psyprobe.stimulus.parameters import check_names
 from psyprobe.stimulus.specification import Specification
 from psyprobe.stimulus.stimulus import Stimulus
 
@@ -33,9 +33,7 @@ def _tells_names(function: Callable[P, R]) -> Callable[P, R]:
     def checked(*args: P.args, **keywords: P.kwargs) -> R:
         if args:
             raise InputError(f"{name} takes its parameters by name, such as {name}({next(iter(known))}=...)")
-        for word in keywords:
-            if word not in known:
-                raise unknown_parameter(name, word, known)
+        check_names(name, keywords, known)
         if missing := [word for word in needed if word not in keywords]:
             raise InputError(f"{name} needs {' and '.join(missing)}")
         return function(*args, **keywords)

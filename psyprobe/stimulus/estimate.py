@@ -24,12 +24,7 @@ Float64 = npt.NDArray[np.float64]
 
 
 def to_float64(image: Array) -> Float64:
-    """The image as a float64 numpy array, whatever it came as.
-
-    Parameters
-    ----------
-    image : array_like or torch.Tensor
-        At least two-dimensional and finite.
+    """An image, at least two-dimensional and finite, as a float64 numpy array, whatever it came as.
 
     Examples
     --------
@@ -49,14 +44,7 @@ def to_float64(image: Array) -> Float64:
 
 
 def pixel_centres(shape: tuple[int, int], ppd: float) -> tuple[Float64, Float64]:
-    """Where the columns and rows of an image lie.
-
-    Returns
-    -------
-    x : (W,) ndarray
-        Degrees, rising to the right.
-    y : (H,) ndarray
-        Degrees, falling from row to row, since row 0 is the top.
+    """Where the columns (rising to the right) and the rows (falling, since row 0 is the top) of an image lie, deg.
 
     Examples
     --------
@@ -107,22 +95,16 @@ def gaussian(
 def round_window(
     shape: tuple[int, int], ppd: float, radius: float, *, edge: float = 0.0, x: float = 0.0, y: float = 0.0
 ) -> Float64:
-    """A disc of height 1, hard or with a raised-cosine edge.
+    """A disc of height 1, with a raised-cosine edge so wide (deg), or hard for 0.
 
-    Parameters
-    ----------
-    radius : float
-        Where a soft disc is 1/2; a hard one holds the pixels whose centres lie within it, degrees.
-    edge : float
-        Width of the raised-cosine edge, degrees; 0 is hard.
+    A soft disc is 1/2 at `radius`; a hard one holds the pixels whose centres lie within it.
 
     Examples
     --------
     >>> round_window((3, 5), ppd=1, radius=1.1).astype(int).tolist()
     [[0, 0, 1, 0, 0], [0, 1, 1, 1, 0], [0, 0, 1, 0, 0]]
     """
-    columns, rows = pixel_centres(shape, ppd)
-    beyond = np.hypot((columns - x)[None, :], (rows - y)[:, None]) - radius
+    beyond = _distance(shape, ppd, x, y) - radius
     if edge == 0:
         return np.asarray((beyond <= 0).astype(np.float64))
     return np.asarray(np.cos(np.pi / 2 * np.clip(beyond / edge + 0.5, 0, 1)) ** 2)
@@ -130,9 +112,12 @@ def round_window(
 
 def edge_pixels(shape: tuple[int, int], ppd: float, radius: float, x: float, y: float) -> float:
     """Root of the share of pixels that lie on the edge of a hard disc, where rounding decides on which side."""
+    return float(np.sqrt(np.mean(np.abs(_distance(shape, ppd, x, y) - radius) < 1e-9 * radius)))
+
+
+def _distance(shape: tuple[int, int], ppd: float, x: float, y: float) -> Float64:
     columns, rows = pixel_centres(shape, ppd)
-    distance = np.hypot((columns - x)[None, :], (rows - y)[:, None])
-    return float(np.sqrt(np.mean(np.abs(distance - radius) < 1e-9 * radius)))
+    return np.asarray(np.hypot((columns - x)[None, :], (rows - y)[:, None]))
 
 
 def rms_contrast(image: Array) -> Float64:
@@ -224,12 +209,7 @@ class SineFit:
     amplitude: Float64
     #: Degrees in (-180, 180]; 0 puts a peak at the centre.
     phase: Float64
-    #: Amplitude of the bare envelope; 0 unless it was fitted.
-    pedestal: Float64
-    #: Root mean square of what the fit leaves, in the unit of the image.
-    residual: Float64
-    #: gain, background_gain: Standard errors of the amplitude and the background for independent pixel errors of
-    #: 1.
+    #: gain, background_gain: Standard errors of the amplitude and the background for independent pixel errors of 1.
     gain: Float64
     background_gain: Float64
 
@@ -274,22 +254,21 @@ def fit_sine(
     """
     pixels = to_float64(image)
     wave = carrier((pixels.shape[-2], pixels.shape[-1]), ppd, *wave_vector(frequency, orientation), x, y)
-    if envelope is not None:
-        wave = wave * envelope
-    patterns = [wave.real, wave.imag]
-    if pedestal:
-        patterns.append(np.ones(wave.shape) if envelope is None else np.asarray(envelope, dtype=np.float64))
-    fit = fit_patterns(pixels, np.stack(patterns))
+    fit = fit_patterns(pixels, _patterns(wave, np.ones(wave.shape) if envelope is None else envelope, pedestal))
     in_phase, quadrature = fit.coefficients[..., 0], fit.coefficients[..., 1]
     return SineFit(
         background=fit.background,
         amplitude=np.hypot(in_phase, quadrature),
         phase=np.degrees(np.arctan2(-quadrature, in_phase)),
-        pedestal=fit.coefficients[..., 2] if pedestal else np.zeros_like(fit.background),
-        residual=fit.residual,
         gain=np.hypot(fit.gain[..., 0], fit.gain[..., 1]),
         background_gain=fit.gain[..., -1],
     )
+
+
+def _patterns(wave: npt.NDArray[np.complex128], envelope: FloatArray, pedestal: bool) -> Float64:
+    """{E cos, E sin}, and {E} with a pedestal: shape (K, H, W)."""
+    shaped = wave * envelope
+    return np.stack([shaped.real, shaped.imag, *([envelope] if pedestal else [])])
 
 
 def wave_vector(frequency: float, orientation: float) -> tuple[float, float]:
@@ -317,12 +296,11 @@ def carrier(shape: tuple[int, int], ppd: float, u: float, v: float, x: float, y:
 class PatternFit:
     """A Gabor or grating with all its parameters fitted."""
 
-    #: background, amplitude, pedestal, residual: In the unit of the image.
+    #: background, amplitude, residual: In the unit of the image.
     background: float
     amplitude: float
     #: Degrees in (-180, 180], at the centre that was asked for.
     phase: float
-    pedestal: float
     #: Cycles per degree.
     frequency: float
     #: Degrees, within 90 of the one asked for.
@@ -387,7 +365,7 @@ def refine_sine(
         ppd=ppd,
         centre=(x, y),
         orientation=orientation,
-        window=window,
+        window=np.ones(pixels.shape) if window is None else window,
         pedestal=pedestal,
         fitted_envelope=radius is not None,
     )
@@ -403,19 +381,7 @@ def refine_sine(
 
 
 def dominant_frequency(image: Array, ppd: float) -> tuple[float, float]:
-    """Frequency and orientation of the largest Fourier coefficient, to within a bin.
-
-    Parameters
-    ----------
-    image : (H, W) array
-        One image, of at least 4 px a side.
-
-    Returns
-    -------
-    frequency : float
-        Cycles per degree.
-    orientation : float
-        Degrees counter-clockwise from vertical stripes, in [0, 180).
+    """Frequency, cpd, and orientation, deg in [0, 180), of the largest Fourier coefficient, to within a bin.
 
     Examples
     --------
@@ -455,7 +421,7 @@ class _Model:
     ppd: float
     centre: tuple[float, float]
     orientation: float
-    window: FloatArray | None
+    window: FloatArray
     pedestal: bool
     fitted_envelope: bool
 
@@ -466,11 +432,8 @@ class _Model:
 
     def start(self, pixels: Float64, wave: Float64, envelope: Float64) -> Float64:
         """The linear parameters that suit a wave and an envelope, followed by these."""
-        shape_only = np.concatenate([[0.0, 0.0, 0.0, 0.0], wave, envelope])
-        profile = self._envelope(shape_only)
-        phasor = carrier(self.shape, self.ppd, wave[0], wave[1], *self.centre) * profile
-        patterns = [phasor.real, phasor.imag] + ([profile] if self.pedestal else [])
-        fit = fit_patterns(pixels, np.stack(patterns))
+        phasor = carrier(self.shape, self.ppd, wave[0], wave[1], *self.centre)
+        fit = fit_patterns(pixels, _patterns(phasor, self._envelope(envelope), self.pedestal))
         pedestal = fit.coefficients[2] if self.pedestal else 0.0
         linear = [fit.coefficients[0], fit.coefficients[1], pedestal, float(fit.background) - pixels.mean()]
         return np.concatenate([linear, wave, envelope])
@@ -480,14 +443,11 @@ class _Model:
         p, q, d, b, u, v, x, y, log_across, log_along = parameters
         columns, rows = pixel_centres(self.shape, self.ppd)
         wave = carrier(self.shape, self.ppd, u, v, *self.centre)
-        profile = self._envelope(parameters)
+        profile = self._envelope(parameters[6:])
         wave = wave * profile
         pattern = p * wave.real + q * wave.imag + d * profile
         slope = 2 * np.pi * (q * wave.real - p * wave.imag)
-        jacobian = [wave.real, wave.imag]
-        if self.pedestal:
-            jacobian.append(profile)
-        jacobian.append(np.ones(self.shape))
+        jacobian = [wave.real, wave.imag, *([profile] if self.pedestal else []), np.ones(self.shape)]
         jacobian += [slope * (columns - self.centre[0])[None, :], slope * (rows - self.centre[1])[:, None]]
         if self.fitted_envelope:
             across, along = turn(columns - x, rows - y, self.orientation)
@@ -502,22 +462,19 @@ class _Model:
         return pattern + b, np.stack([column.ravel() for column in jacobian])
 
     def report(self, state: _State, count: int, mean: float) -> PatternFit:
-        p, q, d, b, u, v, x, y, log_across, log_along = state.parameters
+        p, q, _, b, u, v, x, y, log_across, log_along = state.parameters
         sign = 1.0 if np.dot((u, v), wave_vector(1.0, self.orientation)) >= 0 else -1.0
         u, v, q = sign * u, sign * v, sign * q
         amplitude, frequency = float(np.hypot(p, q)), float(np.hypot(u, v))
         turn = float(np.degrees(np.arctan2(v, u)))
         errors = np.zeros(10)
         errors[self.free] = np.sqrt(np.clip(np.diagonal(state.inverse), 0, None))
-        wave_error = float(np.hypot(errors[4], errors[5]))
-        amplitude_error = float(np.hypot(errors[0], errors[1]))
-        radius, along_error = float(np.exp(log_across)), float(np.hypot(errors[8], errors[9]))
-        aspect = float(np.exp(log_along - log_across))
+        amplitude_error, wave_error, shape_error = (float(np.hypot(*errors[i : i + 2])) for i in (0, 4, 8))
+        radius, aspect = float(np.exp(log_across)), float(np.exp(log_along - log_across))
         return PatternFit(
             background=float(b) + mean,
             amplitude=amplitude,
             phase=float(np.degrees(np.arctan2(-q, p))),
-            pedestal=float(d),
             frequency=frequency,
             orientation=self.orientation + (turn - self.orientation + 90) % 180 - 90,
             x=float(x),
@@ -534,23 +491,17 @@ class _Model:
                 "x": float(errors[6]),
                 "y": float(errors[7]),
                 "radius": radius * float(errors[8]),
-                "aspect": aspect * along_error,
+                "aspect": aspect * shape_error,
             },
         )
 
     def _envelope(self, parameters: Float64) -> Float64:
+        """Of the last four parameters."""
         if not self.fitted_envelope:
-            return np.ones(self.shape) if self.window is None else np.asarray(self.window, dtype=np.float64)
-        x, y, log_across, log_along = parameters[6:]
-        return gaussian(
-            self.shape,
-            self.ppd,
-            float(np.exp(log_across)),
-            aspect=float(np.exp(log_along - log_across)),
-            orientation=self.orientation,
-            x=float(x),
-            y=float(y),
-        )
+            return np.asarray(self.window, dtype=np.float64)
+        x, y, log_across, log_along = map(float, parameters)
+        radius, aspect = float(np.exp(log_across)), float(np.exp(log_along - log_across))
+        return gaussian(self.shape, self.ppd, radius, aspect=aspect, orientation=self.orientation, x=x, y=y)
 
 
 def _gauss_newton(model: _Model, pixels: Float64, start: Float64) -> _State:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from psyprobe.stimulus.parameters import Parameter, unknown_parameter
+from psyprobe.stimulus.parameters import Parameter, check_names
 from psyprobe.stimulus.specification import Specification, levels_of
 
 
@@ -30,8 +30,7 @@ def level_of(stimulus: Specification | type[Specification], name: str) -> Parame
     ('Spatial frequency', 'deg²')
     """
     levels = stimulus.levels() if isinstance(stimulus, Specification) else levels_of(stimulus)
-    if name not in levels:
-        raise unknown_parameter(stimulus.kind, name, levels)
+    check_names(stimulus.kind, [name], levels)
     return levels[name]
 
 
@@ -45,18 +44,5 @@ def with_levels(spec: Specification, **values: Any) -> Specification:
     >>> with_levels(both.spec, contrast=0.05, mask_orientation=45).value("mask_orientation")
     45.0
     """
-    for name in values:
-        level_of(spec, name)
+    check_names(spec.kind, values, spec.levels())
     return spec.changed(**values)
-
-
-def set_level(spec: Specification, name: str, value: Any) -> Specification:
-    """As `with_levels`, of one level.
-
-    Examples
-    --------
-    >>> from psyprobe.stimulus import Gabor
-    >>> round(set_level(Gabor(frequency=4, contrast=0.1), "area", 1.0).radius, 4)
-    0.5642
-    """
-    return with_levels(spec, **{name: value})

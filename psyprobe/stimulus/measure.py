@@ -3,44 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from psyprobe._typing import Array
 from psyprobe.errors import InputError
-from psyprobe.stimulus import estimate
+from psyprobe.light.display import Display
 from psyprobe.stimulus.certificate import Certificate, Row, Sheet, worst_of
+from psyprobe.stimulus.estimate import to_float64
 from psyprobe.stimulus.planes import observer_of
 from psyprobe.stimulus.tolerances import precision_of
 
 if TYPE_CHECKING:
-    from psyprobe.light.display import Display
     from psyprobe.stimulus.specification import Specification
-    from psyprobe.stimulus.stimulus import Stimulus
-
-
-def measure(stimulus: Stimulus, display: Display | None = None) -> Certificate:
-    """Measure a stimulus from its pixels and set it beside what its specification asked.
-
-    Parameters
-    ----------
-    stimulus : Stimulus
-        One image or a batch; numpy or torch.
-    display : Display, optional
-        Measure also what this display shows of it: values outside its gamut, the margin to the nearer limit, and
-        contrast and background after encoding to float32 drive and decoding again.
-
-    Examples
-    --------
-    >>> from psyprobe.light.display import Display
-    >>> from psyprobe.stimulus import gabor
-    >>> shown = gabor(frequency=4, contrast=0.5, size=128).measure(Display(peak=200))
-    >>> shown["values outside gamut"].delivered, round(shown["gamut margin"].delivered, 2)
-    (0.0, 0.25)
-    """
-    rows = certify(stimulus.pixels, stimulus.space, stimulus.spec, display=display)
-    return certificate(rows, stimulus.spec, precision_of(stimulus.pixels))
 
 
 def certificate(rows: tuple[Row, ...], spec: Specification, precision: str) -> Certificate:
@@ -64,7 +40,7 @@ def certify(
     precision : str, optional
         Column of the tolerance table; by default that of the dtype of the pixels.
     display : Display, optional
-        As in `measure`.
+        As in `Stimulus.measure`.
     """
     precision = precision or precision_of(pixels)
     rows = image_rows(pixels, space, spec, precision, display)
@@ -92,7 +68,7 @@ def image_rows(
     shown, refined
         As in `Sheet`. What was shown is measured in levels and contrasts only: the rest was known before.
     """
-    images = estimate.to_float64(pixels)
+    images = to_float64(pixels)
     axes = 2 if space == "luminance" else 3
     if images.shape[-axes:][:2] != spec.shape or images.ndim < axes or (axes == 3 and images.shape[-1] != 3):
         wanted = (*spec.batch, *spec.shape, *((3,) if axes == 3 else ()))
@@ -115,21 +91,14 @@ _SHOWN = ("background", "mean luminance", "contrast", "rms contrast")
 def _display_rows(pixels: Array, space: str, spec: Specification, display: Display) -> tuple[Row, ...]:
     observer = observer_of(spec)
     gamut = display.gamut(pixels, space, observer)
+    counted = f"count of {gamut.values} values outside {display.floor:.6g} to {display.ceiling:.6g} cd/m²"
     rows = [
-        Row(
-            "values outside gamut",
-            "",
-            0.0,
-            float(gamut.outside),
-            0.0,
-            False,
-            f"count of {gamut.values} values outside {display.floor:.6g} to {display.ceiling:.6g} cd/m²",
-        ),
+        Row("values outside gamut", "", 0.0, float(gamut.outside), 0.0, False, counted),
         Row("gamut margin", "", None, gamut.margin, None, False, "distance to the nearer limit over the range"),
     ]
     drive = display.encode(pixels, space=space, observer=observer, clip=True)
     grey = space == "luminance"
-    values = _numpy(drive[..., 0] if grey else drive).astype(np.float64)
+    values = to_float64(drive[..., 0] if grey else drive)
     light = np.asarray(display.decode(values))
     strain = _strain(display, float(values.min()), float(values.max()))
     shown = image_rows(light, "luminance" if grey else "rgb", spec, "float32", display, shown=strain)
@@ -146,7 +115,3 @@ def _strain(display: Display, low: float, high: float) -> float:
     light = np.asarray(display.decode(drive))
     gain = np.asarray(display.decode(drive * (1 + 1e-6))) / light - 1
     return float(max(1.0, gain.max() / 1e-6 / 4))
-
-
-def _numpy(values: Array) -> Any:
-    return values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values)

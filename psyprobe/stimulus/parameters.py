@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import MISSING, dataclass, field
 from typing import Any
 
@@ -14,30 +14,22 @@ from psyprobe.errors import InputError, UnknownNameError, unknown_name
 
 #: Words that other software has for parameters, and the names that they have here.
 OTHER_WORDS = {
-    "sf": "frequency",
-    "freq": "frequency",
-    "cpd": "frequency",
-    "spatial_frequency": "frequency",
-    "ori": "orientation",
-    "theta": "orientation",
-    "angle": "orientation",
-    "sigma": "radius",
-    "sd": "radius",
-    "lum": "luminance",
-    "mean": "luminance",
-    "background": "luminance",
-    "c": "contrast",
-    "amplitude": "contrast",
-    "phi": "phase",
-    "pos_x": "x",
-    "pos_y": "y",
-    "octaves": "bandwidth",
-    "colour": "direction",
-    "color": "direction",
-    "size_deg": "size",
-    "size_px": "size",
-    "shape": "size",
-    "pixels_per_degree": "ppd",
+    word: name
+    for name, words in {
+        "frequency": "sf freq cpd spatial_frequency",
+        "orientation": "ori theta angle",
+        "radius": "sigma sd",
+        "luminance": "lum mean background",
+        "contrast": "c amplitude",
+        "phase": "phi",
+        "x": "pos_x",
+        "y": "pos_y",
+        "bandwidth": "octaves",
+        "direction": "colour color",
+        "size": "size_deg size_px shape",
+        "ppd": "pixels_per_degree",
+    }.items()
+    for word in words.split()
 }
 
 
@@ -66,18 +58,16 @@ class Parameter:
     def check(self, name: str, value: Any) -> float | FloatArray:
         """The value as a float or an array of floats; `InputError` if it is not allowed."""
         numbers = number(name, value, "a ratio" if self.unit == "1" else self.unit)
+        if self.whole:
+            require(numbers % 1 == 0, name, numbers, self.unit, f"a {name} is a whole number")
         valid = (numbers > self.low if self.above else numbers >= self.low) & (numbers <= self.high)
-        whole = numbers % 1 == 0 if self.whole else True
-        if np.all(whole & valid):
-            return numbers
-        unit = "" if self.unit == "1" else self.unit
-        require(whole, name, numbers, unit, f"a {name} is a whole number")
-        low = "" if self.low == -math.inf else f"{'>' if self.above else '>='} {self.low:g}"
-        high = "" if self.high == math.inf else f"<= {self.high:g}"
-        allowed = " and ".join(each for each in (low, high) if each)
-        fraction = ", a fraction from 0 to 1, not a percentage" if self.low == 0 else ", a fraction, not a percentage"
-        hint = fraction if name.endswith("contrast") else f" {unit}".rstrip()
-        require(valid, name, numbers, unit, f"it must be {allowed}{hint}")
+        if not _holds(valid):
+            low = [f"{'>' if self.above else '>='} {self.low:g}"] if self.low > -math.inf else []
+            high = [f"<= {self.high:g}"] if self.high < math.inf else []
+            unit = "" if self.unit == "1" else f" {self.unit}"
+            if name.endswith("contrast"):
+                unit = f", a fraction{' from 0 to 1' if self.low == 0 else ''}, not a percentage"
+            require(valid, name, numbers, self.unit, f"it must be {' and '.join(low + high)}{unit}")
         return numbers
 
 
@@ -126,18 +116,19 @@ AREA = DerivedLevel(
 )
 
 
-def unknown_parameter(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
-    """An error that names the parameter that another word stands for, or the nearest one."""
-    known = list(known)
-    meant = OTHER_WORDS.get(name)
-    if meant not in known:
-        return unknown_name(f"parameter of {kind}", name, known)
-    how = ", in pixels: degrees times ppd" if name == "size_deg" else ""
-    return UnknownNameError(f"unknown parameter of {kind} {name!r}; here it is called {meant!r}{how}")
+def check_names(kind: str, given: Collection[str], known: Collection[str]) -> None:
+    """Raise an error that names the parameter that an unknown word stands for, or the nearest one."""
+    for name in given:
+        if name not in known:
+            if (meant := OTHER_WORDS.get(name)) not in known:
+                raise unknown_name(f"parameter of {kind}", name, known)
+            how = ", in pixels: degrees times ppd" if name == "size_deg" else ""
+            raise UnknownNameError(f"unknown parameter of {kind} {name!r}; here it is called {meant!r}{how}")
 
 
 def number(name: str, value: Any, unit: str) -> float | FloatArray:
     """A float, or a read-only array of finite floats."""
+    # A run sets thousands of levels, most of them such.
     if type(value) is float and math.isfinite(value):
         return value
     if isinstance(value, bool | str) or value is None:
@@ -156,15 +147,11 @@ def number(name: str, value: Any, unit: str) -> float | FloatArray:
 
 def require(valid: Any, name: str, value: Any, unit: str, allowed: str) -> None:
     """Raise an error that names the first value that is not valid."""
-    if not np.all(valid):
+    if not _holds(valid):
         wrong = np.asarray(value, float)[np.broadcast_to(~np.asarray(valid, bool), np.shape(value))].ravel()[0]
-        raise InputError(f"{name} is {wrong:g}{' ' + unit if unit else ''}; {allowed}")
+        raise InputError(f"{name} is {wrong:g}{f' {unit}' if unit not in ('', '1') else ''}; {allowed}")
 
 
-def plain(value: Any) -> Any:
-    """Numbers, text and lists for arrays and tuples."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, tuple):
-        return [plain(v) for v in value]
-    return value
+def _holds(valid: Any) -> bool:
+    # `numpy.all` of one truth takes longer than all else that is done to a number.
+    return valid is True or bool(np.all(valid))

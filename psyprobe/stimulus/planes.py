@@ -13,7 +13,6 @@ from psyprobe.light.display import Display
 from psyprobe.stimulus.estimate import Float64
 
 if TYPE_CHECKING:
-    from psyprobe.stimulus.modulation import Modulation
     from psyprobe.stimulus.specification import Specification
 
 
@@ -62,11 +61,3 @@ def luminance_of(image: Float64, space: str, spec: Specification, display: Displ
     if space == "rgb":
         return np.asarray(image @ (display or Display()).rgb_to_xyz[1])
     return np.asarray(image @ cone_observer(observer_of(spec)).to_xyz[1])
-
-
-def luminance_share(spec: Modulation) -> float:
-    """Modulation of L + M for a unit of contrast: 1 for achromatic, 0 for isoluminant stimuli."""
-    background = spec.background_lms
-    contrast = direction_vector(spec.direction, background)
-    share = float(contrast[:2] @ background[:2] / background[:2].sum())
-    return 0.0 if abs(share) < 1e-14 else share

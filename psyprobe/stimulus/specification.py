@@ -6,36 +6,25 @@ they have together is the batch that `draw` returns.
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError
+from psyprobe.files.digest import digest, plain
+from psyprobe.light.display import Display
 from psyprobe.stimulus import estimate
+from psyprobe.stimulus.certificate import Row, Sheet
 from psyprobe.stimulus.estimate import Float64
-from psyprobe.stimulus.parameters import DerivedLevel, Parameter, number, parameter, plain, unknown_parameter
+from psyprobe.stimulus.parameters import DerivedLevel, Parameter, check_names, number, parameter, require
 from psyprobe.stimulus.planes import Planes, luminance_of
 from psyprobe.stimulus.registry import KINDS, find_kind
 from psyprobe.stimulus.stimulus import Stimulus
-
-if TYPE_CHECKING:
-    from psyprobe.light.display import Display
-    from psyprobe.stimulus.certificate import Row, Sheet
-
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-def kept_by_kind(function: _Function) -> _Function:
-    """`functools.cache` of a function of kinds, which mypy does not take for hashable."""
-    return cast(_Function, cache(function))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -61,11 +50,15 @@ class Specification:
         described = self.parameters()
         for name in self.numeric:
             object.__setattr__(self, name, described[name].check(name, getattr(self, name)))
-        shapes = {name: shape for name in self.numeric if (shape := np.shape(getattr(self, name)))}
         try:
-            np.broadcast_shapes(*shapes.values())
+            _ = self.batch
         except ValueError:
+            shapes = {name: np.shape(getattr(self, name)) for name in self.numeric if np.ndim(getattr(self, name))}
             raise InputError(f"parameters of shapes {shapes} do not broadcast against each other") from None
+
+    def _require(self, name: str, valid: Any, allowed: str) -> None:
+        """Raise an error that names the first value of a parameter that is not valid."""
+        require(valid, name, getattr(self, name), self.parameters()[name].unit, allowed)
 
     # -- its parameters ---------------------------------------------------------------------------------------------
 
@@ -85,11 +78,9 @@ class Specification:
 
     def value(self, name: str) -> Any:
         """The value that a parameter or a derived level has."""
-        if name in self.derived_levels:
-            level = self.derived_levels[name]
+        if level := self.derived_levels.get(name):
             return level.from_parameter(getattr(self, level.parameter))
-        if name not in self.parameters():
-            raise unknown_parameter(self.kind, name, [*self.parameters(), *self.derived_levels])
+        check_names(self.kind, [name], [*self.parameters(), *self.derived_levels])
         return getattr(self, name)
 
     def changed(self, **values: Any) -> Self:
@@ -101,10 +92,8 @@ class Specification:
         >>> round(Gabor(frequency=4, contrast=0.1).changed(area=1.0).radius, 4)
         0.5642
         """
+        check_names(self.kind, values, [*self.parameters(), *self.derived_levels])
         direct = {name: value for name, value in values.items() if name not in self.derived_levels}
-        for name in direct:
-            if name not in self.parameters():
-                raise unknown_parameter(self.kind, name, [*self.parameters(), *self.derived_levels])
         for name in values.keys() & self.derived_levels.keys():
             level = self.derived_levels[name]
             if level.parameter in direct:
@@ -121,15 +110,13 @@ class Specification:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The specification of these parameters; unknown keys raise with the nearest name."""
-        known = cls.parameters()
-        for key in values:
-            if key not in known:
-                raise unknown_parameter(cls.kind, key, known)
+        check_names(cls.kind, values, cls.parameters())
+        if missing := [name for name, each in cls.parameters().items() if each.required and name not in values]:
+            raise InputError(f"{cls.kind} needs {' and '.join(missing)}")
         try:
             return cls(**values)
         except TypeError as error:
-            missing = str(error).partition("argument")[2].lstrip("s: ")
-            raise InputError(f"{cls.kind} needs {missing or 'other parameters'}: {error}") from None
+            raise InputError(f"{cls.kind} needs other parameters: {error}") from None
 
     def content(self) -> dict[str, Any]:
         """What the digest is taken of: `to_dict`, but a kind in a file of one's own by what the file says."""
@@ -138,8 +125,7 @@ class Specification:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON: the same on every machine and in every process."""
-        text = json.dumps(self.content(), sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest(self.content())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Specification) and self.to_dict() == other.to_dict()
@@ -179,7 +165,8 @@ class Specification:
     @cached_property
     def batch(self) -> tuple[int, ...]:
         """Shape that the parameters have together."""
-        return np.broadcast_shapes(*(np.shape(getattr(self, name)) for name in self.numeric))
+        values = (getattr(self, name) for name in self.numeric)
+        return np.broadcast_shapes(*(value.shape for value in values if isinstance(value, np.ndarray)))
 
     def draw(self, *, dtype: str = "float64", device: str | None = None) -> Stimulus:
         """The pixels, as a `Stimulus`; `dtype` and `device` as in `psyprobe.gabor`."""
@@ -202,6 +189,23 @@ class Specification:
         [0.1, 0.2]
         """
         return (self._single(self.batch, index) for index in np.ndindex(*self.batch))
+
+    def family(self) -> Any:
+        """What specifications have in common that `joined` draws in one call: everything but their numbers."""
+        return self.kind, {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name not in self.numeric}
+
+    @classmethod
+    def joined(cls, specs: Sequence[Self]) -> Self:
+        """One specification that draws all those of a family: numbers that differ become arrays of shape (n,).
+
+        Examples
+        --------
+        >>> from psyprobe.stimulus import Gabor
+        >>> Gabor.joined([Gabor(frequency=2, contrast=0.1), Gabor(frequency=4, contrast=0.1)]).frequency
+        array([2., 4.])
+        """
+        # A batch of equal images has no number that differs: luminance stands for the length of the batch.
+        return specs[0].changed(**(varied(specs) or {"luminance": np.full(len(specs), specs[0].luminance)}))
 
     def summands(self) -> tuple[Specification, ...]:
         """The patterns that another can be added to."""
@@ -244,9 +248,31 @@ class Specification:
 
     def rows(self, image: Float64, space: str, sheet: Sheet, display: Display | None) -> list[Row]:
         """The rows of a certificate for one image of this specification."""
-        light = image if space == "luminance" else luminance_of(image, space, self, display)
-        self.promises(Planes(light, light), sheet)
+        self.promises(self._planes(image, space, display), sheet)
         return sheet.rows
+
+    def _planes(self, image: Float64, space: str, display: Display | None) -> Planes:
+        light = image if space == "luminance" else luminance_of(image, space, self, display)
+        return Planes(light, light)
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def kept_by_kind(function: Function) -> Function:
+    """`functools.cache` for functions of kinds, which mypy does not take for hashable."""
+    return cast(Function, cache(function))
+
+
+def varied(specs: Sequence[Specification]) -> dict[str, Any]:
+    """The numbers in which specifications of one kind differ, as arrays."""
+    columns = {name: np.array([getattr(spec, name) for spec in specs]) for name in specs[0].numeric}
+    return {name: values for name, values in columns.items() if (values != values[0]).any()}
+
+
+@kept_by_kind
+def _numeric(kind: type[Specification]) -> tuple[str, ...]:
+    return tuple(name for name, described in kind.parameters().items() if described.numeric)
 
 
 @kept_by_kind
@@ -254,11 +280,6 @@ def levels_of(kind: type[Specification]) -> Mapping[str, Parameter]:
     """As `Specification.levels`, of a kind."""
     numeric = {name: kind.parameters()[name] for name in _numeric(kind)}
     return MappingProxyType(numeric | {name: level.described for name, level in kind.derived_levels.items()})
-
-
-@kept_by_kind
-def _numeric(kind: type[Specification]) -> tuple[str, ...]:
-    return tuple(name for name, described in kind.parameters().items() if described.numeric)
 
 
 @kept_by_kind

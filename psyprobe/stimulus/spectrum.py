@@ -27,10 +27,7 @@ def radial_frequency(shape: tuple[int, int], ppd: float) -> Float64:
 def fourier_power(image: Array) -> Float64:
     """Energy of each coefficient of `numpy.fft.rfft2`, the mean left out, conjugates counted.
 
-    Returns
-    -------
-    (..., H, W // 2 + 1) ndarray
-        Its sum is the variance of the image times the square of the number of pixels.
+    Its sum is the variance of the image times the square of the number of pixels.
 
     Examples
     --------
@@ -46,13 +43,13 @@ def fourier_power(image: Array) -> Float64:
     return power
 
 
-def out_of_band_energy(image: Array, ppd: float, low: float, high: float) -> Float64:
-    """Share of the energy outside a band of radial frequency; its edges, cpd, are inside.
+def _power_and_frequency(image: Array, ppd: float) -> tuple[Float64, Float64]:
+    height, width = to_float64(image).shape[-2:]
+    return fourier_power(image), radial_frequency((height, width), ppd)
 
-    Parameters
-    ----------
-    low, high : float
-        Band edges, cycles per degree.
+
+def out_of_band_energy(image: Array, ppd: float, low: float, high: float) -> Float64:
+    """Share of the energy outside a band of radial frequency; its edges, `low` and `high` cpd, are inside.
 
     Examples
     --------
@@ -61,9 +58,7 @@ def out_of_band_energy(image: Array, ppd: float, low: float, high: float) -> Flo
     >>> float(out_of_band_energy(image, 32, 3, 5)) < 1e-28, float(out_of_band_energy(image, 32, 5, 9)) > 0.99
     (True, True)
     """
-    power = fourier_power(image)
-    pixels = to_float64(image)
-    radius = radial_frequency((pixels.shape[-2], pixels.shape[-1]), ppd)
+    power, radius = _power_and_frequency(image, ppd)
     outside = (radius < low * (1 - EDGE)) | (radius > high * (1 + EDGE))
     total = power.sum(axis=(-2, -1))
     if not (total > 0).all():
@@ -72,17 +67,9 @@ def out_of_band_energy(image: Array, ppd: float, low: float, high: float) -> Flo
 
 
 def band_limits(image: Array, ppd: float, floor: float = 1e-8) -> tuple[Float64, Float64]:
-    """Lowest and highest frequency that carries energy.
+    """Frequencies of the lowest and the highest coefficient that carries energy, cpd.
 
-    Parameters
-    ----------
-    floor : float
-        Coefficients below this share of the largest one count as empty.
-
-    Returns
-    -------
-    low, high : (...) ndarray
-        Cycles per degree, each the frequency of a Fourier coefficient.
+    Coefficients below `floor` times the largest one count as empty.
 
     Examples
     --------
@@ -91,9 +78,7 @@ def band_limits(image: Array, ppd: float, floor: float = 1e-8) -> tuple[Float64,
     >>> [float(edge) for edge in band_limits(image, 32)]
     [4.0, 9.0]
     """
-    power = fourier_power(image)
-    pixels = to_float64(image)
-    radius = radial_frequency((pixels.shape[-2], pixels.shape[-1]), ppd)
+    power, radius = _power_and_frequency(image, ppd)
     full = power > floor * power.max(axis=(-2, -1), keepdims=True)
     low = np.where(full, radius, np.inf).min(axis=(-2, -1))
     high = np.where(full, radius, -np.inf).max(axis=(-2, -1))

@@ -11,8 +11,9 @@ from psyprobe._typing import Array
 from psyprobe.light.colour import cone_observer
 from psyprobe.light.display import Display
 from psyprobe.stimulus.certificate import Certificate
-from psyprobe.stimulus.measure import measure
+from psyprobe.stimulus.measure import certificate, certify
 from psyprobe.stimulus.planes import observer_of
+from psyprobe.stimulus.tolerances import precision_of
 
 if TYPE_CHECKING:
     from psyprobe.stimulus.specification import Specification
@@ -77,9 +78,18 @@ class Stimulus:
         Parameters
         ----------
         display : Display, optional
-            Also measure what this display would show: clipping and gamut margin.
+            Measure also what this display shows of it: values outside its gamut, the margin to the nearer limit, and
+            contrast and background after encoding to float32 drive and decoding again.
+
+        Examples
+        --------
+        >>> from psyprobe.stimulus import gabor
+        >>> shown = gabor(frequency=4, contrast=0.5, size=128).measure(Display(peak=200))
+        >>> shown["values outside gamut"].delivered, round(shown["gamut margin"].delivered, 2)
+        (0.0, 0.25)
         """
-        return measure(self, display)
+        rows = certify(self.pixels, self.space, self.spec, display=display)
+        return certificate(rows, self.spec, precision_of(self.pixels))
 
     def __add__(self, other: Stimulus) -> Stimulus:
         """A target on a mask: modulations of the same background, added."""

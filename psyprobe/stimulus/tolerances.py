@@ -8,7 +8,9 @@ fails, as it should.
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass
+from importlib.resources import files
 
 from psyprobe._typing import Array
 from psyprobe.errors import unknown_name
@@ -26,82 +28,28 @@ class Tolerance:
     #: Unit of the quantity.
     unit: str
     #: One for each of `PRECISIONS`.
-    values: tuple[float, float, float, float, float]
+    values: tuple[float, ...]
     #: Where the numbers come from.
     origin: str
 
 
-_CODES = "8 bits: half a code is 0.4 % of the light at a quarter of the peak"
+def _read() -> dict[str, Tolerance]:
+    lines = files("psyprobe.stimulus").joinpath("data", "tolerances.csv").read_text(encoding="utf-8").splitlines()
+    rows = csv.DictReader(line for line in lines if not line.startswith("#"))
+    return {
+        row["quantity"]: Tolerance(
+            row["error"] == "relative", row["unit"], tuple(float(row[name]) for name in PRECISIONS), row["origin"]
+        )
+        for row in rows
+    }
 
-TOLERANCES: dict[str, Tolerance] = {
-    "background": Tolerance(
-        True, "cd/m²", (1e-13, 1e-6, 2e-3, 2e-2, 5e-3), f"measured 1.3e-15 and 9e-10, times 100 and more; {_CODES}"
-    ),
-    "mean luminance": Tolerance(
-        True, "cd/m²", (1e-13, 1e-6, 2e-3, 2e-2, 5e-3), f"measured 2.2e-16 and 1.5e-9, times 400 and more; {_CODES}"
-    ),
-    "peak luminance": Tolerance(
-        True, "cd/m²", (1e-12, 1e-5, 4e-3, 4e-2, 1e-2), "rounding of one pixel: 3e-6 where phases are float32"
-    ),
-    "contrast": Tolerance(
-        True,
-        "",
-        (1e-9, 2e-5, 5e-4, 3e-2, 1e-2),
-        "measured 1.1e-11 and 2.1e-6 at contrast 0.001, times 100 and 10; 16 bits: after normalisation at contrast "
-        "0.001; 8 bits reach 0.1 % at contrast 0.05",
-    ),
-    "rms contrast": Tolerance(
-        True, "", (1e-9, 1e-5, 5e-4, 3e-2, 1e-2), "measured 4.6e-11 and 3.1e-9 for Gabors; low precision as contrast"
-    ),
-    "rms contrast of noise": Tolerance(
-        True, "", (1e-13, 1e-6, 5e-4, 3e-2, 1e-2), "measured 2.2e-16 and 3.8e-8, times 400 and 30"
-    ),
-    "frequency": Tolerance(True, "cpd", (1e-10, 1e-5, 1e-4, 1e-3, 2e-3), "measured 1.1e-16 and 4.2e-8"),
-    "orientation": Tolerance(False, "deg", (1e-9, 1e-3, 1e-2, 1e-1, 1e-1), "measured 1.4e-14 and 2.1e-6"),
-    "phase": Tolerance(False, "deg", (1e-9, 1e-3, 5e-2, 0.5, 0.5), "measured 1.5e-13 and 1.6e-6"),
-    "position": Tolerance(False, "px", (1e-9, 1e-3, 2e-2, 0.2, 0.2), "measured 4.1e-15 and 1.1e-5"),
-    "radius": Tolerance(True, "deg", (1e-9, 1e-5, 1e-3, 1e-2, 2e-2), "as frequency; an envelope has no sharper mark"),
-    "aspect": Tolerance(True, "", (1e-9, 1e-5, 1e-3, 1e-2, 2e-2), "as radius"),
-    "distortion": Tolerance(
-        False,
-        "",
-        (1e-13, 1e-5, 2e-3, 2e-2, 6e-3),
-        "of the background; measured 1.5e-16 and, with phases in float32, 2.9e-6; 8 bits: 0.3 codes RMS are 0.25 %",
-    ),
-    "uniformity": Tolerance(False, "", (1e-14, 1e-6, 1e-3, 1e-2, 1e-12), "SD over mean: rounding of one value"),
-    "energy outside band": Tolerance(
-        False, "", (1e-26, 1e-11, 1e-4, 1e-2, 1e-2), "measured 7.4e-31 and 5.0e-14, brick wall"
-    ),
-    "flatness": Tolerance(
-        False, "", (1e-12, 1e-5, 1e-3, 1e-2, 1e-1), "measured 5e-16 and 6e-8: rounding of each Fourier coefficient"
-    ),
-    "band edge": Tolerance(True, "cpd", (1e-9, 1e-9, 1e-9, 1e-9, 1e-9), "edges are those of whole coefficients"),
-    "cone contrast": Tolerance(
-        False, "", (1e-12, 1e-6, 1e-3, 1e-2, 1e-2), "measured 3e-17 and 4.4e-8 in the cones that should be silent"
-    ),
-    "off-direction cone contrast": Tolerance(
-        False,
-        "",
-        (1e-12, 1e-6, 1e-3, 1e-2, 3e-2),
-        "as cone contrast; 8 bits: the worst pixel, three channels half a code off",
-    ),
-    "luminance modulation": Tolerance(
-        False, "", (1e-13, 2e-6, 1e-3, 1e-2, 1e-2), "measured 4.4e-16 and 3.2e-7; 8 bits leave 0.75 % peak"
-    ),
-    "colour cast": Tolerance(
-        False, "", (1e-13, 1e-6, 1e-3, 1e-2, 1e-2), "relative difference of channels that should be equal"
-    ),
-    "drive round trip": Tolerance(False, "", (1e-14, 5e-7, 1e-3, 8e-3, 2e-3), "measured 4.4e-16 and 2.4e-7"),
-    "light round trip": Tolerance(True, "cd/m²", (1e-13, 2e-6, 2e-3, 2e-2, 1e-2), "measured 6.7e-16 and 3.7e-7"),
-    "batch": Tolerance(True, "", (1e-12, 2e-6, 2e-3, 2e-2, 0.0), "measured 1e-14 and 2e-7 between numpy and torch"),
-    "shown contrast": Tolerance(
-        True, "", (1e-11, 1e-6, 5e-4, 3e-2, 1e-2), "measured 3.2e-13, and 1.5e-8 over contrast in float32"
-    ),
-}
+
+#: By quantity.
+TOLERANCES = _read()
 
 #: Unit roundoff, half the spacing of numbers just above 1: what a fit to few cycles or a low contrast makes of it is
 #: allowed for. Not so in short formats, which are too coarse for low contrasts and should be told so.
-_ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 0.0, "bfloat16": 0.0, "uint8": 0.0}
+_ROUNDOFF = (2.0**-53, 2.0**-24, 0.0, 0.0, 0.0)
 
 
 def tolerance(quantity: str, precision: str) -> float:
@@ -121,9 +69,7 @@ def tolerance(quantity: str, precision: str) -> float:
     """
     if quantity not in TOLERANCES:
         raise unknown_name("quantity", quantity, TOLERANCES)
-    if precision not in PRECISIONS:
-        raise unknown_name("precision", precision, PRECISIONS)
-    return TOLERANCES[quantity].values[PRECISIONS.index(precision)]
+    return TOLERANCES[quantity].values[_column(precision)]
 
 
 def roundoff(precision: str) -> float:
@@ -134,9 +80,13 @@ def roundoff(precision: str) -> float:
     >>> roundoff("float32")
     5.960464477539063e-08
     """
+    return _ROUNDOFF[_column(precision)]
+
+
+def _column(precision: str) -> int:
     if precision not in PRECISIONS:
         raise unknown_name("precision", precision, PRECISIONS)
-    return _ROUNDOFF[precision]
+    return PRECISIONS.index(precision)
 
 
 def precision_of(image: Array) -> str:

@@ -20,7 +20,7 @@ from psyprobe.light.display import Display
 from psyprobe.observers import Card, load_observer
 from psyprobe.probes.asking import features, respond
 from psyprobe.probes.grid import grid_conditions as conditions
-from psyprobe.probes.presentation import show, together
+from psyprobe.probes.presentation import show
 from psyprobe.stimulus import Gabor, Grating, Noise, Specification, Sum, Uniform
 
 PIXELS = load_observer("pixels")
@@ -194,7 +194,7 @@ def test_chromatic_and_masked_batches() -> None:
         )
         for c, m in ((0.1, 0.2), (0.3, 0.2), (0.2, 0.4))
     ]
-    assert together(masked).batch == (3,)
+    assert masked[0].joined(masked).batch == (3,)
     np.testing.assert_allclose(
         show(masked, display), [np.asarray(display.encode(spec.draw())) for spec in masked], rtol=1e-6
     )

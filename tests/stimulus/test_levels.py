@@ -23,8 +23,8 @@ from psyprobe.stimulus import (
     Specification,
     Sum,
     Uniform,
+    annulus_noise,
     level_of,
-    set_level,
     specification_from_dict,
     with_levels,
 )
@@ -37,7 +37,7 @@ FUNCTIONS: list[tuple[Callable[..., Any], type[Specification]]] = [
     (pp.noise, Noise),
     (pp.disc, Disc),
     (pp.uniform, Uniform),
-    (pp.annulus_noise, AnnulusNoise),
+    (annulus_noise, AnnulusNoise),
 ]
 
 
@@ -101,21 +101,21 @@ def test_levels_have_units_and_labels(name: str, unit: str, label: str) -> None:
 
 
 def test_area_is_that_of_the_circle_of_the_standard_deviation() -> None:
-    spec = set_level(Gabor(frequency=4.0, contrast=0.1), "area", [0.5, 1.0])
+    spec = with_levels(Gabor(frequency=4.0, contrast=0.1), area=[0.5, 1.0])
     np.testing.assert_array_equal(spec.value("radius"), np.sqrt(np.array([0.5, 1.0]) / np.pi))
     np.testing.assert_allclose(spec.value("area"), [0.5, 1.0], rtol=1e-15)
     with pytest.raises(InputError, match="area and radius say the same"):
         with_levels(spec, area=1.0, radius=1.0)
     with pytest.raises(InputError, match="area is -1 deg²; it must be > 0 deg²"):
-        set_level(spec, "area", -1)
+        with_levels(spec, area=-1)
     with pytest.raises(UnknownNameError, match="unknown parameter of noise 'area'"):
-        set_level(Noise(frequency=4.0, contrast=0.1), "area", 1)
+        with_levels(Noise(frequency=4.0, contrast=0.1), area=1)
 
 
 def test_levels_are_numbers_only() -> None:
     spec = Gabor(frequency=4.0, contrast=0.1)
     with pytest.raises(UnknownNameError, match="'direction'"):
-        set_level(spec, "direction", "red_green")
+        with_levels(spec, direction="red_green")
     with pytest.raises(UnknownNameError, match="did you mean 'orientation'"):
         level_of(spec, "orientaton")
     assert with_levels(spec, frequency=2.0, phase=90.0) == Gabor(frequency=2.0, contrast=0.1, phase=90.0)
@@ -132,9 +132,9 @@ def test_levels_of_a_sum_have_the_name_of_their_part() -> None:
     )
     assert changed.reference() == mask.changed(contrast=0.4, orientation=90, luminance=50.0)
     with pytest.raises(UnknownNameError, match="did you mean 'mask_orientation'"):
-        set_level(both, "mask_orientaton", 3)
+        with_levels(both, mask_orientaton=3)
     with pytest.raises(UnknownNameError):
-        set_level(both, "mask_luminance", 3)
+        with_levels(both, mask_luminance=3)
 
 
 def test_a_sum_page_is_drawn_over_its_grid_and_certified() -> None:

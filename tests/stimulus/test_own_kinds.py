@@ -20,8 +20,8 @@ from psyprobe.stimulus import (
     broken_kinds,
     level_of,
     registry,
-    set_level,
     specification_from_dict,
+    with_levels,
 )
 from psyprobe.stimulus.catalogue import load_stimulus
 
@@ -61,13 +61,13 @@ def whole_life(spec: Specification) -> None:
     certificate = stimulus.measure()
     assert certificate.passed and certificate["contrast"].delivered == pytest.approx(0.5, rel=1e-12)
     assert (level_of(spec, "spread").unit, level_of(spec, "spread").label) == ("deg", "Angle between the gratings")
-    narrow = set_level(spec, "spread", [30.0, 60.0])
+    narrow = with_levels(spec, spread=[30.0, 60.0])
     assert narrow.batch == (2,) and narrow.digest != spec.digest and narrow.draw().measure().passed
     assert specification_from_dict(spec.to_dict()) == spec == pickle.loads(pickle.dumps(spec))
     with pytest.raises(InputError, match="spread is 200 deg; it must be >= 0 and <= 180 deg"):
-        set_level(spec, "spread", 200)
+        with_levels(spec, spread=200)
     with pytest.raises(UnknownNameError, match="did you mean 'spread'"):
-        set_level(spec, "sprad", 20)
+        with_levels(spec, sprad=20)
     half = type(spec)(frequency=4.0, contrast=0.25, spread=90.0).draw().luminance  # type: ignore[call-arg]
     np.testing.assert_allclose(half - 100, (stimulus.luminance - 100) / 2, atol=1e-12)
     red_green = spec.changed(direction="red_green", contrast=0.02).draw()

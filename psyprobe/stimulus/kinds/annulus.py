@@ -10,22 +10,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import Array, FloatArray
+from psyprobe.errors import InputError
 from psyprobe.stimulus import pattern
-from psyprobe.stimulus.certificate import STANDARD_ERRORS
+from psyprobe.stimulus.certificate import STANDARD_ERRORS, Sheet
 from psyprobe.stimulus.kinds.noise import level_rows
 from psyprobe.stimulus.modulation import Modulation
-from psyprobe.stimulus.parameters import parameter, require
+from psyprobe.stimulus.parameters import parameter
 from psyprobe.stimulus.planes import Planes
 from psyprobe.stimulus.registry import stimulus_kind
-
-if TYPE_CHECKING:
-    from psyprobe.stimulus.certificate import Sheet
 
 
 @stimulus_kind("annulus_noise")
@@ -63,16 +61,10 @@ class AnnulusNoise(Modulation):
     def __post_init__(self) -> None:
         super().__post_init__()
         nyquist = self.ppd / 2
-        require(
-            self.frequency <= nyquist,
-            "frequency",
-            self.frequency,
-            "cpd",
-            f"noise is drawn from 0 up to {nyquist:g} cpd (Nyquist at {self.ppd:g} pixels per degree)",
-        )
-        require(
-            self.high > self.low, "high", self.high, "times the frequency", "the outer edge must lie above the inner"
-        )
+        allowed = f"noise is drawn from 0 up to {nyquist:g} cpd (Nyquist at {self.ppd:g} pixels per degree)"
+        self._require("frequency", self.frequency <= nyquist, allowed)
+        allowed = "the outer edge must lie above the inner, both as multiples of the frequency"
+        self._require("high", self.high > self.low, allowed)
         for low, high in {*zip(*(edge.ravel() for edge in self.band), strict=True)}:
             _annulus(self.shape, self.ppd, float(low), float(high))
 
@@ -119,15 +111,10 @@ class AnnulusNoise(Modulation):
 def _annulus(
     shape: tuple[int, int], ppd: float, low: float, high: float
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Whole cycles over the field (down, across) of the ring's components, one of each conjugate pair.
+    """Whole cycles over the field (down, across) of a ring's components, one of each conjugate pair, and which to keep.
 
     The order does not depend on the resolution: that of all components the ring would have without a Nyquist frequency.
-
-    Returns
-    -------
-    down, across : ndarray of int, shape (n,)
-    kept : ndarray of bool, shape (n,)
-        Those that the resolution holds.
+    Kept are those that the resolution holds.
     """
     height, width = shape
     most = np.ceil(high * np.array(shape) / ppd).astype(int)
@@ -141,13 +128,10 @@ def _annulus(
     kept &= ~((2 * across == width) & (down < 0) & (2 * down > -height))
     kept |= (across == 0) & (2 * down == height)
     if not kept.any():
-        require(
-            False,
-            "frequency",
-            (low + high) / 2,
-            "cpd",
-            f"a ring from {low:.4g} to {high:.4g} cpd holds no frequency of a field of {height / ppd:.4g} x "
-            f"{width / ppd:.4g} deg, whose frequencies lie {ppd / max(shape):.4g} cpd apart; widen ring or field",
+        raise InputError(
+            f"frequency is {(low + high) / 2:g} cpd; a ring from {low:.4g} to {high:.4g} cpd holds no frequency of a "
+            f"field of {height / ppd:.4g} x {width / ppd:.4g} deg, whose frequencies lie {ppd / max(shape):.4g} cpd "
+            "apart; widen ring or field"
         )
     return down, across, kept
 

@@ -75,6 +75,12 @@ def _from_corner(pixels: int, ppd: float) -> FloatArray:
     return np.linspace(0.0, pixels / ppd, pixels)
 
 
+def _under_envelope(wave: FloatArray, x: FloatArray, y: FloatArray, radius: float) -> FloatArray:
+    """A wave along x under a round Gaussian about (0, 0), shape (H, W)."""
+    envelope_x, envelope_y = (np.exp(-(v**2) / (2 * radius**2)) for v in (x, y))
+    return np.asarray(envelope_y[:, None] * (envelope_x * wave))
+
+
 @cache
 def _rgb_of_axes() -> tuple[FloatArray, FloatArray]:
     """Linear RGB of the background and of each DKL axis (columns), per cd/m² of nominal luminance."""
@@ -112,8 +118,7 @@ class Cai2025Gabor(_Published):
     def _image(self, **values: float) -> FloatArray:
         height, width = self.shape
         x, y = _centred(width, self.ppd), _centred(height, self.ppd)
-        envelope_x, envelope_y = (np.exp(-(v**2) / (2 * values["radius"] ** 2)) for v in (x, y))
-        gabor = envelope_y[:, None] * (envelope_x * np.sin(2 * np.pi * values["frequency"] * x))
+        gabor = _under_envelope(np.sin(2 * np.pi * values["frequency"] * x), x, y, values["radius"])
         background, axes = _rgb_of_axes()
         change = values["contrast"] * gabor[..., None] * axes[:, AXES.index(self.axis)]
         return np.asarray(np.maximum(values["luminance"] * (background + change), _DARKEST))
@@ -201,10 +206,8 @@ class _PublishedMask(_Published):
     def _target(self, values: dict[str, float]) -> FloatArray:
         height, width = self.shape
         x, y = _from_corner(width, self.ppd), _from_corner(height, self.ppd)
-        centre_x, centre_y = width / self.ppd / 2, height / self.ppd / 2
-        envelope_x = np.exp(-((x - centre_x) ** 2) / (2 * values["radius"] ** 2))
-        envelope_y = np.exp(-((y - centre_y) ** 2) / (2 * values["radius"] ** 2))
-        return np.asarray(envelope_y[:, None] * (envelope_x * np.cos(2 * np.pi * values["frequency"] * x)))
+        wave = np.cos(2 * np.pi * values["frequency"] * x)
+        return _under_envelope(wave, x - width / self.ppd / 2, y - height / self.ppd / 2, values["radius"])
 
 
 @stimulus_kind("cai2025_mask_coherent")

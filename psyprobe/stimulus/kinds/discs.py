@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.stimulus import estimate, pattern
-from psyprobe.stimulus.certificate import STANDARD_ERRORS
+from psyprobe.stimulus.certificate import STANDARD_ERRORS, Sheet
 from psyprobe.stimulus.modulation import Modulation
-from psyprobe.stimulus.parameters import parameter, require
-from psyprobe.stimulus.planes import Planes, luminance_share
+from psyprobe.stimulus.parameters import parameter
+from psyprobe.stimulus.planes import Planes
 from psyprobe.stimulus.registry import stimulus_kind
 
-if TYPE_CHECKING:
-    from psyprobe.stimulus.certificate import Sheet
+_LINEAR = "least squares on {disc, 1}"
 
 
 @stimulus_kind("disc")
@@ -41,7 +40,7 @@ class Disc(Modulation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.edge <= 2 * self.radius, "edge", self.edge, "deg", "0 to twice the radius")
+        self._require("edge", self.edge <= 2 * self.radius, "0 to twice the radius")
 
     def _check_contrast(self) -> None:
         """A disc may be darker than its background, and many times as bright."""
@@ -55,52 +54,35 @@ class Disc(Modulation):
         """Levels, contrast and radius, by least squares on a disc."""
         level = self.luminance
         disc = estimate.round_window(self.shape, self.ppd, self.radius, edge=self.edge, x=self.x, y=self.y)
-        depth = self.contrast * luminance_share(self)
+        depth = self.contrast * self.luminance_share
         doubt = estimate.edge_pixels(self.shape, self.ppd, self.radius, self.x, self.y) if self.edge == 0 else 0.0
         noise = sheet.noise(abs(self.contrast))
         mean = level * (1 + depth * disc.mean())
-        sheet.add(
-            "mean luminance", mean, planes.light.mean(), "mean over pixels", extra=abs(depth) * doubt**2 * level / mean
-        )
+        extra = abs(depth) * doubt**2 * level / mean
+        sheet.add("mean luminance", mean, planes.light.mean(), "mean over pixels", extra=extra)
         sheet.add("peak luminance", level * (1 + float((depth * disc).max())), planes.light.max(), "largest pixel")
         if np.ptp(disc) == 0 or self.contrast == 0:
             sheet.add("uniformity", 0.0, planes.light.std() / level, "SD over luminance")
             return
         fit = estimate.fit_patterns(planes.pattern, disc[None])
-        step = float(fit.coefficients[0])
+        step, background = float(fit.coefficients[0]), float(fit.background)
         extra = STANDARD_ERRORS * float(fit.gain[-1]) * noise / level + abs(self.contrast) * doubt**2
         if planes.cones is None:
-            sheet.add("background", level, float(fit.background), "least squares on {disc, 1}", extra=extra)
+            base = background
+            sheet.add("background", level, background, _LINEAR, extra=extra)
         else:
-            sheet.add(
-                "background modulation",
-                0.0,
-                float(fit.background) / level - 1,
-                "least squares on {disc, 1}",
-                key="cone contrast",
-                extra=extra,
-            )
-        base = level if planes.cones is not None else float(fit.background)
+            base, off = level, background / level - 1
+            sheet.add("background modulation", 0.0, off, _LINEAR, key="cone contrast", extra=extra)
         share = doubt**2 / min(float(disc.mean()), 1 - float(disc.mean()))
         extra = STANDARD_ERRORS * float(fit.gain[0]) * noise / (abs(self.contrast) * level) + share
         if sheet.shown:
             # A flat disc rounds as one: its two levels may be off by half a step of drive in opposite directions.
             extra += 5e-7 / abs(self.contrast)
-        sheet.add("contrast", self.contrast, step / base, "least squares on {disc, 1}", extra=extra)
-        weight = (planes.pattern - float(fit.background)) / step
+        sheet.add("contrast", self.contrast, step / base, _LINEAR, extra=extra)
+        weight = (planes.pattern - background) / step
         delivered = float(np.sqrt(max(weight.sum(), 0.0) / np.pi)) / self.ppd
         asked = float(np.sqrt(disc.sum() / np.pi)) / self.ppd
-        sheet.add(
-            "radius",
-            asked,
-            delivered,
-            "of the circle of equal area",
-            extra=share + STANDARD_ERRORS * noise / (abs(self.contrast) * level) / np.sqrt(disc.sum()),
-        )
-        sheet.add(
-            "distortion",
-            0.0,
-            float(fit.residual) / level,
-            "RMS that no disc explains, over background",
-            extra=doubt * abs(self.contrast) + 2 * noise / level,
-        )
+        extra = share + STANDARD_ERRORS * noise / (abs(self.contrast) * level) / np.sqrt(disc.sum())
+        sheet.add("radius", asked, delivered, "of the circle of equal area", extra=extra)
+        left, how = float(fit.residual) / level, "RMS that no disc explains, over background"
+        sheet.add("distortion", 0.0, left, how, extra=doubt * abs(self.contrast) + 2 * noise / level)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from psyprobe._typing import Array, FloatArray
+from psyprobe.errors import InputError
 from psyprobe.stimulus import pattern, spectrum
-from psyprobe.stimulus.certificate import STANDARD_ERRORS
+from psyprobe.stimulus.certificate import STANDARD_ERRORS, Sheet
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.modulation import Modulation
-from psyprobe.stimulus.parameters import parameter, require
+from psyprobe.stimulus.parameters import parameter
 from psyprobe.stimulus.planes import Planes
 from psyprobe.stimulus.registry import stimulus_kind
 
-if TYPE_CHECKING:
-    from psyprobe.stimulus.certificate import Sheet
+#: Images whose spectra are held at once, so that drawing a long batch stays in the processor's cache.
+_BLOCK = 4
 
 
 @stimulus_kind("noise")
@@ -48,22 +50,15 @@ class Noise(Modulation):
         super().__post_init__()
         high = self.band[1]
         top = high * 2.0 ** (np.asarray(self.edge) / 2)
-        require(
-            top <= self.ppd / 2,
+        self._require(
             "frequency",
-            self.frequency,
-            "cpd",
+            top <= self.ppd / 2,
             f"the band's upper edge ({float(np.max(top)):.4g} cpd) must stay below {self.ppd / 2:g} cpd (Nyquist at "
             f"{self.ppd:g} pixels per degree); lower the frequency or the bandwidth",
         )
         step = 1 / min(self.field)
-        require(
-            top >= step,
-            "frequency",
-            self.frequency,
-            "cpd",
-            f"the band lies below the field's lowest frequency of {step:.4g} cpd; enlarge the field",
-        )
+        allowed = f"the band lies below the field's lowest frequency of {step:.4g} cpd; enlarge the field"
+        self._require("frequency", top >= step, allowed)
 
     @property
     def band(self) -> tuple[FloatArray, FloatArray]:
@@ -72,20 +67,36 @@ class Noise(Modulation):
         return np.asarray(self.frequency / half), np.asarray(self.frequency * half)
 
     def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> Array:
-        """``offset + amplitude * noise of unit standard deviation``, shape (n, H, W)."""
-        low, high = (np.broadcast_to(v, self.batch).ravel() for v in self.band)
-        names = ("exponent", "edge", "seed")
-        return pattern.noise_images(
-            self.shape,
-            self.ppd,
-            amplitude=amplitude,
-            offset=offset,
-            low=low,
-            high=high,
-            dtype=dtype,
-            device=device,
-            **{name: self._flat(name) for name in names},
-        )
+        """``offset + amplitude * noise of unit standard deviation``, shape (n, H, W).
+
+        Only the coefficients inside the ring are drawn, as normal deviates keyed by the image's own seed and the same
+        in all precisions; the inverse transform does the rest.
+        """
+        import scipy.fft
+
+        bands = (np.broadcast_to(edge, self.batch).ravel() for edge in self.band)
+        keys = [*zip(*bands, self._flat("exponent"), self._flat("edge"), strict=True)]
+        rings = {key: _ring(self.shape, self.ppd, *map(float, key)) for key in dict.fromkeys(keys)}
+        seeds, pixels = self._flat("seed"), self.shape[0] * self.shape[1]
+        half = (self.shape[0], self.shape[1] // 2 + 1)
+        xp = pattern.namespace(device)
+        result = xp.empty((len(keys), *self.shape), dtype=getattr(xp, dtype), device=device or "cpu")
+        for start in range(0, len(keys), _BLOCK):
+            block = range(start, min(start + _BLOCK, len(keys)))
+            spectra = np.zeros((len(block), half[0] * half[1]), "complex128" if dtype == "float64" else "complex64")
+            for row, i in enumerate(block):
+                ring = rings[keys[i]]
+                spectra[row, ring.index] = _unit_coefficients(ring, int(seeds[i])) * (pixels * amplitude[i])
+            spectrum = spectra.reshape(-1, *half)
+            if device is None:
+                images: Array = scipy.fft.irfft2(spectrum, s=self.shape, overwrite_x=True)
+            else:
+                import torch
+
+                images = torch.fft.irfft2(torch.from_numpy(spectrum).to(device), s=self.shape)
+            images += pattern.column(offset[start : block.stop], dtype, device)
+            result[start : block.stop] = images
+        return result
 
     def promises(self, planes: Planes, sheet: Sheet) -> None:
         """Mean, RMS contrast, and no energy outside the ring."""
@@ -99,7 +110,7 @@ class Noise(Modulation):
         if self.edge == 0 and ratio < 1e-5 and sheet.precision in ("float64", "float32"):
             self._edge_rows(planes.pattern, low, high, ratio, sheet)
 
-    def _edge_rows(self, pattern: Float64, low: float, high: float, ratio: float, sheet: Sheet) -> None:
+    def _edge_rows(self, image: Float64, low: float, high: float, ratio: float, sheet: Sheet) -> None:
         """The outermost coefficients that hold energy are those that the stated band holds."""
         radius = spectrum.radial_frequency(self.shape, self.ppd)
         # Coefficients at the Nyquist frequency have no partner of opposite sign; psyprobe leaves them out.
@@ -112,15 +123,10 @@ class Noise(Modulation):
         floor = max(1e-12, 1e3 * ratio**2)
         if self.exponent:
             floor *= (inside.min() / inside.max()) ** (2 * abs(self.exponent))
-        found = spectrum.band_limits(pattern, self.ppd, floor=floor)
+        found = spectrum.band_limits(image, self.ppd, floor=floor)
         for name, asked, edge in zip(("low", "high"), (inside.min(), inside.max()), found, strict=True):
-            sheet.add(
-                f"band edge {name}",
-                float(asked),
-                float(edge),
-                "outermost coefficient that holds energy",
-                key="band edge",
-            )
+            how = "outermost coefficient that holds energy"
+            sheet.add(f"band edge {name}", asked, float(edge), how, key="band edge")
 
 
 def level_rows(
@@ -128,10 +134,7 @@ def level_rows(
 ) -> float | None:
     """Levels of noise and its contrast, `unit` times the SD over the mean.
 
-    Returns
-    -------
-    float or None
-        Rounding error over the amplitude of the noise; None of a uniform image, which has no band.
+    Gives the rounding error over the amplitude of the noise, and None of a uniform image, which has no band.
     """
     level, noise = spec.luminance, sheet.noise(spec.contrast)
     sheet.add("mean luminance", level, planes.light.mean(), "mean over pixels")
@@ -147,3 +150,58 @@ def level_rows(
     extra = STANDARD_ERRORS * ratio / np.sqrt(planes.pattern.size)
     sheet.add_contrast(quantity, spec.contrast, delivered, estimator, extra=extra, key="rms contrast of noise")
     return None if delivered < 1e-12 else ratio
+
+
+@dataclass(frozen=True)
+class _Ring:
+    """Which coefficients of a half-plane spectrum a band holds, and what joins them."""
+
+    #: Into the flattened (H, W//2 + 1) spectrum.
+    index: npt.NDArray[np.int64]
+    #: Relative, of the shape of `index`.
+    amplitude: FloatArray
+    #: Members of `index` without a mirror image outside the half-plane.
+    first_column: npt.NDArray[np.int64]
+    #: mirrored, mirrors: Those of `first_column` at negative frequencies, and their partners at positive ones.
+    mirrored: npt.NDArray[np.int64]
+    mirrors: npt.NDArray[np.int64]
+
+
+def _ring(shape: tuple[int, int], ppd: float, low: float, high: float, exponent: float, edge: float) -> _Ring:
+    height, width = shape
+    vertical, horizontal = np.fft.fftfreq(height), np.fft.rfftfreq(width)
+    radial = np.hypot(vertical[:, None], horizontal) * ppd
+    # Rows and columns at the Nyquist frequency have no partner of opposite sign; without them the ring is isotropic.
+    radial[np.abs(vertical) == 0.5] = 0.0
+    radial[:, horizontal == 0.5] = 0.0
+    reach = 2.0 ** (edge / 2)
+    # A coefficient that lies on an edge is inside, on whichever side rounding puts it.
+    inside = (radial > 0) & (radial >= low / reach * (1 - 1e-9)) & (radial <= high * reach * (1 + 1e-9))
+    index = np.flatnonzero(inside)
+    if not index.size:
+        raise InputError(
+            f"a band from {low:.4g} to {high:.4g} cpd holds no frequency of a field of {height / ppd:.4g} x "
+            f"{width / ppd:.4g} deg, whose frequencies lie {ppd / max(shape):.4g} cpd apart; widen band or field"
+        )
+    r = radial.ravel()[index]
+    amplitude = r**-exponent
+    if edge > 0:
+        outward = np.maximum(np.log2(low / r), np.log2(r / high)) / edge
+        amplitude = amplitude * np.sqrt(0.5 * (1 + np.cos(np.pi * np.clip(outward + 0.5, 0.0, 1.0))))
+    rows, columns = np.divmod(index, radial.shape[1])
+    first_column = np.flatnonzero(columns == 0)
+    mirrored = first_column[rows[first_column] > height // 2]
+    mirrors = np.searchsorted(index, (height - rows[mirrored]) * radial.shape[1])
+    return _Ring(index, amplitude, first_column, mirrored, mirrors)
+
+
+def _unit_coefficients(ring: _Ring, seed: int) -> npt.NDArray[Any]:
+    """Coefficients of one image whose standard deviation is 1 (in units of the number of pixels)."""
+    # Deviates are always drawn in float32: a seed means the same image in every precision.
+    normal = np.random.default_rng(seed).standard_normal(2 * len(ring.index), dtype=np.float32)
+    values = normal.view(np.complex64).astype(np.complex128) * ring.amplitude
+    values[ring.mirrored] = values[ring.mirrors].conj()
+    squared = values.real**2 + values.imag**2
+    # Parseval: every coefficient outside the first column stands for its mirror image too.
+    power = 2 * squared.sum() - squared[ring.first_column].sum()
+    return np.asarray(values / np.sqrt(power))

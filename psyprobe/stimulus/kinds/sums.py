@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from psyprobe._typing import Array
 from psyprobe.errors import InputError
-from psyprobe.light.colour import direction_vector
+from psyprobe.files.digest import plain
+from psyprobe.light.display import Display
 from psyprobe.stimulus import pattern
 from psyprobe.stimulus.certificate import Row, Sheet
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.modulation import Modulation
-from psyprobe.stimulus.parameters import Parameter, plain, unknown_parameter
+from psyprobe.stimulus.parameters import Parameter, check_names
 from psyprobe.stimulus.planes import luminance_of, to_lms
 from psyprobe.stimulus.registry import stimulus_kind
-from psyprobe.stimulus.specification import Specification, kept_by_kind, levels_of
-
-if TYPE_CHECKING:
-    from psyprobe.light.display import Display
+from psyprobe.stimulus.specification import Specification, kept_by_kind, levels_of, varied
 
 #: What the parts of a sum have in common: changed in one, it is changed in all.
 BACKGROUND = ("luminance", "ppd", "size", "white", "observer")
@@ -35,13 +32,6 @@ class Sum(Specification):
     """A target on masks: modulations of one background, added.
 
     Levels keep their names for the target; those of the others begin with the name of the part: "mask_contrast".
-
-    Attributes
-    ----------
-    parts : tuple of Modulation
-        The target first, then what masks it; all with the same luminance, ppd, size, white and observer.
-    names : tuple of str
-        Of the parts after the first; "mask", "mask2", "mask3" ... without it.
 
     Examples
     --------
@@ -55,7 +45,9 @@ class Sum(Specification):
     0.2
     """
 
+    #: The target first, then what masks it; all with the same luminance, ppd, size, white and observer.
     parts: tuple[Any, ...] = ()
+    #: Of the parts after the first; "mask", "mask2", "mask3" ... without it.
     names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -83,7 +75,7 @@ class Sum(Specification):
             raise InputError(f"the names of the parts are {list(names)}; give a word of its own for each but the first")
         # Usual names are left out, so that a sum of stimuli and the same sum from a page are one.
         object.__setattr__(self, "names", () if names == usual else names)
-        self._addresses()
+        _ = self._layout
 
     @property
     def part_names(self) -> tuple[str, ...]:
@@ -107,7 +99,7 @@ class Sum(Specification):
 
     def levels(self) -> Mapping[str, Parameter]:
         """Those of the target, and those of the other parts under their prefixed names."""
-        return _levels(tuple(map(type, self.parts)), self.part_names)
+        return self._layout[1]
 
     def value(self, name: str) -> Any:
         """The value that a parameter or a derived level of a part has."""
@@ -148,9 +140,7 @@ class Sum(Specification):
             light = image
         else:
             image, space = to_lms(image, space, self.parts[0], display), "lms"
-            vectors = [
-                part.background_lms * direction_vector(part.direction, part.background_lms) for part in self.parts
-            ]
+            vectors = [part.background_lms * part.cone_contrast for part in self.parts]
             layers = [self.luminance * change[..., None] * v for change, v in zip(changes, vectors, strict=True)]
             light = luminance_of(image, space, self, None)
         found = [Row("peak luminance", "cd/m²", None, float(np.max(light)), None, False, "largest pixel")]
@@ -161,14 +151,25 @@ class Sum(Specification):
                 found.append(replace(row, quantity=f"part {k + 1} {row.quantity}"))
         return found
 
-    def _address(self, name: str) -> tuple[int, str]:
-        known = self._addresses()
-        if name not in known:
-            raise unknown_parameter("this sum", name, known)
-        return known[name]
+    @property
+    def _layout(self) -> tuple[Mapping[str, tuple[int, str]], Mapping[str, Parameter]]:
+        return _layout(tuple(type(part) for part in self.parts), self.part_names)
 
-    def _addresses(self) -> Mapping[str, tuple[int, str]]:
-        return _addresses(tuple(map(type, self.parts)), self.part_names)
+    def _address(self, name: str) -> tuple[int, str]:
+        check_names("this sum", [name], self._layout[0])
+        return self._layout[0][name]
+
+    def family(self) -> Any:
+        """Those of the parts."""
+        return self.kind, [part.family() for part in self.parts]
+
+    @classmethod
+    def joined(cls, specs: Sequence[Self]) -> Self:
+        """As of any specification: numbers of the parts become arrays."""
+        first, changes = specs[0], [varied(parts) for parts in zip(*(spec.parts for spec in specs), strict=True)]
+        if not any(changes):
+            return first.changed(luminance=np.full(len(specs), first.luminance))
+        return replace(first, parts=tuple(replace(p, **c) for p, c in zip(first.parts, changes, strict=True)))
 
     def _single(self, batch: tuple[int, ...], index: tuple[int, ...]) -> Self:
         return replace(self, parts=tuple(part._single(batch, index) for part in self.parts))
@@ -179,8 +180,7 @@ class Sum(Specification):
         for part in self.parts:
             change = part.modulation(dtype, device)
             if not grey:
-                vector = direction_vector(part.direction, part.background_lms)
-                change = change[..., None] * pattern.to_backend(vector, dtype, device)
+                change = change[..., None] * pattern.to_backend(part.cone_contrast, dtype, device)
             total = change if total is None else total + change
         first = self.parts[0]
         luminance = pattern.to_backend(np.asarray(first.luminance)[..., None, None], dtype, device)
@@ -189,37 +189,30 @@ class Sum(Specification):
         else:
             background = pattern.to_backend(first.background_lms, dtype, device)
             pixels, space = luminance[..., None] * background * (1 + total), "lms"
-        if float(pixels.min()) < 0:
-            raise InputError(
-                f"the parts together would need negative light ({float(pixels.min()):g}); lower their contrasts"
-            )
+        if (darkest := float(pixels.min())) < 0:
+            raise InputError(f"the parts together would need negative light ({darkest:g}); lower their contrasts")
         return pixels, space
 
 
 @kept_by_kind
-def _addresses(kinds: tuple[type[Specification], ...], names: tuple[str, ...]) -> Mapping[str, tuple[int, str]]:
-    """Of every parameter and derived level: in which part it is, and its name there."""
-    found: dict[str, tuple[int, str]] = {}
+def _layout(
+    kinds: tuple[type[Modulation], ...], names: tuple[str, ...]
+) -> tuple[Mapping[str, tuple[int, str]], Mapping[str, Parameter]]:
+    """Of every parameter and derived level: in which part it is and its name there; and all that are levels."""
+    places: dict[str, tuple[int, str]] = {}
+    levels: dict[str, Parameter] = {}
     for k, (prefix, kind) in enumerate(zip(("", *names), kinds, strict=True)):
         for own in (*kind.parameters(), *kind.derived_levels):
             if k and own in BACKGROUND:
                 continue
             name = f"{prefix}_{own}" if k else own
-            if name in found:
+            if name in places:
                 raise InputError(f"{name} would be two parameters; give the part {prefix!r} another name")
-            found[name] = (k, own)
-    return MappingProxyType(found)
-
-
-@kept_by_kind
-def _levels(kinds: tuple[type[Specification], ...], names: tuple[str, ...]) -> Mapping[str, Parameter]:
-    found = {}
-    for name, (k, own) in _addresses(kinds, names).items():
-        if own in (levels := levels_of(kinds[k])):
-            label = levels[own].label
-            prefix = names[k - 1].replace("_", " ").capitalize() if k else ""
-            found[name] = replace(levels[own], label=f"{prefix} {label.lower()}" if k else label)
-    return MappingProxyType(found)
+            places[name] = (k, own)
+            if level := levels_of(kind).get(own):
+                label = f"{prefix.replace('_', ' ').capitalize()} {level.label.lower()}" if k else level.label
+                levels[name] = replace(level, label=label)
+    return places, levels
 
 
 def _usual_names(parts: int) -> tuple[str, ...]:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from psyprobe._typing import Array
 from psyprobe.light.colour import cone_observer, white_xyz
+from psyprobe.light.display import Display
 from psyprobe.stimulus import pattern
+from psyprobe.stimulus.certificate import Sheet
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.planes import Planes, planes_of
 from psyprobe.stimulus.registry import stimulus_kind
 from psyprobe.stimulus.specification import Specification
-
-if TYPE_CHECKING:
-    from psyprobe.light.display import Display
-    from psyprobe.stimulus.certificate import Row, Sheet
 
 
 @stimulus_kind("uniform")
@@ -41,14 +38,12 @@ class Uniform(Specification):
 
     def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
         xp = pattern.namespace(device)
-        luminance = self._flat("luminance")
+        values = self._flat("luminance")[:, None, None, None]
         if self.chromatic:
-            lms = cone_observer(self.observer).from_xyz @ white_xyz(self.white)
-            values = pattern.to_backend(luminance[:, None] * lms, dtype, device)[:, None, None, :]
-            return xp.tile(values, (1, *self.shape, 1)).reshape((*self.batch, *self.shape, 3)), "lms"
-        return xp.tile(pattern.column(luminance, dtype, device), (1, *self.shape)).reshape(
-            (*self.batch, *self.shape)
-        ), ("luminance")
+            values = values * (cone_observer(self.observer).from_xyz @ white_xyz(self.white))
+        pixels = xp.tile(pattern.to_backend(values, dtype, device), (1, *self.shape, 1))
+        channels, space = ((3,), "lms") if self.chromatic else ((), "luminance")
+        return pixels.reshape((*self.batch, *self.shape, *channels)), space
 
     def promises(self, planes: Planes, sheet: Sheet) -> None:
         """One level everywhere, and no colour but that of the background."""
@@ -58,7 +53,5 @@ class Uniform(Specification):
             cast = np.abs(planes.cones - planes.cones.mean(axis=0)).max()
             sheet.add("colour cast", 0.0, cast, "largest difference between cone contrasts")
 
-    def rows(self, image: Float64, space: str, sheet: Sheet, display: Display | None) -> list[Row]:
-        """What it promises, of light in its own chromaticity."""
-        self.promises(planes_of(image, space, self, display), sheet)
-        return sheet.rows
+    def _planes(self, image: Float64, space: str, display: Display | None) -> Planes:
+        return planes_of(image, space, self, display)

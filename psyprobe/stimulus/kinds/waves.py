@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import unknown_name
 from psyprobe.stimulus import estimate, pattern
-from psyprobe.stimulus.certificate import STANDARD_ERRORS
+from psyprobe.stimulus.certificate import STANDARD_ERRORS, Sheet
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.modulation import Modulation
-from psyprobe.stimulus.parameters import AREA, DerivedLevel, parameter, require
-from psyprobe.stimulus.planes import Planes, luminance_share
+from psyprobe.stimulus.parameters import AREA, DerivedLevel, parameter
+from psyprobe.stimulus.planes import Planes
 from psyprobe.stimulus.registry import stimulus_kind
-
-if TYPE_CHECKING:
-    from psyprobe.stimulus.certificate import Sheet
 
 _LINEAR = "least squares on {E cos, E sin, 1}"
 _REFINED = "Gauss-Newton on all parameters"
@@ -40,20 +37,16 @@ class _Wave(Modulation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(
-            self.frequency < self.ppd / 2,
+        self._require(
             "frequency",
-            self.frequency,
-            "cpd",
+            self.frequency < self.ppd / 2,
             f"a display of {self.ppd:g} pixels per degree shows frequencies above 0 and below {self.ppd / 2:g} cpd "
             "(Nyquist); lower the frequency or raise ppd",
         )
         longest = max(self.field)
-        require(
-            self.frequency * longest >= _FEWEST_CYCLES,
+        self._require(
             "frequency",
-            self.frequency,
-            "cpd",
+            self.frequency * longest >= _FEWEST_CYCLES,
             f"fewer than {_FEWEST_CYCLES:g} cycles would fit on the field of {longest:.4g} deg; frequency is in cycles "
             "per degree, not per pixel",
         )
@@ -64,13 +57,30 @@ class _Wave(Modulation):
         offset: FloatArray,
         dtype: str,
         device: str | None,
-        radius: FloatArray | None = None,
-        balanced: bool = False,
+        radius: FloatArray | None,
+        balanced: bool,
     ) -> Array:
-        names = ("frequency", "orientation", "phase", "x", "y")
-        rows, columns = pattern.gabor_factors(
-            self.shape, self.ppd, radius=radius, balanced=balanced, **{name: self._flat(name) for name in names}
-        )
+        """As `paint`, under a round envelope of this radius or none.
+
+        cos(a + b) = cos a cos b - sin a sin b, and a round Gaussian is a product: so each image is a product of an
+        H x 2 and a 2 x W matrix. Balancing subtracts the multiple of the envelope that makes the sum zero, a third
+        column.
+        """
+        dx, dy = pattern.offsets(self.shape, self.ppd, self._flat("x"), self._flat("y"))
+        frequency = self._flat("frequency")
+        cosine, sine = pattern.cos_sin_degrees(self._flat("orientation"))
+        across = 2 * np.pi * (frequency * cosine)[:, None] * dx + np.deg2rad(self._flat("phase"))[:, None]
+        down = 2 * np.pi * (frequency * sine)[:, None] * dy
+        envelope_x, envelope_y = np.ones_like(dx), np.ones_like(dy)
+        if radius is not None:
+            envelope_x, envelope_y = (np.exp(-(d**2) / (2 * radius**2)[:, None]) for d in (dx, dy))
+        columns = np.stack([np.cos(across) * envelope_x, -np.sin(across) * envelope_x], axis=1)
+        rows = np.stack([np.cos(down) * envelope_y, np.sin(down) * envelope_y], axis=2)
+        if balanced:
+            total = np.einsum("nhk,nkw->n", rows, columns)
+            share = total / (envelope_x.sum(axis=1) * envelope_y.sum(axis=1))
+            columns = np.concatenate([columns, -share[:, None, None] * envelope_x[:, None]], axis=1)
+            rows = np.concatenate([rows, envelope_y[..., None]], axis=2)
         columns *= amplitude[:, None, None]
         if offset.any():
             # The mean rides along as one more row and column, which saves a pass over the images.
@@ -87,8 +97,8 @@ class _Wave(Modulation):
     def _balanced(self) -> bool:
         return False
 
-    def envelope(self) -> Float64 | None:
-        """The envelope that was asked for, drawn for measuring; None is 1 everywhere."""
+    def envelope(self) -> Float64:
+        """The envelope that was asked for, drawn for measuring."""
         raise NotImplementedError
 
     def _doubtful_edge(self) -> float:
@@ -96,31 +106,22 @@ class _Wave(Modulation):
 
     def promises(self, planes: Planes, sheet: Sheet) -> None:
         """Levels, contrast, and where the wave really lies."""
-        envelope = self.envelope()
-        balanced = self._balanced
-        where = {"ppd": self.ppd, "orientation": self.orientation, "x": self.x, "y": self.y}
-        wave = estimate.carrier(
-            self.shape, self.ppd, *estimate.wave_vector(self.frequency, self.orientation), self.x, self.y
-        )
-        unit = (wave * np.exp(1j * np.radians(self.phase))).real
-        if envelope is not None:
-            unit = unit * envelope
-        if balanced and envelope is not None:
+        envelope, level, depth = self.envelope(), self.luminance, self.contrast * self.luminance_share
+        vector = estimate.wave_vector(self.frequency, self.orientation)
+        wave = estimate.carrier(self.shape, self.ppd, *vector, self.x, self.y)
+        unit = (wave * np.exp(1j * np.radians(self.phase))).real * envelope
+        if self._balanced:
             unit = unit - envelope * (unit.sum() / envelope.sum())
-        depth = self.contrast * luminance_share(self)
-        level = self.luminance
         sheet.add("mean luminance", level * (1 + depth * unit.mean()), planes.light.mean(), "mean over pixels")
-        reach = 2 * np.pi * self.frequency * max(self.field)
-        noise = sheet.noise(self.contrast, reach)
-        fit = estimate.fit_sine(planes.light, frequency=self.frequency, envelope=envelope, pedestal=balanced, **where)
+        noise = sheet.noise(self.contrast, 2 * np.pi * self.frequency * max(self.field))
+        known = {name: getattr(self, name) for name in ("ppd", "frequency", "orientation", "x", "y")}
+        known["pedestal"] = self._balanced
+        fit = estimate.fit_sine(planes.light, envelope=envelope, **known)
         background = float(fit.background)
-        sheet.add(
-            "background", level, background, _LINEAR, extra=STANDARD_ERRORS * float(fit.background_gain) * noise / level
-        )
+        extra = STANDARD_ERRORS * float(fit.background_gain) * noise / level
+        sheet.add("background", level, background, _LINEAR, extra=extra)
         if planes.cones is not None:
-            fit = estimate.fit_sine(
-                planes.pattern, frequency=self.frequency, envelope=envelope, pedestal=balanced, **where
-            )
+            fit = estimate.fit_sine(planes.pattern, envelope=envelope, **known)
             sheet.add("background modulation", 0.0, float(fit.background) / level - 1, _LINEAR, key="cone contrast")
         if self.contrast == 0:
             sheet.add("distortion", 0.0, planes.pattern.std() / level, "SD over background")
@@ -131,27 +132,16 @@ class _Wave(Modulation):
         if planes.cones is None:
             rms = level * depth * unit.std() / (level * (1 + depth * unit.mean()))
             delivered = planes.light.std() / planes.light.mean()
-            sheet.add(
-                "rms contrast", rms, delivered, "SD over mean", extra=scale / np.sqrt(unit.size) / max(unit.std(), 1e-6)
-            )
+            extra = scale / np.sqrt(unit.size) / max(unit.std(), 1e-6)
+            sheet.add("rms contrast", rms, delivered, "SD over mean", extra=extra)
         sheet.add("peak luminance", level * (1 + (depth * unit).max()), planes.light.max(), "largest pixel")
         if sheet.refined:
-            self._refined(planes.pattern, envelope, noise, sheet)
+            radius, aspect = self._gaussian or (None, 1.0)
+            fitted = estimate.refine_sine(planes.pattern, radius=radius, aspect=aspect, window=envelope, **known)
+            self._refined(fitted, noise, sheet)
 
-    def _refined(self, pattern: Float64, envelope: Float64 | None, noise: float, sheet: Sheet) -> None:
-        radius, aspect = self._gaussian or (None, 1.0)
-        fit = estimate.refine_sine(
-            pattern,
-            ppd=self.ppd,
-            frequency=self.frequency,
-            orientation=self.orientation,
-            x=self.x,
-            y=self.y,
-            radius=radius,
-            aspect=aspect,
-            window=envelope,
-            pedestal=self._balanced,
-        )
+    def _refined(self, fit: estimate.PatternFit, noise: float, sheet: Sheet) -> None:
+        """Where the wave and its envelope lie, and what no wave explains."""
 
         def slack(name: str, unit: float = 1.0) -> float:
             error = STANDARD_ERRORS * fit.gain[name] * noise / unit
@@ -162,19 +152,16 @@ class _Wave(Modulation):
         sheet.add("orientation", self.orientation, self.orientation + turned, _REFINED, extra=slack("orientation"))
         ahead = (fit.phase - self.phase + 180) % 360 - 180
         sheet.add("phase", self.phase, self.phase + ahead, _REFINED, extra=slack("phase"))
-        if radius is not None:
+        if self._gaussian:
+            radius, aspect = self._gaussian
             for axis, asked, found in (("x", self.x, fit.x), ("y", self.y, fit.y)):
                 extra = slack(axis) * self.ppd
                 sheet.add(f"position {axis}", asked * self.ppd, found * self.ppd, _REFINED, key="position", extra=extra)
             sheet.add("radius", radius, fit.radius, _REFINED, extra=slack("radius", radius))
             sheet.add("aspect", aspect, fit.aspect, _REFINED, extra=slack("aspect", aspect))
-        sheet.add(
-            "distortion",
-            0.0,
-            fit.residual / self.luminance,
-            "RMS that no Gabor or grating explains, over background",
-            extra=self._doubtful_edge() * self.contrast + 2 * noise / self.luminance,
-        )
+        how = "RMS that no Gabor or grating explains, over background"
+        extra = self._doubtful_edge() * self.contrast + 2 * noise / self.luminance
+        sheet.add("distortion", 0.0, fit.residual / self.luminance, how, extra=extra)
 
 
 @stimulus_kind("gabor")
@@ -203,22 +190,21 @@ class Gabor(_Wave):
     def __post_init__(self) -> None:
         super().__post_init__()
         longest = max(self.field)
-        require(
-            self.radius <= longest,
-            "radius",
-            self.radius,
-            "deg",
-            f"the envelope's standard deviation must be above 0 and at most the field of {longest:.4g} deg",
-        )
+        allowed = f"the envelope's standard deviation must be above 0 and at most the field of {longest:.4g} deg"
+        self._require("radius", self.radius <= longest, allowed)
 
     def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> Array:
         """``offset + amplitude * Gabor``, shape (n, H, W)."""
         if np.all(self.aspect == 1):
             return self._carrier(amplitude, offset, dtype, device, self._flat("radius"), self.balanced)
         # An oblique ellipse is no product of rows and columns: it is multiplied on.
-        names = ("orientation", "x", "y", "radius", "aspect")
-        envelope = pattern.oriented_envelope(self.shape, self.ppd, **{name: self._flat(name) for name in names})
-        change = self._carrier(np.ones_like(amplitude), np.zeros_like(offset), "float64", None) * envelope
+        dx, dy = pattern.offsets(self.shape, self.ppd, self._flat("x"), self._flat("y"))
+        dx, dy = dx[:, None, :], dy[:, :, None]
+        cosine, sine = (each[:, None, None] for each in pattern.cos_sin_degrees(self._flat("orientation")))
+        across, along = dx * cosine + dy * sine, dy * cosine - dx * sine
+        sigma, ratio = (self._flat(name)[:, None, None] for name in ("radius", "aspect"))
+        envelope = np.exp(-(across**2 + (along / ratio) ** 2) / (2 * sigma**2))
+        change = self._carrier(np.ones_like(amplitude), np.zeros_like(offset), "float64", None, None, False) * envelope
         if self.balanced:
             change -= envelope * (change.sum(axis=(1, 2)) / envelope.sum(axis=(1, 2)))[:, None, None]
         return pattern.to_backend(change * amplitude[:, None, None] + offset[:, None, None], dtype, device)
@@ -265,26 +251,21 @@ class Grating(_Wave):
         super().__post_init__()
         if self.window not in self.windows:
             raise unknown_name("window", str(self.window), self.windows)
-        require(
-            self.edge <= 2 * self.radius,
-            "edge",
-            self.edge,
-            "deg",
-            "a raised cosine's ramp must be above 0 and at most twice the radius",
-        )
+        allowed = "a raised cosine's ramp must be above 0 and at most twice the radius"
+        self._require("edge", self.edge <= 2 * self.radius, allowed)
 
     def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> Array:
         """``offset + amplitude * windowed grating``, shape (n, H, W)."""
         if self.window in ("none", "gaussian"):
             radius = self._flat("radius") if self.window == "gaussian" else None
-            return self._carrier(amplitude, offset, dtype, device, radius)
+            return self._carrier(amplitude, offset, dtype, device, radius, False)
         names = ("x", "y", "radius", "edge")
         distinct, which = np.unique(np.stack([self._flat(n) for n in names]), axis=1, return_inverse=True)
         values = dict(zip(names, distinct, strict=True))
         if self.window == "disc":
             values["edge"] = np.zeros_like(values["edge"])
         windows = pattern.to_backend(pattern.round_window(self.shape, self.ppd, **values), dtype, device)
-        change = self._carrier(amplitude, np.zeros_like(offset), dtype, device)
+        change = self._carrier(amplitude, np.zeros_like(offset), dtype, device, None, False)
         change *= windows if windows.shape[0] == 1 else windows[which.ravel()]
         change += pattern.column(offset, dtype, device)
         return change
@@ -293,10 +274,10 @@ class Grating(_Wave):
     def _gaussian(self) -> tuple[float, float] | None:
         return (self.radius, 1.0) if self.window == "gaussian" else None
 
-    def envelope(self) -> Float64 | None:
+    def envelope(self) -> Float64:
         """The window."""
         if self.window == "none":
-            return None
+            return np.ones(self.shape)
         if self.window == "gaussian":
             return estimate.gaussian(self.shape, self.ppd, self.radius, x=self.x, y=self.y)
         edge = self.edge if self.window == "raised_cosine" else 0.0
