@@ -12,6 +12,7 @@ import csv
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from typing import Any
 
 #: Their name of each test, and ours of the experiment.
 EXPERIMENT_OF_TEST = {
@@ -70,7 +71,7 @@ def published_scores() -> tuple[PublishedScore, ...]:
     """
     text = files("psyprobe.analysis").joinpath("data", "published_scores.csv").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
-    return tuple(
-        PublishedScore(**(row | {name: float(row[name]) if row[name] else None for name in _NUMBERS}))
-        for row in csv.DictReader(lines)
-    )
+    rows: list[dict[str, Any]] = [*csv.DictReader(lines)]
+    for row in rows:
+        row |= {name: float(row[name]) if row[name] else None for name in _NUMBERS}
+    return tuple(PublishedScore(**row) for row in rows)
