@@ -71,7 +71,6 @@ def published_scores() -> tuple[PublishedScore, ...]:
     """
     text = files("psyprobe.analysis").joinpath("data", "published_scores.csv").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
-    rows: list[dict[str, Any]] = [*csv.DictReader(lines)]
-    for row in rows:
-        row |= {name: float(row[name]) if row[name] else None for name in _NUMBERS}
-    return tuple(PublishedScore(**row) for row in rows)
+    rows: list[dict[str, Any]] = list(csv.DictReader(lines))
+    numbers = [{name: float(row[name]) if row[name] else None for name in _NUMBERS} for row in rows]
+    return tuple(PublishedScore(**row | each) for row, each in zip(rows, numbers, strict=True))

@@ -71,13 +71,13 @@ def _plan(arguments: argparse.Namespace, experiments: list[Experiment], store: P
 
     plans: list[Plan] = []
     for experiment, observer in _asked(arguments, experiments):
-        options = {"batch_size": arguments.batch_size, "score_only": arguments.score_only}
+        options = {"batch_size": arguments.batch_size, "score_only": arguments.score_only, "timed": True}
         plans.append(plan(experiment, observer, store=store, **options))
     if arguments.json:
         say_json([planned.to_dict() for planned in plans])
         return 0
     say("\n".join(str(planned) for planned in plans))
-    seconds = sum(planned.seconds for planned in plans)
+    seconds = sum(planned.seconds or 0 for planned in plans)
     say(
         f"In all {sum(planned.images for planned in plans)} distinct images; what is left takes about "
         f"{max(seconds, 1):.0f} s, an estimate that leaves out drawing."
@@ -160,7 +160,12 @@ def write_result(result: xarray.Dataset, scores: Sequence[Score], stem: Path) ->
     files["plot"] = stem.with_name(f"{stem.name}.png")
     # A command line has no window to draw in, and some machines have no display at all.
     mpl.use("agg")
-    write_whole(files["plot"], lambda path: save_figure(plot(result), path))
+    try:
+        write_whole(files["plot"], lambda path: save_figure(plot(result), path))
+    except InputError as error:
+        # What was asked and scored is not lost because it cannot be drawn, as a small set or a blind observer cannot.
+        tell(f"Note: no figure: {error}")
+        del files["plot"]
     return files
 
 

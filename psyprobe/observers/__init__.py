@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from psyprobe.observers import castlecsf, cvvdp, pixels
-from psyprobe.observers.chat import openai_chat, transformers_chat, vlmevalkit
-from psyprobe.observers.encoders import (
+# Those that come with psyprobe: each of these modules registers its own kind.
+from psyprobe.observers import castlecsf, cvvdp, pixels  # noqa: F401
+from psyprobe.observers.chat import openai_chat, transformers_chat, vlmevalkit  # noqa: F401
+from psyprobe.observers.encoders import (  # noqa: F401
     diffusers_models,
     open_clip_models,
     packaged,
@@ -25,30 +26,10 @@ from psyprobe.observers.registry import (
     load_observer,
     register_observer,
 )
-from psyprobe.observers.simulated import observer as simulated
+from psyprobe.observers.simulated import observer as simulated  # noqa: F401
 from psyprobe.observers.wrap import observer
 
-#: The kinds that come with psyprobe; each of these modules registers its own.
-BUILT_IN = (
-    pixels,
-    castlecsf,
-    cvvdp,
-    packaged,
-    timm_models,
-    open_clip_models,
-    torch_files,
-    diffusers_models,
-    transformers_models,
-    zoo,
-    simulated,
-    openai_chat,
-    transformers_chat,
-    transformers_vision,
-    vlmevalkit,
-)
-
 __all__ = [
-    "BUILT_IN",
     "DEFAULT_OBSERVER",
     "Card",
     "DifferenceObserver",

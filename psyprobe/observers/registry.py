@@ -97,11 +97,8 @@ class ObserverKind:
 
     def listing(self) -> list[ObserverRow]:
         """Its rows; each carries the obstacle of the kind where the kind has one."""
-        own = ObserverRow(self.form, self.summary, self.ability)
-        rows = [own] if self.rows is None else list(self.rows())
-        if not self.obstacle:
-            return rows
-        return [ObserverRow(row.name, row.summary, row.ability, self.obstacle) for row in rows]
+        rows = [ObserverRow(self.form, self.summary, self.ability)] if self.rows is None else self.rows()
+        return [dataclasses.replace(row, obstacle=self.obstacle or row.obstacle) for row in rows]
 
 
 _KINDS: dict[str, ObserverKind] = {}

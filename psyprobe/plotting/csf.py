@@ -18,7 +18,7 @@ from psyprobe.analysis.iso_response import iso_contrast
 from psyprobe.analysis.responses import MEASURE_LABELS, levels_of, select
 from psyprobe.analysis.words.bridge import bridge
 from psyprobe.analysis.words.csf import chat_csfs
-from psyprobe.analysis.words.csf_human import default_human, human_at
+from psyprobe.analysis.words.csf_human import human_line
 from psyprobe.analysis.words.score import refuse_features
 from psyprobe.errors import InputError
 from psyprobe.plotting.axes import level_axis, level_label, log_axis, new_axes, printable, title_of
@@ -252,11 +252,9 @@ def _axes(ax: Axes, csfs: Sequence[xr.Dataset], human: str | None, extra: FloatA
         for i, side in enumerate(beyond_levels(csf))
         if side and not np.isfinite(csf["mean_sensitivity"].values[i])
     ]
-    if human != "" and level == "frequency":
-        low, high = values.min() / 1.25, values.max() * 1.25
-        name = default_human(csfs[0]) if human is None else human
-        x = np.geomspace(low, high, 121)
-        label, curve = human_at(csfs[0], name, x)
+    people = human_line(csfs[0], human, values.min() / 1.25, values.max() * 1.25)
+    if people is not None:
+        label, x, curve = people
         reached = np.isfinite(curve) & (curve > 0)
         ax.plot(x[reached], curve[reached], color="black", linestyle="--", linewidth=1.4, label=label, zorder=2)
         shown.append(curve[reached])

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.csf import chat_csfs
-from psyprobe.analysis.words.csf_human import default_human, human_at
+from psyprobe.analysis.words.csf_human import human_line
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.plotting.axes import (
     BLANK,
@@ -175,9 +175,9 @@ def plot_yes_map(
         values[known], 10 ** mean[known], marker="o", color="white", markeredgecolor="black", markersize=6,
         linestyle="none", label="threshold",
     )  # fmt: skip
-    if human != "" and level == "frequency":
-        x = np.geomspace(edges[0], edges[-1], 121)
-        label, curve = human_at(csf, default_human(csf) if human is None else human, x)
+    people = human_line(csf, human, edges[0], edges[-1])
+    if people is not None:
+        label, x, curve = people
         inside = np.isfinite(curve) & (curve > 0)
         inside[inside] &= 1 / curve[inside] <= top
         ax.plot(x[inside], 1 / curve[inside], color="black", linestyle="--", linewidth=1.4, label=label)

@@ -15,7 +15,7 @@ from psyprobe.analysis.score import OBSERVER, Row, number
 from psyprobe.analysis.table import Tabled
 from psyprobe.analysis.words.agreement import Agreement, answer_agreement
 from psyprobe.analysis.words.csf import chat_csf
-from psyprobe.analysis.words.csf_human import default_human, human_curve, human_names
+from psyprobe.analysis.words.csf_human import default_human, human_curve, human_names, human_of_page
 from psyprobe.analysis.words.csf_scores import NOTHING, STATISTICS, CsfScores, Statistic, compare_with_human
 from psyprobe.errors import InputError
 
@@ -92,7 +92,7 @@ class ChatScore(Tabled):
     level: str
     #: Of the level.
     unit: str
-    #: The curve with which it is compared first; empty where the level is no frequency: there is none then.
+    #: The curve with which it is compared first; empty where there is none.
     human: str
     #: By human curve, `human` first.
     scores: Mapping[str, CsfScores]
@@ -130,12 +130,13 @@ class ChatScore(Tabled):
         loud = " (random weights)" * self.random_weights
         if not self.human:
             usable, asked = (sum(getattr(point, name) for point in self.curve) for name in ("usable", "prompts"))
-            title, curve = f"{self.experiment} ({readout})", f"{self.observer}{loud}: {self.level} ({self.unit})"
             cells = {"thresholds": f"{usable}/{asked}"}
+            title = f"{self.experiment} ({readout})"
             rows = [Row(title, OBSERVER, "", cells, self._record("", None), notes=self._remarks())]
         else:
-            title, curve = f"{self.experiment} ({readout}, against {self.human})", f"{self.observer}{loud}: CSF (cpd)"
-            rows = self._compared(title)
+            rows = self._compared(f"{self.experiment} ({readout}, against {self.human})")
+        axis = "CSF (cpd)" if self.human and self.level == "frequency" else f"{self.level} ({self.unit})"
+        curve = f"{self.observer}{loud}: {axis}"
         for point in self.curve:
             cells = point.cells()
             if not self.human:
@@ -242,11 +243,17 @@ def score_chat(
     name, curve = "", np.full(csf.sizes[level], np.nan)
     flat: dict[str, float | None] = dict.fromkeys(STATISTICS)
     blind = flat
-    if level == "frequency":
+    page = None if human else human_of_page(csf)
+    curves: dict[str, Any] = {}
+    if page is not None and page[0]:
+        name, curve = page
+        curves = {name: {name: curve}}
+    elif page is None and level == "frequency":
         name, curve = human_curve(csf, human or default_human(csf))
+        curves = {each: each for each in dict.fromkeys([name, *human_names()])}
+    if curves:
         scores = {
-            each: compare_with_human(csf, each, resamples=resamples, seed=seed)
-            for each in dict.fromkeys([name, *human_names()])
+            each: compare_with_human(csf, given, resamples=resamples, seed=seed) for each, given in curves.items()
         }
         flat, blind = _trivial(curve[np.isfinite(curve)])
     trials = float(csf["trials"].sum() + csf["catch_trials"].sum())
