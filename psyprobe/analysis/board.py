@@ -205,12 +205,7 @@ class Scoreboard:
                 "family": row.family,
                 "experiment": test.experiment,
                 "metric": test.metric.name,
-                "value": entry.value,
-                "low": entry.low,
-                "high": entry.high,
-                "flags": entry.flags,
-                "float32_floor": entry.float32_floor,
-                "note": entry.note,
+                **vars(entry),
             }
             for row in self.rows
             for test, entry in row.entries.items()

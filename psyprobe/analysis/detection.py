@@ -194,16 +194,10 @@ def score_detection(
     ----------
     result : xarray.Dataset
         Of a detection run.
-    measure : {"angular", "angular_float32", "cosine", "l1", "l2"}, optional
-        As for `select`.
-    layer : str, optional
-        Name of a layer; without it all.
-    confidence : float, optional
-        Of the interval, in (0, 1).
-    resamples : int, optional
-        Number of bootstrap samples.
-    seed : int, optional
-        Of the bootstrap.
+    measure, layer : str, optional
+        As for `select`; without a layer all.
+    confidence, resamples, seed
+        As for `align`.
 
     Returns
     -------
@@ -212,10 +206,8 @@ def score_detection(
 
     Raises
     ------
-    InputError
-        If this is no detection result, or values are not finite.
-    UnknownNameError
-        If the measure or layer is not in the result.
+    InputError, UnknownNameError
+        As for `select`.
     """
     layers = layers_of(result) if layer is None else [layer]
     found = (_score_layer(result, measure, name, confidence, resamples, seed) for name in layers)

@@ -91,7 +91,7 @@ def angular_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
     Raises
     ------
     InputError
-        If the vectors differ in length D, hold values that are not finite, or one of them has length zero.
+        As for `distances`.
 
     See Also
     --------

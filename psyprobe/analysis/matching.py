@@ -204,12 +204,8 @@ def matching_error(
     ----------
     matched, human : array_like of float, shape (K, F)
         Contrasts that match K references at F frequencies, above 0: the observer's and those of people.
-    confidence : float, optional
-        Of the intervals, in (0, 1).
-    resamples : int, optional
-        Number of bootstrap samples, at least 100.
-    seed : int, optional
-        Of the resampling.
+    confidence, resamples, seed
+        As for `psyprobe.analysis.align`.
 
     Returns
     -------

@@ -115,27 +115,25 @@ class MatchingScore(LayerScore):
         self, title: str, responder: str, label: str, short: str, error: MatchingError, found: MatchingResponder | None
     ) -> Row:
         own = responder == OBSERVER
+        estimates = {ERROR_MEAN: error.mean, ERROR_POOLED: error.pooled}
+        counts = {"sat. high": "saturated_high", "sat. low": "saturated_low", "ambiguous": "ambiguous"}
         record = {
             **self.about(short),
             "confidence": error.mean.confidence,
             "method": self.method,
             "normalised": int(self.normalised),
-            "error_mean": error.mean.value,
-            "error_mean_low": error.mean.low,
-            "error_mean_high": error.mean.high,
-            "error_pooled": error.pooled.value,
-            "error_pooled_low": error.pooled.low,
-            "error_pooled_high": error.pooled.high,
-            "saturated_low": found and found.saturated_low,
-            "saturated_high": found and found.saturated_high,
-            "ambiguous": found and found.ambiguous,
+            **{
+                f"{metric.name}{end}": value
+                for metric, one in estimates.items()
+                for end, value in (("", one.value), ("_low", one.low), ("_high", one.high))
+            },
+            **{name: found and getattr(found, name) for name in ("saturated_low", "saturated_high", "ambiguous")},
             "matches": found and found.total,
             "float32_floor": self.float32_floor if own else None,
             "noise_floor": self.noise_floor if own else None,
             "below_noise": self.below_noise if own else None,
             **variant_columns(self.variants if own else None),
         }
-        counts = {"sat. high": "saturated_high", "sat. low": "saturated_low", "ambiguous": "ambiguous"}
         cells = {
             "mean [interval]": _interval(error.mean),
             "pooled [interval]": _interval(error.pooled),
@@ -155,7 +153,7 @@ class MatchingScore(LayerScore):
             floor = self.float32_floor
         entries = {
             metric: Entry(estimate.value, estimate.low, estimate.high, flags, floor, note)
-            for metric, estimate in ((ERROR_MEAN, error.mean), (ERROR_POOLED, error.pooled))
+            for metric, estimate in estimates.items()
         }
         notes = [f"mean error of the {self.variants}"] * (own and self.variants is not None)
         return Row(title, responder, label, cells, record, entries, notes)
@@ -208,10 +206,8 @@ def match_result(
     ----------
     result : xarray.Dataset
         Of a matching run.
-    measure : {"angular", "angular_float32", "cosine", "l1", "l2"}, optional
-        Distance between features; without it the measure that the experiment names, else "angular".
-    layer : str, optional
-        Name of a layer; needed where the result holds more than one.
+    measure, layer : str, optional
+        As for `psyprobe.analysis.responses.select`.
     method : {"crossing", "bracket"}, optional
         As for `match_contrast`; without it what the experiment names, else "crossing".
     normalised : bool, optional
@@ -224,9 +220,8 @@ def match_result(
     UnknownNameError
         If the measure or layer is not in the result.
     """
-    measure, layer = measure_of(result, measure), chosen_layer(matching_layers(result), layer)
-    curves, target = _responses(result, measure, layer, "")
-    return _matched(result, curves, target, measure, layer, method, normalised)
+    layer = chosen_layer(matching_layers(result), layer)
+    return _matched(result, "", measure_of(result, measure), layer, method, normalised)
 
 
 def score_matching(
@@ -280,8 +275,7 @@ def _score_layer(
     floor = float(values_of(result, "noise_floor", found.measure, found.layer))
     pixels = None
     if {"pixels_response", "pixels_reference_response"} <= set(result.variables):
-        curves, level = _responses(result, found.measure, found.layer, "pixels_")
-        pixels = _matched(result, curves, level, found.measure, "pixels", method, normalised)
+        pixels = _matched(result, "pixels_", found.measure, found.layer, method, normalised)
     constant = np.broadcast_to(found.reference_contrast[:, None], found.human.shape)
     return MatchingScore(
         observer=observer_of(result),
@@ -336,14 +330,9 @@ def _responder(found: MatchedCurves, interval: dict[str, Any]) -> MatchingRespon
 
 
 def _matched(
-    result: xr.Dataset,
-    curves: FloatArray,
-    target: FloatArray,
-    measure: str,
-    layer: str,
-    method: Method | None,
-    normalised: bool | None,
+    result: xr.Dataset, whose: str, measure: str, layer: str, method: Method | None, normalised: bool | None
 ) -> MatchedCurves:
+    curves, target = _responses(result, measure, layer, whose)
     (level,) = levels_of(result)
     frequency, contrast = (result[name].values.astype(np.float64) for name in (level, result.attrs["difference"]))
     if _normalised(result, normalised):
@@ -353,8 +342,7 @@ def _matched(
                 f"normalising needs the response of the reference frequency, {result.attrs['reference_frequency']:g} "
                 f"cpd, at contrast 1, and it is not among the test frequencies; match without normalising"
             )
-        normal = normalise_responses(contrast, curves)
-        curves, target = normal, target / curves[own[0], -1]
+        curves, target = normalise_responses(contrast, curves), target / curves[own[0], -1]
     measured = f"measured_{level}"
     return MatchedCurves(
         frequency=frequency,

@@ -47,8 +47,8 @@ def weighted_spearman(x: FloatArray, y: FloatArray, weights: FloatArray) -> Floa
     ----------
     x, y : ndarray of float, shape (N,)
         Paired values.
-    weights : ndarray of float, shape (B, N)
-        Number of copies of each pair, one row for each sample.
+    weights
+        As for `midranks`, of each pair.
 
     Returns
     -------

@@ -141,19 +141,7 @@ def replay(
 def replayed_result(
     stored: StoredResponses, baseline: StoredResponses, *, model: str, test: str, source: str
 ) -> xr.Dataset:
-    """One result from stored responses.
-
-    Parameters
-    ----------
-    stored, baseline : StoredResponses
-        Of the model and of the images themselves, on the same axes.
-    model, test, source : str
-        Names of the model, of the test, and of where the responses come from.
-
-    Returns
-    -------
-    xarray.Dataset
-        As `replay` says.
+    """One result from stored responses of a model and of the images themselves, on the same axes; as `replay` says.
 
     Raises
     ------

@@ -123,12 +123,8 @@ def variant_spread(
         From a result to its score, or None where there is none.
     transform, inverse : callable, optional
         To and from the scale on which the interval is symmetric, such as arctanh and tanh for a correlation.
-    confidence : float, optional
-        Of the interval, in (0, 1).
-    resamples : int, optional
-        Number of bootstrap samples.
-    seed : int, optional
-        Of the resampling.
+    confidence, resamples, seed
+        As for `psyprobe.analysis.align`.
 
     Returns
     -------

@@ -7,8 +7,7 @@ import pytest
 from scipy.optimize import isotonic_regression, least_squares
 
 from psyprobe.analysis.psychometric.isotonic import rising_means
-from psyprobe.analysis.words.logit_fit import fit_logits, wild_replicates
-from psyprobe.analysis.words.logit_status import logit_status
+from psyprobe.analysis.words.logit_fit import fit_logits, logit_status, wild_replicates
 
 SLOPE = 2 * np.log(19)
 X = np.linspace(-3, -0.6, 10)

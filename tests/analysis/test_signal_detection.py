@@ -48,6 +48,7 @@ def test_threshold_follows_the_scale_of_contrast() -> None:
     found = d_prime_threshold(contrast, d_prime)
     assert 0.01 < found < 0.03
     np.testing.assert_allclose(d_prime_threshold(7 * contrast, d_prime), 7 * found)
+    np.testing.assert_allclose(d_prime_threshold(contrast, 2 * d_prime, criterion=2.0), found)
     assert np.isnan(d_prime_threshold(contrast, d_prime * 0.3))
     assert np.isnan(d_prime_threshold(contrast, d_prime + 2))
     assert d_prime_threshold(contrast, np.stack([d_prime] * 3)).shape == (3,)

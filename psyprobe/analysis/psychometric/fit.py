@@ -17,20 +17,24 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.bootstrap import Resampled, resample
-from psyprobe.analysis.psychometric.counts import read_curves
-from psyprobe.analysis.psychometric.groups import Point
+from psyprobe.analysis.psychometric.counts import Point, read_curves
+from psyprobe.analysis.psychometric.intervals import Parameter, Profile, Resampled, resample
 from psyprobe.analysis.psychometric.isotonic import deviance, isotonic_bracket, spearman_karber
-from psyprobe.analysis.psychometric.judgement import Judged, Problem, judge, retold, state_problem
 from psyprobe.analysis.psychometric.likelihood import curve_log_likelihood, log_rates
 from psyprobe.analysis.psychometric.maximise import Model
-from psyprobe.analysis.psychometric.overdispersion import add_overdispersion
 from psyprobe.analysis.psychometric.priors import LogPrior, LogPriors, stated_priors
-from psyprobe.analysis.psychometric.profile import Parameter, Profile
 from psyprobe.analysis.psychometric.result import PsychometricFit
-from psyprobe.analysis.psychometric.search import search
+from psyprobe.analysis.psychometric.search import add_overdispersion, search
 from psyprobe.analysis.psychometric.sigmoids import sigmoid
-from psyprobe.analysis.psychometric.statuses import WITH_THRESHOLD, StatusArray
+from psyprobe.analysis.psychometric.statuses import (
+    WITH_THRESHOLD,
+    Judged,
+    Problem,
+    StatusArray,
+    judge,
+    retold,
+    state_problem,
+)
 from psyprobe.errors import InputError, unknown_name
 
 Rate: TypeAlias = float | tuple[float, float] | Literal["fit"]
@@ -129,20 +133,19 @@ def fit_psychometric(
         raise InputError(f"guess {bounds[0]} and lapse {bounds[1]} may reach 1 together; lower one of the upper bounds")
     plain = Model(sigmoid(function), LogPriors(), equal)
     problem = state_problem(read_curves(contrast, yes, trials, shared), function, plain, bounds, level, seed)
-    best, value, converged = search(plain, problem.counts, problem.lower, problem.upper)
+    best, value, converged = search(problem.task)
     judged = judge(problem, best, value)
     if method == "map" or overdispersion:
         told = replace(plain, priors=stated_priors(priors, equal) if method == "map" else LogPriors())
-        problem = replace(problem, model=told)
-        best, value, converged = search(told, problem.counts, problem.lower, problem.upper, first=best)
+        problem = replace(problem, task=replace(problem.task, model=told))
+        best, value, converged = search(problem.task, first=best)
         if overdispersion:
-            best, value = add_overdispersion(told, problem.counts, problem.lower, problem.upper, best, value)
+            best, value = add_overdispersion(problem.task, best, value)
         judged = retold(problem, judged, best, steps_stay=method == "mle")
     ends = _intervals(problem, judged, best, value, profile=interval == "profile") if interval else None
     p_value = None
     if goodness or interval == "bootstrap":
-        box = problem.lower, problem.upper
-        drawn = resample(problem.model, problem.counts, *box, best, resamples=resamples, seed=seed)
+        drawn = resample(problem.task, best, resamples=resamples, seed=seed)
         if ends is not None and interval == "bootstrap":
             ends = _percentiles(problem, judged, drawn, ends)
         p_value = _p_value(problem, judged, best, drawn) if goodness else None
@@ -191,8 +194,9 @@ def _percentiles(
 
 
 def _p_value(problem: Problem, judged: Judged, best: Point, drawn: Resampled) -> FloatArray:
-    log_p, _ = log_rates(problem.model.family, best, problem.counts.x)
-    found = deviance(problem.counts.yes, problem.counts.trials, np.exp(log_p))
+    counts = problem.task.counts
+    log_p, _ = log_rates(problem.task.model.family, best, counts.x)
+    found = deviance(counts.yes, counts.trials, np.exp(log_p))
     larger = (drawn.deviance >= found[:, None] - 1e-9).sum(axis=1)
     p_value = (1 + larger) / (1 + drawn.deviance.shape[1])
     return np.where(np.isin(judged.status, WITH_THRESHOLD), p_value, np.nan)
@@ -212,7 +216,7 @@ def _intervals(
         index = np.flatnonzero(which)
         if index.size == 0:
             continue
-        along = Profile(problem.model, problem.counts, best, value, problem.lower, problem.upper, parameter)
+        along = Profile(problem.task, best, value, parameter)
         centre = judged.threshold.ravel() if parameter == "threshold" else best.slope.ravel()
         low, high = along.interval(problem.quantile, centre[index], index)
         if parameter == "slope":
@@ -227,7 +231,7 @@ def _censored_ends(
     problem: Problem, status: StatusArray, low: FloatArray, high: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Where nobody ever said yes, or always, the ends are exact: as many trials as refute a rate of one half."""
-    counts = problem.counts
+    counts = problem.task.counts
     middle = 0.5 * (1 + problem.guess[0] - problem.lapse[0])
     for name, chance, sign in (("censored_above", 1 - middle, 1), ("censored_below", middle, -1)):
         here = (status == name) & (problem.status == name)
@@ -251,7 +255,8 @@ def _collect(
     ends: tuple[FloatArray, ...] | None,
     p_value: FloatArray | None,
 ) -> PsychometricFit:
-    curves, counts, status = problem.curves, problem.counts, judged.status
+    curves, status = problem.curves, judged.status
+    counts, model = problem.task.counts, problem.task.model
     shape = status.shape
     nothing = np.full(shape, np.nan)
     has = np.isin(status, WITH_THRESHOLD)
@@ -259,10 +264,10 @@ def _collect(
     width = np.where(has, counts.scale * judged.width, np.nan)
     low, high, narrow, wide = ends or (nothing,) * 4
     fitted = (counts.trials > 0).any(axis=-1)
-    log_p, _ = log_rates(problem.model.family, best, counts.x)
+    log_p, _ = log_rates(model.family, best, counts.x)
     lost = deviance(counts.yes, counts.trials, np.exp(log_p))
     free = [b[1] > b[0] for b in (problem.guess, problem.lapse)]
-    rates = 1 if problem.model.equal_rates and free[0] else sum(free)
+    rates = 1 if model.equal_rates and free[0] else sum(free)
     levels = (curves.trials > 0).sum(axis=-1)
     # Rates that a group has in common cost each of its curves an equal part of a degree of freedom.
     cost = 2 + rates / np.maximum(fitted.sum(axis=-1, keepdims=True), 1)
@@ -288,7 +293,7 @@ def _collect(
         "guess": rate(best.guess),
         "lapse": rate(best.lapse),
         "eta": rate(best.eta),
-        "log_likelihood": np.where(fitted, curve_log_likelihood(problem.model.family, counts, best), np.nan),
+        "log_likelihood": np.where(fitted, curve_log_likelihood(model.family, counts, best), np.nan),
         "deviance": np.where(fitted, lost, np.nan),
         "degrees_of_freedom": np.where(fitted, levels - cost, np.nan),
         "p_value": nothing if p_value is None else p_value,

@@ -89,8 +89,8 @@ def monotone_p_value(
 
     Parameters
     ----------
-    yes, trials : array_like of float, shape (..., L)
-        By level, in order of contrast.
+    yes, trials
+        As for `isotonic_fit`.
     resamples : int, optional
         Of each curve.
     seed : int, optional
@@ -127,17 +127,8 @@ def isotonic_bracket(
 ) -> tuple[FloatArray, FloatArray]:
     """Last level at which the rising fit is below the criterion, and first at which it is above.
 
-    Parameters
-    ----------
-    x, yes, trials : ndarray, shape (..., L)
-        x rises; levels without trials stand last.
-    criterion : ndarray, shape (...,)
-        Proportion of yes that is looked for.
-
-    Returns
-    -------
-    low, high : ndarray, shape (...,)
-        log10 contrast; minus and plus infinity where the fit never is below or above.
+    x rises, levels without trials stand last, and the criterion is a proportion of yes for each curve, shape (...,).
+    Minus and plus infinity where the fit never is below or above.
     """
     fit, present = isotonic_fit(yes, trials), trials > 0
     level = criterion[..., None]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.groups import Counts, Point
+from psyprobe.analysis.psychometric.counts import Counts, Point
 from psyprobe.analysis.psychometric.priors import LogPriors
 from psyprobe.analysis.psychometric.sigmoids import Sigmoid
 
@@ -203,8 +203,8 @@ def _add_priors(counts: Counts, point: Point, priors: LogPriors, found: Derivati
     rates = [priors.derivatives(name, getattr(point, name), counts) for name in ("guess", "lapse")]
     for i, (slope, bend) in enumerate(rates):
         found.rates[:, i] += slope
-        for kind in (0, 1):
-            found.corner[kind][:, i, i] += -bend if kind == 0 else np.maximum(-bend, 0.0)
+        found.corner[0][:, i, i] += -bend
+        found.corner[1][:, i, i] += np.maximum(-bend, 0.0)
     for i, bend in enumerate(bends):
-        for kind in (0, 1):
-            found.blocks[kind][..., i, i] += bend if kind == 0 else np.maximum(bend, 0.0)
+        found.blocks[0][..., i, i] += bend
+        found.blocks[1][..., i, i] += np.maximum(bend, 0.0)

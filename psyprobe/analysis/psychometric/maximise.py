@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.groups import Counts, Index, Point
+from psyprobe.analysis.psychometric.counts import Counts, Index, Point
 from psyprobe.analysis.psychometric.likelihood import Derivatives, differentiate, objective
 from psyprobe.analysis.psychometric.priors import LogPriors
 from psyprobe.analysis.psychometric.sigmoids import Sigmoid
@@ -33,50 +33,42 @@ class Model:
     priors: LogPriors
     equal_rates: bool = False
 
-    def objective(self, counts: Counts, point: Point) -> FloatArray:
-        """log-likelihood plus log prior of each group."""
-        return objective(self.family, counts, point, self.priors)
+
+@dataclass(frozen=True)
+class Task:
+    """A model, and the groups to which it is fitted within bounds; equal bounds fix a parameter, `eta` has none."""
+
+    model: Model
+    counts: Counts
+    lower: Point
+    upper: Point
+
+    def take(self, index: Index) -> Task:
+        """Those groups."""
+        return Task(self.model, self.counts.take(index), self.lower.take(index), self.upper.take(index))
 
 
-def maximise(model: Model, counts: Counts, start: Point, lower: Point, upper: Point) -> tuple[Point, FloatArray, _Mask]:
-    """Climb from each start to a maximum of the objective.
-
-    Parameters
-    ----------
-    model : Model
-    counts : Counts
-        P groups.
-    start, lower, upper : Point
-        Where to begin, and bounds; equal bounds fix a parameter. `eta` is not moved.
-
-    Returns
-    -------
-    point : Point
-    value : ndarray, shape (P,)
-        Of the objective.
-    converged : ndarray of bool, shape (P,)
-        Whether no step promised more when it stopped.
-    """
-    point = start.copy()
-    value = model.objective(counts, point)
+def maximise(task: Task, start: Point) -> tuple[Point, FloatArray, _Mask]:
+    """Climb from each start to a maximum: the point, the objective there (P,), and whether no step promised more."""
+    model, point = task.model, start.copy()
+    value = objective(model.family, task.counts, point, model.priors)
     damping = np.full(value.shape, _FIRST_DAMPING)
     converged = np.zeros(value.shape, dtype=bool)
     running: Index = np.flatnonzero(np.isfinite(value))
     for _ in range(_ROUNDS):
         if running.size == 0:
             break
-        data = counts.take(running)
-        here, low, high = (group.take(running) for group in (point, lower, upper))
-        slope = differentiate(model.family, data, here, model.priors)
+        left, here = task.take(running), point.take(running)
+        slope = differentiate(model.family, left.counts, here, model.priors)
         if model.equal_rates:
             slope = slope.with_equal_rates()
-        free_curve, free_rates = _free(slope, here, low, high)
+        free_curve, free_rates = _free(slope, here, left.lower, left.upper)
         move_curve, move_rates = _step(slope, free_curve, free_rates, damping[running])
         promised = (slope.curve * move_curve).sum((-1, -2)) + (slope.rates * move_rates).sum(-1)
         if model.equal_rates:
             move_rates[:, 1] = move_rates[:, 0]
-        there = _moved(here, move_curve, move_rates, low, high)
-        reached = model.objective(data, there)
+        there = _moved(here, move_curve, move_rates).within(left.lower, left.upper)
+        reached = objective(model.family, left.counts, there, model.priors)
         better = reached > value[running]
         gain = reached - value[running]
         won = running[better]
@@ -94,24 +86,13 @@ def maximise(model: Model, counts: Counts, start: Point, lower: Point, upper: Po
 def _free(slope: Derivatives, at: Point, lower: Point, upper: Point) -> tuple[_Mask, _Mask]:
     """Which parameters may move: not those held at a bound, nor those that the gradient pushes against one."""
 
-    def may(gradient: FloatArray, value: FloatArray, low: FloatArray, high: FloatArray) -> _Mask:
+    def may(gradient: FloatArray, name: str) -> _Mask:
+        value, low, high = (getattr(point, name) for point in (at, lower, upper))
         return np.asarray(((value > low) | (gradient > 0)) & ((value < high) | (gradient < 0)) & (high > low))
 
-    curve = np.stack(
-        [
-            may(slope.curve[..., 0], at.threshold, lower.threshold, upper.threshold),
-            may(slope.curve[..., 1], at.slope, lower.slope, upper.slope),
-        ],
-        axis=-1,
-    )
-    rates = np.stack(
-        [
-            may(slope.rates[:, 0], at.guess, lower.guess, upper.guess),
-            may(slope.rates[:, 1], at.lapse, lower.lapse, upper.lapse),
-        ],
-        axis=-1,
-    )
-    return curve, rates
+    curve = [may(slope.curve[..., i], name) for i, name in enumerate(("threshold", "slope"))]
+    rates = [may(slope.rates[:, i], name) for i, name in enumerate(("guess", "lapse"))]
+    return np.stack(curve, axis=-1), np.stack(rates, axis=-1)
 
 
 def _step(
@@ -158,13 +139,13 @@ def _inverse(matrices: FloatArray) -> tuple[FloatArray, _Mask]:
     return np.where(sound[..., None, None], flipped / safe[..., None, None], alone), sound
 
 
-def _moved(at: Point, curve: FloatArray, rates: FloatArray, lower: Point, upper: Point) -> Point:
+def _moved(at: Point, curve: FloatArray, rates: FloatArray) -> Point:
     # A leap of the width by more than a factor of 7 leaves the region that the curvature describes.
     shrink = np.minimum(1.0, 2.0 / np.maximum(np.abs(curve[..., 1]), 1e-300))
     return Point(
-        np.clip(at.threshold + curve[..., 0] * shrink, lower.threshold, upper.threshold),
-        np.clip(at.slope + curve[..., 1] * shrink, lower.slope, upper.slope),
-        np.clip(at.guess + rates[:, 0], lower.guess, upper.guess),
-        np.clip(at.lapse + rates[:, 1], lower.lapse, upper.lapse),
+        at.threshold + curve[..., 0] * shrink,
+        at.slope + curve[..., 1] * shrink,
+        at.guess + rates[:, 0],
+        at.lapse + rates[:, 1],
         at.eta,
     )

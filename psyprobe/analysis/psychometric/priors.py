@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.groups import Counts, Point
+from psyprobe.analysis.psychometric.counts import Counts, Point
 from psyprobe.errors import unknown_name
 
 #: Log density of an array of values, elementwise, up to a constant; minus infinity where a value is impossible.
@@ -75,11 +75,6 @@ def stated_priors(given: Mapping[str, LogPrior | None] | None, equal_rates: bool
         Threshold: even over the tested range, and falling as a raised cosine to 0 half a range outside. Width: even
         from twice the smallest distance of two levels to the tested range, falling to 0 at that distance and at three
         ranges. Guess, lapse and eta: beta (1, 10).
-
-    Raises
-    ------
-    UnknownNameError
-        If a parameter does not exist.
     """
     priors: dict[str, _CurvePrior] = {
         "threshold": _threshold,

@@ -1,66 +1,77 @@
-"""The best of several climbs, for many groups at once, with each start's work kept within a fixed amount of memory."""
+"""The best of several climbs, for many groups at once, with and without overdispersion.
+
+Climbs begin at the best few of a coarse grid of functions, steps between levels among them, and at solutions nearby.
+
+References
+----------
+Schütt et al. (2016), Vision Research 122, section 2.2 (overdispersion).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.groups import Counts, Point, join
-from psyprobe.analysis.psychometric.maximise import Model, maximise
-from psyprobe.analysis.psychometric.starts import starts
+from psyprobe.analysis.psychometric.counts import Counts, Index, Point, join
+from psyprobe.analysis.psychometric.likelihood import catch_log_likelihood, level_log_likelihood
+from psyprobe.analysis.psychometric.maximise import Task, maximise
 
+#: Thresholds and widths tried, in units of the tested range.
+_THRESHOLDS = np.array([-2.0, -0.8, -0.5, -0.375, -0.25, -0.125, 0.0, 0.125, 0.25, 0.375, 0.5, 0.8, 2.0])
+_WIDTHS = (np.array([0.1, 0.2, 0.35]), np.array([0.6, 1.0, 2.0, 5.0]))
+#: Share of a rate's bounds at which it is tried.
+_SHARES = np.array([0.02, 0.35, 0.9])
+#: Width of a step, in units of the tested range.
+_STEP = 1e-3
+#: Thresholds and slopes of the functions tried for each curve, shape (P, M, K).
+Candidates: TypeAlias = tuple[FloatArray, FloatArray]
 #: Groups x curves x levels worked on at once.
 _AT_ONCE = 6000
+#: Overdispersions tried, and how the search between them goes on.
+_TRIED = np.array([0.0, 0.03, 0.08, 0.15, 0.25, 0.4, 0.6, 0.85])
+_LARGEST = 0.99
+_ROUNDS = 22
+_GOLDEN = 0.5 * (np.sqrt(5) - 1)
 
 
 def search(
-    model: Model,
-    counts: Counts,
-    lower: Point,
-    upper: Point,
+    task: Task,
     *,
     eta: FloatArray | None = None,
     first: Point | Sequence[Point] = (),
     keep: int = 2,
 ) -> tuple[Point, FloatArray, npt.NDArray[np.bool_]]:
-    """The largest objective found from several starts.
+    """The largest objective found from several starts: point, value (P,), and whether the climb converged (P,).
 
     Parameters
     ----------
-    model : Model
-    counts : Counts
-        P groups.
-    lower, upper : Point
-        Bounds.
+    task : Task
+        Of P groups.
     eta : ndarray, shape (P,), optional
         Overdispersion; 0 where not given.
     first : Point or sequence of Point, optional
         Further starts, as a solution nearby.
     keep : int, optional
         How many pairs of rates are kept of each kind of start; 0: only `first`.
-
-    Returns
-    -------
-    point : Point
-    value : ndarray, shape (P,)
-    converged : ndarray of bool, shape (P,)
     """
-    size = counts.catch_yes.size
+    size = task.counts.catch_yes.size
     near = [first] if isinstance(first, Point) else list(first)
     eta = np.zeros(size) if eta is None else eta
-    best = Point(*(np.array(v) for v in (lower.threshold, lower.slope, lower.guess, lower.lapse, eta)))
+    best = replace(task.lower, eta=eta).copy()
     value, converged = np.full(size, -np.inf), np.zeros(size, dtype=bool)
-    step = max(1, _AT_ONCE // max(1, counts.x[0].size)) if size else 1
+    step = max(1, _AT_ONCE // max(1, task.counts.x[0].size)) if size else 1
     for begin in range(0, size, step):
         index = np.arange(begin, min(begin + step, size))
-        data, low, high = counts.take(index), lower.take(index), upper.take(index)
-        tried = starts(model, data, low, high, eta[index], keep) if keep else []
-        tried += [_within(point.take(index), low, high, eta[index]) for point in near]
+        part = task.take(index)
+        tried = _starts(part, eta[index], keep) if keep else []
+        tried += [replace(point.take(index).within(part.lower, part.upper), eta=eta[index]) for point in near]
         again = np.tile(np.arange(index.size), len(tried))
-        points, reached, settled = maximise(model, data.take(again), join(tried), low.take(again), high.take(again))
+        points, reached, settled = maximise(part.take(again), join(tried))
         # Less than a rounding error better is no better: the earlier start keeps its place.
         reached = reached.reshape(len(tried), index.size)
         won = (reached >= reached.max(axis=0) - 1e-9).argmax(axis=0) * index.size + np.arange(index.size)
@@ -69,11 +80,128 @@ def search(
     return best, value, converged
 
 
-def _within(point: Point, lower: Point, upper: Point, eta: FloatArray) -> Point:
-    return Point(
-        np.clip(point.threshold, lower.threshold, upper.threshold),
-        np.clip(point.slope, lower.slope, upper.slope),
-        np.clip(point.guess, lower.guess, upper.guess),
-        np.clip(point.lapse, lower.lapse, upper.lapse),
-        eta,
-    )
+def add_overdispersion(task: Task, best: Point, value: FloatArray) -> tuple[Point, FloatArray]:
+    """The best point with overdispersion, one eta for each group, and the objective there.
+
+    `best` is without, and where the search begins; overdispersion stays 0 where none does as well.
+    """
+    best, value = best.copy(), value.copy()
+
+    def attempt(eta: FloatArray) -> FloatArray:
+        point, reached, _ = search(task, eta=eta, first=best, keep=0)
+        better: Index = np.flatnonzero(reached > value + 1e-9)
+        best.put(better, point.take(better))
+        value[better] = reached[better]
+        return reached
+
+    tried = np.stack([attempt(np.full(value.size, eta)) for eta in _TRIED])
+    near = tried.argmax(axis=0)
+    low = _TRIED[np.maximum(near - 1, 0)]
+    high = np.append(_TRIED, _LARGEST)[near + 1]
+    inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_inner, at_outer = attempt(inner), attempt(outer)
+    for _ in range(_ROUNDS):
+        left = at_inner >= at_outer
+        low, high = np.where(left, low, inner), np.where(left, outer, high)
+        fresh = np.where(left, high - _GOLDEN * (high - low), low + _GOLDEN * (high - low))
+        reached = attempt(fresh)
+        inner, outer = np.where(left, fresh, outer), np.where(left, inner, fresh)
+        at_inner, at_outer = np.where(left, reached, at_outer), np.where(left, at_inner, reached)
+    return best, value
+
+
+def _rate_grid(lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Values to try between bounds, shape (3, P); one where the bounds meet."""
+    if np.all(lower == upper):
+        return np.asarray(lower[None])
+    return np.asarray(lower + _SHARES[:, None] * (upper - lower))
+
+
+def _cuts(counts: Counts) -> FloatArray:
+    """Between neighbouring levels and at each level, shape (P, M, 2L - 1)."""
+    x = counts.x
+    last = np.where(counts.trials > 0, x, -np.inf).max(axis=-1, keepdims=True)
+    x = np.where(counts.trials > 0, x, np.where(np.isfinite(last), last, 0.0))
+    return np.concatenate([x, 0.5 * (x[..., 1:] + x[..., :-1])], axis=-1)
+
+
+def _kinds(task: Task) -> list[Candidates]:
+    """Candidates of three kinds: steps, narrow functions, wide functions, all within the bounds.
+
+    Where all curves have a parameter held, one value of it is enough.
+    """
+    lower, upper = task.lower, task.upper
+    groups, curves = task.counts.x.shape[:2]
+    held_threshold = bool(np.all(lower.threshold == upper.threshold))
+    held_slope = bool(np.all(lower.slope == upper.slope))
+    thresholds = np.zeros(1) if held_threshold else _THRESHOLDS
+    cuts = np.zeros((groups, curves, 1)) if held_threshold else _cuts(task.counts)
+    found = [] if held_slope else [(cuts, np.full(cuts.shape, -np.log(_STEP)))]
+    for widths in (np.ones(1),) if held_slope else _WIDTHS:
+        t, s = (v.ravel() for v in np.meshgrid(thresholds, -np.log(widths)))
+        found.append((np.broadcast_to(t, (groups, curves, t.size)), np.broadcast_to(s, (groups, curves, s.size))))
+    return [
+        (
+            np.clip(t, lower.threshold[..., None], upper.threshold[..., None]),
+            np.clip(s, lower.slope[..., None], upper.slope[..., None]),
+        )
+        for t, s in found
+    ]
+
+
+def _starts(task: Task, eta: FloatArray, keep: int) -> list[Point]:
+    """Best starting points of each kind, with as many pairs of rates as are kept."""
+    counts, priors = task.counts, task.model.priors
+    guesses, lapses = (_rate_grid(getattr(task.lower, rate), getattr(task.upper, rate)) for rate in ("guess", "lapse"))
+    pairs = [(g, g) for g in guesses] if task.model.equal_rates else [(g, lam) for g in guesses for lam in lapses]
+    points: list[Point] = []
+    for kind in _kinds(task):
+        scores, choices = [], []
+        shapes = _shapes(task, kind)
+        for guess, lapse in pairs:
+            per_curve = _score(task, kind, shapes, guess, lapse, eta)
+            best = per_curve.argmax(axis=-1)
+            total = np.take_along_axis(per_curve, best[..., None], axis=-1)[..., 0].sum(axis=-1)
+            total = total + catch_log_likelihood(counts, guess, eta)
+            for name, value in (("guess", guess), ("lapse", lapse)):
+                total = total + priors.log_density(name, value, counts)
+            scores.append(total)
+            choices.append(best)
+        ranked = np.argsort(-np.stack(scores), axis=0, kind="stable")[:keep]
+        for order in ranked:
+            best = np.take_along_axis(np.stack(choices), order[None, :, None], axis=0)[0]
+            t, s = (np.take_along_axis(values, best[..., None], axis=-1)[..., 0] for values in kind)
+            g, lam = (np.take_along_axis(np.stack(v), order[None], axis=0)[0] for v in zip(*pairs, strict=True))
+            points.append(Point(t, s, g, lam, eta))
+    return points
+
+
+def _shapes(task: Task, kind: Candidates) -> tuple[FloatArray, FloatArray]:
+    """Logarithms of F and 1 - F of each candidate at each level, shape (P, M, K, L)."""
+    family = task.model.family
+    steepness = family.span * np.exp(kind[1])[..., None]
+    z = steepness * (task.counts.x[:, :, None] - kind[0][..., None]) + family.median
+    z = np.clip(z, -700.0, 700.0)
+    return family.log_lower(z), family.log_upper(z)
+
+
+def _score(
+    task: Task,
+    kind: Candidates,
+    shapes: tuple[FloatArray, FloatArray],
+    guess: FloatArray,
+    lapse: FloatArray,
+    eta: FloatArray,
+) -> FloatArray:
+    counts, priors = task.counts, task.model.priors
+    guess, lapse, eta = (v[:, None, None, None] for v in (guess, lapse, eta))
+    share = np.log(np.maximum(1 - guess - lapse, 1e-12))
+    with np.errstate(divide="ignore"):
+        log_p = np.logaddexp(np.log(guess), share + shapes[0])
+        log_q = np.logaddexp(np.log(lapse), share + shapes[1])
+    value = level_log_likelihood(counts.yes[:, :, None], counts.trials[:, :, None], log_p, log_q, eta).sum(axis=-1)
+    if not priors.flat:
+        t = counts.centre[..., None] + counts.scale[..., None] * kind[0]
+        w = counts.scale[..., None] * np.exp(-kind[1])
+        value = value + priors.log_density("threshold", t, counts) + priors.log_density("width", w, counts)
+    return np.asarray(value)

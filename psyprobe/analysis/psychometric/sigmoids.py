@@ -111,13 +111,7 @@ SIGMOIDS: dict[str, Sigmoid] = {
 
 
 def sigmoid(name: str) -> Sigmoid:
-    """A family by its name.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is none of this name.
-    """
+    """A family by its name."""
     if name not in SIGMOIDS:
         raise unknown_name("psychometric function", name, SIGMOIDS)
     return SIGMOIDS[name]

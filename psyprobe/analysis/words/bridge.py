@@ -29,10 +29,8 @@ def bridge(
         Of a questioning run, or of `chat_csf`.
     tower : xarray.Dataset
         Of a detection run with the same stimuli, with a level grid.
-    measure : {"angular", "angular_float32", "cosine", "l1", "l2"}, optional
-        Distance between features; without it the measure that the experiment names, else "angular".
-    layer : str, optional
-        Name of a layer; needed where the tower's result holds more than one.
+    measure, layer : str, optional
+        As for `psyprobe.analysis.responses.select`, of the tower.
 
     Returns
     -------

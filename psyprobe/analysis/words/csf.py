@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.words.counts import (
     EXCLUDED,
     ChatCounts,
@@ -18,7 +19,6 @@ from psyprobe.analysis.words.counts import (
     experiment_table,
     places,
 )
-from psyprobe.analysis.words.csf_mean import PromptMean, prompt_mean
 from psyprobe.analysis.words.fit import USABLE, Axis, ChatFit, Rates, fit_counts, fit_p_yes, resampled_yes
 from psyprobe.errors import InputError, unknown_name
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 LOW_VALIDITY, NO_VALIDITY = 0.1, 0.5
 #: The status of the latter.
 UNREADABLE = "unreadable"
+#: Fewer wordings than this say nothing of others.
+FEW = 3
 
 _COPIED = (
     "experiment", "experiment_digest", "experiment_toml", "display", "observer", "observer_card", "random_weights",
@@ -108,7 +110,7 @@ def chat_csf(
     logits = _with_logits(result, at) & (settings["axis"] == "log")
     found = _fit(result, at, counts, logits, settings, confidence, resamples, goodness, seed)
     found = _without_unreadable(found, counts)
-    mean = prompt_mean(found, confidence=confidence)
+    mean = _prompt_mean(found, confidence=confidence)
     return _dataset(result, counts, found, logits, mean, settings, confidence, seed)
 
 
@@ -121,10 +123,6 @@ def chat_csfs(results: Iterable[xr.Dataset], **options: Any) -> list[xr.Dataset]
         Of questioning runs, or of `chat_csf`.
     **options
         Of `chat_csf`.
-
-    Returns
-    -------
-    list of xarray.Dataset
     """
     return [one if "threshold" in one and "status" in one else chat_csf(one, **options) for one in results]
 
@@ -230,6 +228,53 @@ def _without_unreadable(found: ChatFit, counts: ChatCounts) -> ChatFit:
     return replace(found, status=status, **blank, **rates)
 
 
+@dataclass(frozen=True, eq=False)
+class PromptMean:
+    """Mean log10 sensitivity over wordings."""
+
+    #: Level by level, shape (F,); NaN where no wording has a usable threshold.
+    log_sensitivity: FloatArray
+    #: Ends of its interval.
+    low: FloatArray
+    high: FloatArray
+    #: What the interval is over: "prompts" that could have been chosen, or "trials" of the few that were.
+    over: str
+
+
+def _prompt_mean(found: ChatFit, *, confidence: float) -> PromptMean:
+    """Average the log10 sensitivities of all usable thresholds at each level.
+
+    One of sensitivities would grow with the spread between wordings, by a factor of 1.38 for a standard deviation of
+    0.35 log10. Its variance is that between wordings over their number, and, where images were resampled, what these
+    contribute besides: all wordings saw the same ones.
+    """
+    from scipy.special import stdtrit
+
+    usable = np.isin(found.status, USABLE) & np.isfinite(found.threshold)
+    n = usable.sum(axis=0)
+    some = np.maximum(n, 1)
+    log_s = np.where(usable, -found.threshold, 0.0)
+    mean = log_s.sum(axis=0) / some
+    if len(found.status) >= FEW:
+        variance = np.where(usable, (log_s - mean) ** 2, 0.0).sum(axis=0) / np.maximum(n - 1, 1) / some
+        if found.samples is not None:
+            of_images = (np.where(usable, found.samples, 0.0).sum(axis=1) / some).var(axis=0, ddof=1)
+            # Each wording's own part of it is already in the spread between wordings.
+            own = (np.where(usable, found.samples.var(axis=0, ddof=1), 0.0)).sum(axis=0) / some**2
+            variance = variance + np.maximum(of_images - own, 0.0)
+        reach = np.where(n > 1, stdtrit(np.maximum(n - 1, 1), (1 + confidence) / 2) * np.sqrt(variance), np.inf)
+        low, high, over = mean - reach, mean + reach, "prompts"
+    else:
+        ends = np.stack([-found.threshold_high, -found.threshold_low])
+        own_low, own_high = (np.where(usable, end, 0.0) for end in ends)
+        low = mean - np.sqrt((np.where(usable, log_s - own_low, 0.0) ** 2).sum(axis=0)) / some
+        high = mean + np.sqrt((np.where(usable, own_high - log_s, 0.0) ** 2).sum(axis=0)) / some
+        over = "trials"
+    nothing = n == 0
+    mean, low, high = (np.where(nothing, np.nan, value) for value in (mean, low, high))
+    return PromptMean(mean, low, high, over)
+
+
 def _dataset(
     result: xr.Dataset,
     counts: ChatCounts,
@@ -242,7 +287,7 @@ def _dataset(
 ) -> xr.Dataset:
     import xarray as xr
 
-    from psyprobe.analysis.words.dprime_threshold import dprime_thresholds
+    from psyprobe.analysis.words.signal_detection import dprime_thresholds
 
     dims = ("prompt", counts.level)
     log_c, rate, of_contrast = "log10 contrast", "", "1 / contrast"

@@ -6,8 +6,8 @@ import json
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -36,37 +36,29 @@ class Shown:
     size: int = _SIZE
 
 
-def _of_filter(model: str) -> Callable[[FloatArray, Shown], FloatArray]:
-    def curve(frequency: FloatArray, shown: Shown) -> FloatArray:
-        from psyprobe.human import csf
+def _of_filter(model: str, frequency: FloatArray, shown: Shown) -> FloatArray:
+    from psyprobe.human import csf
 
-        return np.asarray(csf(model)(frequency))
-
-    return curve
+    return np.asarray(csf(model)(frequency))
 
 
-def _of_noise(model: str, oblique: bool, depends_on_light: bool = False) -> Callable[[FloatArray, Shown], FloatArray]:
-    def curve(frequency: FloatArray, shown: Shown) -> FloatArray:
-        conditions: dict[str, Any] = {}
-        if depends_on_light:
-            conditions = {"luminance": shown.luminance, "area": (shown.size / shown.ppd) ** 2}
-        return np.array(
-            [_noise_matched(float(f), model, oblique, shown.ppd, shown.size, json.dumps(conditions)) for f in frequency]
-        )
-
-    return curve
+def _of_noise(model: str, frequency: FloatArray, shown: Shown) -> FloatArray:
+    return np.array([_noise_matched(float(f), model, shown) for f in frequency])
 
 
 @lru_cache(maxsize=4096)
-def _noise_matched(frequency: float, model: str, oblique: bool, ppd: float, size: int, conditions: str) -> float:
+def _noise_matched(frequency: float, model: str, shown: Shown) -> float:
     """Sensitivity to annulus noise; NaN where the image has no component of it."""
     from psyprobe.human import noise_matched_csf
 
+    by_light = model in ("castle_csf", "barten_csf")
+    conditions = {"luminance": shown.luminance, "area": (shown.size / shown.ppd) ** 2} if by_light else {}
     try:
-        found = noise_matched_csf(frequency, model, oblique=oblique, ppd=ppd, size=size, **json.loads(conditions))
+        return float(
+            noise_matched_csf(frequency, model, oblique=not by_light, ppd=shown.ppd, size=shown.size, **conditions)
+        )
     except InputError:
         return float("nan")
-    return float(found)
 
 
 def _modelfest(frequency: FloatArray, shown: Shown) -> FloatArray:
@@ -81,12 +73,12 @@ def _modelfest(frequency: FloatArray, shown: Shown) -> FloatArray:
 
 #: Human curves by name: how a figure calls them, and what they are.
 HUMAN_CURVES: dict[str, tuple[str, Callable[[FloatArray, Shown], FloatArray]]] = {
-    "watson_malo": ("Watson-Malo", _of_filter("watson_malo_csf")),
-    "watson_malo_noise": ("Watson-Malo, for this noise", _of_noise("watson_malo_csf", oblique=True)),
-    "watson_ahumada": ("Watson-Ahumada HPmH", _of_filter("watson_ahumada_csf")),
-    "watson_ahumada_noise": ("Watson-Ahumada HPmH, for this noise", _of_noise("watson_ahumada_csf", oblique=True)),
-    "castle": ("castleCSF", _of_noise("castle_csf", oblique=False, depends_on_light=True)),
-    "barten": ("Barten", _of_noise("barten_csf", oblique=False, depends_on_light=True)),
+    "watson_malo": ("Watson-Malo", partial(_of_filter, "watson_malo_csf")),
+    "watson_malo_noise": ("Watson-Malo, for this noise", partial(_of_noise, "watson_malo_csf")),
+    "watson_ahumada": ("Watson-Ahumada HPmH", partial(_of_filter, "watson_ahumada_csf")),
+    "watson_ahumada_noise": ("Watson-Ahumada HPmH, for this noise", partial(_of_noise, "watson_ahumada_csf")),
+    "castle": ("castleCSF", partial(_of_noise, "castle_csf")),
+    "barten": ("Barten", partial(_of_noise, "barten_csf")),
     "modelfest": ("ModelFest Gabors", _modelfest),
 }
 

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.resampling import check_resampling
 from psyprobe.analysis.score import Recorded
+from psyprobe.analysis.words.csf import FEW
 from psyprobe.analysis.words.csf_human import human_curve
-from psyprobe.analysis.words.csf_mean import FEW
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:

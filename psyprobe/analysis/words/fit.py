@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.words.counts import ChatCounts, Places
-from psyprobe.analysis.words.logit_fit import fit_logits, wild_replicates
-from psyprobe.analysis.words.logit_status import logit_status
+from psyprobe.analysis.words.logit_fit import averaged, fit_logits, logit_status, wild_replicates
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -59,37 +58,26 @@ class ChatFit:
 def fit_counts(
     counts: ChatCounts,
     *,
-    guess: Rates = (0.0, 0.5),
-    lapse: Rates = (0.0, 0.1),
-    function: str = "logistic",
-    axis: Axis = "log",
-    confidence: float = 0.95,
-    resampled: tuple[FloatArray, FloatArray] | None = None,
-    goodness: bool = False,
-    seed: int = 0,
+    guess: Rates,
+    lapse: Rates,
+    function: str,
+    axis: Axis,
+    confidence: float,
+    resampled: tuple[FloatArray, FloatArray] | None,
+    goodness: bool,
+    seed: int,
 ) -> ChatFit:
     """Fit numbers of yes by maximum likelihood, guess and lapse rates common to all levels of a wording.
 
     Parameters
     ----------
     counts : ChatCounts
-        What was answered.
-    guess, lapse : float or (float, float), optional
-        Fixed, or bounds.
-    function : str, optional
-        As for `fit_psychometric`.
-    axis : {"log", "linear"}, optional
-        Whether the function is of log10 contrast or, as in the paper, of contrast itself. A threshold at or below
-        contrast 0 is "censored_below".
-    confidence : float, optional
-        Of the intervals.
-    resampled : (ndarray, ndarray), optional
+    guess, lapse, function, axis, confidence, goodness, seed
+        As for `chat_csf`; no p-values of probabilities. On a linear axis a threshold at or below contrast 0 is
+        "censored_below".
+    resampled : (ndarray, ndarray) or None
         Sums of probabilities of yes, (B, P, F, L) and of catch trials (B, P), over resampled images. Given where
         answers are probabilities: the likelihood's interval would be that of drawn answers.
-    goodness : bool, optional
-        Whether to find p-values of the deviance, by 999 fits to drawn answers a curve; never of probabilities.
-    seed : int, optional
-        Of the bootstrap that tests whether a curve rises.
 
     Returns
     -------
@@ -140,18 +128,13 @@ def resampled_yes(
 
     Parameters
     ----------
-    result : xarray.Dataset
-        Of a questioning run.
-    at : Places
-        Where its questions belong.
-    counts : ChatCounts
-        Of the same.
+    result, at, counts
+        A questioning run, where its questions belong, and what was answered.
     which : ndarray of int64, shape (G,)
         Indices of the wordings.
     resamples : int
         How many times, B.
     seed : int
-        Of the draws.
 
     Returns
     -------
@@ -165,10 +148,8 @@ def resampled_yes(
     sums = []
     for values in by_image(result, at, counts.trials.shape, said):
         chosen = values[which]
-        has = np.isfinite(chosen)
-        n = has.sum(axis=-1)
-        mean = np.where(has, chosen, 0.0).sum(axis=-1) / np.maximum(n, 1)
-        off = np.where(has, chosen - mean[..., None], 0.0)
+        mean, n = averaged(chosen)
+        off = np.where(np.isfinite(chosen), chosen - mean[..., None], 0.0)
         images = chosen.shape[-1]
         # Wordings saw the same images, so these are drawn once for all.
         drawn = rng.multinomial(images, np.full(images, 1 / images), size=(resamples, *chosen.shape[1:-1]))
@@ -206,32 +187,22 @@ def fit_p_yes(
     counts: ChatCounts,
     which: npt.NDArray[np.int64],
     *,
-    guess: tuple[float, float] = (0.0, 1.0),
-    lapse: tuple[float, float] = (0.0, 0.1),
-    confidence: float = 0.95,
-    resamples: int = 200,
-    seed: int = 0,
+    guess: tuple[float, float],
+    lapse: tuple[float, float],
+    confidence: float,
+    resamples: int,
+    seed: int,
 ) -> ChatFit:
     """Fit logits of yes by least squares, guess and lapse rates common to all levels of a wording.
 
     Parameters
     ----------
-    result : xarray.Dataset
-        Of a questioning run, with logits.
-    at : Places
-        Where its questions belong.
-    counts : ChatCounts
-        Of the same.
-    which : ndarray of int64, shape (G,)
-        Indices of the wordings to fit.
-    guess, lapse : (float, float), optional
+    result, at, counts, which, resamples, seed
+        As for `resampled_yes`; the run has logits.
+    guess, lapse : (float, float)
         Bounds.
-    confidence : float, optional
+    confidence : float
         Of the intervals.
-    resamples : int, optional
-        Of the bootstrap over images.
-    seed : int, optional
-        Of the bootstrap.
 
     Returns
     -------
@@ -244,10 +215,7 @@ def fit_p_yes(
 
     x = np.log10(np.where(counts.trials > 0, counts.contrast, 1.0))[which]
     logit, catch_logit = (v[which] for v in by_image(result, at, counts.trials.shape, _seen_logit(result)))
-    has, blank = np.isfinite(logit), np.isfinite(catch_logit)
-    images, catch_images = has.sum(axis=-1).astype(np.float64), blank.sum(axis=-1).astype(np.float64)
-    mean = np.where(has, logit, 0.0).sum(axis=-1) / np.maximum(images, 1)
-    catch_mean = np.where(blank, catch_logit, 0.0).sum(axis=-1) / np.maximum(catch_images, 1)
+    (mean, images), (catch_mean, catch_images) = averaged(logit), averaged(catch_logit)
     fit = fit_logits(x, mean, images, catch_mean, catch_images, guess=guess, lapse=lapse)
     samples = wild_replicates(fit, x, logit, catch_logit, guess=guess, lapse=lapse, resamples=resamples, seed=seed)
     status = logit_status(fit, x, logit)
@@ -277,10 +245,8 @@ def by_image(
 
     Parameters
     ----------
-    result : xarray.Dataset
-        Of a questioning run.
-    at : Places
-        Where its questions belong.
+    result, at
+        As for `resampled_yes`.
     shape : tuple of int
         Of the counts, (P, F, L).
     values : ndarray, shape (trials,)

@@ -1,4 +1,4 @@
-"""Psychometric functions of an observer that tells its logit of yes: least squares on logits.
+"""Psychometric functions of an observer that tells its logit of yes: least squares on logits, and what can be said.
 
 A probability says more than a drawn answer: an observer whose logit moves by 0.5 from one noise image to the next
 tells as much about its threshold in one look as in some twenty answers of yes or no.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 
@@ -89,6 +90,13 @@ def fit_logits(
     )
 
 
+def averaged(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean over the last axis, and how many entered: those that are not NaN."""
+    has = np.isfinite(values)
+    n = has.sum(axis=-1).astype(np.float64)
+    return np.where(has, values, 0.0).sum(axis=-1) / np.maximum(n, 1), n
+
+
 def wild_replicates(
     fit: LogitFit,
     x: FloatArray,
@@ -110,18 +118,14 @@ def wild_replicates(
     ----------
     fit : LogitFit
         To the means of these logits.
-    x : ndarray, shape (G, F, L)
-        Log10 contrast.
+    x, guess, lapse
+        As for `fit_logits`.
     logit : ndarray, shape (G, F, L, R)
         Logit of yes for each image; NaN where there is none.
     catch_logit : ndarray, shape (G, K)
         The same for images without a pattern.
-    guess, lapse : (float, float)
-        Bounds, as for `fit_logits`.
-    resamples : int
-        How many.
-    seed : int
-        Of the signs.
+    resamples, seed : int
+        How many, and of the signs.
 
     Returns
     -------
@@ -134,15 +138,12 @@ def wild_replicates(
     Economics and Statistics 90(3), 414-427.
     """
     rng = np.random.default_rng(seed)
-    has, blank = np.isfinite(logit), np.isfinite(catch_logit)
-    images, catch_images = has.sum(axis=-1).astype(np.float64), blank.sum(axis=-1).astype(np.float64)
-    off = np.where(has, logit - fit.fitted[..., None], 0.0)
-    catch_off = np.where(blank, catch_logit - fit.fitted_catch[:, None], 0.0)
+    (mean, images), (catch_mean, catch_images) = averaged(logit), averaged(catch_logit)
+    off = np.where(np.isfinite(logit), logit - fit.fitted[..., None], 0.0)
+    catch_off = np.where(np.isfinite(catch_logit), catch_logit - fit.fitted_catch[:, None], 0.0)
     parameters = np.concatenate(
         [fit.threshold, np.log(fit.width), _logit(fit.guess)[:, None], _logit(fit.lapse)[:, None]], axis=1
     )
-    mean = np.where(has, logit, 0.0).sum(axis=-1) / np.maximum(images, 1)
-    catch_mean = np.where(blank, catch_logit, 0.0).sum(axis=-1) / np.maximum(catch_images, 1)
     leverage, catch_leverage = _problem(x, mean, images, catch_mean, catch_images, guess, lapse).leverage(parameters)
     # Residuals are smaller than errors by what the fit followed (the jackknife's correction, HC3).
     off /= (1 - leverage / np.maximum(images, 1)).clip(0.1)[..., None]
@@ -302,3 +303,79 @@ def _logit(p: FloatArray) -> FloatArray:
 def _bounds(rates: tuple[float, float]) -> tuple[float, float]:
     low, high = _logit(np.array(rates, dtype=np.float64)).tolist()
     return low, high
+
+
+#: A threshold outside the levels is an extrapolation where the curve got this far, and else only a bound.
+_UNDERWAY = 0.1
+#: Smallest standard deviation of logits from image to image that is believed.
+_LEAST_SPREAD = 0.5
+#: Chance of as large a fall under logits that do not fall.
+_SIGNIFICANT = 0.01
+
+
+def logit_status(fit: LogitFit, x: FloatArray, logit: FloatArray) -> npt.NDArray[np.str_]:
+    """Say of each curve whether it has a threshold, in the words that `fit_psychometric` uses.
+
+    Parameters
+    ----------
+    fit, x, logit
+        As for `wild_replicates`.
+
+    Returns
+    -------
+    ndarray of str, shape (G, F)
+        "ok"; "extrapolated": the threshold lies outside the levels, but the curve was under way; "censored_above",
+        "censored_below": above or below all levels; "always_yes": the same with yes to catch trials; "biased": more
+        than half yes without a pattern; "non_monotone", "reversed": logits fall where they should rise, by more than
+        images differ (chi-square test against rising logits, 1 %); "empty": fewer than three levels.
+    """
+    mean, images = averaged(logit)
+    use = images > 0
+    low = np.where(use, x, np.inf).min(axis=-1)
+    high = np.where(use, x, -np.inf).max(axis=-1)
+    reach = np.log(19) * 2 / fit.width
+    with np.errstate(over="ignore", invalid="ignore"):
+        at_top = 1 / (1 + np.exp(-reach * (high - fit.threshold)))
+        at_bottom = 1 / (1 + np.exp(-reach * (low - fit.threshold)))
+    yes = (fit.guess > 0.5)[:, None] & np.ones(fit.threshold.shape, dtype=bool)
+    status = np.where(yes, "biased", "ok").astype("<U16")
+    status[at_top < 0.5] = "extrapolated"
+    status[at_bottom > 0.5] = "extrapolated"
+    status[at_top < _UNDERWAY] = "censored_above"
+    status[at_bottom > 1 - _UNDERWAY] = "censored_below"
+    status[yes & (at_top < _UNDERWAY)] = "always_yes"
+    # What is delivered need not rise with what was asked.
+    order = np.where(use, x, np.inf).argsort(axis=-1)
+    in_order = [np.take_along_axis(values, order, axis=-1) for values in (mean, images)]
+    falls, reverse = _falls(in_order[0], in_order[1], _spread(logit, mean))
+    status[falls] = np.where(reverse, "reversed", "non_monotone")[falls]
+    status[use.sum(axis=-1) < 3] = "empty"
+    return status
+
+
+def _spread(logit: FloatArray, mean: FloatArray) -> FloatArray:
+    """Standard deviation between images of a cell, pooled over the cells of a group, shape (G,)."""
+    has = np.isfinite(logit)
+    squares = np.where(has, logit - mean[..., None], 0.0) ** 2
+    freedom = (has.sum(axis=-1) - 1).clip(0).sum(axis=(1, 2))
+    pooled: FloatArray = np.sqrt(squares.sum(axis=(1, 2, 3)) / np.maximum(freedom, 1))
+    return np.maximum(pooled, _LEAST_SPREAD)
+
+
+def _falls(
+    mean: FloatArray, images: FloatArray, spread: FloatArray
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Whether logits fall where they should rise, and whether they do so all along."""
+    from scipy.special import chdtrc
+
+    from psyprobe.analysis.psychometric.isotonic import rising_means
+
+    weight = images / (spread[:, None, None] ** 2 * (1 + (mean / _NEAR) ** 2))
+    use = images > 0
+    rising, falling = (
+        np.where(use, weight * (values - np.where(use, rising_means(values, weight), 0.0)) ** 2, 0.0).sum(axis=-1)
+        for values in (mean, -mean)
+    )
+    freedom = (use.sum(axis=-1) - 1).clip(1)
+    unlikely: npt.NDArray[np.bool_] = chdtrc(freedom, rising) < _SIGNIFICANT
+    return unlikely, chdtrc(freedom, falling) >= _SIGNIFICANT

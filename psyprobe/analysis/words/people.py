@@ -75,19 +75,7 @@ def mean_of_people(metrics: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def with_people(metrics: Mapping[str, pd.DataFrame], people: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """Metrics by model, with one row for those of them that are people.
-
-    Parameters
-    ----------
-    metrics : mapping of str to pandas.DataFrame
-        By model or person.
-    people : sequence of str
-        Who of them is a person; none leaves all as it is.
-
-    Returns
-    -------
-    dict of str to pandas.DataFrame
-        The models, and last "(people, mean of N)".
+    """Metrics by model, and last "(people, mean of N)" for those of them that are people; as they are without any.
 
     Raises
     ------

@@ -42,40 +42,33 @@ _CONTRACTIONS = (
 )
 _PREAMBLE = re.compile(
     r"(?:(?:well|so|ok|okay|sure|certainly|absolutely|definitely|of course|hmm+|um+|oh|ah|sorry|thanks|thank you|hi|"
-    r"hello|"
-    r"alright|right|indeed|actually|honestly|overall|in short|in summary|in conclusion|to summarize|therefore|thus|"
-    r"hence|"
-    r"(?:the|my|final|short|correct|best|direct|simple|one|word|one-word)(?: (?:final|short|correct|best|direct|"
-    r"simple|word))*"
-    r" (?:answer|response|reply|verdict|decision|conclusion)(?: (?:is|would be|has to be|must be|to (?:the|your|"
-    r"this) question"
-    r"(?: is)?))?|answer(?: is)?|response|reply|verdict|decision|conclusion|result|output|assistant|model|ai|"
-    r"i (?:would |will |must |can )?(?:say|answer|respond|think|believe|guess)(?: that)?(?: the answer is)?|"
-    r"it is|that is|that would be|"
-    r"(?:based on|looking at|judging by|from|in|after (?:looking at|examining|viewing|analy[sz]ing)|upon (?:\w+ ){1,2})"
-    r"(?: (?:what i (?:can )?see(?: in)?|the|this|your|given|provided|image|picture|above|my \w+|"
-    r"visual|closer inspection|observation|inspection))+|"
-    r"(?:an?|the|[a-e]|\d+)(?=[ .):]))\b[\s,.:;!()\-–—=>]*)+"
+    r"hello|alright|right|indeed|actually|honestly|overall|in short|in summary|in conclusion|to summarize|therefore|"
+    r"thus|hence|(?:the|my|final|short|correct|best|direct|simple|one|word|one-word)(?: (?:final|short|correct|best|"
+    r"direct|simple|word))* (?:answer|response|reply|verdict|decision|conclusion)(?: (?:is|would be|has to be|must be|"
+    r"to (?:the|your|this) question(?: is)?))?|answer(?: is)?|response|reply|verdict|decision|conclusion|result|"
+    r"output|assistant|model|ai|i (?:would |will |must |can )?(?:say|answer|respond|think|believe|"
+    r"guess)(?: that)?(?: the answer is)?|it is|that is|that would be|(?:based on|looking at|judging by|from|in|"
+    r"after (?:looking at|examining|viewing|analy[sz]ing)|upon (?:\w+ ){1,2})(?: (?:what i (?:can )?see(?: in)?|the|"
+    r"this|your|given|provided|image|picture|above|my \w+|visual|closer inspection|observation|inspection))+|(?:an?|"
+    r"the|[a-e]|\d+)(?=[ .):]))\b[\s,.:;!()\-–—=>]*)+"
 )
 #: A short label, such as "Pattern visible: no".
 _LABEL = re.compile(r"(?:[\w'-]+ ){0,4}[\w'-]+\s*[:=]+>?\s*")
 _CUES = (
     r"(?:so|therefore|thus|hence|then|but|answer|answers|response|reply|verdict|conclusion|decision|result|say|said|"
-    r"is|be|"
-    r"are|vote|with|towards?|probably|likely|definitely|certainly|absolutely|clearly|an?|definite|clear|simple|resounding|"
-    r"firm|choose|pick|conclude)[\s,:;=\-]*"
+    r"is|be|are|vote|with|towards?|probably|likely|definitely|certainly|absolutely|clearly|an?|definite|clear|simple|"
+    r"resounding|firm|choose|pick|conclude)[\s,:;=\-]*"
 )
 _CONCESSION = re.compile(
     r"^(?:although|though|but|however|while|with|despite|even|albeit|yet|except)\b|\b(?:just|only|merely)\b"
 )
 #: What makes "no" or "true" part of a phrase.
 _NO_DECISION = re.compile(
-    r"no\.? ?\d|no (?:idea|clue|comment|way (?:to|of)|answer|response|one|problem|worries|doubt|question|opinion|"
-    r"need|preference|images?|picture)\b"
-    r"|no (?:(?:or|and|such|other|clear|obvious|distinct|real|actual|regular|specific|particular|significant|faint|"
-    r"\w+(?:able|ible|al|ic|ing|ent|ant))[ ,]+)*(?:patterns?|textures?|structures?|designs?|motifs?|figures?|shapes?|"
-    r"arrangements?|configurations?|forms?|regularit(?:y|ies)|stripes?|lines?|gratings?|grids?|dots|spots)\b"
-    r"|(?:true|false|negative|affirmative|none)(?! that\b)[ -]+[a-z]"
+    r"no\.? ?\d|no (?:idea|clue|comment|way (?:to|of)|answer|response|one|problem|worries|doubt|question|opinion|need|"
+    r"preference|images?|picture)\b|no (?:(?:or|and|such|other|clear|obvious|distinct|real|actual|regular|specific|"
+    r"particular|significant|faint|\w+(?:able|ible|al|ic|ing|ent|ant))[ ,]+)*(?:patterns?|textures?|structures?|"
+    r"designs?|motifs?|figures?|shapes?|arrangements?|configurations?|forms?|regularit(?:y|ies)|stripes?|lines?|"
+    r"gratings?|grids?|dots|spots)\b|(?:true|false|negative|affirmative|none)(?! that\b)[ -]+[a-z]"
 )
 _IDIOMS_AT_START = re.compile(r"^no (?:problem|worries)\W*")
 _MISLEADING_LABEL = re.compile(r"\b(?:uniform\w*|blank|flat|empty|plain|solid|not?|without|free|if|confidence)\b")
@@ -84,8 +77,7 @@ _TAKEN_BACK = re.compile(r"\b(?:not|nor|neither|never|if|whether|either|maybe|pe
 _FILLER = re.compile(r"sure|certainly|of course|absolutely|definitely|indeed|right|correct|clearly|surely")
 _ECHO = re.compile(
     r"(?:is|are|does|do|can|could|has|have) (?:there|an?|the|you|any|this|it|i|one)\b|(?:please )?(?:answer|respond|"
-    r"reply)"
-    r"(?: (?:the question|with|by|in|only|just|either|using))*$|question\b"
+    r"reply)(?: (?:the question|with|by|in|only|just|either|using))*$|question\b"
 )
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 _IMAGE = r"(?:images?|pictures?|photos?|photographs?|pics?|files?|attachments?|media|visuals|visual \w+)"
 _UNABLE = (
     r"(?:can not|can no longer|could not|unable to|not able to|incapable of|not capable of|not equipped to|"
-    r"not designed to|"
-    r"(?:do not have|no|lack|lacking|without) (?:the |any )?(?:ability|capability|capacity|means|way) (?:to|of))"
+    r"not designed to|(?:do not have|no|lack|lacking|without) (?:the |any )?(?:ability|capability|capacity|means|"
+    r"way) (?:to|of))"
 )
 _LOOK = (
     r"(?:view|see|process|access|analy[sz]e|open|interpret|examine|inspect|look at|load|read|receive|perceive|evaluate)"
@@ -31,8 +31,7 @@ _NOT_PATTERNS = r"(?! (?:patterns?|textures?|structures?|details?))"
 _STOP = r"(?=[.,;!?\n]|$)"
 _ARRIVED = (
     r"(?:provided|attached|uploaded|given|included|supplied|shared|found|detected|loaded|loading|received|displayed|"
-    r"available|"
-    r"accessible|accessed|viewed|opened|processed|there|sent|visible to me)"
+    r"available|accessible|accessed|viewed|opened|processed|there|sent|visible to me)"
 )
 
 #: The image did not arrive, or the model says that it does not look at images.
@@ -58,8 +57,8 @@ _NO_IMAGE = _any_of(
 _EXCUSE = _any_of(
     rf"\b{_GIVE} (?:me |us )?(?:with )?(?:the|an|a|your|another|that)? ?(?:\w+ )?{_IMAGE}\b",
     rf"\bplease (?:try )?{_GIVE}\b",
-    r"\b(?:can not|unable to|not able to|will not|would not be able to|decline to) (?:\w+ly )?"
-    r"(?:assist|help|answer|comply|respond|fulfil|do (?:that|this|so)|engage|complete|continue|discuss|"
+    r"\b(?:can not|unable to|not able to|will not|would not be able to|decline to) (?:\w+ly )?(?:assist|help|answer|"
+    r"comply|respond|fulfil|do (?:that|this|so)|engage|complete|continue|discuss|"
     r"process (?:this|that|your) request|provide (?:an|a|that|this|any))",
     rf"\b(?:need|require)(?: to (?:see|view|look at))? (?:the|an|your|that) {_IMAGE}\b",
     r"\b(?:i|must|have to) (?:respectfully )?decline\b|\brefuse to\b|\bwould rather not\b|\bblind\b",
@@ -85,22 +84,20 @@ _SEE = r"(?:see|seeing|notice|detect|observe|perceive|make out|discern|spot|iden
 _TARGET = re.compile(rf"\b(?:{_NOUN}\b|{_PRONOUN})")
 _NEGATION = re.compile(
     r"\b(?:no|not|never|without|lack(?:s|ing)?|absence|devoid|free (?:of|from)|none|neither|nor|unable|fail(?:s|ed)?|"
-    r"doubt|"
-    r"unlikely|impossible to \w+|rather than|instead of|absent|invisible|undetectable|imperceptible|indiscernible|"
-    r"unnoticeable|missing|nothing)\b"
+    r"doubt|unlikely|impossible to \w+|rather than|instead of|absent|invisible|undetectable|imperceptible|"
+    r"indiscernible|unnoticeable|missing|nothing)\b"
 )
 #: What comes after a noun to deny it.
 _DENIED = re.compile(
     r"\b(?:(?:is|are|was|were|can|could|do|does|did|be|has|have|seems?|appears?|looks?|exists?)\b(?: \w+ly| to be)? "
-    r"(?:not\b|absent|invisible|undetectable|imperceptible|indiscernible|unnoticeable|missing|lacking|nowhere))"
-    r"|^\W*(?:absent|none|missing|invisible|not (?:visible|present|detected|found|seen))\b"
+    r"(?:not\b|absent|invisible|undetectable|imperceptible|indiscernible|unnoticeable|missing|lacking|nowhere))|"
+    r"^\W*(?:absent|none|missing|invisible|not (?:visible|present|detected|found|seen))\b"
 )
 _EVIDENCE = re.compile(
     r"\b(?:there (?:is|are|was|were|does|do|seems?|appears?|exists?|must|definitely|clearly|certainly|probably|likely)|"
     r"contain(?:s|ing)?|show(?:s|ing|n)?|has|have|having|displays?|exhibits?|depicts?|features?|includes?|reveals?|"
-    r"(?:is|appears|looks|seems)(?: \w+)? (?:patterned|textured)|consists? of|with|exists?|emerges?|appears? (?:in|"
-    r"on|across)|composed of|"
-    r"made (?:up )?of|filled|covered|"
+    r"(?:is|appears|looks|seems)(?: \w+)? (?:patterned|textured)|consists? of|with|exists?|emerges?|"
+    r"appears? (?:in|on|across)|composed of|made (?:up )?of|filled|covered|"
     rf"here (?:is|are)|(?:it|this|that|image|picture|what i see) (?:is|does) (?:indeed )?an?|(?:(?<!to )|"
     rf"(?<=able to )){_SEE}|{_SEEN})\b"
 )
@@ -111,35 +108,29 @@ _ABOUT_TASK = re.compile(
 )
 _FLAT = (
     r"(?:flat|smooth|uniform(?:ly)?|blank|solid|plain|homogen(?:e)?ous(?:ly)?|featureless|patternless|unpatterned|"
-    r"empty|unvarying|"
-    r"(?:single|one|same)(?:[- ](?:uniform|solid|flat|gr[ae]y))? (?:colou?r|shade|tone|hue)|single-colou?red|"
-    r"(?:entirely|completely|totally|all|fully|evenly|just|only|purely) (?:gr[ae]y|black|white))"
+    r"empty|unvarying|(?:single|one|same)(?:[- ](?:uniform|solid|flat|gr[ae]y))? (?:colou?r|shade|tone|hue)|"
+    r"single-colou?red|(?:entirely|completely|totally|all|fully|evenly|just|only|purely) (?:gr[ae]y|black|white))"
 )
 _IS_FLAT = re.compile(rf"(?<!on )(?<!on a )(?<!against a )\b{_FLAT}\b(?!(?: \w+)? (?:background|backdrop|base)\b)")
 _FLAT_NOUN = re.compile(rf"\b{_FLAT}(?: \w+)? {_NOUN}\b")
 _NOT_FLAT = re.compile(
     rf"\b(?:not|never|far from|anything but)(?: an?| entirely| completely| perfectly| fully| totally| just| quite|"
-    rf" really)* "
-    rf"{_FLAT}\b|\bnon-?{_FLAT}\b"
+    rf" really)* {_FLAT}\b|\bnon-?{_FLAT}\b"
 )
 _NOTHING_ELSE = re.compile(
     r"\bno such thing\b|\bno (?:\w+ ){0,2}(?:variations?|features?|details?|content|elements?|objects?|contrast|"
-    r"differences?|changes?)\b"
-    r"|\bnothing(?: (?:visible|there|here|at all|to see(?: here)?|discernible|noticeable|in (?:the|this|it)(?: image|"
-    r" picture)?))?$"
+    r"differences?|changes?)\b|\bnothing(?: (?:visible|there|here|at all|to see(?: here)?|discernible|noticeable|"
+    r"in (?:the|this|it)(?: image| picture)?))?$"
 )
 _HEDGE = re.compile(
     r"\b(?:maybe|perhaps|possibly|potentially|possible|might|may|could (?:be(?! (?:seen|detected|observed|perceived|"
-    r"noticed|found|discerned))|go|contain|show|have)|unsure|uncertain|unclear|"
-    r"not (?:\w+ly |quite |very |so |too |100% |all that )?(?:sure|certain|clear|confident|obvious)\b(?! (?:pattern|"
-    r"texture))|"
-    r"(?:hard|difficult|tough|tricky|challenging) to|(?:impossible|no way) (?:to|of) (?:tell|say|know|determine|be)\w*|"
-    r"(?:can not|could not|unable to|not able to) (?:\w+ly )?(?:tell|say|determine|decide|confirm|"
-    r"be (?:\w+ )?(?:sure|certain|"
-    r"determined)|judge|conclude|give a (?:\w+ )?answer)|do not know|not know|no idea|no clue|depends?|depending|"
-    r"ambiguous|inconclusive|borderline|hardly|scarcely|not necessarily|debatable|subjective|who knows|undecided|"
-    r"on the fence|50/50|fifty-fifty|unknown|"
-    r"rule out)\b"
+    r"noticed|found|discerned))|go|contain|show|have)|unsure|uncertain|unclear|not (?:\w+ly |quite |very |so |too |"
+    r"100% |all that )?(?:sure|certain|clear|confident|obvious)\b(?! (?:pattern|texture))|(?:hard|difficult|tough|"
+    r"tricky|challenging) to|(?:impossible|no way) (?:to|of) (?:tell|say|know|determine|be)\w*|(?:can not|could not|"
+    r"unable to|not able to) (?:\w+ly )?(?:tell|say|determine|decide|confirm|be (?:\w+ )?(?:sure|certain|determined)|"
+    r"judge|conclude|give a (?:\w+ )?answer)|do not know|not know|no idea|no clue|depends?|depending|ambiguous|"
+    r"inconclusive|borderline|hardly|scarcely|not necessarily|debatable|subjective|who knows|undecided|on the fence|"
+    r"50/50|fifty-fifty|unknown|rule out)\b"
 )
 _CLAUSES = re.compile(
     r"(?:[,:(]| - |^)\s*(?:and |so |then )?(?=(?:there|it|i|the|an?|you|no|this|that|we|just|only|with|nothing|what)\b)"
@@ -156,26 +147,21 @@ _CONTRASTED = re.compile(rf"\b(?:rather than|instead of|not)(?: an?| any| the)?(
 
 _SOFT = (
     r"(?:(?:well|sorry|oh|hmm|ah|i am afraid|unfortunately|probably|likely|very likely|most likely|apparently|"
-    r"seemingly|"
-    r"definitely|certainly|absolutely|clearly|surely|of course|obviously|i think|i guess|i believe|i would say|"
-    r"almost)(?:,? |$))*"
+    r"seemingly|definitely|certainly|absolutely|clearly|surely|of course|obviously|i think|i guess|i believe|"
+    r"i would say|almost)(?:,? |$))*"
 )
 _ELLIPTIC_NO = re.compile(
     rf"{_SOFT}(?:not(?: really| at all| quite| exactly| to me| in this (?:image|case)| that i (?:can )?\w+|"
-    rf" as far as i .*"
-    r"| to my \w+| even (?:close|slightly)| in the (?:least|slightest))*|there (?:is|are) (?:not|none)|it (?:is|does|"
-    r"has|can) not|"
-    r"i (?:do|can|would) not|i (?:do|would) not (?:think|believe|say) so|i (?:think|believe|guess|would say) not|"
-    r"unlikely|"
-    r"(?:that is |it is )?(?:incorrect|wrong|not (?:correct|true|right|the case)))"
+    r" as far as i .*| to my \w+| even (?:close|slightly)| in the (?:least|slightest))*|there (?:is|are) (?:not|none)|"
+    r"it (?:is|does|has|can) not|i (?:do|can|would) not|i (?:do|would) not (?:think|believe|say) so|i (?:think|"
+    r"believe|guess|would say) not|unlikely|(?:that is |it is )?(?:incorrect|wrong|not (?:correct|true|right|"
+    r"the case)))"
 )
 _ELLIPTIC_YES = re.compile(
     rf"{_SOFT}(?:most |very |quite )?(?:certainly|definitely|absolutely|of course|sure|surely|indeed|correct|exactly|"
-    rf"clearly|probably|likely|very much|"
-    r"(?:that is |it is )(?:correct|right|true|the case)|there (?:is|are)(?: indeed)?|it (?:is|does|has|"
-    r"can)(?: indeed)?|"
-    r"i (?:do|can)(?: indeed)?|i (?:think|believe|guess|suppose|would say) so|(?:it )?(?:seems|appears|looks) so|"
-    r"for sure)"
+    r"clearly|probably|likely|very much|(?:that is |it is )(?:correct|right|true|the case)|there (?:is|"
+    r"are)(?: indeed)?|it (?:is|does|has|can)(?: indeed)?|i (?:do|can)(?: indeed)?|i (?:think|believe|guess|suppose|"
+    r"would say) so|(?:it )?(?:seems|appears|looks) so|for sure)"
 )
 _BARE_SEEN = re.compile(
     rf"(?:(?:it|that|this|they|these|which) (?:is|are) )?(not |none |in|un|im)?(?:\w+ly |quite |just )?(?:{_SEEN}|"

@@ -224,12 +224,8 @@ def score_chat(
         Answers in words have neither.
     human : str, optional
         The curve to compare with first, as `human_names` lists them; without it the experiment's.
-    confidence : float, optional
-        Of the intervals.
-    resamples : int, optional
-        Of the bootstrap of the scores.
-    seed : int, optional
-        Of all resampling.
+    confidence, resamples, seed
+        Of the intervals, of the bootstrap of the scores, and of all resampling.
     **options
         How to fit, as for `chat_csf`.
 

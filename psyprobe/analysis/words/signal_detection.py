@@ -11,12 +11,16 @@ Macmillan & Creelman (2005). Detection theory: a user's guide, chapters 1, 2 and
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
+
+if TYPE_CHECKING:
+    from psyprobe.analysis.words.counts import ChatCounts
 
 
 @dataclass(frozen=True)
@@ -219,3 +223,31 @@ def d_prime_threshold(contrast: npt.ArrayLike, d_prime: npt.ArrayLike, *, criter
     x0, x1, d0, d1 = pick(x, here - 1), pick(x, here), pick(rising, here - 1), pick(rising, here)
     share = np.where(inside, (criterion - d0) / np.where(d1 > d0, d1 - d0, 1.0), 0.0)
     return np.where(inside, 10.0 ** (x0 + share * (x1 - x0)), np.nan)
+
+
+def dprime_thresholds(counts: ChatCounts) -> FloatArray:
+    """Log10 contrast at which d' rises to 1, between levels linear in log contrast.
+
+    Parameters
+    ----------
+    counts : ChatCounts
+        With catch trials, whose yes are the false alarms.
+
+    Returns
+    -------
+    ndarray of float64, shape (P, F)
+        NaN where there are no catch trials, or d' is not on both sides of 1. d' is made to rise first (isotonic
+        regression), and rates are (yes + 0.5) / (trials + 1).
+    """
+    out = np.full(counts.trials.shape[:2], np.nan)
+    for p, f in np.ndindex(*out.shape):
+        if counts.catch_trials[p] == 0:
+            continue
+        use = counts.trials[p, f] > 0
+        # Without dither, two levels may be delivered as one contrast.
+        contrast, first = np.unique(counts.contrast[p, f, use], return_index=True)
+        yes, trials = counts.yes[p, f, use][first], counts.trials[p, f, use][first]
+        if len(contrast) > 1:
+            found = detect(yes, trials, counts.catch_yes[p], counts.catch_trials[p])
+            out[p, f] = np.log10(d_prime_threshold(contrast, found.d_prime))
+    return out

@@ -1,26 +1,28 @@
-"""Profile-likelihood intervals of threshold and width, for all curves at once.
+"""Intervals of threshold and width, for all curves at once: by profile likelihood, and by drawing answers again.
 
-An end of the interval is where the largest likelihood with the parameter held there has fallen by half a chi-square
+An end of the first is where the largest likelihood with the parameter held there has fallen by half a chi-square
 quantile. It is finite, lopsided or infinite as the data have it, also at bounds, where the curvature at the maximum
 misleads.
 
 References
 ----------
 Venzon & Moolgavkar (1988), Applied Statistics 37.
+Wichmann & Hill (2001), Perception & Psychophysics 63, 1293-1329 (parametric bootstrap of deviance and of thresholds).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.groups import Counts, Index, Point
-from psyprobe.analysis.psychometric.likelihood import differentiate
-from psyprobe.analysis.psychometric.maximise import Model
+from psyprobe.analysis.psychometric.counts import Counts, Index, Point
+from psyprobe.analysis.psychometric.isotonic import deviance
+from psyprobe.analysis.psychometric.likelihood import differentiate, log_rates
+from psyprobe.analysis.psychometric.maximise import Task
 from psyprobe.analysis.psychometric.search import search
 
 Parameter = Literal["threshold", "slope"]
@@ -38,23 +40,19 @@ _WIDTHS = (1e-3, 0.2, 1.0)
 class Profile:
     """The likelihood of groups as a function of one curve's threshold or slope."""
 
-    model: Model
-    #: G groups of M curves.
-    counts: Counts
+    #: Of G groups of M curves.
+    task: Task
     #: Where the likelihood is largest.
     best: Point
     #: The objective there, shape (G,).
     value: FloatArray
-    #: Bounds.
-    lower: Point
-    upper: Point
     #: Which is held: "threshold" or "slope".
     parameter: Parameter
 
     @property
     def curves(self) -> int:
         """M, the curves of a group."""
-        return int(self.counts.x.shape[1])
+        return int(self.task.counts.x.shape[1])
 
     def drop(self, which: Index, held: FloatArray, steep: npt.NDArray[np.bool_] | None = None) -> FloatArray:
         """Twice the likelihood lost when curves `which` (group * M + member) have the parameter held at `held`.
@@ -62,12 +60,12 @@ class Profile:
         `steep` tells which of these curves have the slope held at its upper bound, too.
         """
         group, member = np.divmod(which, self.curves)
-        low, high = self.lower.take(group).copy(), self.upper.take(group).copy()
+        task = self.task.take(group)
         place = (np.arange(which.size), member)
-        for bound in (low, high):
+        for bound in (task.lower, task.upper):
             getattr(bound, self.parameter)[place] = held
         if steep is not None:
-            low.slope[place] = np.where(steep, high.slope[place], low.slope[place])
+            task.lower.slope[place] = np.where(steep, task.upper.slope[place], task.lower.slope[place])
         first = [self.best.take(group)]
         alone = self.curves == 1
         if not alone and self.parameter == "threshold":
@@ -76,9 +74,7 @@ class Profile:
                 other = first[0].copy()
                 other.slope[place] = -np.log(width)
                 first.append(other)
-        _, value, _ = search(
-            self.model, self.counts.take(group), low, high, eta=first[0].eta, first=first, keep=1 if alone else 0
-        )
+        _, value, _ = search(task, eta=first[0].eta, first=first, keep=1 if alone else 0)
         return np.asarray(2 * (self.value[group] - value))
 
     def interval(self, quantile: float, centre: FloatArray, which: Index) -> tuple[FloatArray, FloatArray]:
@@ -100,7 +96,8 @@ class Profile:
         """
         side = np.repeat([-1.0, 1.0], which.size)
         centre, which = np.tile(centre, 2), np.tile(which, 2)
-        lowest, highest = (getattr(bound, self.parameter).ravel()[which] for bound in (self.lower, self.upper))
+        bounds = self.task.lower, self.task.upper
+        lowest, highest = (getattr(bound, self.parameter).ravel()[which] for bound in bounds)
         bound = np.where(side > 0, highest, lowest)
         lost = self.drop(which, bound)
         end = side * np.inf
@@ -112,7 +109,8 @@ class Profile:
 
     def _first_step(self, quantile: float) -> FloatArray:
         """Half of the interval's length if the likelihood were a parabola, shape (G * M,)."""
-        found = differentiate(self.model.family, self.counts, self.best, self.model.priors)
+        model = self.task.model
+        found = differentiate(model.family, self.task.counts, self.best, model.priors)
         block = found.blocks[1]
         here = 0 if self.parameter == "threshold" else 1
         other = np.maximum(block[..., 1 - here, 1 - here], 1e-9)
@@ -169,3 +167,68 @@ class Profile:
                 weight[open_, column] = np.where(again, 0.5 * weight[open_, column], 1.0)
             stayed[open_] = np.where(beyond, 0, 1)
         return np.asarray(0.5 * (inside[:, 0] + outside[:, 0]))
+
+
+#: Groups x resamples x curves fitted at once.
+_AT_ONCE = 20_000
+
+
+@dataclass(frozen=True)
+class Resampled:
+    """Parameters refitted to drawn answers, in the coordinates of the counts."""
+
+    #: All shape (G, B, M); thresholds are infinite where all drawn answers are the same.
+    threshold: FloatArray
+    width: FloatArray
+    deviance: FloatArray
+
+
+def resample(task: Task, best: Point, *, resamples: int, seed: int) -> Resampled:
+    """Draw answers from the best functions and fit them again.
+
+    Fractional trials are rounded for the draws; overdispersion is drawn too, and held in the refits. A group's draws do
+    not depend on which other groups stand beside it.
+    """
+    groups, curves = task.counts.centre.shape
+    found = [np.empty((groups, resamples, curves)) for _ in range(3)]
+    step = max(1, _AT_ONCE // max(1, resamples * curves))
+    for begin in range(0, groups, step):
+        block = np.arange(begin, min(begin + step, groups))
+        again = np.repeat(block, resamples)
+        drawn = _draw(task.take(block), best.take(block), resamples, seed)
+        start = best.take(again)
+        point, _, _ = search(replace(task.take(again), counts=drawn), eta=start.eta, first=start, keep=0)
+        log_p, _ = log_rates(task.model.family, point, drawn.x)
+        threshold = np.where(drawn.yes.sum(axis=-1) == 0, np.inf, point.threshold)
+        threshold = np.where((drawn.trials - drawn.yes).sum(axis=-1) == 0, -np.inf, threshold)
+        lost = deviance(drawn.yes, drawn.trials, np.exp(log_p))
+        for values, kept in zip((threshold, np.exp(-point.slope), lost), found, strict=True):
+            kept[block] = values.reshape(block.size, resamples, curves)
+    return Resampled(*found)
+
+
+def _draw(task: Task, best: Point, resamples: int, seed: int) -> Counts:
+    """Counts of drawn answers, `resamples` groups for each group."""
+    counts = task.counts
+    log_p, _ = log_rates(task.model.family, best, counts.x)
+    rates, whole = np.exp(log_p), np.rint(counts.trials).astype(np.int64)
+    blanks = np.rint(counts.catch_trials).astype(np.int64)
+    yes = np.empty((whole.shape[0], resamples, *whole.shape[1:]))
+    catch = np.empty((whole.shape[0], resamples))
+    for i, eta in enumerate(best.eta):
+        rng = np.random.default_rng(seed)
+        rate = np.broadcast_to(rates[i], yes[i].shape)
+        if eta > 1e-4:
+            nu = 1 / eta**2 - 1
+            rate = rng.beta(np.maximum(rate * nu, 1e-9), np.maximum((1 - rate) * nu, 1e-9))
+        yes[i] = rng.binomial(whole[i], rate)
+        catch[i] = rng.binomial(blanks[i], best.guess[i], size=resamples)
+    again = np.repeat(np.arange(whole.shape[0]), resamples)
+    fixed = counts.take(again)
+    return replace(
+        fixed,
+        yes=yes.reshape(fixed.x.shape),
+        trials=whole[again].astype(np.float64),
+        catch_yes=catch.ravel(),
+        catch_trials=blanks[again].astype(np.float64),
+    )
