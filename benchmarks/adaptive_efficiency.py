@@ -47,7 +47,7 @@ class Observer:
 
     def says(self, level: Level, rng: np.random.Generator) -> float:
         x = np.log10(level.contrast) if level.contrast else -np.inf
-        seen = 1 / (1 + np.exp(-2 * np.log(19) * (x - self.threshold[level.frequency]) / self.width))
+        seen = 1 / (1 + np.exp(-2 * np.log(19) * (x - self.threshold[level.value]) / self.width))
         return float(rng.random() < self.guess + (1 - self.guess - self.lapse) * seen)
 
 
@@ -90,7 +90,7 @@ def simulate(
                 for level in levels:
                     asking.tell(level, who.says(level, rng))
             found = asking.estimate()
-            truth = -np.array([who.threshold[f] for f in found.frequencies])
+            truth = -np.array([who.threshold[f] for f in found.values])
             inside = (found.low <= truth) & (truth <= found.high)
             rows[mark].append(np.stack([truth - found.log10_sensitivity, found.high - found.low, inside]))
     stacked = {mark: np.array(values) for mark, values in rows.items()}
@@ -258,7 +258,7 @@ def plan_table() -> None:
     }.items():
         for n, value in measured.items():
             who = AssumedObserver(width, guess, 0.02)
-            found = expected_interval_width("constant", n, frequencies=1, observer=who, catch=0.0)
+            found = expected_interval_width("constant", n, values=1, observer=who, catch=0.0)
             print(f"  width {width}, guess {guess:<4}  {n:>4} queries: expected {found:.3f}, measured {value:.3f}")
 
 

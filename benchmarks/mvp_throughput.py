@@ -4,11 +4,13 @@
 
 The questions and images are made here, as many as the benchmark has and shared by as many questions: crops of
 photographs that ship with scikit-image. Servers, latencies and faults are those of chat_throughput.py. psyprobe's time
-holds everything: digests of the files, reading and encoding them, the store on disk. Both are measured in turn.
+holds the whole run of a page: digests of the files, reading and encoding them, the store on disk, the result. Both are
+measured in turn.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 import time
@@ -17,16 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from chat_throughput import CONCURRENCY, FAULTS, MODEL, bare, requests, server
 from PIL import Image
 from skimage import data
 
+import psyprobe as pp
 from psyprobe.files.images import read_image
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Decoding, Inquiry
-from psyprobe.tasks.asking import ask_items
-from psyprobe.tasks.mvp_bench.probe import question_items
 
 #: Of the benchmark: each is asked about seven times.
 IMAGES = 884
@@ -35,8 +35,8 @@ SIDE = 320
 ROUND = 2100
 
 
-def make(folder: Path, count: int) -> pd.DataFrame:
-    """A question table of the benchmark's size, with its images in a folder."""
+def make(folder: Path, count: int) -> list[dict[str, Any]]:
+    """Questions as many as the benchmark's and in its form, with their images in a folder."""
     photographs = [data.astronaut(), data.coffee(), data.chelsea(), data.rocket()]
     rng = np.random.default_rng(0)
     images = max(1, IMAGES * count // 6231)
@@ -47,33 +47,30 @@ def make(folder: Path, count: int) -> pd.DataFrame:
         crop.save(folder / f"{i}.jpg", quality=90)
     rows = [
         {
-            "question_id": str(i),
-            "pair": i % images,
+            "question_id": i,
             "image": f"{i % images}.jpg",
-            "kind": "M",
-            "task": "yes_no",
-            "level": "low",
             "question": f"Is there a pattern visible in the image (wording {i // images})?\nPlease answer yes or no.",
             "answer": "yes",
-            "run": "main",
-            "mcq": -1,
-            "rotation": 0,
-            "rotations": 0,
+            "type": "y/n-e",
+            "level": "low",
+            "id": i % images,
         }
         for i in range(count)
     ]
     # Image by image, as the benchmark's files are.
-    return pd.DataFrame(rows).sort_values("pair", kind="stable", ignore_index=True)
+    return sorted(rows, key=lambda row: row["id"])
 
 
-def ours(observer: Any, table: pd.DataFrame, folder: Path, store: Path) -> tuple[float, pd.DataFrame]:
+def ours(observer: Any, part: list[dict[str, Any]], folder: Path, store: Path) -> float:
+    page = folder / "page.toml"
+    page.write_text('title = "MVP-Bench"\nprobe = "mvp_bench"\nitems = "."\n', encoding="utf-8")
+    (folder / "questions.json").write_text("".join(json.dumps(row) + "\n" for row in part), encoding="utf-8")
     start = time.perf_counter()
-    questions = question_items(table, folder, cross="file", system="", max_tokens=64)
-    replies = ask_items(questions, observer, version="1", store=store, progress=False)
+    result = pp.run(page, observer, store=store, progress=False)
     took = time.perf_counter() - start
-    assert list(replies) == [question.name for question in questions]
-    assert all(reply.text for reply in replies.values())
-    return took, pd.DataFrame({"reply": [reply.text for reply in replies.values()]})
+    assert result["question_id"].values.tolist() == [str(row["question_id"]) for row in part]
+    assert (result["reply"].values != "").all()
+    return took
 
 
 def main() -> None:
@@ -87,25 +84,16 @@ def main() -> None:
         to_faulty = load_observer(f"openai:{MODEL}", base_url=faulty, concurrency=CONCURRENCY)
         ours(to_sound, table[:50], folder, folder / "warm.sqlite")
         ours(to_faulty, table[:50], folder, folder / "warm_too.sqlite")
-        answered = []
         edges = np.linspace(0, count, -(-count // ROUND) + 1).astype(int)
         for first, last in pairwise(edges):
             part = table[first:last]
-            images = {name: (read_image(folder / name) / 255).astype(np.float64) for name in set(part["image"])}
-            ready = requests(
-                [
-                    Inquiry(q, (images[n],), decoding=decoding)
-                    for q, n in zip(part["question"], part["image"], strict=True)
-                ]
-            )
+            images = {name: read_image(folder / name) / 255 for name in {row["image"] for row in part}}
+            ready = requests([Inquiry(row["question"], (images[row["image"]],), decoding=decoding) for row in part])
             times["bare"] += bare(sound, ready)
-            took, replies = ours(to_sound, part, folder, folder / "sound.sqlite")
-            times["psyprobe"] += took
-            answered.append(replies)
-            times["psyprobe, faults"] += ours(to_faulty, part, folder, folder / "faulty.sqlite")[0]
+            times["psyprobe"] += ours(to_sound, part, folder, folder / "sound.sqlite")
+            times["psyprobe, faults"] += ours(to_faulty, part, folder, folder / "faulty.sqlite")
         to_sound.close()
         to_faulty.close()
-    assert sum(map(len, answered)) == count
     for name, seconds in times.items():
         print(f"{name:17} {seconds:6.1f} s, {count / seconds:6.1f} questions/s")
     print(f"throughput of the bare client's: {times['bare'] / times['psyprobe']:.1%} (at least 90 %)")

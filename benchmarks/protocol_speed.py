@@ -78,7 +78,7 @@ def main(share: float) -> None:
     # Columns: distinct images; wall and processor seconds. Rows: scores; contour grids; frequencies for a figure alone.
     ours, protocol = np.zeros((3, 3)), np.zeros(2)
     for experiment in read_suite("cai2025"):
-        conditions = load_probe(experiment.probe).conditions(experiment, observer.card)
+        conditions = load_probe(experiment.probe).plan(experiment, observer).conditions
         matching = experiment.probe == "matching"
         points = [(test,) if matching else (test, reference) for test, reference in conditions.pairs]
         passes = sum(PASSES[experiment.name])

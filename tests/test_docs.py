@@ -1,27 +1,93 @@
-"""The Python in README and docs runs, page by page, from top to bottom."""
+"""The Python in README and docs runs, page by page, from top to bottom; what pages say of keys and files is true."""
 
 from __future__ import annotations
 
+import pkgutil
 import re
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from experiment_keys import key_rows
+
+import psyprobe as pp
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+#: A block that names a file stands for that file.
+FILE = re.compile(r"^```\w+ \((\S+\.\w+)\)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s#]+)(?:#[^)]*)?\)")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
+    text = page.read_text(encoding="utf-8")
+    blocks = BLOCK.findall(text)
     if not blocks:
         pytest.skip("this page has no Python")
     monkeypatch.chdir(tmp_path)
+    for name, content in FILE.findall(text):
+        Path(name).write_text(content, encoding="utf-8")
     names: dict[str, object] = {"__name__": "page"}
     for block in blocks:
         exec(compile(block, page.name, "exec", dont_inherit=True), names)
     if "matplotlib.pyplot" in sys.modules:
         # A notebook shows and closes its figures; here they would pile up from page to page.
         sys.modules["matplotlib.pyplot"].close("all")
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in link]
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_table_of_keys_is_that_of_the_schema() -> None:
+    page = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+    told = [[cell.strip() for cell in line.strip("|").split("|")][:4] for line in page.splitlines() if "| `" in line]
+    keys = {row[0]: row for row in map(tuple, told)}
+    assert [row for row in key_rows() if keys.get(row[0]) != row] == []
+
+
+def test_files_that_the_design_page_names_exist() -> None:
+    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    named = {name for name in re.findall(r"`([\w/]+\.(?:py|toml))`", page) if "/" in name}
+    assert named
+    assert [name for name in named if not any((ROOT / base / name).exists() for base in ("", "psyprobe"))] == []
+
+
+def test_the_queries_of_the_store_page_find_rows(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "store.md").read_text(encoding="utf-8")
+    own = dict(FILE.findall((ROOT / "docs" / "own_experiments.md").read_text(encoding="utf-8")))
+    (tmp_path / "phase.toml").write_text(own["phase.toml"], encoding="utf-8")
+    pp.run(tmp_path / "phase.toml", "simulated:watson-malo", store=tmp_path / "runs.sqlite", progress=False)
+    with closing(sqlite3.connect(tmp_path / "runs.sqlite")) as store:
+        for query in re.findall(r"```sql\n(.*?)```", text, re.DOTALL):
+            assert store.execute(query).fetchall()
+        tables = {name for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert tables == set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md"))], ids=lambda p: p.name
+)
+def test_names_that_pages_mention_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert {name for name in re.findall(r"\bpp\.(\w+)", text) if not hasattr(pp, name)} == set()
+    modules = {name for name in re.findall(r"(?<![\w./-])(psyprobe(?:\.[a-z_0-9]+)+)(?![\w/-])", text)}
+    unknown = {name for name in modules if not _exists(name) and not name.endswith((".toml", ".py", ".sqlite"))}
+    assert (
+        unknown - {f"psyprobe.{room}" for room in ("observers", "probes", "stimuli", "human", "experiments")} == set()
+    )
+
+
+def _exists(name: str) -> bool:
+    """Whether a dotted name is a module, or something in one."""
+    try:
+        pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True

@@ -9,13 +9,15 @@ the human visual system? CVPR. Section 3, model alignment score.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.rank import weighted_spearman
+from psyprobe.analysis.resampling import check_resampling, student_reach
+from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
 
 MultiplierOf = Literal["threshold", "sensitivity"]
@@ -24,24 +26,20 @@ CONSTANT = "all responses are equal, so no rank correlation exists"
 
 
 @dataclass(frozen=True)
-class Alignment:
+class Alignment(Recorded):
     """The alignment score with its interval."""
 
+    #: Spearman's r_s of response with multiplier, -1 to 1; None where it does not exist.
     value: float | None
-    """Spearman's r_s of response with multiplier, -1 to 1; None where it does not exist."""
+    #: Ends of the bootstrap interval; None with fewer than three slices, or where `value` is None.
     low: float | None
     high: float | None
-    """Ends of the bootstrap interval; None with fewer than three slices, or where `value` is None."""
+    #: Of the interval, in (0, 1).
     confidence: float
-    """Of the interval, in (0, 1)."""
+    #: Largest r_s that responses without ties could have reached on these points.
     attainable: float
-    """Largest r_s that responses without ties could have reached on these points."""
+    #: Why `value`, `low` or `high` is None, or what was left out; empty if there is nothing to say.
     note: str = ""
-    """Why `value`, `low` or `high` is None, or what was left out; empty if there is nothing to say."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """All attributes as JSON can hold them."""
-        return dict(vars(self))
 
 
 def alignment_score(
@@ -175,10 +173,7 @@ def align(
     m, r = _pooled(multiplier, response, multiplier_of)
     if r.ndim != 2:
         raise InputError(f"responses of shape {r.shape} have no slices; give (slices, multipliers)")
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence {confidence:g} must lie between 0 and 1; usual is 0.95")
-    if resamples < 100:
-        raise InputError(f"{resamples} resamples give no usable interval; take at least 100, usual is 2000")
+    check_resampling(confidence, resamples)
     attainable = attainable_alignment(m)
     if len(np.unique(r)) < 2:
         return Alignment(None, None, None, confidence, attainable, CONSTANT)
@@ -197,12 +192,9 @@ def align(
 
 
 def _interval(value: float, samples: FloatArray, slices: int, confidence: float) -> tuple[float, float]:
-    from scipy.special import stdtrit
-
     # r_s of exactly 1 would have an infinite transform; its interval is a point either way.
     z, zs = (np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12)) for r in (value, samples))
-    spread = np.std(zs) * np.sqrt(slices / (slices - 1))
-    reach = float(stdtrit(slices - 1, (1 + confidence) / 2)) * spread
+    reach = student_reach(zs, slices, confidence)
     return min(float(np.tanh(z - reach)), value), max(float(np.tanh(z + reach)), value)
 
 

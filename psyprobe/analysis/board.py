@@ -85,14 +85,14 @@ class Test:
 class BoardRow:
     """A row of the scoreboard."""
 
+    #: Of the observer, baseline or published model.
     name: str
-    """Of the observer, baseline or published model."""
+    #: Where its scores come from.
     kind: Literal["observer", "baseline", "published"]
-    """Where its scores come from."""
+    #: Of models; for those that are not published the loader, as "timm".
     family: str
-    """Of models; for those that are not published the loader, as "timm"."""
+    #: Scores of the tests that it did.
     entries: Mapping[Test, Entry]
-    """Scores of the tests that it did."""
 
     @property
     def float32_floor(self) -> float | None:
@@ -110,12 +110,12 @@ class BoardRow:
 class Scoreboard:
     """Models and tests in one table."""
 
+    #: Columns.
     tests: tuple[Test, ...]
-    """Columns."""
+    #: Observers, baselines and published models.
     rows: tuple[BoardRow, ...]
-    """Observers, baselines and published models."""
+    #: Of the intervals; None if there are none.
     confidence: float | None
-    """Of the intervals; None if there are none."""
 
     def sort(self, test: str) -> Scoreboard:
         """Rows from best to worst in one test; those that did not do it come last.

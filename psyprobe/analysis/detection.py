@@ -14,13 +14,12 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.alignment import Alignment, align, alignment_score
 from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response
 from psyprobe.analysis.responses import Responses, Scored, layers_of, observer_of, select
-from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Entry, Metric, Row, frame, many, number, percent
+from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Entry, Metric, Recorded, Row, many, number, percent
 from psyprobe.analysis.slices import Slices, score_slices
-from psyprobe.analysis.table import score_table
+from psyprobe.analysis.table import LayerScore
 from psyprobe.analysis.variants import Spread, variant_columns, variant_spread
 
 if TYPE_CHECKING:
-    import pandas as pd
     import xarray as xr
 
 #: Angles that the paper's float32 arccosine gives as 0 or as its smallest value other than 0, over pi.
@@ -43,22 +42,18 @@ _SAME_SHIFT = 0.3
 
 
 @dataclass(frozen=True)
-class ResponderScore:
+class ResponderScore(Recorded):
     """All statistics of one responder: the observer, or a baseline."""
 
+    #: Spearman's r_s at multiples of human thresholds, with its interval and attainable maximum.
     alignment: Alignment
-    """Spearman's r_s at multiples of human thresholds, with its interval and attainable maximum."""
+    #: What the alignment is made of: monotonicity within each slice, unevenness between them.
     slices: Slices
-    """What the alignment is made of: monotonicity within each slice, unevenness between them."""
+    #: The iso-response curve whose shape resembles the human curve best, and its shift. None if no level is crossed in
+    #: two conditions or more, or the run was without a level grid.
     shape: IsoResponse | None
-    """The iso-response curve whose shape resembles the human curve best, and its shift. None if no level is crossed in
-    two conditions or more, or the run was without a level grid."""
+    #: The iso-response curve that lies nearest to the human curve, shift included.
     absolute: IsoResponse | None
-    """The iso-response curve that lies nearest to the human curve, shift included."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON can hold them."""
-        return {name: None if part is None else part.to_dict() for name, part in vars(self).items()}
 
     def entry(self) -> Entry:
         """The alignment, for the scoreboard."""
@@ -120,34 +115,28 @@ class ResponderScore:
 
 
 @dataclass(frozen=True)
-class DetectionScore:
+class DetectionScore(LayerScore):
     """The score of a detection run, beside the scores of trivial responders."""
 
-    observer: str
-    experiment: str
-    layer: str
-    measure: str
-    random_weights: bool
-    """True if the observer was not trained, so that the score says nothing about a trained one."""
+    #: Of the observer.
     score: ResponderScore
-    """Of the observer."""
+    #: Of the images themselves, without an encoder, by the same measure.
     pixels: ResponderScore
-    """Of the images themselves, without an encoder, by the same measure."""
+    #: Of a responder whose response is the stimulus contrast (or other difference), the same at every level.
     contrast: ResponderScore
-    """Of a responder whose response is the stimulus contrast (or other difference), the same at every level."""
+    #: Share of the score points (0 to 1) that the paper's float32 arccosine would have put at 0 or at its smallest
+    #: value, 1.1e-4: as stored by experiments that use it, else by rounding the stored cosine.
     float32_floor: float | None
-    """Share of the score points (0 to 1) that the paper's float32 arccosine would have put at 0 or at its smallest
-    value, 1.1e-4: as stored by experiments that use it, else by rounding the stored cosine."""
+    #: Response to identical images, run again.
     noise_floor: float
-    """Response to identical images, run again."""
+    #: Share of the score points (0 to 1) with responses not above the noise floor.
     below_noise: float
-    """Share of the score points (0 to 1) with responses not above the noise floor."""
+    #: Of the bootstrap.
     seed: int
-    """Of the bootstrap."""
+    #: Of the bootstrap.
     resamples: int
-    """Of the bootstrap."""
+    #: How far r_s depends on which variants of the stimulus were shown; None for a run without variants.
     variants: Spread | None = None
-    """How far r_s depends on which variants of the stimulus were shown; None for a run without variants."""
 
     @property
     def confidence(self) -> float:
@@ -159,13 +148,6 @@ class DetectionScore:
         title = f"{self.experiment} ({self.measure})"
         # Contrast alone has curves wherever a grid was shown, and the key says what a run without one lacks.
         gridded = self.contrast.shape is not None
-        about = {
-            "experiment": self.experiment,
-            "measure": self.measure,
-            "observer": self.observer,
-            "layer": self.layer,
-            "random_weights": int(self.random_weights),
-        }
         rows = []
         for responder, label, short, found in (
             (OBSERVER, "", "observer", self.score),
@@ -174,8 +156,7 @@ class DetectionScore:
         ):
             own, entry, notes = responder == OBSERVER, found.entry(), found.remarks(gridded)
             record = {
-                **about,
-                "responder": short,
+                **self.about(short),
                 **found.record(),
                 "float32_floor": self.float32_floor if own else None,
                 "noise_floor": self.noise_floor if own else None,
@@ -196,18 +177,6 @@ class DetectionScore:
     def notes(self) -> list[str]:
         """What the headings mean."""
         return [_KEY]
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row for the observer and for each trivial responder."""
-        return frame(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON can hold them."""
-        parts = {name: getattr(self, name).to_dict() for name in ("score", "pixels", "contrast")}
-        return {**vars(self), **parts, "variants": None if self.variants is None else self.variants.to_dict()}
-
-    def __str__(self) -> str:
-        return score_table(self)
 
 
 def score_detection(

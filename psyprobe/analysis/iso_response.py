@@ -8,12 +8,13 @@ resembles the human curve best is found, and what still separates the two is spl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
 
 #: More candidate levels than this cannot be told apart on a grid of some hundred points.
@@ -21,43 +22,39 @@ _MOST_LEVELS = 400
 
 
 @dataclass(frozen=True)
-class IsoResponse:
+class IsoResponse(Recorded):
     """An observer's iso-response curve next to the human sensitivity."""
 
+    #: What the level was chosen by: the smallest `shape_rmse`, or the smallest `rmse`.
     criterion: Literal["shape", "absolute"]
-    """What the level was chosen by: the smallest `shape_rmse`, or the smallest `rmse`."""
+    #: Response along the curve, in units of the measure.
     level: float
-    """Response along the curve, in units of the measure."""
+    #: Root mean square of log10(observer's / human sensitivity) after its mean, the shift, is taken out; log10 units
+    #: (0.3 is a factor of two, one octave).
     shape_rmse: float
-    """Root mean square of log10(observer's / human sensitivity) after its mean, the shift, is taken out; log10 units
-    (0.3 is a factor of two, one octave)."""
+    #: Mean of log10(observer's / human sensitivity): positive where the observer reaches the level at lower contrasts
+    #: than people detect. Log10 units.
     shift: float
-    """Mean of log10(observer's / human sensitivity): positive where the observer reaches the level at lower contrasts
-    than people detect. Log10 units."""
+    #: Smallest and largest shift among all levels that fit nearly as well (criterion within 10 % of the best). A wide
+    #: range says that the level, and with it the shift, is not determined by the data.
     shift_range: tuple[float, float]
-    """Smallest and largest shift among all levels that fit nearly as well (criterion within 10 % of the best). A wide
-    range says that the level, and with it the shift, is not determined by the data."""
+    #: Root mean square of log10(observer's / human sensitivity), shift included; log10 units.
     rmse: float
-    """Root mean square of log10(observer's / human sensitivity), shift included; log10 units."""
+    #: Number of conditions at which the level is crossed inside the contrast grid.
     reached: int
-    """Number of conditions at which the level is crossed inside the contrast grid."""
+    #: Of all: ``reached + above + below``.
     total: int
-    """Of all: ``reached + above + below``."""
+    #: Conditions at which the response exceeds the level at the lowest contrast already.
     above: int
-    """Conditions at which the response exceeds the level at the lowest contrast already."""
+    #: Conditions at which it stays under the level at all contrasts.
     below: int
-    """Conditions at which it stays under the level at all contrasts."""
+    #: Conditions among those reached at which the response falls under the level again at a higher contrast. The first
+    #: crossing counts.
     recrossed: int
-    """Conditions among those reached at which the response falls under the level again at a higher contrast. The first
-    crossing counts."""
+    #: The conditions that reach the level: frequencies, luminances, ...
     at: tuple[float, ...]
-    """The conditions that reach the level: frequencies, luminances, ..."""
+    #: 1 / contrast at the first crossing, one for each of `at`.
     sensitivity: tuple[float, ...]
-    """1 / contrast at the first crossing, one for each of `at`."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON can hold them."""
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
 
 
 def iso_contrast(

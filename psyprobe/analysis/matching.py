@@ -12,13 +12,15 @@ the human visual system? CVPR. Section 3, contrast matching, and Equation 2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.iso_response import iso_contrast
+from psyprobe.analysis.resampling import check_resampling, student_reach
+from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
 
 Method = Literal["crossing", "bracket"]
@@ -31,13 +33,13 @@ _ROOT_TOLERANCE = 1e-5
 class Matches:
     """Matched contrasts, and which of them are none."""
 
+    #: For each reference and each test frequency, shape (K, F); the end of the contrast range where no match exists.
     contrast: FloatArray
-    """For each reference and each test frequency, shape (K, F); the end of the contrast range where no match exists."""
+    #: -1 where the lowest contrast draws more than the reference already, 1 where no contrast draws as much, else 0.
     saturated: npt.NDArray[np.int8]
-    """-1 where the lowest contrast draws more than the reference already, 1 where no contrast draws as much, else 0."""
+    #: True where the response falls under that of the reference again at a higher contrast, so that more than one
+    #: contrast matches. `contrast` is then the lowest of them (method "bracket": any of them).
     ambiguous: npt.NDArray[np.bool_]
-    """True where the response falls under that of the reference again at a higher contrast, so that more than one
-    contrast matches. `contrast` is then the lowest of them (method "bracket": any of them)."""
 
 
 @dataclass(frozen=True)
@@ -47,24 +49,20 @@ class Estimate:
     value: float
     low: float
     high: float
+    #: Of the interval, in (0, 1).
     confidence: float
-    """Of the interval, in (0, 1)."""
 
 
 @dataclass(frozen=True)
-class MatchingError:
+class MatchingError(Recorded):
     """How far matched contrasts lie from those of people, by both definitions in use."""
 
+    #: Root mean square error of each frequency, averaged over frequencies: the published number.
     mean: Estimate
-    """Root mean square error of each frequency, averaged over frequencies: the published number."""
+    #: Root mean square error over all matches.
     pooled: Estimate
-    """Root mean square error over all matches."""
+    #: Root mean square error of each frequency, log10 units.
     by_frequency: tuple[float, ...]
-    """Root mean square error of each frequency, log10 units."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON can hold them."""
-        return {"mean": dict(vars(self.mean)), "pooled": dict(vars(self.pooled)), "by_frequency": [*self.by_frequency]}
 
 
 def match_contrast(
@@ -248,10 +246,7 @@ def matching_error(
         )
     if not (np.isfinite(m) & (m > 0)).all() or not (np.isfinite(h) & (h > 0)).all():
         raise InputError("matched contrasts must be finite and above 0")
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence {confidence:g} must lie between 0 and 1; usual is 0.95")
-    if resamples < 100:
-        raise InputError(f"{resamples} resamples give no usable interval; take at least 100, usual is 2000")
+    check_resampling(confidence, resamples)
     squares = ((np.log10(m) - np.log10(h)) ** 2).mean(axis=0)
     frequencies = len(squares)
     share = (
@@ -266,11 +261,8 @@ def matching_error(
 
 
 def _estimate(value: float, samples: FloatArray, frequencies: int, confidence: float) -> Estimate:
-    from scipy.special import stdtrit
-
     if value == 0:
         return Estimate(0.0, 0.0, 0.0, confidence)
     # A sample of perfectly matched frequencies only has no logarithm.
-    spread = np.std(np.log(np.maximum(samples, 1e-6 * value))) * np.sqrt(frequencies / (frequencies - 1))
-    reach = float(np.exp(stdtrit(frequencies - 1, (1 + confidence) / 2) * spread))
+    reach = float(np.exp(student_reach(np.log(np.maximum(samples, 1e-6 * value)), frequencies, confidence)))
     return Estimate(value, value / reach, value * reach, confidence)

@@ -22,13 +22,12 @@ from psyprobe.analysis.matching import (
     normalise_responses,
 )
 from psyprobe.analysis.responses import chosen_layer, levels_of, measure_of, observer_of, values_of
-from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Entry, Metric, Row, frame, many, percent
-from psyprobe.analysis.table import score_table
+from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Entry, Metric, Recorded, Row, many, percent
+from psyprobe.analysis.table import LayerScore
 from psyprobe.analysis.variants import Spread, variant_columns, variant_spread
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
-    import pandas as pd
     import xarray as xr
 
 ERROR_MEAN = Metric("error_mean", "Error (log$_{10}$ contrast)", more_is_better=False, digits=3, suffix="mean")
@@ -47,63 +46,53 @@ _NEEDED = ("response", "reference_response", "human_match", "noise_floor")
 
 
 @dataclass(frozen=True)
-class MatchingResponder:
+class MatchingResponder(Recorded):
     """The matches of one responder: the observer, or the images themselves."""
 
+    #: In log10 contrast units, with both definitions.
     error: MatchingError
-    """In log10 contrast units, with both definitions."""
+    #: Matches that do not exist since the lowest contrast draws more than the reference; they enter the error with the
+    #: end of the contrast range, as those of `saturated_high` do.
     saturated_low: int
-    """Matches that do not exist since the lowest contrast draws more than the reference; they enter the error with the
-    end of the contrast range, as those of `saturated_high` do."""
+    #: Matches that do not exist since no contrast draws as much.
     saturated_high: int
-    """Matches that do not exist since no contrast draws as much."""
+    #: Matches at which more than one contrast draws as much as the reference.
     ambiguous: int
-    """Matches at which more than one contrast draws as much as the reference."""
+    #: Number of matches.
     total: int
-    """Number of matches."""
 
     @property
     def saturated(self) -> int:
         """Number of matches that do not exist."""
         return self.saturated_low + self.saturated_high
 
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON can hold them."""
-        return {**vars(self), "error": self.error.to_dict()}
-
 
 @dataclass(frozen=True)
-class MatchingScore:
+class MatchingScore(LayerScore):
     """The score of a matching run, beside the scores of trivial responders."""
 
-    observer: str
-    experiment: str
-    layer: str
-    measure: str
-    random_weights: bool
-    """True if the observer was not trained."""
+    #: As for `match_contrast`.
     method: Method
-    """As for `match_contrast`."""
+    #: Whether responses were divided by those at contrast 1.
     normalised: bool
-    """Whether responses were divided by those at contrast 1."""
+    #: Of the observer.
     score: MatchingResponder
-    """Of the observer."""
+    #: Of the images themselves, without an encoder; None where they were not measured.
     pixels: MatchingResponder | None
-    """Of the images themselves, without an encoder; None where they were not measured."""
+    #: Of a responder that answers the contrast of the reference at every frequency.
     constancy: MatchingError
-    """Of a responder that answers the contrast of the reference at every frequency."""
+    #: Share of the responses to reference gratings (0 to 1) that the paper's float32 arccosine puts at its floor.
     float32_floor: float | None
-    """Share of the responses to reference gratings (0 to 1) that the paper's float32 arccosine puts at its floor."""
+    #: Response to identical images, run again.
     noise_floor: float
-    """Response to identical images, run again."""
+    #: Share of the responses to reference gratings (0 to 1) that are not above the noise floor.
     below_noise: float
-    """Share of the responses to reference gratings (0 to 1) that are not above the noise floor."""
+    #: Of the bootstrap.
     seed: int
-    """Of the bootstrap."""
+    #: Of the bootstrap.
     resamples: int
-    """Of the bootstrap."""
+    #: How far the mean error depends on which variants of the stimulus were shown; None for a run without variants.
     variants: Spread | None = None
-    """How far the mean error depends on which variants of the stimulus were shown; None for a run without variants."""
 
     @property
     def confidence(self) -> float:
@@ -127,12 +116,7 @@ class MatchingScore:
     ) -> Row:
         own = responder == OBSERVER
         record = {
-            "experiment": self.experiment,
-            "measure": self.measure,
-            "observer": self.observer,
-            "layer": self.layer,
-            "random_weights": int(self.random_weights),
-            "responder": short,
+            **self.about(short),
             "confidence": error.mean.confidence,
             "method": self.method,
             "normalised": int(self.normalised),
@@ -180,33 +164,21 @@ class MatchingScore:
         """What the headings mean."""
         return [_KEY]
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row for the observer and for each trivial responder."""
-        return frame(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON can hold them."""
-        parts = (MatchingResponder, MatchingError, Spread)
-        return {name: value.to_dict() if isinstance(value, parts) else value for name, value in vars(self).items()}
-
-    def __str__(self) -> str:
-        return score_table(self)
-
 
 @dataclass(frozen=True)
 class MatchedCurves:
     """Matches at all test frequencies of a matching result, for figures and scores."""
 
+    #: Of the tests, cpd, shape (F,).
     frequency: FloatArray
-    """Of the tests, cpd, shape (F,)."""
+    #: Of the reference gratings, shape (K,).
     reference_contrast: FloatArray
-    """Of the reference gratings, shape (K,)."""
+    #: Of the observer, shape (K, F).
     matches: Matches
-    """Of the observer, shape (K, F)."""
+    #: Frequencies at which people matched, shape (H,); among `frequency`.
     measured_frequency: FloatArray
-    """Frequencies at which people matched, shape (H,); among `frequency`."""
+    #: Contrasts that people matched, shape (K, H).
     human: FloatArray
-    """Contrasts that people matched, shape (K, H)."""
     layer: str
     measure: str
 

@@ -12,6 +12,7 @@ import csv
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from typing import Any
 
 #: Their name of each test, and ours of the experiment.
 EXPERIMENT_OF_TEST = {
@@ -26,29 +27,31 @@ EXPERIMENT_OF_TEST = {
     "matching": "contrast_matching",
 }
 
+_NUMBERS = ("score", "submission", "float32_floor")
+
 
 @dataclass(frozen=True)
 class PublishedScore:
     """One published score."""
 
+    #: The authors' key.
     model: str
-    """The authors' key."""
     family: str
+    #: The name in their figure.
     label: str
-    """The name in their figure."""
+    #: Our name, without "_published".
     experiment: str
-    """Our name, without "_published"."""
+    #: Their name.
     test: str
-    """Their name."""
+    #: Spearman's r_s ("alignment"), or the error of contrast matches ("error_mean", "error_pooled"; log10 units).
     metric: str
-    """Spearman's r_s ("alignment"), or the error of contrast matches ("error_mean", "error_pooled"; log10 units)."""
+    #: Of the final table, which the authors' results pages show.
     score: float
-    """Of the final table, which the authors' results pages show."""
+    #: Of the table before they rescaled the chromatic stimuli; None where it has no such number.
     submission: float | None
-    """Of the table before they rescaled the chromatic stimuli; None where it has no such number."""
+    #: Share (0 to 1) of the responses behind the score at 0 or at the smallest value of their float32 arccosine; None
+    #: where those are not stored.
     float32_floor: float | None
-    """Share (0 to 1) of the responses behind the score at 0 or at the smallest value of their float32 arccosine; None
-    where those are not stored."""
 
 
 @lru_cache(maxsize=1)
@@ -68,17 +71,6 @@ def published_scores() -> tuple[PublishedScore, ...]:
     """
     text = files("psyprobe.analysis").joinpath("data", "published_scores.csv").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
-    return tuple(
-        PublishedScore(
-            model=row["model"],
-            family=row["family"],
-            label=row["label"],
-            experiment=row["experiment"],
-            test=row["test"],
-            metric=row["metric"],
-            score=float(row["score"]),
-            submission=float(row["submission"]) if row["submission"] else None,
-            float32_floor=float(row["float32_floor"]) if row["float32_floor"] else None,
-        )
-        for row in csv.DictReader(lines)
-    )
+    rows: list[dict[str, Any]] = list(csv.DictReader(lines))
+    numbers = [{name: float(row[name]) if row[name] else None for name in _NUMBERS} for row in rows]
+    return tuple(PublishedScore(**row | each) for row, each in zip(rows, numbers, strict=True))

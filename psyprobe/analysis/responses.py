@@ -35,18 +35,18 @@ _OF_PEOPLE = ("scored_response", "pixels_scored_response", "human_sensitivity")
 class Scored:
     """Responses at multiples of human thresholds, all levels together."""
 
+    #: Level to its value in each slice, shape (K,).
     at: dict[str, FloatArray]
-    """Level to its value in each slice, shape (K,)."""
+    #: Of the human threshold, whatever the experiment multiplied, shape (M,).
     multiplier: FloatArray
-    """Of the human threshold, whatever the experiment multiplied, shape (M,)."""
+    #: In what test and reference differ, shape (K, M).
     difference: FloatArray
-    """In what test and reference differ, shape (K, M)."""
+    #: Of the observer, shape (K, M).
     response: FloatArray
-    """Of the observer, shape (K, M)."""
+    #: Of the images themselves, without an encoder, shape (K, M).
     pixels: FloatArray
-    """Of the images themselves, without an encoder, shape (K, M)."""
+    #: Of people, 1 / threshold, shape (K,).
     sensitivity: FloatArray
-    """Of people, 1 / threshold, shape (K,)."""
 
 
 @dataclass(frozen=True)
@@ -55,20 +55,20 @@ class Responses:
 
     layer: str
     measure: str
+    #: Response to identical images, run again.
     noise_floor: float
-    """Response to identical images, run again."""
+    #: Level to its values on the grid; those that were taken by ``result.sel`` are not among them.
     levels: dict[str, FloatArray]
-    """Level to its values on the grid; those that were taken by ``result.sel`` are not among them."""
+    #: Contrasts, or other differences, of the grid, shape (D,).
     difference: FloatArray
-    """Contrasts, or other differences, of the grid, shape (D,)."""
+    #: Over `levels` and `difference`, shape (levels ..., D); empty where the run was without a level grid.
     grid: FloatArray
-    """Over `levels` and `difference`, shape (levels ..., D); empty where the run was without a level grid."""
+    #: The same for the images themselves, without an encoder.
     pixels: FloatArray
-    """The same for the images themselves, without an encoder."""
+    #: None without a human reference.
     scored: Scored | None
-    """None without a human reference."""
+    #: The human curve: its level, the values of that, and 1 / threshold; None where people are known point by point.
     curve: tuple[str, FloatArray, FloatArray] | None
-    """The human curve: its level, the values of that, and 1 / threshold; None where people are known point by point."""
 
     def rows(self, grid: FloatArray) -> tuple[dict[str, FloatArray], FloatArray]:
         """Level to its value in each row of a grid of this shape, and the grid with one row a condition, (X, D)."""

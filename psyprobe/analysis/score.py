@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -21,13 +22,13 @@ class Metric:
     """A number by which observers are ranked in a test."""
 
     name: str
+    #: Of an axis.
     label: str
-    """Of an axis."""
     more_is_better: bool
+    #: Behind the point, in a table.
     digits: int
-    """Behind the point, in a table."""
+    #: What a column is called behind the name of its experiment, where one has several metrics.
     suffix: str = ""
-    """What a column is called behind the name of its experiment, where one has several metrics."""
 
     def better(self, first: float, second: float) -> bool:
         """Whether one value is better than another."""
@@ -39,35 +40,44 @@ class Entry:
     """One score on the scoreboard."""
 
     value: float | None
+    #: Ends of the interval; None where they do not exist or are not published.
     low: float | None = None
     high: float | None = None
-    """Ends of the interval; None where they do not exist or are not published."""
+    #: Letters of `psyprobe.analysis.board.FLAGS`.
     flags: str = ""
-    """Letters of `psyprobe.analysis.board.FLAGS`."""
+    #: Share (0 to 1) of the points that the paper's float32 arccosine puts at its floor; None where unknown.
     float32_floor: float | None = None
-    """Share (0 to 1) of the points that the paper's float32 arccosine puts at its floor; None where unknown."""
+    #: What else is to be said, as numbers of saturated matches.
     note: str = ""
-    """What else is to be said, as numbers of saturated matches."""
 
 
 @dataclass(frozen=True)
 class Row:
     """What one responder did, for a table, the scoreboard and a file."""
 
+    #: Title of the table in which it stands; rows of one title stand together. Empty: in files only.
     table: str
-    """Title of the table in which it stands; rows of one title stand together. Empty: in files only."""
+    #: `OBSERVER`, or what a trivial responder is called on the scoreboard. Equal rows of these are printed once.
     responder: str
-    """`OBSERVER`, or what a trivial responder is called on the scoreboard. Equal rows of these are printed once."""
+    #: What the row is called; empty for the observer's own name.
     label: str
-    """What the row is called; empty for the observer's own name."""
+    #: Heading to text, rounded for reading, with units in `Score.notes`.
     cells: Mapping[str, str]
-    """Heading to text, rounded for reading, with units in `Score.notes`."""
+    #: Column to value with all digits, its unit in the column's name; empty for rows that are for reading only.
     record: Mapping[str, Any] = field(default_factory=dict)
-    """Column to value with all digits, its unit in the column's name; empty for rows that are for reading only."""
+    #: What the scoreboard shows of it; none for what cannot be ranked.
     entries: Mapping[Metric, Entry] = field(default_factory=dict)
-    """What the scoreboard shows of it; none for what cannot be ranked."""
+    #: What must be said under the table of this row.
     notes: Sequence[str] = ()
-    """What must be said under the table of this row."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Results that tell everything they hold."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as JSON holds them."""
+        return dict(json.loads(json.dumps(asdict(self))))
 
 
 class Score(Protocol):

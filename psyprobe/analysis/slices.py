@@ -8,43 +8,39 @@ same at every level for the same multiple.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.rank import weighted_spearman
+from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
 
 
 @dataclass(frozen=True)
-class Slices:
+class Slices(Recorded):
     """Monotonicity within slices, and unevenness between them."""
 
+    #: Mean over slices of Spearman's r_s of response with multiplier, -1 to 1; 1 if each slice rises throughout. None
+    #: if all responses are equal within every slice.
     monotonicity: float | None
-    """Mean over slices of Spearman's r_s of response with multiplier, -1 to 1; 1 if each slice rises throughout. None
-    if all responses are equal within every slice."""
+    #: The smallest r_s of a slice.
     lowest: float | None
-    """The smallest r_s of a slice."""
+    #: Number of slices with equal responses, which have no r_s and are left out of the two above.
     constant: int
-    """Number of slices with equal responses, which have no r_s and are left out of the two above."""
+    #: Common slope of log response over log contrast: 1 for a response proportional to contrast. None if no two slices
+    #: have responses above 0 only.
     slope: float | None
-    """Common slope of log response over log contrast: 1 for a response proportional to contrast. None if no two slices
-    have responses above 0 only."""
+    #: Root mean square over slices of the displacement, in log10 contrast, that would bring each slice onto the common
+    #: response curve. 0 is level; 0.3 says that, to draw equal responses, the human curve would have to be moved by a
+    #: factor of two (one octave), up here and down there. None where `slope` is None or not above 0, so that no change
+    #: of contrast could level the responses.
     unevenness: float | None
-    """Root mean square over slices of the displacement, in log10 contrast, that would bring each slice onto the common
-    response curve. 0 is level; 0.3 says that, to draw equal responses, the human curve would have to be moved by a
-    factor of two (one octave), up here and down there. None where `slope` is None or not above 0, so that no change of
-    contrast could level the responses."""
+    #: Number of slices with a response of 0 or less, which have no logarithm and are left out of the two above.
     not_positive: int
-    """Number of slices with a response of 0 or less, which have no logarithm and are left out of the two above."""
+    #: Number of slices.
     total: int
-    """Number of slices."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON can hold them."""
-        return dict(vars(self))
 
 
 def score_slices(multiplier: npt.ArrayLike, response: npt.ArrayLike) -> Slices:

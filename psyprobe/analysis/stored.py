@@ -65,20 +65,20 @@ _TESTS: Mapping[str, tuple[tuple[str, str, str], str, str, str]] = {
 class StoredResponses:
     """Responses of one model in one test, as their files hold them."""
 
+    #: Of the level (frequency, luminance, ...) on the grid, shape (X,).
     values: FloatArray
-    """Of the level (frequency, luminance, ...) on the grid, shape (X,)."""
+    #: Of the grid, shape (C,).
     contrast: FloatArray
-    """Of the grid, shape (C,)."""
+    #: Responses on it, shape (X, C).
     grid: FloatArray
-    """Responses on it, shape (X, C)."""
+    #: Values of the level that are scored, shape (K,).
     scored: FloatArray
-    """Values of the level that are scored, shape (K,)."""
+    #: Of the human value, shape (M,).
     multiplier: FloatArray
-    """Of the human value, shape (M,)."""
+    #: Shape (K, M).
     scored_contrast: FloatArray
-    """Shape (K, M)."""
+    #: To these contrasts, shape (K, M).
     response: FloatArray
-    """To these contrasts, shape (K, M)."""
 
 
 def replay(

@@ -7,17 +7,51 @@ import io
 import json
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
-from psyprobe.analysis.score import OBSERVER, Row, Score
+from psyprobe.analysis.score import OBSERVER, Recorded, Row, Score, frame
 from psyprobe.errors import unknown_name
 from psyprobe.files.tables import lay_out
 from psyprobe.files.terminal import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
 
 #: What is said where nothing could be scored.
 NO_SCORE = "no score: there is no human reference to compare with"
+
+
+@dataclass(frozen=True)
+class Tabled(Recorded):
+    """What the scores of this package do alike."""
+
+    def to_frame(self) -> pd.DataFrame:
+        """All single values, one row a responder."""
+        return frame(cast(Score, self))
+
+    def __str__(self) -> str:
+        return score_table(cast(Score, self))
+
+
+@dataclass(frozen=True)
+class LayerScore(Tabled):
+    """Of what a score of features is."""
+
+    observer: str
+    experiment: str
+    layer: str
+    measure: str
+    #: True if the observer was not trained, so that the score says nothing about a trained one.
+    random_weights: bool
+
+    def about(self, responder: str) -> dict[str, Any]:
+        """The first columns of a record."""
+        names = ("experiment", "measure", "observer", "layer")
+        told = {name: getattr(self, name) for name in names}
+        return {**told, "random_weights": int(self.random_weights), "responder": responder}
 
 
 def score_table(scores: Score | Iterable[Score], format: str = "text") -> str:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.resampling import student_reach
+from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,25 +23,21 @@ _BASELINES = ("pixels_response", "pixels_scored_response", "pixels_reference_res
 
 
 @dataclass(frozen=True)
-class Spread:
+class Spread(Recorded):
     """How far a score depends on which variants were shown."""
 
+    #: The score of each variant alone.
     values: tuple[float | None, ...]
-    """The score of each variant alone."""
+    #: Ends of the interval of the score of the mean, over variants; None where it does not exist.
     low: float | None
     high: float | None
-    """Ends of the interval of the score of the mean, over variants; None where it does not exist."""
+    #: Of the interval, in (0, 1).
     confidence: float
-    """Of the interval, in (0, 1)."""
 
     @property
     def count(self) -> int:
         """Number of variants."""
         return len(self.values)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON can hold them."""
-        return {**vars(self), "values": list(self.values)}
 
     def __str__(self) -> str:
         known = [value for value in self.values if value is not None]
@@ -160,11 +158,7 @@ def variant_spread(
     samples = np.array([found for found in map(of, draws) if found is not None])
     if len(samples) < 2:
         return Spread(alone, None, None, confidence)
-    from scipy.special import stdtrit
-
-    middle = float(transform(value))
-    spread = float(np.std(transform(samples))) * np.sqrt(count / (count - 1))
-    reach = float(stdtrit(count - 1, (1 + confidence) / 2)) * spread
+    middle, reach = float(transform(value)), student_reach(transform(samples), count, confidence)
     low, high = (float(inverse(middle + side * reach)) for side in (-1, 1))
     return Spread(alone, low, high, confidence)
 

@@ -62,16 +62,25 @@ def _items(kind: str) -> list[dict[str, Any]]:
 
         rows = list_human()
         return [{"name": r.name, "title": r.summary, "source": r.source, "obstacle": r.obstacle} for r in rows]
-    from psyprobe.stimulus.catalogue import catalogue_names, read_page
+    from psyprobe.stimulus.catalogue import broken_packages, catalogue_names
 
-    pages = {name: read_page(kind, name)[1] for name in catalogue_names(kind)}
-    keys = ("title", "source", "differences")
-    items: list[dict[str, Any]] = [
-        {"name": name} | {key: page[key] for key in keys if key in page} for name, page in pages.items()
-    ]
+    items = [_page(kind, name) for name in catalogue_names(kind)]
+    broken = {"pages of an installed package": broken_packages(kind)}
     if kind == "stimuli":
         from psyprobe.stimulus import broken_kinds
 
-        title = "a stimulus kind of an installed package"
-        items += [{"name": name, "title": title, "obstacle": why} for name, why in broken_kinds().items()]
+        broken["a stimulus kind of an installed package"] = broken_kinds()
+    for title, reasons in broken.items():
+        items += [{"name": name, "title": title, "obstacle": why} for name, why in reasons.items()]
     return items
+
+
+def _page(kind: str, name: str) -> dict[str, Any]:
+    from psyprobe.errors import InputError
+    from psyprobe.stimulus.catalogue import read_page
+
+    try:
+        page = read_page(kind, name)[1]
+    except InputError as error:
+        return {"name": name, "title": "broken", "obstacle": str(error)}
+    return {"name": name, "title": ""} | {key: page[key] for key in ("title", "source", "differences") if key in page}

@@ -29,37 +29,19 @@ NATIVE = 512 * 384
 #: Each dimension is the function of its name in one of these.
 _MODULES = (blocks, codecs, filters, noise, tones)
 #: Those that work on colours: a grey image goes through them as RGB, and its luma comes back.
-_IN_COLOUR = frozenset(
-    (
-        "color_noise",
-        "color_quantization",
-        "hsv_saturation",
-        "lab_saturation",
-        "maximum_brighten",
-        "color_diffusion",
-        "color_shift",
-        "sharpness_change",
-    )
-)
+_IN_COLOUR = {
+    "color_noise", "color_quantization", "hsv_saturation", "lab_saturation", "maximum_brighten", "color_diffusion",
+    "color_shift", "sharpness_change",
+}  # fmt: skip
 
 #: Those that change each value by itself: of 8 bits there are 256.
-_POINTWISE = frozenset(("grayscale_quantization", "minimum_darken", "mean_shift", "contrast_change"))
+_POINTWISE = {"grayscale_quantization", "minimum_darken", "mean_shift", "contrast_change"}
 #: Those that move, cover, average or encode values, which 8-bit codes can be as they are. OpenCV filters codes by small
 #: kernels faster than floats, and by large ones more slowly: defocus and shake go through floats.
-_ON_CODES = frozenset(
-    (
-        "motion_blur",
-        "blocking_obstacle",
-        "resolution_limit",
-        "color_quantization",
-        "jpeg2000",
-        "jpeg",
-        "webp",
-        "block_exchange",
-        "block_repeat",
-        "block_lost",
-    )
-)
+_ON_CODES = {
+    "motion_blur", "blocking_obstacle", "resolution_limit", "color_quantization", "jpeg2000", "jpeg", "webp",
+    "block_exchange", "block_repeat", "block_lost",
+}  # fmt: skip
 
 
 def corrupt(
@@ -116,8 +98,7 @@ def corrupt(
         raise unknown_name("corruption", name, known)
     _check_packages()
     given, values = _checked(image, name)
-    dimension = known[name]
-    amount = _amount(dimension, strength, values.shape, scale)
+    amount = _amount(known[name], strength, values.shape, scale)
     rng = _generator(seed, name, strength, image_id)
     grey = values.shape[-1] == 1
     if grey and name in _IN_COLOUR:
@@ -194,9 +175,8 @@ def _amount(dimension: Dimension, strength: str | float, shape: tuple[int, ...],
     else:
         amount = float(strength)
         if not math.isfinite(amount):
-            raise InputError(
-                f"the strength of {dimension.name} is {amount}; give a finite number ({dimension.parameter})"
-            )
+            what = dimension.parameter
+            raise InputError(f"the strength of {dimension.name} is {amount}; give a finite number ({what})")
     pixels = shape[0] * shape[1] / NATIVE
     factor = {"length": math.sqrt(pixels), "count": pixels, "": 1.0}[dimension.scales]
     return amount * factor if scale else amount

@@ -41,8 +41,7 @@ def lens_obstacle(image: FloatArray, area: float, rng: np.random.Generator) -> F
     size = (matte.shape[1] * step, matte.shape[0] * step)
     matte = 0.95 * np.asarray(cv2.resize(matte, size, interpolation=cv2.INTER_LINEAR))[:rows, :columns]
     colour = rng.uniform(0, 0.25, image.shape[2])
-    result: FloatArray = image * (1 - matte[..., None]) + matte[..., None] * colour
-    return result
+    return np.asarray(image * (1 - matte[..., None]) + matte[..., None] * colour)
 
 
 def block_exchange(image: FloatArray, pairs: float, rng: np.random.Generator) -> FloatArray:
@@ -96,22 +95,17 @@ def block_interpolation(image: FloatArray, count: float, rng: np.random.Generato
         # A border outside the image has no weight; the others of a block at the edge take over.
         above, below = max(y - 1, 0), min(y + BLOCK, image.shape[0] - 1)
         left, right = max(x - 1, 0), min(x + BLOCK, image.shape[1] - 1)
-        weights = np.zeros((4, BLOCK, BLOCK), dtype=image.dtype)
-        weights[0] = near[:, None] * (y > 0)
-        weights[1] = far[:, None] * (y + BLOCK < image.shape[0])
-        weights[2] = near[None] * (x > 0)
-        weights[3] = far[None] * (x + BLOCK < image.shape[1])
+        weights = np.zeros((4, BLOCK, BLOCK, 1), dtype=image.dtype)
+        weights[0, ..., 0] = near[:, None] * (y > 0)
+        weights[1, ..., 0] = far[:, None] * (y + BLOCK < image.shape[0])
+        weights[2, ..., 0] = near[None] * (x > 0)
+        weights[3, ..., 0] = far[None] * (x + BLOCK < image.shape[1])
         total = weights.sum(axis=0)
-        if not total.all():
-            continue
-        across, down = image[y : y + BLOCK], image[:, x : x + BLOCK]
-        filled = (
-            weights[0][..., None] * down[above]
-            + weights[1][..., None] * down[below]
-            + weights[2][..., None] * across[:, left][:, None]
-            + weights[3][..., None] * across[:, right][:, None]
-        )
-        result[y : y + BLOCK, x : x + BLOCK] = filled / total[..., None]
+        if total.all():
+            across, down = image[y : y + BLOCK], image[:, x : x + BLOCK]
+            borders = (down[above], down[below], across[:, left][:, None], across[:, right][:, None])
+            filled = sum(weight * border for weight, border in zip(weights, borders, strict=True))
+            result[y : y + BLOCK, x : x + BLOCK] = filled / total
     return result
 
 

@@ -61,5 +61,4 @@ def _values(picture: Any, like: FloatArray) -> FloatArray:
     codes = np.asarray(picture if picture.mode == mode else picture.convert(mode)).reshape(like.shape)
     if like.dtype == np.uint8:
         return codes
-    result: FloatArray = (codes / np.float64(255)).astype(like.dtype)
-    return result
+    return np.asarray((codes / np.float64(255)).astype(like.dtype))

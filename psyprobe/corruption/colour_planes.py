@@ -22,8 +22,7 @@ LUMA = np.array([0.299, 0.587, 0.114])
 
 def luma(image: FloatArray) -> FloatArray:
     """Luma of an RGB image, shape (H, W)."""
-    result: FloatArray = image @ LUMA.astype(image.dtype)
-    return result
+    return np.asarray(image @ LUMA.astype(image.dtype))
 
 
 def srgb_to_linear(image: FloatArray) -> FloatArray:
@@ -85,5 +84,4 @@ def scale_saturation(image: FloatArray, factor: float) -> FloatArray:
     linear in S, each channel moves along the line between itself and V, and hue need not be computed.
     """
     value = np.maximum(np.maximum(image[..., 0], image[..., 1]), image[..., 2])[..., None]
-    result: FloatArray = value - (value - image) * image.dtype.type(factor)
-    return result
+    return np.asarray(value - (value - image) * image.dtype.type(factor))

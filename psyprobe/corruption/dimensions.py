@@ -50,13 +50,13 @@ class Dimension:
     #: Where the levels come from; R-Bench publishes none.
     source: str
     #: Whether the parameter is a whole number.
-    whole: bool = False
+    whole: bool
     #: What grows with the image where that is asked for: a "length" with its side, a "count" with its area.
-    scales: str = ""
+    scales: str
     #: Number of the same type in KADID-10k.
-    kadid: int | None = None
+    kadid: int | None
     #: Whether R-Bench photographed it; here it is simulated, so scores must not be put beside the paper's.
-    captured: bool = False
+    captured: bool
 
 
 @functools.cache
@@ -67,7 +67,8 @@ def dimensions() -> dict[str, Dimension]:
     ['bright_illumination', 'dark_illumination']
     """
     page = tomllib.loads(files("psyprobe.corruption").joinpath("dimensions.toml").read_text(encoding="utf-8"))
+    plain = {"whole": False, "scales": "", "kadid": None, "captured": False}
     return {
-        name: Dimension(name, **{**row, "levels": tuple(row["levels"]), "span": tuple(row["span"])})
+        name: Dimension(name, **plain | row | {"levels": tuple(row["levels"]), "span": tuple(row["span"])})
         for name, row in page.items()
     }

@@ -37,8 +37,7 @@ def disk_kernel(radius: float) -> FloatArray:
         u = -radius + (x[..., None] + radius) * (nodes + 1) / 2
         height = np.sqrt(np.maximum(radius**2 - u**2, 0))
         inside = np.clip(y[..., None] + height, 0, 2 * height)
-        result: FloatArray = (inside * weights).sum(-1) * (x + radius) / 2
-        return result
+        return np.asarray((inside * weights).sum(-1) * (x + radius) / 2)
 
     x, y = np.meshgrid(np.clip(edges, -radius, radius), np.clip(edges, -radius, radius))
     whole = area(x, y)
@@ -71,8 +70,7 @@ def shake_kernel(extent: float, rng: np.random.Generator) -> FloatArray:
 
 
 def _normalised(weights: FloatArray) -> FloatArray:
-    kernel: FloatArray = weights / weights.sum()
-    return kernel
+    return np.asarray(weights / weights.sum())
 
 
 def convolve(image: FloatArray, kernel: FloatArray) -> FloatArray:
@@ -151,5 +149,4 @@ def sharpness_change(image: FloatArray, amount: float, rng: np.random.Generator)
 def _stretched(values: FloatArray, low: float, high: float) -> FloatArray:
     if high <= low:
         return np.zeros_like(values)
-    result: FloatArray = np.clip((values - low) / (high - low), 0, 1)
-    return result
+    return np.asarray(np.clip((values - low) / (high - low), 0, 1))

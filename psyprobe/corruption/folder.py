@@ -91,19 +91,16 @@ def corrupt_files(
                     skipped.append(problem)
                     continue
                 for name, strength, file in job.outputs:
-                    dimension = known[name]
-                    level = dimension.levels[STRENGTHS.index(strength)]
                     files.append(file)
-                    kind = (dimension.id, name, dimension.step, dimension.group, strength)
-                    rows.append((file.name, Path(job.path).name, *kind, level, seed, int(dimension.captured)))
+                    way, level = known[name], known[name].levels[STRENGTHS.index(strength)]
+                    kind = (way.id, name, way.step, way.group, strength, level, seed, int(way.captured))
+                    rows.append((file.name, Path(job.path).name, *kind))
     finally:
         if executor is None:
             workers.shutdown(cancel_futures=True)
     manifest = folder / "manifest.csv"
     with manifest.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(MANIFEST)
-        writer.writerows(rows)
+        csv.writer(stream, lineterminator="\n").writerows([MANIFEST, *rows])
     return Corrupted(tuple(files), manifest, tuple(skipped))
 
 

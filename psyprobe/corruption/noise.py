@@ -14,7 +14,7 @@ from psyprobe.corruption.colour_planes import rgb_to_ycbcr, ycbcr_to_rgb
 
 def white_noise(image: FloatArray, variance: float, rng: np.random.Generator) -> FloatArray:
     """Gaussian noise, independent in each pixel and channel."""
-    noise = _normal(image, rng)
+    noise = normal(image.shape, image.dtype, rng)
     noise *= image.dtype.type(np.sqrt(variance))
     noise += image
     return noise
@@ -38,7 +38,7 @@ def impulse_noise(image: FloatArray, density: float, rng: np.random.Generator) -
 def multiplicative_noise(image: FloatArray, variance: float, rng: np.random.Generator) -> FloatArray:
     """Noise in proportion to the value, uniform as MATLAB's speckle (ports take Gaussian noise)."""
     reach = np.sqrt(3 * variance)
-    factor = _uniform(image, rng)
+    factor: FloatArray = rng.random(image.shape, dtype=image.dtype.type)
     factor *= image.dtype.type(2 * reach)
     factor += image.dtype.type(1 - reach)
     factor *= image
@@ -90,8 +90,7 @@ def _quantiles() -> FloatArray:
     from scipy.special import ndtri
 
     values: FloatArray = ndtri((np.arange(65536) + 0.5) / 65536)
-    scaled: FloatArray = (values / np.sqrt(np.mean(values**2))).astype(np.float32)
-    return scaled
+    return np.asarray((values / np.sqrt(np.mean(values**2))).astype(np.float32))
 
 
 def normal(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> FloatArray:
@@ -101,15 +100,5 @@ def normal(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generato
     of normal numbers, and finer than 8 bits can show. In double precision by the generator.
     """
     if dtype == np.float32:
-        drawn: FloatArray = _quantiles().take(rng.integers(0, 65536, size=shape, dtype=np.uint16))
-        return drawn
-    noise: FloatArray = rng.standard_normal(shape)
-    return noise
-
-
-def _normal(image: FloatArray, rng: np.random.Generator) -> FloatArray:
-    return normal(image.shape, image.dtype, rng)
-
-
-def _uniform(image: FloatArray, rng: np.random.Generator) -> FloatArray:
-    return rng.random(image.shape, dtype=image.dtype.type)
+        return np.asarray(_quantiles().take(rng.integers(0, 65536, size=shape, dtype=np.uint16)))
+    return np.asarray(rng.standard_normal(shape))

@@ -24,8 +24,7 @@ def bright_illumination(image: FloatArray, gain: float, rng: np.random.Generator
     centre_y, centre_x = rng.uniform(0, rows), rng.uniform(0, columns)
     distance = np.hypot(y - centre_y, x - centre_x) / math.hypot(rows, columns)
     halo = gain * np.exp(-((distance / 0.25) ** 2)) + gain / 8
-    result: FloatArray = image + halo[..., None]
-    return result
+    return np.asarray(image + halo[..., None])
 
 
 def dark_illumination(image: FloatArray, stops: float, rng: np.random.Generator) -> FloatArray:
@@ -43,15 +42,13 @@ def resolution_limit(image: FloatArray, strength: float, rng: np.random.Generato
         small = max(1, round(side * scale))
         chosen = np.minimum(((np.arange(small) + 0.5) * side / small).astype(int), side - 1)
         places.append(chosen[np.minimum(((np.arange(side) + 0.5) * small / side).astype(int), small - 1)])
-    result: FloatArray = image[places[0]].take(places[1], axis=1)
-    return result
+    return np.asarray(image[places[0]].take(places[1], axis=1))
 
 
 def grayscale_quantization(image: FloatArray, levels: float, rng: np.random.Generator) -> FloatArray:
     """So many equally spaced levels a channel, as R-Bench's text says; KADID sets thresholds by Otsu's rule."""
     top = image.dtype.type(round(levels) - 1)
-    result: FloatArray = np.rint(image * top) / top
-    return result
+    return np.asarray(np.rint(image * top) / top)
 
 
 def hsv_saturation(image: FloatArray, factor: float, rng: np.random.Generator) -> FloatArray:
@@ -70,8 +67,7 @@ def maximum_brighten(image: FloatArray, amount: float, rng: np.random.Generator)
     """A parabola that lifts mid-tones: two thirds on RGB, one third on CIELAB's L, as KADID's."""
     lab = rgb_to_lab(image)
     lab[..., 0] = 100 * _lifted(lab[..., 0] / 100, amount)
-    result: FloatArray = (2 * _lifted(image, amount) + np.clip(lab_to_rgb(lab), 0, 1)) / 3
-    return result
+    return np.asarray((2 * _lifted(image, amount) + np.clip(lab_to_rgb(lab), 0, 1)) / 3)
 
 
 def minimum_darken(image: FloatArray, amount: float, rng: np.random.Generator) -> FloatArray:
@@ -93,10 +89,8 @@ def contrast_change(image: FloatArray, amount: float, rng: np.random.Generator) 
     c = -(0.05 + amount / 4) / 0.042
     b = 1 - c / 4
     u = image - image.dtype.type(0.5)
-    result: FloatArray = np.clip(0.5 + u * (b + c * u * u), 0, 1).astype(image.dtype, copy=False)
-    return result
+    return np.asarray(np.clip(0.5 + u * (b + c * u * u), 0, 1).astype(image.dtype, copy=False))
 
 
 def _lifted(values: FloatArray, amount: float) -> FloatArray:
-    result: FloatArray = np.clip(values + values.dtype.type(2 * amount) * values * (1 - values), 0, 1)
-    return result
+    return np.asarray(np.clip(values + values.dtype.type(2 * amount) * values * (1 - values), 0, 1))

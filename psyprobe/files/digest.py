@@ -17,12 +17,7 @@ _SOFTWARE = ("psyprobe", "numpy", "scipy", "xarray")
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of the canonical JSON of a value, which may hold anything that JSON can but NaN and infinity.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits, independent of the order of keys.
+    """SHA-256, hexadecimal, of the canonical JSON of a value without NaN and infinity; no order of keys matters.
 
     Examples
     --------

@@ -59,16 +59,6 @@ def _latex(rows: Sequence[Sequence[str]], lines: Sequence[str]) -> str:
     headings = [rows[0][0].translate(escapes), *(c.translate(escapes).replace(r"r\_s", "$r_s$") for c in rows[0][1:])]
     body = [" & ".join(headings) + r" \\"]
     body += [" & ".join(cell.translate(escapes) for cell in row) + r" \\" for row in rows[1:]]
-    columns = "l" + "r" * (len(rows[0]) - 1)
-    return "\n".join(
-        [
-            rf"\begin{{tabular}}{{{columns}}}",
-            r"\hline",
-            body[0],
-            r"\hline",
-            *body[1:],
-            r"\hline",
-            r"\end{tabular}",
-            *(f"% {line}" for line in lines),
-        ]
-    )
+    start = rf"\begin{{tabular}}{{l{'r' * (len(rows[0]) - 1)}}}"
+    ruled = [start, r"\hline", body[0], r"\hline", *body[1:], r"\hline", r"\end{tabular}"]
+    return "\n".join([*ruled, *(f"% {line}" for line in lines)])

@@ -5,10 +5,16 @@ from __future__ import annotations
 from psyprobe.human.barten import barten_csf
 from psyprobe.human.castle import CastleMechanisms, castle_csf, castle_mechanisms
 from psyprobe.human.evaluation import CsfEvaluation, evaluate_csf, read_csf_data
-from psyprobe.human.masking import MaskingData, masking_data
 from psyprobe.human.matched import noise_matched_csf
-from psyprobe.human.matching import MatchingData, matching_data
-from psyprobe.human.modelfest import ModelFestGabors, modelfest_csf, modelfest_gabors
+from psyprobe.human.measured import (
+    MaskingData,
+    MatchingData,
+    ModelFestGabors,
+    masking_data,
+    matching_data,
+    modelfest_csf,
+    modelfest_gabors,
+)
 from psyprobe.human.models import CSF_MODELS, csf
 from psyprobe.human.reference import Reference, human_names, list_human, load_reference, mismatches
 from psyprobe.human.signature import ContrastSensitivity

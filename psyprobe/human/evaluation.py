@@ -8,11 +8,10 @@ Data tables: folder `data` of the repository gfxdisp/castleCSF (MIT licence).
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,25 +21,36 @@ from psyprobe.errors import InputError
 from psyprobe.human.castle import castle_csf
 from psyprobe.human.signature import ContrastSensitivity
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 #: Columns that `evaluate_csf` reads; `background` and `direction` are (rows, 3), in LMS.
 COLUMNS = (
     "dataset", "stimulus", "s_frequency", "ge_sigma", "area", "t_frequency", "eccentricity", "vis_field",
     "sensitivity", "background", "direction",
 )  # fmt: skip
+#: Inputs of a model by the column that holds them, besides size and frequency.
+_INPUTS = {
+    "background": "background",
+    "direction": "direction",
+    "temporal_frequency": "t_frequency",
+    "eccentricity": "eccentricity",
+    "visual_field": "vis_field",
+}
 
 
 @dataclass(frozen=True)
 class DatasetScore:
     """Error of a model on the thresholds of one study."""
 
+    #: Number of thresholds.
     n: int
-    """Number of thresholds."""
+    #: Root mean square of 20 * log10(predicted / measured sensitivity), dB.
     rmse_db: float
-    """Root mean square of 20 * log10(predicted / measured sensitivity), dB."""
+    #: Geometric mean of measured / predicted sensitivity.
     gain: float
-    """Geometric mean of measured / predicted sensitivity."""
+    #: The error once predictions are multiplied by the gain, dB.
     adjusted_rmse_db: float
-    """The error once predictions are multiplied by the gain, dB."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +74,6 @@ def read_csf_data(folder: str | Path) -> dict[str, npt.NDArray[Any]]:
     folder : str or Path
         Holds data_aggregated.csv, backgrounds.csv and color_directions.csv.
 
-    Raises
-    ------
-    InputError
-        If a table is missing, or a row has no unique background or direction.
-
     Examples
     --------
     >>> read_csf_data("nowhere")
@@ -76,12 +81,11 @@ def read_csf_data(folder: str | Path) -> dict[str, npt.NDArray[Any]]:
     psyprobe.errors.InputError: nowhere has no data_aggregated.csv; ...
     """
     folder = Path(folder)
-    rows = _read_rows(folder / "data_aggregated.csv")
-    backgrounds = _lookup(folder / "backgrounds.csv", ("bkg_id",), ("L", "M", "S"))
-    directions = _lookup(folder / "color_directions.csv", ("dataset", "col_dir_id"), ("L_delta", "M_delta", "S_delta"))
-    table = {name: _column([row[name] for row in rows]) for name in rows[0]}
-    table["background"] = _join(rows, ("bkg_id",), backgrounds, "backgrounds.csv")
-    table["direction"] = _join(rows, ("dataset", "col_dir_id"), directions, "color_directions.csv")
+    rows = _read(folder / "data_aggregated.csv")
+    table = {name: _column(rows[name]) for name in rows}
+    table["background"] = _join(rows, folder / "backgrounds.csv", ["bkg_id"], ["L", "M", "S"])
+    directions = folder / "color_directions.csv"
+    table["direction"] = _join(rows, directions, ["dataset", "col_dir_id"], ["L_delta", "M_delta", "S_delta"])
     return table
 
 
@@ -97,11 +101,6 @@ def evaluate_csf(table: Mapping[str, npt.ArrayLike], model: ContrastSensitivity 
         numbers; `background` and `direction` are LMS, (rows, 3).
     model : ContrastSensitivity
         Called with everything that a row says: background, direction, area or disc_radius, and the rest.
-
-    Raises
-    ------
-    InputError
-        If a column is missing, a sensitivity is not above 0, or the model cannot take a row.
 
     Notes
     -----
@@ -138,22 +137,9 @@ def evaluate_csf(table: Mapping[str, npt.ArrayLike], model: ContrastSensitivity 
 def _predict(columns: Mapping[str, npt.NDArray[Any]], model: ContrastSensitivity) -> FloatArray:
     disks = columns["stimulus"] == "disk"
     predicted = np.empty(disks.shape)
-    for rows, is_disk in ((disks, True), (~disks, False)):
-        if not rows.any():
-            continue
-        shape: dict[str, Any] = (
-            {"disc_radius": columns["ge_sigma"][rows]}
-            if is_disk
-            else {"frequency": columns["s_frequency"][rows], "area": columns["area"][rows]}
-        )
-        predicted[rows] = model(
-            **shape,
-            background=columns["background"][rows],
-            direction=columns["direction"][rows],
-            temporal_frequency=columns["t_frequency"][rows],
-            eccentricity=columns["eccentricity"][rows],
-            visual_field=columns["vis_field"][rows],
-        )
+    for rows, shape in ((disks, {"disc_radius": "ge_sigma"}), (~disks, {"frequency": "s_frequency", "area": "area"})):
+        if rows.any():
+            predicted[rows] = model(**{name: columns[column][rows] for name, column in (shape | _INPUTS).items()})
     return predicted
 
 
@@ -179,41 +165,35 @@ def _positive(kind: str, sensitivity: npt.NDArray[Any]) -> FloatArray:
     return sensitivity.astype(np.float64)
 
 
-def _read_rows(path: Path) -> list[dict[str, str]]:
+def _read(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
     if not path.is_file():
         raise InputError(f"{path.parent} has no {path.name}; give the data folder of the castleCSF repository")
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    if not rows:
+    rows = pd.read_csv(path, dtype=str, keep_default_na=False)
+    if rows.empty:
         raise InputError(f"{path} has no rows; give the data folder of the castleCSF repository")
     return rows
 
 
-def _column(texts: list[str]) -> npt.NDArray[Any]:
+def _column(texts: pd.Series[str]) -> npt.NDArray[Any]:
     try:
         return np.array(texts, dtype=np.float64)
     except ValueError:
-        return np.array(texts)
+        return np.array(texts, dtype=np.str_)
 
 
-def _lookup(path: Path, keys: tuple[str, ...], values: tuple[str, ...]) -> dict[tuple[str, ...], tuple[float, ...]]:
-    found: dict[tuple[str, ...], tuple[float, ...]] = {}
-    for row in _read_rows(path):
-        key = tuple(row[name] for name in keys)
-        if key in found:
-            raise InputError(f"{path} has two rows for {' '.join(key)}; {' and '.join(keys)} must be unique")
-        found[key] = tuple(float(row[name]) for name in values)
+def _join(rows: pd.DataFrame, path: Path, keys: list[str], values: list[str]) -> FloatArray:
+    """Values of another table for each row, found by the keys that both have."""
+    table, wanted = _read(path).set_index(keys), rows.set_index(keys).index
+    twice, absent = table.index[table.index.duplicated()], wanted[~wanted.isin(table.index)]
+    if len(twice):
+        raise InputError(f"{path} has two rows for {_told(twice[0])}; {' and '.join(keys)} must be unique")
+    if len(absent):
+        raise InputError(f"{path.name} has no row for {_told(absent[0])}, which data_aggregated.csv refers to")
+    found: FloatArray = table.loc[wanted, values].to_numpy(dtype=np.float64)
     return found
 
 
-def _join(
-    rows: list[dict[str, str]],
-    keys: tuple[str, ...],
-    lookup: dict[tuple[str, ...], tuple[float, ...]],
-    source: str,
-) -> FloatArray:
-    wanted = [tuple(row[name] for name in keys) for row in rows]
-    absent = next((key for key in wanted if key not in lookup), None)
-    if absent is not None:
-        raise InputError(f"{source} has no row for {' '.join(absent)}, which data_aggregated.csv refers to")
-    return np.array([lookup[key] for key in wanted])
+def _told(key: Any) -> str:
+    return " ".join(map(str, key)) if isinstance(key, tuple) else str(key)

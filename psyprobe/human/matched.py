@@ -75,11 +75,6 @@ def noise_matched_csf(
     **conditions
         Passed on to the model, such as ``luminance=40, area=16``.
 
-    Raises
-    ------
-    InputError
-        The image has no component in an annulus, or the model has no oblique effect.
-
     Examples
     --------
     >>> noise_matched_csf([1, 4, 16]).round(1)

@@ -29,25 +29,18 @@ CSF_MODELS: Mapping[str, ContrastSensitivity] = MappingProxyType({name: model fo
 class HumanRow:
     """One line of the listing of what people can be represented by."""
 
+    #: What an experiment page names.
     name: str
-    """What an experiment page names."""
+    #: What it is, in a few words.
     summary: str
-    """What it is, in a few words."""
+    #: The paper, or the package that brings it.
     source: str
-    """The paper, or the package that brings it."""
+    #: Why it cannot be used here; empty where it can.
     obstacle: str = ""
-    """Why it cannot be used here; empty where it can."""
 
 
 def csf(name: str) -> ContrastSensitivity:
     """The contrast sensitivity function of that name, one of `csf_names`.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no model of that name; the message names the nearest.
-    InputError
-        If the package that brings it is broken.
 
     Examples
     --------

@@ -76,11 +76,6 @@ def load_own_csf(place: str, folder: Path) -> OwnCsf:
         "FILE.py:FUNCTION".
     folder : Path
         Where the file is looked for.
-
-    Raises
-    ------
-    InputError
-        There is no such file or function, or running the file fails; with the file and, where there is one, the line.
     """
     file, _, name = place.rpartition(":")
     path = folder / file

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -19,9 +19,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.human.arguments import QUANTITIES, common_shape
 from psyprobe.human.castle import DIRECTIONS
-from psyprobe.human.masking import masking_data
-from psyprobe.human.matching import matching_data
-from psyprobe.human.modelfest import modelfest_gabors
+from psyprobe.human.measured import masking_data, matching_data, modelfest_gabors
 from psyprobe.human.models import HumanRow, csf, csf_limits, csf_names, list_csf
 from psyprobe.human.own import OwnCsf, load_own_csf
 from psyprobe.human.signature import ContrastSensitivity, Limits
@@ -80,12 +78,12 @@ class ModelReference:
     model: ContrastSensitivity
     limits: Limits
     conditions: Mapping[str, Any]
+    #: Whether the stimulus has RMS contrast: a sinusoid's is its peak over sqrt(2), and so is the threshold.
     rms: bool
-    """Whether the stimulus has RMS contrast: a sinusoid's is its peak over sqrt(2), and so is the threshold."""
+    #: (from, to, n): the model is read from n log-spaced points of the level by linear interpolation.
     table: tuple[float, float, int] | None
-    """(from, to, n): the model is read from n log-spaced points of the level by linear interpolation."""
     digest: str = ""
-    measured: None = None
+    measured: ClassVar[None] = None
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -143,12 +141,12 @@ class DataReference:
 
     name: str
     measured: Mapping[str, FloatArray]
+    #: 1 / threshold, one a row of ``measured``; of matches, 1 / matched contrast.
     values: FloatArray
-    """1 / threshold, one a row of ``measured``; of matches, 1 / matched contrast."""
     conditions: Mapping[str, Any]
     digest: str = ""
+    #: Whether these are matched contrasts, which only a matching experiment compares with.
     matches: bool = False
-    """Whether these are matched contrasts, which only a matching experiment compares with."""
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -241,11 +239,6 @@ def load_reference(entry: Mapping[str, Any], folder: Path) -> Reference:
     folder : Path
         Of the page; its files are looked for there.
 
-    Raises
-    ------
-    InputError
-        One sentence with the key or the file, and what is allowed.
-
     Examples
     --------
     >>> people = load_reference({"model": "castle_csf", "area": 1.0}, Path())
@@ -256,11 +249,10 @@ def load_reference(entry: Mapping[str, Any], folder: Path) -> Reference:
     """
     if ("model" in entry) == ("data" in entry):
         raise InputError("[human] must name either a model or data: what people are compared with")
-    kind = "model" if "model" in entry else "data"
-    name = entry[kind]
-    if not isinstance(name, str):
-        raise InputError(f"human.{kind} is {name!r}; give text")
-    return _model(name, entry, folder) if kind == "model" else _data(name, entry, folder)
+    kind, read = ("model", _model) if "model" in entry else ("data", _data)
+    if not isinstance(entry[kind], str):
+        raise InputError(f"human.{kind} is {entry[kind]!r}; give text")
+    return read(entry[kind], entry, folder)
 
 
 def human_names() -> tuple[str, ...]:
@@ -370,11 +362,8 @@ def _data(name: str, entry: Mapping[str, Any], folder: Path) -> DataReference:
         _fixed(fixed, ("data",))
         return _STUDIES[name][2]()
     table = read_thresholds(folder / name)
-    constant: dict[str, Any] = {
-        key: float(column[0]) for key, column in table.conditions.items() if np.ptp(column) == 0
-    }
-    if table.direction:
-        constant["direction"] = table.direction
+    constant: dict[str, Any] = {"direction": table.direction} if table.direction else {}
+    constant |= {key: float(column[0]) for key, column in table.conditions.items() if np.ptp(column) == 0}
     for key in fixed:
         if key in table.conditions:
             raise InputError(f"human.{key} is given, and so is a column {key} of {name}; leave one out")

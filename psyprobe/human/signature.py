@@ -43,18 +43,18 @@ class ContrastSensitivity(Protocol):
 class Limits:
     """What a model can be asked."""
 
+    #: As in its paper, for messages.
     name: str
-    """As in its paper, for messages."""
+    #: Inputs without which it cannot answer.
     needs: tuple[str, ...]
-    """Inputs without which it cannot answer."""
+    #: Inputs that it knows besides; it has no others.
     takes: tuple[str, ...] = ()
-    """Inputs that it knows besides; it has no others."""
+    #: Ranges that its authors declare; beyond them the formula is evaluated all the same.
     valid: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """Ranges that its authors declare; beyond them the formula is evaluated all the same."""
+    #: Whether it is one curve for all light from 10 cd/m², and refuses less.
     daylight: bool = False
-    """Whether it is one curve for all light from 10 cd/m², and refuses less."""
+    #: Where it comes from.
     source: str = ""
-    """Where it comes from."""
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -108,8 +108,9 @@ _LACKS = {
 def achromatic_csf(limits: Limits) -> Callable[[Callable[..., FloatArray]], ContrastSensitivity]:
     """Decorator that gives a formula the shared call.
 
-    The formula gets arrays of one precision by name, those of the limits' inputs that are given. float32 comes out if
-    all arrays given are float32, else float64, in the shape to which all arguments broadcast.
+    The formula gets arrays of one precision by name, those of the limits' inputs that are given; one for daylight gets
+    no luminance. float32 comes out if all arrays given are float32, else float64, in the shape to which all arguments
+    broadcast.
     """
 
     def decorate(formula: Callable[..., FloatArray]) -> ContrastSensitivity:
@@ -137,7 +138,7 @@ def achromatic_csf(limits: Limits) -> Callable[[Callable[..., FloatArray]], Cont
             given = limits.check({"direction": direction, "background": background, "disc_radius": disc_radius} | asked)
             dtype = arguments.floating_dtype(*asked.values())
             if limits.daylight and luminance is not None:
-                arguments.PHOTOPIC_LUMINANCE.read(luminance, dtype)
+                arguments.PHOTOPIC_LUMINANCE.read(given.pop("luminance"), dtype)
             arrays = arguments.read_quantities(given, dtype)
             shape = arguments.common_shape(
                 {name: np.shape(value) for name, value in asked.items() if value is not None}

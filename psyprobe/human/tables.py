@@ -40,12 +40,12 @@ def read_human_table(name: str) -> tuple[str, dict[str, FloatArray]]:
 class Thresholds:
     """What a table of one's own says."""
 
+    #: Where people were measured: a column each, with one row a condition.
     conditions: Mapping[str, FloatArray]
-    """Where people were measured: a column each, with one row a condition."""
+    #: 1 / threshold there; the geometric mean of observers.
     sensitivity: FloatArray
-    """1 / threshold there; the geometric mean of observers."""
+    #: The colour direction, if there is a column of it.
     direction: str
-    """The colour direction, if there is a column of it."""
 
 
 def read_thresholds(path: Path) -> Thresholds:
@@ -55,10 +55,6 @@ def read_thresholds(path: Path) -> Thresholds:
     (of a pedestal). ``observer`` may name who was measured and ``direction`` the one colour direction. Lines that
     begin with # are passed over. Observers are averaged geometrically, each condition over those who did it.
 
-    Raises
-    ------
-    InputError
-        With the file and, where there is one, the line and the column.
     """
     header, rows = _read_rows(path)
     given = [name for name in MEASURES if name in header]

@@ -45,9 +45,7 @@ LIMITS = Limits(
 
 
 @achromatic_csf(LIMITS)
-def watson_ahumada_csf(
-    frequency: FloatArray, luminance: FloatArray | None = None, area: FloatArray | None = None
-) -> FloatArray:
+def watson_ahumada_csf(frequency: FloatArray, area: FloatArray | None = None) -> FloatArray:
     """Sensitivity to a foveal Gabor by Watson and Ahumada (2005), or the gain of their contrast filter.
 
     Given an area, the sensitivity to a Gabor of that area: the filter's gain at its frequency, times the Minkowski

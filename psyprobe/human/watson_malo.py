@@ -35,7 +35,7 @@ LIMITS = Limits(
 
 
 @achromatic_csf(LIMITS)
-def watson_malo_csf(frequency: FloatArray, luminance: FloatArray | None = None) -> FloatArray:
+def watson_malo_csf(frequency: FloatArray) -> FloatArray:
     """Gain of the Watson-Malo contrast filter, S(f) = g (exp(-f / fm) - l exp(-f**2 / s**2)).
 
     This is the gain of a filter that comes before spatial summation, and peaks at 201.4 at 3.05 cpd: it is no

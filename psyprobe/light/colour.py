@@ -68,8 +68,7 @@ def _cie2006_rows() -> tuple[tuple[float, float, float], ...]:
     )
     # Scale L and M so that their sum is luminance; the scale of S is free and leaves contrasts unchanged.
     scale = np.diag([xyz_from_lms[1, 0], xyz_from_lms[1, 1], 1.0])
-    rows = scale @ np.linalg.inv(xyz_from_lms)
-    return tuple((float(a), float(b), float(c)) for a, b, c in rows)
+    return tuple((float(a), float(b), float(c)) for a, b, c in scale @ np.linalg.inv(xyz_from_lms))
 
 
 CONE_OBSERVERS: dict[str, ConeObserver] = {

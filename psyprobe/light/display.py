@@ -129,11 +129,11 @@ class Display:
     extended: bool = False
 
     def __post_init__(self) -> None:
-        for name, low in (("peak", 0.0), ("black", 0.0), ("ambient", 0.0), ("reflectivity", 0.0)):
+        for name in ("peak", "black", "ambient", "reflectivity"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float | np.number):
                 raise InputError(f"display {name} is {value!r}; give a number")
-            if not (math.isfinite(value) and value >= low):
+            if not (math.isfinite(value) and value >= 0):
                 raise InputError(f"display {name} is {value:g}; give a finite number >= 0")
             object.__setattr__(self, name, float(value))
         if not self.peak > self.black:
@@ -189,8 +189,7 @@ class Display:
     @cached_property
     def rgb_to_xyz(self) -> FloatArray:
         """Matrix from linear RGB light (cd/m²) to XYZ (Y in cd/m²)."""
-        primaries, white = _primaries(self.primaries)
-        return rgb_to_xyz_matrix(primaries, white)
+        return rgb_to_xyz_matrix(*_primaries(self.primaries))
 
     @cached_property
     def xyz_to_rgb(self) -> FloatArray:
@@ -237,9 +236,10 @@ class Display:
         """
         light = self.light(image, space, observer)
         xp = array_namespace(light)
-        tolerance = _tolerance(light) * self.peak
+        tolerance = _SNAP[_dtype_name(light)] * self.peak
         darkest, brightest = float(xp.min(light)), float(xp.max(light))
-        _refuse_nan(darkest, brightest)
+        if not (math.isfinite(darkest) and math.isfinite(brightest)):
+            raise InputError("the image holds NaN or infinite light; every pixel must be a finite number of cd/m²")
         # Counting costs two passes over the image; most images are inside and need none.
         below = int(xp.sum(light < self.floor - tolerance)) if darkest < self.floor - tolerance else 0
         above = int(xp.sum(light > self.ceiling + tolerance)) if brightest > self.ceiling + tolerance else 0
@@ -294,10 +294,9 @@ class Display:
         if inside.outside and not clip:
             raise GamutError(self._refusal(inside, image))
         drive = self._encode_light(light, inside, dtype)
-        if _is_grey(image, space):
-            xp = array_namespace(drive)
-            return xp.broadcast_to(drive[..., None], (*drive.shape, 3))
-        return drive
+        if getattr(image, "space", space or "luminance") != "luminance":
+            return drive
+        return array_namespace(drive).broadcast_to(drive[..., None], (*drive.shape, 3))
 
     def decode(self, drive: Array) -> Array:
         """Linear RGB light that drive values in [0, 1] make, cd/m² a channel, reflections included.
@@ -307,22 +306,15 @@ class Display:
         >>> float(Display(peak=100, black=1).decode(0.0))
         1.0
         """
-        values = _as_floating(drive)
-        return light_of_drive(values, self.eotf) * (self.peak - self.black) + self.floor
+        return light_of_drive(_as_floating(drive), self.eotf) * (self.peak - self.black) + self.floor
 
     def luminance(self, drive: Array) -> Array:
         """Luminance that drive values of shape (..., 3) make, cd/m²."""
         light = self.decode(drive)
-        xp = array_namespace(light)
-        weights = xp.asarray(self.rgb_to_xyz[1], dtype=light.dtype, device=light.device)
-        return light @ weights
+        return light @ array_namespace(light).asarray(self.rgb_to_xyz[1], dtype=light.dtype, device=light.device)
 
     def max_contrast(
-        self,
-        luminance: float,
-        direction: Direction = "achromatic",
-        *,
-        observer: str = "cie2006_led_lcd",
+        self, luminance: float, direction: Direction = "achromatic", *, observer: str = "cie2006_led_lcd"
     ) -> float:
         """The largest contrast of a modulation about a D65 background that stays in gamut on both sides.
 
@@ -356,19 +348,15 @@ class Display:
         return max(0.0, float(limits.min()))
 
     def _refusal(self, gamut: Gamut, image: Shown | Array) -> str:
-        worst, side = (
-            (gamut.brightest, "above")
-            if gamut.above and gamut.brightest - self.ceiling >= self.floor - gamut.darkest
-            else (gamut.darkest, "below")
-        )
-        share = 100 * gamut.outside / gamut.values
-        message = (
-            f"light of {worst:g} cd/m² is {side} what this display shows "
-            f"({self.floor:g} to {self.ceiling:g} cd/m²), in {share:.3g} % of the values; "
-        )
+        above = gamut.above and gamut.brightest - self.ceiling >= self.floor - gamut.darkest
+        worst, side = (gamut.brightest, "above") if above else (gamut.darkest, "below")
         scale = self._fitting_scale(image)
         remedy = f"lower the contrast to at most {scale:.4g} of what it is, " if scale else ""
-        return message + remedy + "choose a display with more range, or pass clip=True to show the nearest light"
+        return (
+            f"light of {worst:g} cd/m² is {side} what this display shows ({self.floor:g} to {self.ceiling:g} cd/m²), "
+            f"in {100 * gamut.outside / gamut.values:.3g} % of the values; {remedy}choose a display with more range, "
+            "or pass clip=True to show the nearest light"
+        )
 
     def _fitting_scale(self, image: Shown | Array) -> float:
         """The factor on the modulation that would just fit; 0 if even the background does not."""
@@ -471,13 +459,9 @@ def _pixels(image: Shown | Array, space: str | None, observer: str | None) -> tu
     return _as_floating(image), space or "luminance", observer or "cie2006_led_lcd"
 
 
-def _is_grey(image: Shown | Array, space: str | None) -> bool:
-    return str(getattr(image, "space", space or "luminance")) == "luminance"
-
-
 def _as_floating(values: Array) -> Array:
     """Arrays of float32 and float64 as they are (numpy or torch); all else as float64 numpy."""
-    if hasattr(values, "dtype") and str(values.dtype).rpartition(".")[2] in ("float32", "float64"):
+    if hasattr(values, "dtype") and _dtype_name(values) in _SNAP:
         return values
     try:
         return np.asarray(values, dtype=np.float64)
@@ -485,10 +469,5 @@ def _as_floating(values: Array) -> Array:
         raise InputError(f"pixels must be numbers, not {type(values).__name__}") from None
 
 
-def _tolerance(values: Array) -> float:
-    return _SNAP[str(values.dtype).rpartition(".")[2]]
-
-
-def _refuse_nan(darkest: float, brightest: float) -> None:
-    if not (math.isfinite(darkest) and math.isfinite(brightest)):
-        raise InputError("the image holds NaN or infinite light; every pixel must be a finite number of cd/m²")
+def _dtype_name(values: Array) -> str:
+    return str(values.dtype).rpartition(".")[2]

@@ -112,8 +112,7 @@ def _interpolate(values: Array, x: tuple[float, ...], y: tuple[float, ...]) -> A
     if isinstance(values, np.ndarray | np.floating):
         return np.interp(values, x, y).astype(values.dtype)
     xp = array_namespace(values)
-    knots = xp.asarray(x, dtype=values.dtype, device=values.device)
-    heights = xp.asarray(y, dtype=values.dtype, device=values.device)
+    knots, heights = (xp.asarray(each, dtype=values.dtype, device=values.device) for each in (x, y))
     values = values.contiguous()
     index = xp.clip(xp.searchsorted(knots, values, side="right") - 1, 0, len(x) - 2)
     fraction = (values - knots[index]) / (knots[index + 1] - knots[index])

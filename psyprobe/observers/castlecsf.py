@@ -85,7 +85,8 @@ class CastleCsf:
         """
         test, reference = check_light(test, reference, self.card.name)
         grey = is_grey_view(test) and is_grey_view(reference)
-        shown, surround = (np.moveaxis(_planes(each, grey), -1, 1) for each in (test, reference))
+        planes = 1 if grey else 3
+        shown, surround = (np.moveaxis(np.asarray(each[..., :planes], np.float64), -1, 1) for each in (test, reference))
         adapted = surround.mean(axis=(2, 3), keepdims=True)
         if not (adapted > 0).all():
             raise InputError(f"{self.card.name}: a reference image is black (0 cd/m²), and the eye adapts to no light")
@@ -99,8 +100,7 @@ class CastleCsf:
         masked = surround != adapted
         mask = seen.visibility(surround - adapted) if masked.any() else np.zeros(len(target))
         strength = target / (1 + mask**_MASKING)
-        response: FloatArray = strength / (1 + strength)
-        return response
+        return strength / (1 + strength)
 
 
 @register_observer(
@@ -152,10 +152,6 @@ def _rgb_to_mechanisms() -> FloatArray:
     # castleCSF's cones are scaled so that L + M is luminance; of this observer's white it is 1.051 times as much.
     scaled: FloatArray = matrix / matrix[0].sum()
     return scaled
-
-
-def _planes(light: Array, grey: bool) -> FloatArray:
-    return np.asarray(light[..., :1] if grey else light, dtype=np.float64)
 
 
 def _taper(count: int) -> FloatArray:

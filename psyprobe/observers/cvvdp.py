@@ -94,8 +94,7 @@ class ColorVideoVDP:
             )
             with torch.inference_mode(), _quiet_about_dim_light():
                 quality.append(metric.predict(*pair, dim_order="BCHW")[0].reshape(-1).cpu().numpy())
-        response: FloatArray = 1 - np.concatenate(quality) / 10
-        return response
+        return 1 - np.concatenate(quality) / 10
 
     def _metric(self, height: int, width: int, ppd: float) -> Any:
         """The metric for one size and resolution, made once."""

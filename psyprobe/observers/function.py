@@ -18,6 +18,7 @@ from psyprobe.observers.light import check_light
 from psyprobe.observers.protocol import Ability, Card
 
 Function = Callable[..., Any]
+Size = int | tuple[int, int] | None
 
 
 class FeaturesOfFunction:
@@ -30,7 +31,7 @@ class FeaturesOfFunction:
         version: str,
         *,
         features: tuple[str, ...] = ("output",),
-        input_size: int | tuple[int, int] | None = None,
+        input_size: Size = None,
     ) -> None:
         self._function = function
         self.card = _card("features", name, version, tuple(features), input_size)
@@ -115,7 +116,7 @@ class AnswersOfFunction(Answering):
         *,
         bits: int | None = None,
         images_at_once: int | None = None,
-        input_size: int | tuple[int, int] | None = None,
+        input_size: Size = None,
         complete: bool = False,
     ) -> None:
         if bits not in (None, 8):
@@ -139,30 +140,23 @@ class AnswersOfFunction(Answering):
         return replace(answer, latency=answer.latency or took, model=answer.model or name)
 
 
-def _card(
-    ability: Ability,
-    name: str,
-    version: str,
-    features: tuple[str, ...],
-    input_size: int | tuple[int, int] | None = None,
-) -> Card:
-    return Card(
-        name,
-        ability,
-        features,
-        input_size=None if input_size is None else checked_size(input_size),
-        weights="inside the function",
-        options={"version": version},
-    )
+def _card(ability: Ability, name: str, version: str, features: tuple[str, ...], input_size: Size = None) -> Card:
+    size = None if input_size is None else checked_size(input_size)
+    return Card(name, ability, features, size, weights="inside the function", options={"version": version})
+
+
+def parameters_of(function: Function) -> list[inspect.Parameter]:
+    """Its parameters in their order; none where it does not tell, as some functions written in C."""
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except ValueError:
+        return []
 
 
 def _taken(function: Function, *optional: str) -> tuple[str, ...]:
     """Which of the optional arguments the function has parameters for."""
-    try:
-        parameters = inspect.signature(function).parameters
-    except ValueError:  # some functions written in C do not tell
-        return ()
-    return tuple(name for name in optional if name in parameters)
+    has = {each.name for each in parameters_of(function)}
+    return tuple(name for name in optional if name in has)
 
 
 def _array(values: Any) -> FloatArray:

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from psyprobe._typing import Array, FloatArray
@@ -93,7 +94,7 @@ class Card:
         """The name for titles and tables; it shouts where the weights are random."""
         return f"{self.name} [RANDOM WEIGHTS]" if self.random_weights else self.name
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256, hexadecimal, of what is computed: equal wherever and whenever the same card is made.
 

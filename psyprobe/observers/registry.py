@@ -43,11 +43,6 @@ class ObserverRow:
     ability: Ability = "features"
     obstacle: str = ""
 
-    @property
-    def runnable(self) -> bool:
-        """Whether everything that can be checked without loading it is there."""
-        return not self.obstacle
-
 
 @dataclass(frozen=True)
 class ObserverKind:
@@ -98,11 +93,8 @@ class ObserverKind:
 
     def listing(self) -> list[ObserverRow]:
         """Its rows; each carries the obstacle of the kind where the kind has one."""
-        own = ObserverRow(self.form, self.summary, self.ability)
-        rows = [own] if self.rows is None else list(self.rows())
-        if not self.obstacle:
-            return rows
-        return [ObserverRow(row.name, row.summary, row.ability, self.obstacle) for row in rows]
+        rows = [ObserverRow(self.form, self.summary, self.ability)] if self.rows is None else self.rows()
+        return [dataclasses.replace(row, obstacle=self.obstacle or row.obstacle) for row in rows]
 
 
 #: Where each kind that comes with psyprobe registers; its module loads when the kind is asked for.

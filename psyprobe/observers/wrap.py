@@ -6,13 +6,14 @@ import hashlib
 import inspect
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from typing import Any, get_args
 
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.observers.encoders.images import checked_size, three_channels
-from psyprobe.observers.encoders.network import Network, NetworkObserver
+from psyprobe.observers.encoders.network import NetworkObserver
+from psyprobe.observers.encoders.torch_files import TorchOptions, module_observer
 from psyprobe.observers.encoders.weights import state_digest
-from psyprobe.observers.function import AnswersOfFunction, DifferenceOfFunction, FeaturesOfFunction
+from psyprobe.observers.function import AnswersOfFunction, DifferenceOfFunction, FeaturesOfFunction, parameters_of
 from psyprobe.observers.protocol import Ability
 
 #: What the second parameter of a function is called, by what the function is for.
@@ -104,49 +105,35 @@ def observer(
     called = _name(thing) if name is None else name
     if ability is not None and ability not in get_args(Ability):
         raise unknown_name("ability", ability, get_args(Ability))
-    module = _is_module(thing) and ability in (None, "features")
+    torch = sys.modules.get("torch")  # where torch was never imported there is no module of its
+    module = torch is not None and isinstance(thing, torch.nn.Module) and ability in (None, "features")
     told = "features" if module else ability or _ability(thing, called)
-    make: Callable[..., Any] = _observer_of_module if module else _OF_FUNCTION[told]
     options: dict[str, Any] = {
         "input_size": input_size, "features": features, "mean": mean, "std": std, "input": input, "layers": layers,
         "device": device, "dtype": dtype, "bits": bits, "images_at_once": images_at_once, "complete": complete,
     }  # fmt: skip
     given = {key: value for key, value in options.items() if value is not None}
-    takes = [each.name for each in inspect.signature(make).parameters.values() if each.kind is each.KEYWORD_ONLY]
+    make = _OF_FUNCTION[told]
+    takes = [each.name for each in fields(TorchOptions)] if module else list(inspect.signature(make).parameters)[3:]
     for key in given:
         if key not in takes:
             what = "torch module" if module else f"function with the ability {told!r}"
             raise InputError(f"{called}: a {what} takes no option {key!r}; it takes {', '.join(takes) or 'none'}")
+    if module:
+        return _of_module(thing, called, version, TorchOptions(**given))
     return make(thing, called, version, **given)
 
 
-def _observer_of_module(
-    module: Any,
-    name: str,
-    version: str,
-    *,
-    input_size: int | tuple[int, int] | None = None,
-    mean: Iterable[float] = (0.0, 0.0, 0.0),
-    std: Iterable[float] = (1.0, 1.0, 1.0),
-    input: str = "normalised",
-    layers: str | Iterable[str] | None = None,
-    device: str | None = None,
-    dtype: str = "float32",
-) -> NetworkObserver:
+def _of_module(module: Any, name: str, version: str, options: TorchOptions) -> NetworkObserver:
     told = f"{module}{state_digest(module.state_dict())}"
-    network = Network(
+    return module_observer(
         name,
         module,
-        module,
-        main="output",
+        options,
         stages=tuple(child for child, _ in module.named_children()),
-        input_size=None if input_size is None else checked_size(input_size),
-        mean=three_channels(name, "mean", mean),
-        std=three_channels(name, "std", std),
         weights_digest=hashlib.sha256(told.encode()).hexdigest(),
         options={"version": version},
     )
-    return NetworkObserver(network, input=input, layers=layers, device=device, dtype=dtype)
 
 
 _OF_FUNCTION: dict[str, Callable[..., Any]] = {
@@ -154,12 +141,6 @@ _OF_FUNCTION: dict[str, Callable[..., Any]] = {
     "difference": DifferenceOfFunction,
     "answer": AnswersOfFunction,
 }
-
-
-def _is_module(thing: Any) -> bool:
-    """Whether it is a torch module; where torch was never imported there is none."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(thing, torch.nn.Module)
 
 
 def _name(thing: Any) -> str:
@@ -170,10 +151,7 @@ def _name(thing: Any) -> str:
 
 
 def _ability(function: Callable[..., Any], name: str) -> str:
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except ValueError:  # some functions written in C do not tell
-        parameters = []
+    parameters = parameters_of(function)
     needed = [each for each in parameters if each.default is each.empty and each.kind is not each.VAR_KEYWORD]
     if len(parameters) > 1 and parameters[1].name in _SECOND:
         return _SECOND[parameters[1].name]

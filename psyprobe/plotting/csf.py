@@ -18,7 +18,7 @@ from psyprobe.analysis.iso_response import iso_contrast
 from psyprobe.analysis.responses import MEASURE_LABELS, levels_of, select
 from psyprobe.analysis.words.bridge import bridge
 from psyprobe.analysis.words.csf import chat_csfs
-from psyprobe.analysis.words.csf_human import default_human, human_at
+from psyprobe.analysis.words.csf_human import human_line
 from psyprobe.analysis.words.score import refuse_features
 from psyprobe.errors import InputError
 from psyprobe.plotting.axes import (
@@ -214,10 +214,12 @@ def _finish(ax: Axes, csfs: Sequence[xr.Dataset], human: str | None, title: str,
         for i, side in enumerate(beyond_levels(csf))
         if side and not np.isfinite(csf["mean_sensitivity"].values[i])
     ]
-    if human != "" and level == "frequency":
-        at, curve, name = human_curve(csfs[0], human, values.min() / 1.25, values.max() * 1.25)
-        ax.plot(at, curve, color="black", linestyle="--", linewidth=1.4, label=name, zorder=2)
-        shown.append(curve)
+    people = human_line(csfs[0], human, values.min() / 1.25, values.max() * 1.25)
+    if people is not None:
+        name, x, curve = people
+        reached = np.isfinite(curve) & (curve > 0)
+        ax.plot(x[reached], curve[reached], color="black", linestyle="--", linewidth=1.4, label=name, zorder=2)
+        shown.append(curve[reached])
     drawn = np.concatenate(shown)
     drawn = drawn[np.isfinite(drawn) & (drawn > 0)]
     if not drawn.size:
@@ -226,14 +228,6 @@ def _finish(ax: Axes, csfs: Sequence[xr.Dataset], human: str | None, title: str,
     log_axis(ax.yaxis, float(drawn.min()) / 2, float(drawn.max()) * 2)
     label(ax, level_label(csfs[0], level), _LABEL, title, framed=False)
     ax.legend(fontsize="small", framealpha=0.9, loc="best")
-
-
-def human_curve(csf: xr.Dataset, human: str | None, low: float, high: float) -> tuple[FloatArray, FloatArray, str]:
-    """Frequencies, people's sensitivity where it is known, and its name; without a name, that of the experiment."""
-    x = np.geomspace(low, high, 121)
-    name, curve = human_at(csf, default_human(csf) if human is None else human, x)
-    known = np.isfinite(curve) & (curve > 0)
-    return x[known], curve[known], name
 
 
 def _name(csf: xr.Dataset) -> str:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.csf import chat_csfs
+from psyprobe.analysis.words.csf_human import human_line
 from psyprobe.errors import InputError
 from psyprobe.plotting.axes import (
     BLANK,
@@ -23,7 +24,6 @@ from psyprobe.plotting.axes import (
     title_of,
     with_unit,
 )
-from psyprobe.plotting.csf import human_curve
 from psyprobe.plotting.psychometric import DELIVERED, prompt_place
 
 if TYPE_CHECKING:
@@ -164,10 +164,12 @@ def plot_yes_map(
         values[known], 10 ** mean[known], marker="o", color="white", markeredgecolor="black", markersize=6,
         linestyle="none", label="threshold",
     )  # fmt: skip
-    if human != "" and level == "frequency":
-        at, curve, name = human_curve(csf, human, edges[0], edges[-1])
-        inside = 1 / curve <= top
-        ax.plot(at[inside], 1 / curve[inside], color="black", linestyle="--", linewidth=1.4, label=name)
+    people = human_line(csf, human, edges[0], edges[-1])
+    if people is not None:
+        name, x, curve = people
+        inside = np.isfinite(curve) & (curve > 0)
+        inside[inside] &= 1 / curve[inside] <= top
+        ax.plot(x[inside], 1 / curve[inside], color="black", linestyle="--", linewidth=1.4, label=name)
     if log:
         log_axis(ax.xaxis, edges[0], edges[-1])
     else:

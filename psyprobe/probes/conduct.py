@@ -102,17 +102,19 @@ def plan(
     batch_size: int | None = None,
     score_only: bool = False,
     variants: Mapping[str, Sequence[float]] | None = None,
+    timed: bool = False,
 ) -> Plan:
     """What `run` with the same arguments would show and ask, and what it takes; nothing is asked.
 
-    A store that does not exist yet is not made. The plan prints as a paragraph.
+    A store that does not exist yet is not made. With ``timed``, a network is given two batches of grey images to see
+    how long it takes. The plan prints as a paragraph.
     """
     read = _prepared(experiment, score_only, variants)
     who = observer_for(read, observer)
     if isinstance(store, str | Path) and not Path(store).exists():
         store = None
     with open_store(store) as opened:
-        plans = [_session(one, who, batch_size).cost(opened) for one in read.expanded()]
+        plans = [_session(one, who, batch_size).cost(opened, timed=timed) for one in read.expanded()]
     return plans[0] if len(plans) == 1 else plans[0].with_all(plans[1:])
 
 

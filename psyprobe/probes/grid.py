@@ -143,10 +143,11 @@ def grid_conditions(experiment: Experiment, card: Card) -> Conditions:
         grid = _pairs(drawn, by, on_grid, lambda place: values)
         scored = _pairs(drawn, by, human.levels, lambda place: human.differences[place]) if human else []
     pairs, grid_places, scored_places, repeated = pair_up(grid, scored)
-    strongest = _strongest(by, on_grid, values, grid_places)
-    if human is not None:
-        strongest |= _strongest(by, human.levels, human.differences, scored_places)
     parameters = {name: level_of(native, name) for name in levels}
+    units = {name: parameter.unit for name, parameter in parameters.items()}
+    strongest = _strongest(by, units, on_grid, values, grid_places)
+    if human is not None:
+        strongest |= _strongest(by, units, human.levels, human.differences, scored_places)
     scored_levels = human.levels if human else {}
     return Conditions(
         pairs=pairs,
@@ -181,7 +182,7 @@ def grid_conditions(experiment: Experiment, card: Card) -> Conditions:
             "curve": human.curve if human else None,
         },
         strongest=strongest,
-        remarks=_remarks(experiment, native),
+        remarks=remarks_of(experiment, native),
     )
 
 
@@ -218,27 +219,27 @@ def _human(experiment: Experiment, levels: Mapping[str, FloatArray], native: Spe
     if score.multiplier is None:
         raise InputError('[score] has no multiplier; give for example { from = 0.5, to = 2, n = 10, scale = "log" }')
     if isinstance(reference, DataReference):
-        points, _ = reference.within(levels, _parameters(native))
+        points, _ = reference.within(levels, parameters_of(native))
         curve_levels = scored = {name: np.unique(values) for name, values in points.items()}
     else:
         curve_levels = {name: np.geomspace(values[0], values[-1], _CURVE_POINTS) for name, values in levels.items()}
         scored = dict(levels)
     name = next(iter(levels))
     scored = {**scored, name: _scored(experiment, name, scored[name])}
-    sensitivity = _sensitivity(reference, native, scored)
+    sensitivity = sensitivity_at(reference, native, scored)
     curve = None
     if len(levels) == 1:
-        seen = _sensitivity(reference, native, curve_levels)
+        seen = sensitivity_at(reference, native, curve_levels)
         curve = {"level": name, "values": curve_levels[name].tolist(), "sensitivity": seen.tolist()}
     multiplier = np.array(score.multiplier)
     factor = multiplier if score.multiplier_of == "threshold" else 1 / multiplier
     return _Human(reference.name, scored, sensitivity, factor / sensitivity[..., None], curve)
 
 
-def _sensitivity(reference: Reference, native: Specification, levels: Mapping[str, FloatArray]) -> FloatArray:
+def sensitivity_at(reference: Reference, native: Specification, levels: Mapping[str, FloatArray]) -> FloatArray:
     """1 / threshold at every combination of levels."""
     every = dict(zip(levels, np.meshgrid(*levels.values(), indexing="ij"), strict=True))
-    return reference.sensitivity(**human_inputs({**_parameters(native), **every}))
+    return reference.sensitivity(**human_inputs({**parameters_of(native), **every}))
 
 
 def _scored(experiment: Experiment, name: str, values: FloatArray) -> FloatArray:
@@ -302,7 +303,9 @@ def _flat(nested: Any) -> list[Pair]:
     return [nested] if isinstance(nested, tuple) else list(itertools.chain.from_iterable(map(_flat, nested)))
 
 
-def _strongest(by: Differing, levels: Mapping[str, FloatArray], values: FloatArray, places: Any) -> dict[int, str]:
+def _strongest(
+    by: Differing, units: Mapping[str, str], levels: Mapping[str, FloatArray], values: FloatArray, places: Any
+) -> dict[int, str]:
     """Index of the pair that differs most at each place, with words for it."""
     found = {}
     for place in np.ndindex(*map(len, levels.values())):
@@ -311,7 +314,7 @@ def _strongest(by: Differing, levels: Mapping[str, FloatArray], values: FloatArr
             row = row[i]
         here = values[place] if values.ndim > 1 else values
         at = int(np.argmax(here))
-        words = [f"{name} {levels[name][i]:.4g}" for name, i in zip(levels, place, strict=True)]
+        words = [f"{name} {levels[name][i]:.4g} {units[name]}" for name, i in zip(levels, place, strict=True)]
         found[row[at]] = ", ".join([*words, f"{by.name} {here[at]:.4g}"])
     return found
 
@@ -340,18 +343,18 @@ def redrawn(name: str, native: Specification, drawn: Specification, card: Card) 
         ) from error
 
 
-def _parameters(native: Specification) -> dict[str, Any]:
+def parameters_of(native: Specification) -> dict[str, Any]:
     """All that a human reference may want to know of a stimulus."""
     target = getattr(native, "parts", (native,))[0]
     told = {each.name: getattr(target, each.name) for each in fields(target)}
     return told | {name: native.value(name) for name in native.levels() if name not in target.derived_levels}
 
 
-def _remarks(experiment: Experiment, native: Specification) -> tuple[str, ...]:
+def remarks_of(experiment: Experiment, native: Specification) -> tuple[str, ...]:
     """In what the stimulus differs from what people saw, apart from its levels."""
     if experiment.human is None:
         return ()
-    fixed = {name: value for name, value in _parameters(native).items() if name not in experiment.levels}
+    fixed = {name: value for name, value in parameters_of(native).items() if name not in experiment.levels}
     if "area" in experiment.levels:
         fixed.pop("radius")
     return tuple(mismatches(experiment.human, fixed))

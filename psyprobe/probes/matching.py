@@ -20,7 +20,7 @@ import numpy as np
 from psyprobe.analysis.labelled import SCALE, Variable, labelled
 from psyprobe.analysis.matching_score import score_matching as score
 from psyprobe.errors import InputError
-from psyprobe.human.matching import matching_data
+from psyprobe.human.measured import matching_data
 from psyprobe.human.reference import DataReference
 from psyprobe.plotting.matches import match_panels as plot
 from psyprobe.probes.asking import noise_floor

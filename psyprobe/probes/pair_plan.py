@@ -39,8 +39,8 @@ class PairPlan:
     #: Pixels (H, W) of an image, and pixels per degree.
     size: tuple[int, int]
     ppd: float
-    #: What is left takes about so long, without drawing.
-    seconds: float
+    #: What is left takes about so long, without drawing; None where nothing was timed.
+    seconds: float | None
     #: What a reader should know before anything is asked.
     remarks: tuple[str, ...] = ()
 
@@ -51,7 +51,8 @@ class PairPlan:
 
     def with_all(self, others: Sequence[PairPlan]) -> PairPlan:
         """What running all variants of an experiment means: the sums of all counts."""
-        counts = ("grid", "score", "references", "repeated", "questions", "answered", "batches", "seconds")
+        counts = ["grid", "score", "references", "repeated", "questions", "answered", "batches"]
+        counts += ["seconds"] * (self.seconds is not None)
         sums = {name: sum(getattr(each, name) for each in (self, *others)) for name in counts}
         return replace(self, experiment=f"{self.experiment} in {1 + len(others)} variants", **sums)
 

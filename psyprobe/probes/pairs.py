@@ -173,8 +173,8 @@ class PairSession:
         """Nothing besides the answers."""
         return {}
 
-    def cost(self, store: Store) -> PairPlan:
-        """What is left to show, and how long that takes by one batch of grey images."""
+    def cost(self, store: Store, *, timed: bool) -> PairPlan:
+        """What is left to show, and how long that takes by one batch of grey images where it shall be timed."""
         planned = self.record(store)
         record = store.find(planned.key) or planned
         missing = self._missing(store)
@@ -182,8 +182,8 @@ class PairSession:
         grid, scored = _indices(conditions.grid), _indices(conditions.scored)
         references = {reference for _, reference in conditions.pairs}
         left = [batch for batch in grouping["batches"] if missing & set(batch["pairs"])]
-        seconds = 0.0
-        if missing:
+        seconds = 0.0 if timed else None
+        if missing and timed:
             each = seconds_an_image(self.observer, conditions.shown.shape, conditions.shown.ppd, grouping["batch_size"])
             # The references of unanswered questions are shown again, so this errs on the long side.
             seconds = each * (len(missing) + len(references))

@@ -115,14 +115,21 @@ def together(specs: Sequence[Specification]) -> Specification:
     array([2., 4.])
     """
     first = specs[0]
-    if isinstance(first, Sum):
-        parts = zip(*(spec.parts for spec in specs if isinstance(spec, Sum)), strict=True)
-        return Sum(parts=tuple(together(part) for part in parts))
-    columns = {name: np.array([getattr(spec, name) for spec in specs]) for name in first.numeric}
-    varied: dict[str, Any] = {name: values for name, values in columns.items() if (values != values[0]).any()}
     # A batch of equal images has no number that differs: luminance stands for the length of the batch.
-    varied = varied or {"luminance": columns["luminance"]}
-    return replace(first, **varied)
+    alike = {"luminance": np.full(len(specs), first.luminance)}
+    if not isinstance(first, Sum):
+        return replace(first, **(_varied(specs) or alike))
+    parts = zip(*(spec.parts for spec in specs if isinstance(spec, Sum)), strict=True)
+    varied = [_varied(part) for part in parts]
+    if not any(varied):
+        return first.changed(**alike)
+    return replace(first, parts=tuple(replace(part, **v) for part, v in zip(first.parts, varied, strict=True)))
+
+
+def _varied(specs: Sequence[Specification]) -> dict[str, Any]:
+    """The numbers in which specifications of one kind differ, as arrays."""
+    columns = {name: np.array([getattr(spec, name) for spec in specs]) for name in specs[0].numeric}
+    return {name: values for name, values in columns.items() if (values != values[0]).any()}
 
 
 def _family(spec: Specification) -> str:

@@ -67,7 +67,7 @@ def ask_round(
     left = len(store.missing(keys))
     bar.update(len(keys) - left)
     with Writer(store) as writer:
-        for answered in put(observers, _unanswered(store, batches)):
+        for answered in put(observers, _unanswered(store, batches, writer)):
             writer.add(answered)
             if left:
                 left -= 1
@@ -77,13 +77,15 @@ def ask_round(
     return store.answers(keys)
 
 
-def _unanswered(store: Store, batches: Sequence[Batch]) -> Iterator[Batch]:
+def _unanswered(store: Store, batches: Sequence[Batch], writer: Writer) -> Iterator[Batch]:
     """What is left of batches when their turn comes; of questions that are alike, one."""
     put: set[str] = set()
     for batch in batches:
         missing = store.missing(question.key for question in batch.questions) - put
         if not missing:
             continue
+        # Whoever takes the next batch has answered the last one: it is written whole.
+        writer.write_if_due()
         asked = {question.key: question for question in batch.questions if batch.whole or question.key in missing}
         put |= set(asked)
         yield replace(batch, questions=tuple(asked.values()))
@@ -114,6 +116,9 @@ class Writer:
         self._waiting.append(answered)
         if self._failure is not None:
             raise self._failure
+
+    def write_if_due(self) -> None:
+        """Write what has come, if the last writing is long enough ago."""
         if monotonic() - self._written >= _WRITTEN_EVERY:
             self.write()
 
@@ -122,8 +127,9 @@ class Writer:
         with self._one_at_a_time:
             # By place and not by iteration: another thread may append meanwhile.
             answered = [self._waiting[i] for i in range(len(self._waiting))]
-            if answered:
-                self._store.add(answered)
+            if not answered:
+                return
+            self._store.add(answered)
             for _ in answered:
                 self._waiting.popleft()
             self._written = monotonic()

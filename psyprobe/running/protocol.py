@@ -111,8 +111,8 @@ class Plan(Protocol):
     answered: int
     #: Distinct images that are drawn.
     images: int
-    #: What is left takes about so long.
-    seconds: float
+    #: What is left takes about so long; None where that was not asked for.
+    seconds: float | None
 
     def with_all(self, others: Sequence[Any]) -> Plan:
         """The plan of several variants of one experiment."""
@@ -147,8 +147,8 @@ class Session(Protocol):
     def outcome(self) -> dict[str, Any]:
         """What `result` needs besides answers and layout once all is asked, as JSON can hold it."""
 
-    def cost(self, store: Store) -> Plan:
-        """What is left to ask and what it takes; nothing is asked."""
+    def cost(self, store: Store, *, timed: bool) -> Plan:
+        """What is left to ask and what it takes; nothing is asked, but where time is wanted a network may be timed."""
 
 
 class Probe(Protocol):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ from psyprobe.stimulus.parameters import Parameter
 from psyprobe.stimulus.registry import find_kind, specification_from_dict
 from psyprobe.stimulus.specification import Specification
 
+#: Entry points of packages that bring pages: each names a package in whose folder they lie.
+PAGES = {"experiments": "psyprobe.experiments"}
 _KEYS = ("title", "source", "kind", "parameters", "parts", "levels", "differences")
 
 
@@ -86,14 +90,46 @@ def catalogue_folder(name: str) -> Path:
 
 
 def catalogue_names(name: str) -> list[str]:
-    """Names in a catalogue, sorted.
+    """Names in a catalogue, those of installed packages included, sorted.
 
     Examples
     --------
     >>> "gabor_achromatic" in catalogue_names("stimuli")
     True
     """
-    return sorted(path.stem for path in catalogue_folder(name).glob("*.toml"))
+    return sorted({**_added(name)[0], **_ours(name)})
+
+
+def broken_packages(name: str) -> dict[str, str]:
+    """Entry points of installed packages whose pages cannot be used, each with the reason in one line."""
+    return _added(name)[1]
+
+
+def _ours(name: str) -> dict[str, Path]:
+    return {path.stem: path for path in catalogue_folder(name).glob("*.toml")}
+
+
+def _added(name: str) -> tuple[dict[str, Path], dict[str, str]]:
+    """Pages of installed packages by name, and what is wrong with a package; nothing of it is imported."""
+    pages: dict[str, Path] = {}
+    broken = {}
+    for point in entry_points(group=PAGES.get(name, "")):
+        try:
+            package = find_spec(point.module)
+        except Exception as error:
+            package, why = None, f": {type(error).__name__}: {error}"
+        else:
+            why = ""
+        folders = [] if package is None else package.submodule_search_locations or []
+        found = {path.stem: path for folder in folders for path in Path(folder).glob("*.toml")}
+        taken = sorted(found.keys() & {*_ours(name), *pages})
+        if taken:
+            broken[point.name] = f"{point.value} has a page {taken[0]!r}, and so has another; give it another name"
+        elif not found:
+            broken[point.name] = " ".join(f"{point.value} is no package that holds .toml pages{why}".split())
+        else:
+            pages |= found
+    return pages, broken
 
 
 def read_page(catalogue: str, name_or_path: str | Path) -> tuple[Path, dict[str, Any]]:
@@ -115,10 +151,14 @@ def read_page(catalogue: str, name_or_path: str | Path) -> tuple[Path, dict[str,
     """
     path = Path(name_or_path)
     if path.suffix != ".toml":
-        path = catalogue_folder(catalogue) / f"{name_or_path}.toml"
-        if str(name_or_path) not in catalogue_names(catalogue):
+        name = str(name_or_path)
+        pages = _ours(catalogue)
+        if name not in pages:
+            pages |= _added(catalogue)[0]
+        if name not in pages:
             singular = {"stimuli": "stimulus", "experiments": "experiment"}[catalogue]
-            raise unknown_name(singular, str(name_or_path), catalogue_names(catalogue))
+            raise unknown_name(singular, name, pages)
+        path = pages[name]
     try:
         return path, tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:

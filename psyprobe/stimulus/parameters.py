@@ -66,12 +66,14 @@ class Parameter:
     def check(self, name: str, value: Any) -> float | FloatArray:
         """The value as a float or an array of floats; `InputError` if it is not allowed."""
         numbers = number(name, value, "a ratio" if self.unit == "1" else self.unit)
+        valid = (numbers > self.low if self.above else numbers >= self.low) & (numbers <= self.high)
+        whole = numbers % 1 == 0 if self.whole else True
+        if np.all(whole & valid):
+            return numbers
         unit = "" if self.unit == "1" else self.unit
-        if self.whole:
-            require(np.mod(numbers, 1) == 0, name, numbers, unit, f"a {name} is a whole number")
+        require(whole, name, numbers, unit, f"a {name} is a whole number")
         low = "" if self.low == -math.inf else f"{'>' if self.above else '>='} {self.low:g}"
         high = "" if self.high == math.inf else f"<= {self.high:g}"
-        valid = (numbers > self.low if self.above else numbers >= self.low) & (numbers <= self.high)
         allowed = " and ".join(each for each in (low, high) if each)
         fraction = ", a fraction from 0 to 1, not a percentage" if self.low == 0 else ", a fraction, not a percentage"
         hint = fraction if name.endswith("contrast") else f" {unit}".rstrip()
@@ -136,6 +138,8 @@ def unknown_parameter(kind: str, name: str, known: Iterable[str]) -> UnknownName
 
 def number(name: str, value: Any, unit: str) -> float | FloatArray:
     """A float, or a read-only array of finite floats."""
+    if type(value) is float and math.isfinite(value):
+        return value
     if isinstance(value, bool | str) or value is None:
         raise InputError(f"{name} is {value!r}; give a number ({unit}), without the unit")
     try:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
@@ -28,6 +28,14 @@ from psyprobe.stimulus.stimulus import Stimulus
 if TYPE_CHECKING:
     from psyprobe.light.display import Display
     from psyprobe.stimulus.certificate import Row, Sheet
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def kept_by_kind(function: _Function) -> _Function:
+    """`functools.cache` of a function of kinds, which mypy does not take for hashable."""
+    return cast(_Function, cache(function))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -53,10 +61,10 @@ class Specification:
         described = self.parameters()
         for name in self.numeric:
             object.__setattr__(self, name, described[name].check(name, getattr(self, name)))
+        shapes = {name: shape for name in self.numeric if (shape := np.shape(getattr(self, name)))}
         try:
-            np.broadcast_shapes(*(np.shape(getattr(self, name)) for name in self.numeric))
+            np.broadcast_shapes(*shapes.values())
         except ValueError:
-            shapes = {name: np.shape(getattr(self, name)) for name in self.numeric if np.ndim(getattr(self, name))}
             raise InputError(f"parameters of shapes {shapes} do not broadcast against each other") from None
 
     # -- its parameters ---------------------------------------------------------------------------------------------
@@ -64,15 +72,14 @@ class Specification:
     @classmethod
     def parameters(cls) -> Mapping[str, Parameter]:
         """Unit, label, limits and default of every parameter of the kind, by name."""
-        described: Mapping[str, Parameter] = _parameters(cls)  # type: ignore[arg-type]
-        return described
+        return _parameters(cls)
 
     @property
     def numeric(self) -> tuple[str, ...]:
         """Names of the parameters that may be arrays."""
-        return tuple(name for name, described in self.parameters().items() if described.numeric)
+        return _numeric(type(self))
 
-    def levels(self) -> dict[str, Parameter]:
+    def levels(self) -> Mapping[str, Parameter]:
         """All that can be a level of an experiment: numeric parameters, and derived levels such as "area"."""
         return levels_of(type(self))
 
@@ -169,7 +176,7 @@ class Specification:
         """Extent (height, width) of the image, deg."""
         return self.shape[0] / self.ppd, self.shape[1] / self.ppd
 
-    @property
+    @cached_property
     def batch(self) -> tuple[int, ...]:
         """Shape that the parameters have together."""
         return np.broadcast_shapes(*(np.shape(getattr(self, name)) for name in self.numeric))
@@ -242,13 +249,19 @@ class Specification:
         return sheet.rows
 
 
-def levels_of(kind: type[Specification]) -> dict[str, Parameter]:
+@kept_by_kind
+def levels_of(kind: type[Specification]) -> Mapping[str, Parameter]:
     """As `Specification.levels`, of a kind."""
-    numeric = {name: described for name, described in kind.parameters().items() if described.numeric}
-    return numeric | {name: level.described for name, level in kind.derived_levels.items()}
+    numeric = {name: kind.parameters()[name] for name in _numeric(kind)}
+    return MappingProxyType(numeric | {name: level.described for name, level in kind.derived_levels.items()})
 
 
-@cache
+@kept_by_kind
+def _numeric(kind: type[Specification]) -> tuple[str, ...]:
+    return tuple(name for name, described in kind.parameters().items() if described.numeric)
+
+
+@kept_by_kind
 def _parameters(kind: type[Specification]) -> Mapping[str, Parameter]:
     """A field that a kind only gives another default is described where it was defined."""
     found = {}

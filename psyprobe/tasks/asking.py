@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -39,9 +40,15 @@ class ItemQuestion:
     #: Instruction that goes before.
     system: str = ""
 
+    @cached_property
     def asked(self) -> dict[str, Any]:
         """All but the images, as JSON can hold it."""
-        return {"prompt": self.prompt, "system": self.system, "decoding": asdict(self.decoding)}
+        return {"prompt": self.prompt, "system": self.system, "decoding": dict(vars(self.decoding))}
+
+    @cached_property
+    def asked_digest(self) -> str:
+        """By what a question names it."""
+        return digest(self.asked)
 
 
 @dataclass(frozen=True)
@@ -138,7 +145,7 @@ def batches_of(questions: Sequence[ItemQuestion], observer: AnswerObserver, vers
     return [
         Batch(
             tuple(_question(question, observer, version) for question in members),
-            Work(images, {digest(question.asked()): question.asked() for question in members}),
+            Work(images, {question.asked_digest: question.asked for question in members}),
         )
         for images, members in together.items()
     ]
@@ -151,7 +158,7 @@ def keys_of(questions: Sequence[ItemQuestion], observer: AnswerObserver, version
 
 def _question(question: ItemQuestion, observer: AnswerObserver, version: str) -> Question:
     shown = digest([sha256 for _, sha256 in question.images])
-    return Question(shown, digest(question.asked()), observer.card.digest, version)
+    return Question(shown, question.asked_digest, observer.card.digest, version)
 
 
 def _put(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answered]:
@@ -179,7 +186,7 @@ def _put(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answere
             (question.asked, "asked", work.asked[question.asked]),
             (question.shown, "shown", [sha256 for _, sha256 in work.images]),
         )
-        yield Answered(question, {"reply": asdict(answer)}, told)
+        yield Answered(question, {"reply": answer.to_dict()}, told)
 
 
 def read_planned(path: str, sha256: str) -> npt.NDArray[np.uint8]:

@@ -155,7 +155,7 @@ class ItemSession(TaskSession):
         """Which cases were judged, and by which questions."""
         return {"cases": self._cases}
 
-    def cost(self, store: Store) -> TaskPlan:
+    def cost(self, store: Store, *, timed: bool) -> TaskPlan:
         """What is left to ask of the observer."""
         keys = list(self._keys.values())
         left = store.missing(keys)

@@ -13,28 +13,19 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-#: Public name to the module that defines it.
-_PUBLIC = {
-    "TOLERANCES": "stimulus.tolerances",
-    "PRECISIONS": "stimulus.tolerances",
-    "Tolerance": "stimulus.tolerances",
-    "tolerance": "stimulus.tolerances",
-    "Certificate": "stimulus.certificate",
-    "Cause": "testing.diagnosis",
-    "CalibrationError": "testing.assertions",
-    "assert_band": "testing.assertions",
-    "assert_calibrated": "testing.assertions",
-    "assert_cone_contrast": "testing.assertions",
-    "assert_contrast": "testing.assertions",
-    "assert_frequency": "testing.assertions",
-    "assert_in_gamut": "testing.assertions",
-    "assert_isoluminant": "testing.assertions",
-    "assert_mean_luminance": "testing.assertions",
-    "assert_orientation": "testing.assertions",
-    "assert_round_trip": "testing.assertions",
-    "assert_batch_equals_loop": "testing.repetition",
-    "assert_reproducible": "testing.repetition",
-}
+#: Public names by the module that defines them.
+_MODULES = {
+    "stimulus.tolerances": ("PRECISIONS", "TOLERANCES", "Tolerance", "tolerance"),
+    "stimulus.certificate": ("Certificate",),
+    "testing.diagnosis": ("Cause",),
+    "testing.assertions": (
+        "CalibrationError", "assert_band", "assert_calibrated", "assert_cone_contrast", "assert_contrast",
+        "assert_frequency", "assert_in_gamut", "assert_isoluminant", "assert_mean_luminance", "assert_orientation",
+        "assert_round_trip",
+    ),
+    "testing.repetition": ("assert_batch_equals_loop", "assert_reproducible"),
+}  # fmt: skip
+_PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [*_PUBLIC, "strategies"]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from functools import wraps
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -14,25 +16,21 @@ from psyprobe.light.display import Display
 from psyprobe.stimulus import Specification, Stimulus, Sum
 from psyprobe.stimulus.certificate import Certificate, Row, format_rows
 from psyprobe.stimulus.measure import certificate, certify, image_rows
-from psyprobe.stimulus.tolerances import TOLERANCES, precision_of, roundoff, tolerance
+from psyprobe.stimulus.tolerances import precision_of, roundoff, tolerance
 from psyprobe.testing.diagnosis import Cause, diagnose
 from psyprobe.testing.light import Light, read_light
 
+A = TypeVar("A", bound=Callable[..., Certificate])
+
 
 class CalibrationError(AssertionError):
-    """A stimulus that is not what was asked.
+    """A stimulus that is not what was asked."""
 
-    Attributes
-    ----------
-    rows : tuple of Row
-        Everything that was measured.
-    causes : tuple of Cause
-        Likely causes; empty if no signature is known.
-    """
-
-    def __init__(self, message: str, rows: tuple[Row, ...], causes: tuple[Cause, ...] = ()) -> None:
+    def __init__(self, message: str, rows: tuple[Row, ...] = (), causes: tuple[Cause, ...] = ()) -> None:
         super().__init__(message)
+        #: Everything that was measured.
         self.rows = rows
+        #: Likely causes; empty if no signature is known.
         self.causes = causes
 
 
@@ -50,19 +48,12 @@ class DisplayModel(Protocol):
 
 def measured(
     image: Stimulus | Array,
-    asked: Specification | None = None,
-    *,
-    space: str | None = None,
-    display: Display | None = None,
-    precision: str | None = None,
+    asked: Specification | None,
+    space: str | None,
+    display: Display | None,
+    precision: str | None,
 ) -> Certificate:
-    """The certificate of a stimulus or an array, without judging it.
-
-    Parameters
-    ----------
-    image, asked, space, display, precision
-        As for `assert_calibrated`.
-    """
+    """The certificate of a stimulus or an array, without judging it; parameters as of `assert_calibrated`."""
     light, spec = _read(image, asked, space, display, precision)
     rows = _rows(light, spec, display)
     return certificate(rows, spec, light.precision)
@@ -115,27 +106,11 @@ def assert_calibrated(
     psyprobe.testing.assertions.CalibrationError: Grating(size=64, contrast=0.5, frequency=15.0) was asked:
       contrast: requested 0.5, delivered 0.707107 (+41.4 %); ... Likely cause: min-max normalisation of ...
     """
-    return _judge(image, asked, space, display, precision, None)
+    return _judge(image, asked, None, space, display, precision)
 
 
-class Assertion(Protocol):
-    """An assertion about some quantities; parameters and errors are those of `assert_calibrated`."""
-
-    def __call__(
-        self,
-        image: Stimulus | Array,
-        asked: Specification | None = None,
-        *,
-        space: str | None = None,
-        display: Display | None = None,
-        precision: str | None = None,
-    ) -> Certificate:
-        """The certificate of what was looked at."""
-        ...
-
-
-def _about(name: str, summary: str, *quantities: str) -> Assertion:
-    """The assertion that an image keeps what it promises of these quantities.
+def _about(like: A, name: str, summary: str, *quantities: str) -> A:
+    """The assertion that an image keeps what it promises of these quantities; called as `like` is.
 
     Examples
     --------
@@ -144,30 +119,30 @@ def _about(name: str, summary: str, *quantities: str) -> Assertion:
     0.2
     """
 
-    def assertion(
-        image: Stimulus | Array,
-        asked: Specification | None = None,
-        *,
-        space: str | None = None,
-        display: Display | None = None,
-        precision: str | None = None,
-    ) -> Certificate:
-        return _judge(image, asked, space, display, precision, quantities)
+    @wraps(like, assigned=("__module__", "__annotations__"))
+    def assertion(image: Stimulus | Array, asked: Specification | None = None, **how: Any) -> Certificate:
+        return _judge(image, asked, quantities, **how)
 
     assertion.__name__ = assertion.__qualname__ = name
     assertion.__doc__ = f"{summary}\n\nParameters and errors are those of `assert_calibrated`."
-    return assertion
+    return cast(A, assertion)
 
 
 assert_contrast = _about(
+    assert_calibrated,
     "assert_contrast",
     "Assert the contrast: of waves and discs by least squares, of noise the SD over the mean.",
     "contrast",
     "rms contrast",
 )
-assert_frequency = _about("assert_frequency", "Assert the spatial frequency of a Gabor or grating.", "frequency")
-assert_orientation = _about("assert_orientation", "Assert the orientation of a Gabor or grating.", "orientation")
+assert_frequency = _about(
+    assert_calibrated, "assert_frequency", "Assert the spatial frequency of a Gabor or grating.", "frequency"
+)
+assert_orientation = _about(
+    assert_calibrated, "assert_orientation", "Assert the orientation of a Gabor or grating.", "orientation"
+)
 assert_band = _about(
+    assert_calibrated,
     "assert_band",
     "Assert that noise lies in its band, and reaches both edges of it.",
     "energy outside band",
@@ -175,6 +150,7 @@ assert_band = _about(
     "band edge high",
 )
 assert_cone_contrast = _about(
+    assert_calibrated,
     "assert_cone_contrast",
     "Assert the contrast of each cone class, and silence where there should be, in an image of three channels.",
     *(f"{cone} cone contrast" for cone in "LMS"),
@@ -206,7 +182,7 @@ def assert_mean_luminance(
     50.0
     """
     if asked is None or isinstance(asked, Specification):
-        return _judge(image, asked, space, display, precision, ("mean luminance", "background"))
+        return _judge(image, asked, ("mean luminance", "background"), space, display, precision)
     light = read_light(image, None, space, display)
     light = replace(light, precision=precision or light.precision)
     means = _luminance(light, "cie1931", display).mean(axis=(-2, -1)).ravel()
@@ -217,18 +193,13 @@ def assert_mean_luminance(
 
 
 def assert_isoluminant(
-    image: Stimulus | Array,
-    *,
-    observer: str,
-    space: str | None = None,
-    display: Display | None = None,
-    precision: str | None = None,
+    image: Stimulus | Array, *, observer: str, space: str | None = None, display: Display | None = None
 ) -> Certificate:
     """Assert that no pixel differs in luminance from another, for a named observer.
 
     Parameters
     ----------
-    image, space, display, precision
+    image, space, display
         As for `assert_calibrated`; nothing needs to be known of what was asked.
     observer : str
         "cie1931" (Y), or a cone observer of `psyprobe.light.colour.CONE_OBSERVERS` (L + M).
@@ -241,27 +212,17 @@ def assert_isoluminant(
     True
     """
     light = read_light(image, None, space, display)
-    light = replace(light, precision=precision or light.precision)
     own = image.observer if isinstance(image, Stimulus) else "cie2006_led_lcd"
     luminance = _luminance(light, observer, display, own)
     flat = luminance.reshape(-1, luminance.shape[-2] * luminance.shape[-1])
     change = np.abs(flat / np.median(flat, axis=1, keepdims=True) - 1).max(axis=1)
     allowed = tolerance("luminance modulation", light.precision) + 30 * roundoff(light.precision)
-    row = Row(
-        "luminance modulation",
-        "",
-        0.0,
-        float(change.max()),
-        allowed,
-        False,
-        f"largest change from the median, {observer}",
-    )
+    method = f"largest change from the median, {observer}"
+    row = Row("luminance modulation", "", 0.0, float(change.max()), allowed, False, method)
     return _verdict(f"isoluminance for {observer}", (row,), light.precision, len(flat), ())
 
 
-def assert_in_gamut(
-    image: Stimulus | Array, display: Display, *, space: str | None = None, asked: Specification | None = None
-) -> Certificate:
+def assert_in_gamut(image: Stimulus | Array, display: Display, *, space: str | None = None) -> Certificate:
     """Assert that a display can show every value.
 
     Parameters
@@ -270,8 +231,6 @@ def assert_in_gamut(
         As for `assert_calibrated`.
     display : Display
         The display.
-    asked : Specification, optional
-        Tells a batch from channels, where an array's shape does not.
 
     Examples
     --------
@@ -282,7 +241,7 @@ def assert_in_gamut(
     psyprobe.testing.assertions.CalibrationError: the gamut of a display from 0 to 150 cd/m² was asked:
       values outside gamut: requested 0, delivered 1280; ...
     """
-    light = read_light(image, asked, space, display)
+    light = read_light(image, None, space, display)
     observer = image.observer if isinstance(image, Stimulus) else None
     if light.drive is None:
         gamut = display.gamut(light.pixels, light.space, observer)
@@ -320,21 +279,15 @@ def assert_round_trip(light: Stimulus | Array, display: DisplayModel) -> Certifi
         raise InputError(f"a round trip needs luminance, not {light.space}")
     wanted = to_numpy(asked)
     drive = display.encode(asked)
-    precision = _coarser(precision_of(asked), precision_of(drive))
+    precision = max(precision_of(asked), precision_of(drive), key=lambda name: tolerance("contrast", name))
     delivered = to_numpy(display.decode(to_numpy(drive).astype(np.float64)))
     if delivered.ndim == wanted.ndim + 1:
         wanted = wanted[..., None]
     scale = np.maximum(np.abs(wanted), 1e-3 * np.abs(wanted).max())
     worst = float((np.abs(delivered - wanted) / scale).max())
-    row = Row(
-        "light round trip",
-        "",
-        0.0,
-        worst,
-        tolerance("light round trip", precision),
-        False,
-        "largest change relative to the light of the pixel (at least 0.1 % of the brightest)",
-    )
+    allowed = tolerance("light round trip", precision)
+    method = "largest change relative to the light of the pixel (at least 0.1 % of the brightest)"
+    row = Row("light round trip", "", 0.0, worst, allowed, False, method)
     return _verdict("the same light after encode and decode", (row,), precision, 1, ())
 
 
@@ -357,10 +310,10 @@ def _read(
 def _judge(
     image: Stimulus | Array,
     asked: Specification | None,
-    space: str | None,
-    display: Display | None,
-    precision: str | None,
     quantities: tuple[str, ...] | None,
+    space: str | None = None,
+    display: Display | None = None,
+    precision: str | None = None,
 ) -> Certificate:
     light, spec = _read(image, asked, space, display, precision)
     rows = _rows(light, spec, display)
@@ -417,8 +370,7 @@ def _verdict(asked: str, rows: tuple[Row, ...], precision: str, images: int, cau
             f"  {row.quantity}: requested {row.requested:.6g}{unit}, delivered {row.delivered:.6g}{unit}{off}{where}; "
             f"tolerance {row.tolerance:.2g}{'' if row.relative else unit} ({precision})"
         )
-    for cause in causes:
-        lines.append(f"Likely cause: {cause}")
+    lines += [f"Likely cause: {cause}" for cause in causes]
     if len(rows) > 1:
         lines += ["All that was measured:", format_rows(rows)]
     raise CalibrationError("\n".join(lines), rows, causes)
@@ -432,16 +384,6 @@ def _luminance(light: Light, observer: str, display: Display | None, own: str = 
     else:
         xyz = light.pixels @ cone_observer(own).to_xyz.T
     return xyz[..., 1] if observer == "cie1931" else xyz_to_lms(xyz, observer)[..., :2].sum(axis=-1)
-
-
-def _coarser(first: str, second: str) -> str:
-    return max(first, second, key=lambda name: TOLERANCES["contrast"].values[_column(name)])
-
-
-def _column(precision: str) -> int:
-    from psyprobe.stimulus.tolerances import PRECISIONS
-
-    return PRECISIONS.index(precision)
 
 
 def to_numpy(values: Array) -> Any:

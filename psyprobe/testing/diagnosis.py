@@ -7,8 +7,11 @@ whose errors agree with those delivered is named. Each fault has been seen in so
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -39,106 +42,9 @@ class Cause:
         return f"{self.name}: {self.explanation}. {self.remedy}."
 
 
-HALF_PIXEL = Cause(
-    "half a pixel off centre",
-    "coordinates were taken as (i - N/2)/ppd, which puts the centre on a pixel's edge",
-    "Use (i - (N - 1)/2)/ppd",
-)
-BOTH_ENDS = Cause(
-    "frequency off by N/(N - 1)",
-    "coordinates came from linspace with both ends of the field, so N samples span N - 1 steps",
-    "Use (i - (N - 1)/2)/ppd, or linspace(..., endpoint=False) and half a step",
-)
-RESIZED = Cause(
-    "resized by 256/224 and cropped",
-    "the default preprocessing of image models multiplies every frequency by 0.875 and blurs",
-    "Draw at the model's native size and leave Resize and CenterCrop out",
-)
-MIRRORED = Cause(
-    "orientation mirrored",
-    "y was counted downwards, from row to row, so counter-clockwise became clockwise",
-    "Let y rise towards row 0",
-)
-SINE_PHASE = Cause(
-    "sine instead of cosine phase",
-    "the carrier was drawn with sin, or with the sign of the phase reversed",
-    "Use cos(2 pi f u + phase): phase 0 puts a peak at the centre",
-)
-FULL_WIDTH = Cause(
-    "full width taken for the standard deviation",
-    "the envelope's width at half height is 2.355 standard deviations",
-    "Divide a full width at half height by 2.355 before it goes into the Gaussian",
-)
-STRETCHED_SINE = Cause(
-    "min-max normalisation of the sampled sine",
-    "the samples were stretched to their own range, but the samples of a sine need not include its peaks",
-    "Multiply the cosine by the contrast and never rescale by the samples' minimum and maximum",
-)
-STRETCHED_NOISE = Cause(
-    "min-max stretched noise",
-    "the sample was stretched to its own minimum and maximum, so that its mean and RMS contrast are left to chance",
-    "Subtract the sample's mean, divide by its standard deviation and multiply by the contrast",
-)
-TWICE = Cause(
-    "contrast applied twice",
-    "the modulation was multiplied by the contrast in two places, so that the square of it is delivered",
-    "Apply it once",
-)
-HALVED = Cause(
-    "peak-to-peak taken for amplitude",
-    "Michelson contrast is the amplitude over the mean, half the distance from trough to peak",
-    "Multiply the cosine by contrast times mean, not by half of that",
-)
-CODES = Cause(
-    "contrast set in code values",
-    "drive values were modulated, not light, whose contrast becomes 2.16 times as large, and whose mean rises",
-    "Modulate light in cd/m² and encode it last",
-)
-NOT_ENCODED = Cause(
-    "gamma not applied",
-    "linear light was used as drive values, and the display's transfer function bent it",
-    "Encode light with the inverse of the display's transfer function",
-)
-ENCODED_TWICE = Cause(
-    "gamma applied twice",
-    "drive values were encoded once more",
-    "Encode once, as the last step",
-)
-DECODED = Cause(
-    "gamma applied in the wrong direction",
-    "the display's transfer function was applied to light, where its inverse was needed",
-    "Use the inverse transfer function to encode",
-)
-ROUNDED = Cause(
-    "8-bit rounding",
-    "the contrast is of the size of one code, 0.8 % of the light at a quarter of the peak",
-    "Keep floats to the end, or dither",
-)
-TRUNCATED = Cause(
-    "8-bit truncation",
-    "astype(uint8) cuts off the fraction of a code: contrast is set in steps and the mean falls by half a code",
-    "Round before the conversion, or keep floats",
-)
-WRAPPED = Cause(
-    "values that wrapped",
-    "drive beyond the largest code came back at the other end of the range when it was converted to uint8",
-    "Keep the light inside the display's range; never convert what lies outside",
-)
-CLIPPED = Cause(
-    "clipped at the display's limits",
-    "light outside the display's range was cut off",
-    "Lower the contrast or the mean, or choose a display with more range",
-)
-SWAPPED = Cause(
-    "channels swapped",
-    "red and blue are exchanged (BGR for RGB)",
-    "Reverse the last axis",
-)
-LEAK = Cause(
-    "chromatic modulation leaks luminance",
-    "the direction was made isoluminant for another observer or another display, or set in code values",
-    "Build the direction from this display's primaries and the named observer",
-)
+_PAGE = tomllib.loads(files("psyprobe.testing").joinpath("causes.toml").read_text(encoding="utf-8"))
+#: Every fault that can be named, by its key in ``causes.toml``.
+CAUSES = {key: Cause(**row) for key, row in _PAGE.items()}
 
 #: Rows on which a fault in contrast or level shows.
 _LEVEL_ROWS = ("contrast", "rms contrast", "mean luminance", "background")
@@ -163,7 +69,7 @@ def diagnose(rows: tuple[Row, ...], light: Light, asked: Specification, display:
     if all(row.passed for row in rows) or not isinstance(asked, Modulation | Uniform):
         return ()
     if isinstance(asked, Noise) and _is_stretched(light, asked):
-        return (STRETCHED_NOISE,)
+        return (CAUSES["stretched_noise"],)
     if exact := _same_codes(light, asked, display):
         return (exact,)
     if level := _recreated(delivered, light, asked, display):
@@ -174,9 +80,9 @@ def diagnose(rows: tuple[Row, ...], light: Light, asked: Specification, display:
         rows = image_rows(light.pixels, light.space, settled, light.precision, display, refined=False)
         causes += _recreated({row.quantity: row for row in rows}, light, settled, display)
     if isinstance(asked, Modulation) and _failed(delivered, "luminance modulation"):
-        causes = [cause for cause in causes if cause == SWAPPED] or [_leak(light, asked, display)]
+        causes = [cause for cause in causes if cause == CAUSES["swapped"]] or [_leak(light, asked, display)]
     if not causes and _on_codes(light):
-        causes = [ROUNDED]
+        causes = [CAUSES["rounded"]]
     return tuple(dict.fromkeys(causes))
 
 
@@ -217,23 +123,23 @@ def _geometry(rows: Mapping[str, Row], asked: Specification) -> Iterator[Cause]:
         for pixels in set(asked.shape):
             step = 1 / (pixels - 1) if pixels > 1 else 0.0
             if min(abs(ratio - 1 - step), abs(1 / ratio - 1 - step)) < 0.05 * step:
-                yield BOTH_ENDS
+                yield CAUSES["both_ends"]
         if abs(ratio / 0.875 - 1) < 0.005:
-            yield RESIZED
+            yield CAUSES["resized"]
             return
     if _failed(rows, "orientation"):
         turned = rows["orientation"].delivered
         if abs((turned + asked.orientation + 90) % 180 - 90) < 0.01:
-            yield MIRRORED
+            yield CAUSES["mirrored"]
             return
     if _failed(rows, "radius") and abs(rows["radius"].delivered * 2.3548 / asked.radius - 1) < 0.01:
-        yield FULL_WIDTH
+        yield CAUSES["full_width"]
     if _is_half_pixel(rows, asked):
-        yield HALF_PIXEL
+        yield CAUSES["half_pixel"]
     if _failed(rows, "phase"):
         late = (_phase_at_centre(rows, asked) - asked.phase + 180) % 360 - 180
         if abs(abs(late) - 90) < 0.5:
-            yield SINE_PHASE
+            yield CAUSES["sine_phase"]
 
 
 def _is_half_pixel(rows: Mapping[str, Row], asked: Gabor | Grating) -> bool:
@@ -265,16 +171,15 @@ def _recreated(delivered: Mapping[str, Row], light: Light, asked: Any, display: 
     if not any(_failed(delivered, quantity) for quantity in quantities):
         return []
     found: list[tuple[float, Cause]] = []
-    for cause, recreate in _FAULTS:
+    for key, recreate in _FAULTS:
         pixels = recreate(asked, display)
         if pixels is None:
             continue
         space = "luminance" if pixels.ndim == 2 else "rgb"
         again = image_rows(pixels, space, asked, light.precision, display, refined=False)
-        predicted = {row.quantity: row for row in again}
-        distance = _distance(delivered, predicted, quantities)
+        distance = _distance(delivered, {row.quantity: row for row in again}, quantities)
         if distance is not None:
-            found.append((distance, cause))
+            found.append((distance, CAUSES[key]))
     best = min((distance for distance, _ in found), default=0.0)
     return [cause for distance, cause in found if distance <= 1.5 * best + 1e-3]
 
@@ -303,8 +208,10 @@ def _leak(light: Light, asked: Modulation, display: Display | None) -> Cause:
     for name, weight in weights.items():
         luminance = xyz @ weight
         if np.abs(luminance / luminance.mean() - 1).max() < 1e-4:
-            return replace(LEAK, explanation=f"it is isoluminant for {name}, not for L + M of {asked.observer}")
-    return LEAK
+            return replace(
+                CAUSES["leak"], explanation=f"it is isoluminant for {name}, not for L + M of {asked.observer}"
+            )
+    return CAUSES["leak"]
 
 
 def _same_codes(light: Light, asked: Any, display: Display | None) -> Cause | None:
@@ -315,8 +222,8 @@ def _same_codes(light: Light, asked: Any, display: Display | None) -> Cause | No
     if wanted.shape != light.drive.shape:
         wanted = np.broadcast_to(wanted[..., None], light.drive.shape) if light.drive.ndim == 3 else wanted
     exact = _encode(wanted, display) * 255
-    ways = {ROUNDED: np.round(exact), TRUNCATED: np.floor(exact)}
-    ways |= {WRAPPED: np.mod(np.floor(exact), 256)} if exact.max() >= 256 else {}
+    ways = {CAUSES["rounded"]: np.round(exact), CAUSES["truncated"]: np.floor(exact)}
+    ways |= {CAUSES["wrapped"]: np.mod(np.floor(exact), 256)} if exact.max() >= 256 else {}
     alike = {cause: float(np.mean(np.abs(light.drive * 255 - codes) < 0.5)) for cause, codes in ways.items()}
     best = max(alike, key=lambda cause: alike[cause])
     return best if alike[best] > 0.99 else None
@@ -335,74 +242,44 @@ def _ideal(asked: Any) -> Float64 | None:
     return np.asarray(stimulus.pixels) if stimulus.space == "luminance" else None
 
 
-def _with_contrast(factor: Callable[[float], float]) -> Callable[[Any, Display | None], Float64 | None]:
-    def recreate(asked: Any, display: Display | None) -> Float64 | None:
-        if isinstance(asked, Uniform) or asked.direction != "achromatic":
-            return None
-        return _ideal(replace(asked, contrast=factor(asked.contrast)))
-
-    return recreate
+def _with_contrast(factor: Callable[[float], float], asked: Any, display: Display | None) -> Float64 | None:
+    if isinstance(asked, Uniform) or asked.direction != "achromatic":
+        return None
+    return _ideal(replace(asked, contrast=factor(asked.contrast)))
 
 
-def _stretch(whole: bool) -> Callable[[Any, Display | None], Float64 | None]:
+def _stretch(whole: bool, asked: Any, display: Display | None) -> Float64 | None:
     """The carrier, or the whole pattern, stretched to its own range."""
-
-    def recreate(asked: Any, display: Display | None) -> Float64 | None:
-        if not isinstance(asked, Gabor | Grating) or asked.direction != "achromatic" or asked.contrast == 0:
-            return None
-        pattern = (np.asarray(asked.draw().pixels) / asked.luminance - 1) / asked.contrast
-        if not whole:
-            vector = estimate.wave_vector(asked.frequency, asked.orientation)
-            turn = np.exp(1j * np.radians(asked.phase))
-            pattern = (estimate.carrier(asked.shape, asked.ppd, *vector, asked.x, asked.y) * turn).real
-        half = float(np.ptp(pattern)) / 2
-        if half < 1e-9:
-            return None
-        pattern = (pattern - (pattern.max() + pattern.min()) / 2) / half
-        envelope = None if whole else asked.envelope()
-        pattern = pattern if envelope is None else pattern * envelope
-        return np.asarray(asked.luminance * (1 + asked.contrast * pattern))
-
-    return recreate
+    if not isinstance(asked, Gabor | Grating) or asked.direction != "achromatic" or asked.contrast == 0:
+        return None
+    pattern = (np.asarray(asked.draw().pixels) / asked.luminance - 1) / asked.contrast
+    if not whole:
+        vector = estimate.wave_vector(asked.frequency, asked.orientation)
+        turn = np.exp(1j * np.radians(asked.phase))
+        pattern = (estimate.carrier(asked.shape, asked.ppd, *vector, asked.x, asked.y) * turn).real
+    half = float(np.ptp(pattern)) / 2
+    if half < 1e-9:
+        return None
+    pattern = (pattern - (pattern.max() + pattern.min()) / 2) / half
+    envelope = None if whole else asked.envelope()
+    pattern = pattern if envelope is None else pattern * envelope
+    return np.asarray(asked.luminance * (1 + asked.contrast * pattern))
 
 
-def _shown(transfer: Callable[[Float64, Display], Float64]) -> Callable[[Any, Display | None], Float64 | None]:
+def _shown(transfer: Callable[[Float64, Display], Float64], asked: Any, display: Display | None) -> Float64 | None:
     """Light that a display makes of drive values, which a fault makes of the light asked for."""
-
-    def recreate(asked: Any, display: Display | None) -> Float64 | None:
-        if display is None:
-            return None
-        light = np.asarray(display.light(asked.draw()))
-        drive = np.clip(transfer(light, display), 0, None if display.extended else 1)
-        return np.asarray(display.decode(drive))
-
-    return recreate
+    if display is None:
+        return None
+    return _decoded(transfer(np.asarray(display.light(asked.draw())), display), display)
 
 
-def _relative(light: Float64, display: Display) -> Float64:
-    return np.clip((light - display.floor) / (display.peak - display.black), 0, None)
-
-
-def _encode(light: Float64, display: Display) -> Float64:
-    """Drive in float64 without an upper end."""
-    endless = replace(display, extended=True)
-    clipped = np.maximum(light, display.floor)
-    drive = np.asarray(endless.encode(clipped[None], space="luminance", dtype="float64"))
-    return np.asarray(drive[0, ..., 0])
-
-
-def _modulated_codes(grey: float | None) -> Callable[[Any, Display | None], Float64 | None]:
+def _modulated_codes(grey: float | None, asked: Any, display: Display | None) -> Float64 | None:
     """Drive values modulated about the drive of the background, or about mid-grey."""
-
-    def recreate(asked: Any, display: Display | None) -> Float64 | None:
-        ideal = None if display is None else _ideal(asked)
-        if display is None or ideal is None:
-            return None
-        base = float(_encode(np.full((1, 1), asked.luminance), display)[0, 0]) if grey is None else grey
-        drive = np.clip(base * ideal / asked.luminance, 0, None if display.extended else 1)
-        return np.asarray(display.decode(drive))
-
-    return recreate
+    ideal = None if display is None else _ideal(asked)
+    if display is None or ideal is None:
+        return None
+    base = float(_encode(np.full((1, 1), asked.luminance), display)[0, 0]) if grey is None else grey
+    return _decoded(base * ideal / asked.luminance, display)
 
 
 def _clipped(asked: Any, display: Display | None) -> Float64 | None:
@@ -418,23 +295,43 @@ def _swapped(asked: Any, display: Display | None) -> Float64 | None:
     return np.asarray((display or Display()).light(stimulus))[..., ::-1]
 
 
-_Recreation = Callable[[Any, Display | None], "Float64 | None"]
-
-_FAULTS: tuple[tuple[Cause, _Recreation], ...] = (
-    (STRETCHED_SINE, _stretch(whole=False)),
-    (STRETCHED_SINE, _stretch(whole=True)),
-    (TWICE, _with_contrast(lambda contrast: contrast * abs(contrast))),
-    (HALVED, _with_contrast(lambda contrast: contrast / 2)),
-    (CODES, _modulated_codes(None)),
-    (CODES, _modulated_codes(0.5)),
-    (NOT_ENCODED, _shown(_relative)),
-    (ENCODED_TWICE, _shown(lambda light, display: _encode_drive(_encode(light, display), display))),
-    (DECODED, _shown(lambda light, display: _relative(np.asarray(display.decode(_relative(light, display))), display))),
-    (CLIPPED, _clipped),
-    (SWAPPED, _swapped),
-)
+def _decoded(drive: Float64, display: Display) -> Float64:
+    return np.asarray(display.decode(np.clip(drive, 0, None if display.extended else 1)))
 
 
-def _encode_drive(drive: Float64, display: Display) -> Float64:
+def _relative(light: Float64, display: Display) -> Float64:
+    return np.clip((light - display.floor) / (display.peak - display.black), 0, None)
+
+
+def _encode(light: Float64, display: Display) -> Float64:
+    """Drive in float64 without an upper end."""
+    endless = replace(display, extended=True)
+    clipped = np.maximum(light, display.floor)
+    drive = np.asarray(endless.encode(clipped[None], space="luminance", dtype="float64"))
+    return np.asarray(drive[0, ..., 0])
+
+
+def _encode_twice(light: Float64, display: Display) -> Float64:
     """Drive taken for relative light, and encoded."""
-    return _encode(drive * (display.peak - display.black) + display.floor, display)
+    return _encode(_encode(light, display) * (display.peak - display.black) + display.floor, display)
+
+
+def _decode_first(light: Float64, display: Display) -> Float64:
+    """Relative light decoded where it should be encoded."""
+    return _relative(np.asarray(display.decode(_relative(light, display))), display)
+
+
+#: Faults by their key in `CAUSES`, and the light that a stimulus with this fault has; None where it cannot have it.
+_FAULTS: tuple[tuple[str, Callable[[Any, Display | None], Float64 | None]], ...] = (
+    ("stretched_sine", partial(_stretch, False)),
+    ("stretched_sine", partial(_stretch, True)),
+    ("twice", partial(_with_contrast, lambda contrast: contrast * abs(contrast))),
+    ("halved", partial(_with_contrast, lambda contrast: contrast / 2)),
+    ("codes", partial(_modulated_codes, None)),
+    ("codes", partial(_modulated_codes, 0.5)),
+    ("not_encoded", partial(_shown, _relative)),
+    ("encoded_twice", partial(_shown, _encode_twice)),
+    ("decoded", partial(_shown, _decode_first)),
+    ("clipped", _clipped),
+    ("swapped", _swapped),
+)

@@ -43,7 +43,7 @@ class CalibrationReport:
         """`assert_calibrated`, whose measurements are reported whether it passes or fails."""
         from psyprobe.testing.assertions import assert_calibrated, measured
 
-        self.add(measured(image, asked, space=space, display=display, precision=precision))
+        self.add(measured(image, asked, space, display, precision))
         return assert_calibrated(image, asked, space=space, display=display, precision=precision)
 
 

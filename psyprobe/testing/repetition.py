@@ -31,7 +31,7 @@ def assert_reproducible(draw: Specification | Callable[[], Array]) -> None:
     if isinstance(draw, Specification):
         again = specification_from_dict(draw.to_dict())
         if again != draw or again.digest != draw.digest:
-            raise CalibrationError(f"{draw!r} read back from its dictionary is {again!r}", ())
+            raise CalibrationError(f"{draw!r} read back from its dictionary is {again!r}")
         first, second, name = _drawn(draw), _drawn(again), repr(draw)
     else:
         first, second, name = to_numpy(draw()), to_numpy(draw()), getattr(draw, "__name__", repr(draw))
@@ -39,8 +39,7 @@ def assert_reproducible(draw: Specification | Callable[[], Array]) -> None:
         change = float(np.abs(first - second).max()) if first.shape == second.shape else float("inf")
         raise CalibrationError(
             f"{name} drawn twice differs by up to {change:.3g}. Likely cause: a random generator without its own seed. "
-            "Give each image a generator of its own, seeded by a number that is kept with it.",
-            (),
+            "Give each image a generator of its own, seeded by a number that is kept with it."
         )
 
 
@@ -80,8 +79,7 @@ def assert_batch_equals_loop(
         if change > allowed:
             raise CalibrationError(
                 f"image {index} of the batch differs from the one drawn alone by {change:.3g} of its largest value; "
-                f"tolerance {allowed:.2g}. Likely cause: parameters or seeds that depend on the place in the batch.",
-                (),
+                f"tolerance {allowed:.2g}. Likely cause: parameters or seeds that depend on the place in the batch."
             )
 
 

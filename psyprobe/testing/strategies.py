@@ -18,8 +18,10 @@ Examples
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from hypothesis import strategies as st
@@ -28,6 +30,8 @@ from psyprobe.light.colour import CONE_OBSERVERS, DIRECTIONS, Direction
 from psyprobe.light.display import Display
 from psyprobe.light.transfer_function import Eotf
 from psyprobe.stimulus import Disc, Gabor, Grating, Modulation, Noise, Specification, Sum, Uniform
+
+M = TypeVar("M", bound=Modulation, covariant=True)
 
 #: How near a display's limit a stimulus may come, so that rounding does not carry it over.
 _HEADROOM = 1 - 1e-6
@@ -43,11 +47,8 @@ def _floats(low: float, high: float) -> st.SearchStrategy[float]:
 @st.composite
 def _number(draw: st.DrawFn, low: float, high: float, plain: float | None = None) -> float:
     """A number in a range, most readily a plain one."""
-    options: list[st.SearchStrategy[float]] = []
-    if plain is not None and low <= plain <= high:
-        options.append(st.just(float(plain)))
-    options.append(_floats(low, high))
-    return float(draw(st.one_of(options)))
+    readily = [st.just(float(plain))] if plain is not None and low <= plain <= high else []
+    return float(draw(st.one_of(*readily, _floats(low, high))))
 
 
 @st.composite
@@ -147,15 +148,20 @@ def _largest_contrast(values: dict[str, Any], display: Display | None) -> float:
 @st.composite
 def _carrier(draw: st.DrawFn, values: dict[str, Any]) -> dict[str, Any]:
     """Frequency from half a cycle on the field to just below Nyquist, any orientation, phase and place."""
-    height, width = values["size"]
-    longest, ppd = max(height, width) / values["ppd"], values["ppd"]
+    longest, ppd = max(values["size"]) / values["ppd"], values["ppd"]
     return {
         "frequency": draw(_number(0.5 / longest * (1 + 1e-9), 0.499 * ppd, round(ppd / 8, 3))),
         "orientation": draw(_number(-180.0, 180.0, 0.0)),
         "phase": draw(_number(-180.0, 180.0, 0.0)),
-        "x": draw(_number(-width / 4 / ppd, width / 4 / ppd, 0.0)),
-        "y": draw(_number(-height / 4 / ppd, height / 4 / ppd, 0.0)),
+        **draw(_place(values)),
     }
+
+
+@st.composite
+def _place(draw: st.DrawFn, values: dict[str, Any]) -> dict[str, float]:
+    """A centre in the inner half of the field, deg."""
+    reach = {"x": values["size"][1] / 4 / values["ppd"], "y": values["size"][0] / 4 / values["ppd"]}
+    return {axis: draw(_number(-most, most, 0.0)) for axis, most in reach.items()}
 
 
 def _contrast(values: dict[str, Any], display: Display | None, share: float = 1.0) -> st.SearchStrategy[float]:
@@ -163,16 +169,8 @@ def _contrast(values: dict[str, Any], display: Display | None, share: float = 1.
     return _number(0.001 * most, most, round(most / 2, 3))
 
 
-@st.composite
-def gabors(
-    draw: st.DrawFn,
-    display: Display | None = None,
-    *,
-    direction: Direction | None = None,
-    sampling: dict[str, Any] | None = None,
-    share: float = 1.0,
-) -> Gabor:
-    """Gabors.
+class Patterns(Protocol[M]):
+    """Strategies for one kind of pattern.
 
     Parameters
     ----------
@@ -185,47 +183,59 @@ def gabors(
     share : float
         Of the largest contrast that fits.
     """
-    values = draw(_modulation(display, direction, sampling))
+
+    def __call__(
+        self,
+        display: Display | None = None,
+        *,
+        direction: Direction | None = None,
+        sampling: dict[str, Any] | None = None,
+        share: float = 1.0,
+    ) -> st.SearchStrategy[M]:
+        """A strategy."""
+
+
+def _patterns(kind: type[M], summary: str, own: Callable[[st.DrawFn, dict[str, Any]], float]) -> Patterns[M]:
+    """Strategies for a kind, whose own parameters `own` draws; it gives the share of the contrast that they leave."""
+
+    @st.composite
+    def strategy(
+        draw: st.DrawFn,
+        display: Display | None = None,
+        *,
+        direction: Direction | None = None,
+        sampling: dict[str, Any] | None = None,
+        share: float = 1.0,
+    ) -> M:
+        values = draw(_modulation(display, direction, sampling))
+        left = own(draw, values)
+        contrast = draw(_contrast(values, display, share * abs(left)))
+        return kind(contrast=math.copysign(contrast, left), **values)
+
+    strategy.__doc__ = f"{summary}; parameters as of `Patterns`."
+    return strategy
+
+
+def _gabor(draw: st.DrawFn, values: dict[str, Any]) -> float:
     values |= draw(_carrier(values))
     longest, shortest = max(values["size"]) / values["ppd"], min(values["size"]) / values["ppd"]
     radius = draw(_number(2 / values["ppd"], longest, shortest / 8))
     values |= {"radius": radius, "aspect": draw(_number(0.5, 2.0, 1.0)), "balanced": draw(st.booleans())}
     # Balancing lowers the whole envelope by up to as much as it is high.
-    contrast = draw(_contrast(values, display, share / 2 if values["balanced"] else share))
-    return Gabor(contrast=contrast, **values)
+    return 0.5 if values["balanced"] else 1.0
 
 
-@st.composite
-def gratings(
-    draw: st.DrawFn,
-    display: Display | None = None,
-    *,
-    direction: Direction | None = None,
-    sampling: dict[str, Any] | None = None,
-    share: float = 1.0,
-) -> Grating:
-    """Gratings behind any window; parameters as of `gabors`."""
-    values = draw(_modulation(display, direction, sampling))
+def _grating(draw: st.DrawFn, values: dict[str, Any]) -> float:
     values |= draw(_carrier(values))
     values["window"] = draw(st.sampled_from(Grating.windows))
     shortest = min(values["size"]) / values["ppd"]
     if values["window"] != "none":
         values["radius"] = draw(_number(4 / values["ppd"], shortest, shortest / 3))
         values["edge"] = draw(_number(values["radius"] / 20, 2 * values["radius"], values["radius"] / 2))
-    return Grating(contrast=draw(_contrast(values, display, share)), **values)
+    return 1.0
 
 
-@st.composite
-def noises(
-    draw: st.DrawFn,
-    display: Display | None = None,
-    *,
-    direction: Direction | None = None,
-    sampling: dict[str, Any] | None = None,
-    share: float = 1.0,
-) -> Noise:
-    """Band-limited noise, brick-wall and soft, white to pink; parameters as of `gabors`."""
-    values = draw(_modulation(display, direction, sampling))
+def _noise(draw: st.DrawFn, values: dict[str, Any]) -> float:
     ppd, fewest = values["ppd"], min(values["size"])
     bandwidth = draw(_number(0.5, 2.0, 1.0))
     edge = draw(_number(0.0, bandwidth, 0.0))
@@ -241,36 +251,25 @@ def noises(
     }
     if values["frequency"] * reach > ppd / 2:
         values |= {"frequency": ppd / 6, "bandwidth": 1.0, "edge": 0.0}
-    return Noise(contrast=draw(_contrast(values, display, share / _NOISE_PEAK)), **values)
+    return 1 / _NOISE_PEAK
 
 
-@st.composite
-def discs(
-    draw: st.DrawFn,
-    display: Display | None = None,
-    *,
-    direction: Direction | None = None,
-    sampling: dict[str, Any] | None = None,
-    share: float = 1.0,
-) -> Disc:
-    """Discs, brighter and darker, hard and soft; parameters as of `gabors`."""
-    values = draw(_modulation(display, direction, sampling))
+def _disc(draw: st.DrawFn, values: dict[str, Any]) -> float:
     shortest = min(values["size"]) / values["ppd"]
     radius = draw(_number(2 / values["ppd"], shortest / 2, shortest / 4))
-    height, width = values["size"]
-    values |= {
-        "radius": radius,
-        "edge": draw(_number(0.0, 2 * radius, 0.0)),
-        "x": draw(_number(-width / 4 / values["ppd"], width / 4 / values["ppd"], 0.0)),
-        "y": draw(_number(-height / 4 / values["ppd"], height / 4 / values["ppd"], 0.0)),
-    }
-    sign = draw(st.sampled_from([1.0, -1.0]))
-    return Disc(contrast=sign * draw(_contrast(values, display, share)), **values)
+    values |= {"radius": radius, "edge": draw(_number(0.0, 2 * radius, 0.0)), **draw(_place(values))}
+    return draw(st.sampled_from([1.0, -1.0]))
+
+
+gabors = _patterns(Gabor, "Gabors", _gabor)
+gratings = _patterns(Grating, "Gratings behind any window", _grating)
+noises = _patterns(Noise, "Band-limited noise, brick-wall and soft, white to pink", _noise)
+discs = _patterns(Disc, "Discs, brighter and darker, hard and soft", _disc)
 
 
 @st.composite
 def uniforms(draw: st.DrawFn, display: Display | None = None, *, sampling: dict[str, Any] | None = None) -> Uniform:
-    """Uniform fields, grey or in LMS; parameters as of `gabors`."""
+    """Uniform fields, grey or in LMS; parameters as of `Patterns`."""
     values = _as_pair(sampling or draw(fields()))
     return Uniform(luminance=draw(backgrounds(display)), chromatic=draw(st.booleans()), **values)
 
@@ -283,17 +282,12 @@ def sums(
     direction: Direction | None = None,
     sampling: dict[str, Any] | None = None,
 ) -> Sum:
-    """A target on a mask, of one background and direction; parameters as of `gabors`."""
-    kinds = [gabors, gratings, noises, discs]
+    """A target on a mask, of one background and direction; parameters as of `Patterns`."""
+    kinds: list[Patterns[Any]] = [gabors, gratings, noises, discs]
     target: Modulation = draw(draw(st.sampled_from(kinds))(display, direction=direction, sampling=sampling, share=0.5))
-    mask: Modulation = draw(
-        draw(st.sampled_from(kinds))(
-            display,
-            direction=target.direction,
-            sampling={"ppd": target.ppd, "size": target.size},
-            share=0.5,
-        )
-    )
+    same = {"ppd": target.ppd, "size": target.size}
+    kind = draw(st.sampled_from(kinds))
+    mask: Modulation = draw(kind(display, direction=target.direction, sampling=same, share=0.5))
     scale = mask.contrast
     if display is not None:
         shared = {"luminance": target.luminance, "direction": target.direction, "observer": target.observer}
@@ -308,15 +302,11 @@ def sums(
 
 
 def stimuli(
-    display: Display | None = None,
-    *,
-    direction: Direction | None = None,
-    sampling: dict[str, Any] | None = None,
+    display: Display | None = None, *, direction: Direction | None = None, sampling: dict[str, Any] | None = None
 ) -> st.SearchStrategy[Specification]:
-    """Stimuli of every kind; parameters as of `gabors`."""
-    patterns = [
-        kind(display, direction=direction, sampling=sampling) for kind in (gabors, gratings, noises, discs, sums)
-    ]
+    """Stimuli of every kind; parameters as of `Patterns`."""
+    kinds: tuple[Callable[..., st.SearchStrategy[Specification]], ...] = (gabors, gratings, noises, discs, sums)
+    patterns = [kind(display, direction=direction, sampling=sampling) for kind in kinds]
     return st.one_of(uniforms(display, sampling=sampling), *patterns)
 
 
@@ -336,16 +326,8 @@ def experiments(draw: st.DrawFn) -> str:
     Every condition of the level grid can be drawn and shown.
     """
     peak = draw(_number(150.0, 1000.0, 400.0))
-    stimulus, direction = draw(
-        st.sampled_from(
-            [
-                ("gabor_achromatic", "achromatic"),
-                ("gabor_red_green", "red_green"),
-                ("gabor_yellow_violet", "yellow_violet"),
-                ("noise_achromatic", "achromatic"),
-            ]
-        )
-    )
+    stimulus = draw(st.sampled_from([*(f"gabor_{direction}" for direction in DIRECTIONS), "noise_achromatic"]))
+    direction = stimulus.partition("_")[2]
     most = Display(peak=peak).max_contrast(100.0, direction) * (1 / _NOISE_PEAK if "noise" in stimulus else 0.999)
     most = min(most, 1.0)
     low = draw(_number(0.5, 4.0, 0.5))

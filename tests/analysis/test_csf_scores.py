@@ -117,6 +117,18 @@ def test_one_wording_has_the_interval_of_its_own_thresholds() -> None:
     assert np.isfinite(compare_with_human(open_end, HUMAN).rmse_log10.high)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("wording", [0, 1])
+def test_a_threshold_that_could_be_anywhere_leaves_scores_without_intervals(wording: int) -> None:
+    csf = csf_of(np.stack([HUMAN / 3, HUMAN / 2]))
+    csf["threshold_low"].values[wording, 2], csf["threshold_high"].values[wording, 2] = -np.inf, np.inf
+    found = compare_with_human(csf, HUMAN)
+    assert found.interval_over == "nothing"
+    assert found.rmse_log10.value == pytest.approx(np.log10(6) / 2)
+    assert all((getattr(found, name).low, getattr(found, name).high) == (None, None) for name in STATISTICS)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
 @pytest.mark.parametrize(
     ("sensitivity", "human", "message"),
     [

@@ -146,7 +146,7 @@ def words(bench: Bench) -> Golden:
 
 
 def words_two_intervals(bench: Bench) -> Golden:
-    # In text these leave every curve an interval with an end; with fewer than three wordings no score can do without it.
+    # In text these leave every curve an interval with an end, which a score of fewer than three wordings needs.
     chosen = {"constant": "text", "ladder": "p_yes", "quest_plus": "p_yes", "quick_csf": "text"}
     asked = [(design, readout, _observer(1)) for design, readout in chosen.items()]
     return _words(bench.folder / "two intervals", asked, TWO_IMAGES)

@@ -11,7 +11,7 @@ import hashlib
 import io
 import json
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,13 @@ import pandas as pd
 import xarray as xr
 
 import psyprobe as pp
-from psyprobe.analysis.table import score_table as _score_table
+from psyprobe.analysis import score_table as _score_table
 from psyprobe.cli import main
-from psyprobe.experiment import read_experiment, read_suite
+from psyprobe.experiment import read_suite
 from psyprobe.files.png import encode_png
-from psyprobe.probes import load_probe
+from psyprobe.light.display import display_presets
 from psyprobe.probes.results import score_layers
 from psyprobe.probes.results import scoreboard as _scoreboard
-from psyprobe.running.loop import ask
-from psyprobe.running.store import Store
 from psyprobe.stimulus.catalogue import catalogue_names
 from psyprobe.tasks.judge import Case, Judge, judge_cases, read_verdicts
 from psyprobe.tasks.mvp_bench import (
@@ -40,45 +38,48 @@ from psyprobe.tasks.mvp_bench import (
     with_categories,
     with_rotations,
 )
-from psyprobe.tasks.mvp_bench.probe import read_run as read_mvp_bench
-from psyprobe.tasks.r_bench import rbench_table
+from psyprobe.tasks.mvp_bench.probe import read_run as read_mvp_run
 from psyprobe.tasks.r_bench.build import build_set
 from psyprobe.tasks.r_bench.photographs import ReferenceLimits, write_example
-from psyprobe.tasks.r_bench.probe import read_run as read_r_bench
+from psyprobe.tasks.r_bench.probe import read_run as read_r_run
 from psyprobe.tasks.r_bench.probe import remarks
+from psyprobe.tasks.r_bench.tables import rbench_table
+from tests.item_pages import run_page, write_page
 
 #: A value of a golden: an array of float64 or text, or what JSON can hold that is neither list nor mapping.
 Value = np.ndarray | str | float | int | bool | None
 Golden = dict[str, Value]
 
 #: Today's name of a field of a score, certificate, plan or table (one level of nesting) to its golden name.
-RENAMED: Mapping[str, str] = {}
+RENAMED: Mapping[str, str] = {"unevenness": "levelness", "at": "x"}
 
-#: Golden name of a variable or coordinate to today's, and to today's names of its dimensions in the stored order.
-_LINE, _GRID = ("score_x", "multiplier"), ("x", "contrast")
+#: Stimuli of the catalogue that came after the data.
+NEW_STIMULI = {"gabor_masked"}
+
+#: Golden name of a variable or coordinate to today's, and to today's names of its dimensions in the stored order; LEVEL
+#: stands for the level that a result was scored along.
+_LINE, _GRID = ("scored_LEVEL", "multiplier"), ("LEVEL", "contrast")
 VARIABLES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "response": ("response", ("layer", "measure", *_GRID)),
     "response_by_variant": ("response_by_variant", ("variant", "layer", "measure", *_GRID)),
-    "along": ("along", ("layer", "measure", *_LINE)),
-    "along_by_variant": ("along_by_variant", ("variant", "layer", "measure", *_LINE)),
-    "along_contrast": ("along_contrast", _LINE),
-    "human_sensitivity": ("human_sensitivity", ("score_x",)),
-    "human_curve": ("human_curve", ("curve_x",)),
+    "along": ("scored_response", ("layer", "measure", *_LINE)),
+    "along_by_variant": ("scored_response_by_variant", ("variant", "layer", "measure", *_LINE)),
+    "along_contrast": ("scored_contrast", _LINE),
+    "human_sensitivity": ("human_sensitivity", ("scored_LEVEL",)),
+    "human_curve": ("human_curve", ("curve_LEVEL",)),
     "pixels_response": ("pixels_response", ("measure", *_GRID)),
-    "pixels_along": ("pixels_along", ("measure", *_LINE)),
-    "pixels_along_by_variant": ("pixels_along_by_variant", ("variant", "measure", *_LINE)),
+    "pixels_along": ("pixels_scored_response", ("measure", *_LINE)),
     "noise_floor": ("noise_floor", ("layer", "measure")),
     "reference_response": ("reference_response", ("layer", "measure", "reference_contrast")),
     "pixels_reference_response": ("pixels_reference_response", ("measure", "reference_contrast")),
-    "human_match": ("human_match", ("reference_contrast", "x_measured")),
-    **{
-        name: (name, (name,))
-        for name in (
-            "layer", "measure", "x", "contrast", "score_x", "multiplier", "curve_x", "variant", "reference_contrast",
-            "x_measured",
-        )
-    },
-}  # fmt: skip
+    "human_match": ("human_match", ("reference_contrast", "measured_LEVEL")),
+    **{name: (name, (name,)) for name in ("layer", "measure", "contrast", "multiplier", "variant")},
+    "reference_contrast": ("reference_contrast", ("reference_contrast",)),
+    "x": ("LEVEL", ("LEVEL",)),
+    "score_x": ("scored_LEVEL", ("scored_LEVEL",)),
+    "curve_x": ("curve_LEVEL", ("curve_LEVEL",)),
+    "x_measured": ("measured_LEVEL", ("measured_LEVEL",)),
+}
 
 #: The same of runs in words, whose one dimension is the trial; latency is left out, since it is never the same.
 TRIALS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -102,11 +103,11 @@ PROFILE: Mapping[str, tuple[str, tuple[str, ...]]] = {
 ATTRIBUTES: Mapping[str, str] = {
     name: name
     for name in (
-        "experiment", "observer", "random_weights", "x_name", "x_unit", "x_label", "contrast_kind", "contrast_label",
-        "multiplier_of", "score_measure", "match_method", "reference_frequency", "human_model", "ppd", "size",
-        "variants", "display", "probe", "prompts", "delivery", "readout", "design", "design_estimates",
+        "experiment", "observer", "random_weights", "contrast_kind", "multiplier_of", "score_measure", "match_method",
+        "reference_frequency", "human_model", "ppd", "size", "variants", "display", "probe", "prompts", "delivery",
+        "readout", "design", "design_estimates",
     )
-}  # fmt: skip
+} | {"contrast_label": "difference_label"}  # fmt: skip
 
 
 # -- experiments -----------------------------------------------------------------------------------------------------
@@ -126,11 +127,21 @@ def plan(experiment: str | Path, observer: Any) -> Golden:
 
 
 def variables(result: xr.Dataset) -> Golden:
-    return _arrays(result, VARIABLES) | _attributes(result)
+    (level,) = json.loads(result.attrs["levels"])
+    along = result[level if level in result.coords else f"scored_{level}"].attrs
+    told = {"x_name": level, "x_unit": along["units"], "x_label": along["long_name"]}
+    # Of each of both probes only the other's results said this then.
+    new = {"contrast_kind", "contrast_label"} if result.attrs["probe"] == "matching" else {"probe"}
+    named = {
+        golden: (today.replace("LEVEL", level), tuple(dim.replace("LEVEL", level) for dim in dims))
+        for golden, (today, dims) in VARIABLES.items()
+    }
+    told |= _attributes(result, without=new)
+    return _arrays(result, named) | {f"attributes/{name}": value for name, value in told.items()}
 
 
 def trials(result: xr.Dataset) -> Golden:
-    return _arrays(result, TRIALS) | _attributes(result)
+    return _arrays(result, TRIALS) | {f"attributes/{name}": value for name, value in _attributes(result).items()}
 
 
 def scores(result: xr.Dataset, **options: Any) -> list[Any]:
@@ -138,7 +149,13 @@ def scores(result: xr.Dataset, **options: Any) -> list[Any]:
 
 
 def score_numbers(score: Any) -> Golden:
-    return flat(score.to_dict())
+    told = dict(score.to_dict())
+    # Scores of words name their level, which could be nothing but frequency then.
+    level = told.pop("level", None)
+    told.pop("unit", None)
+    for row in told.get("curve", ()):
+        row[level] = row.pop("value")
+    return flat(told)
 
 
 def score_table(scores: Iterable[Any]) -> str:
@@ -153,7 +170,7 @@ def scoreboard(results: Iterable[Any], format: str, **options: Any) -> str:
 
 
 def stimuli() -> list[str]:
-    return catalogue_names("stimuli")
+    return [name for name in catalogue_names("stimuli") if name not in NEW_STIMULI]
 
 
 def certificate(name: str, peak: float, levels: int) -> Golden:
@@ -180,7 +197,7 @@ def png(codes: np.ndarray, **options: Any) -> bytes:
 def displays(ramp: np.ndarray) -> Golden:
     """Drive of a ramp over the whole range of each preset, in both precisions, and the light that it makes again."""
     found: Golden = {}
-    for name in sorted(pp.display_presets()):
+    for name in sorted(display_presets()):
         shown = pp.Display.preset(name)
         light = shown.floor + ramp * (shown.ceiling - shown.floor)
         found |= {f"{name}/{key}": value for key, value in flat(shown.to_dict()).items()}
@@ -247,16 +264,18 @@ def r_bench_set(photographs: Path, questions: Path, folder: Path) -> Path:
     return folder
 
 
-def r_bench(
-    folder: Path, observer: Any, judge: Any = None, confidence: float = 0.9, mcq_rule: str = "letter_then_judge"
-) -> Golden:
+def r_bench(folder: Path, observer: Any, judge: Any = None, confidence: float = 0.9, **options: Any) -> Golden:
     """Scores of items, metrics and tables of a run."""
-    found = read_r_bench(_asked("r_bench", folder, observer, judge, mcq_rule=mcq_rule), confidence)
+    page = write_page(folder.parent / f"{folder.name}.toml", "r_bench", folder, **options)
+    found = read_r_run(run_page(page, observer, judge=judge), confidence)
+    # A quality that nobody rated is NaN today; it was None.
+    quality = found.table["quality"].astype(object)
+    items = found.table.assign(quality=quality.where(quality.notna(), None))
     counted = {name: found.facts[name] for name in ("items", "simulated_items", "answers", "verdicts", "unscored")}
     tables = {format: rbench_table({"observer": found.metrics}, format) for format in ("text", "csv")}
     return flat(
         {
-            "items": _frame(found.table),
+            "items": _frame(items),
             "metrics": _frame(found.metrics),
             "verdicts": _frame(found.verdicts),
             "facts": counted,
@@ -270,10 +289,11 @@ def mvp_bench(
     questions: Path, images: Path, observer: Any, judge: Any, predictions: Path, system: str, cross: str
 ) -> Golden:
     """Of a run with all rotations, whose open replies a judge reads: replies, and metrics and tables by each parser."""
-    asked = with_rotations(read_questions(questions))
-    result = _asked("mvp_bench", images, observer, judge, rotations=True, system=system, cross=cross)
-    judged = read_mvp_bench(result)[["question_id", "reply", "judge", "place"]]
-    failed = sum(one.failed for one in read_verdicts(result.attrs["judged"]).values())
+    options = {"questions": [questions.name], "rotations": True, "system": system, "cross": cross}
+    page = write_page(images / f"{cross}.toml", "mvp_bench", images, **options)
+    result = run_page(page, observer, judge=judge)
+    asked, read = with_rotations(read_questions(questions)), read_mvp_run(result)
+    judged = read[["question_id", "reply", "judge"]].assign(place=range(len(read)))
     judged.rename(columns={"reply": "output", "judge": "extracted (GPT)"}).to_json(
         predictions, orient="records", lines=True
     )
@@ -285,7 +305,7 @@ def mvp_bench(
         {
             "questions": _frame(asked),
             "replies": _frame(judged),
-            "failed": failed,
+            "failed": sum(each.failed for each in read_verdicts(result.attrs["judged"]).values()),
             "read again": _frame(read_predictions(predictions)),
             "metrics": {parser: _frame(found) for parser, found in metrics.items()},
             "tables": {format: mvp_tables(metrics, format) for format in ("text", "csv")},
@@ -303,24 +323,13 @@ def r_bench_printed(items: Path, model: str, answers: Mapping[str, Path], rule: 
 
 
 def profile(photographs: Sequence[Path], observer: str, dimensions: Sequence[str], seed: int) -> Golden:
-    folder = photographs[0].parent.with_name("of a profile")
+    folder = photographs[0].parent.with_name("profiled")
     folder.mkdir()
     for path in photographs:
         shutil.copy(path, folder)
-    who = pp.load_observer(observer)
-    found = _asked("corruption_profile", folder, who, None, corruptions=list(dimensions), seed=seed)
-    return _arrays(found, PROFILE)
-
-
-def _asked(probe: str, items: Path, observer: Any, judge: Any, **options: Any) -> xr.Dataset:
-    """The result of an experiment about a folder of items, with a judge that is no name."""
-    lines = ['title = ""', f'probe = "{probe}"', f"items = {json.dumps(items.name)}", "[options]"]
-    page = items.with_suffix(".toml")
-    page.write_text("\n".join([*lines, *(f"{name} = {json.dumps(value)}" for name, value in options.items())]))
-    asking: Any = load_probe(probe)
-    session = asking.plan(read_experiment(page), observer, **({} if judge is None else {"judge": judge}))
-    with Store(None) as store:
-        return asking.result(ask(store, asking, session, label="", progress=False), store)
+    page = folder.with_suffix(".toml")
+    write_page(page, "corruption_profile", folder, corruptions=list(dimensions), seed=seed)
+    return _arrays(run(page, observer), PROFILE)
 
 
 # -- from our types to plain ones ------------------------------------------------------------------------------------
@@ -356,14 +365,19 @@ def _arrays(result: xr.Dataset, named: Mapping[str, tuple[str, tuple[str, ...]]]
     }
 
 
-def _attributes(result: xr.Dataset) -> Golden:
+def _attributes(result: xr.Dataset, without: Collection[str] = ()) -> Golden:
     found: Golden = {}
     for golden, today in ATTRIBUTES.items():
-        value = result.attrs.get(today)
+        value = None if golden in without else result.attrs.get(today)
         if isinstance(value, str) and value[:1] in ("{", "["):
             value = json.loads(value)
+        if golden == "design_estimates" and value:
+            value = {
+                prompt: {"frequencies" if name == "values" else name: each for name, each in estimate.items()}
+                for prompt, estimate in value.items()
+            }
         if value is not None:
-            found |= flat(value, f"attributes/{golden}")
+            found |= flat(value, golden)
     return found
 
 

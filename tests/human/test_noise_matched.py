@@ -11,7 +11,7 @@ import pytest
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.human import castle_csf, watson_ahumada_csf, watson_malo_csf
 from psyprobe.human.matched import OBLIQUE_EFFECTS, noise_matched_csf
-from psyprobe.human.modelfest import modelfest_csf, modelfest_gabors
+from psyprobe.human.measured import modelfest_csf, modelfest_gabors
 
 
 def columns(path: Path) -> dict[str, np.ndarray]:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -88,34 +84,6 @@ def test_a_broken_one_is_one_row_and_touches_nothing_else() -> None:
         csf("broken")
     with pytest.raises(UnknownNameError, match="did you mean 'falling'"):
         csf("faling")
-
-
-ROOT = Path(__file__).resolve().parents[2]
-USE = """
-from pathlib import Path
-from psyprobe.human import csf, list_human, load_reference
-(row,) = [row for row in list_human() if row.name == "my_csf"]
-print(row.summary, row.source, row.obstacle, sep="|")
-people = load_reference({"model": "my_csf"}, Path())
-print(csf("my_csf")(0, luminance=25), people.sensitivity(frequency=0, luminance=100))
-"""
-
-
-@pytest.mark.slow
-def test_the_package_of_the_docs_is_built_installed_and_used(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "human.md").read_text(encoding="utf-8")
-    for name, text in re.findall(
-        r"^```\w+ \((pyproject\.toml|my_people\.py)\)\n(.*?)^```", page, re.MULTILINE | re.DOTALL
-    ):
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, tmp_path]
-    subprocess.run(build, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    site = tmp_path / "site"
-    subprocess.run([sys.executable, "-m", "zipfile", "-e", wheel, site], check=True)
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(site), str(ROOT)])}
-    run = subprocess.run([sys.executable, "-c", USE], env=environment, capture_output=True, text=True, check=True)
-    assert run.stdout.splitlines() == ["Sensitivity of my people: low-pass in dim light.|my-people 1.0|", "150.0 300.0"]
 
 
 def test_a_function_of_ones_own_works_where_ours_does() -> None:

@@ -53,10 +53,10 @@ def test_the_default_is_listed() -> None:
 def test_says_which_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     (row,) = observers.list_observers("timm:*")
-    assert not row.runnable
+    assert row.obstacle
     assert row.obstacle == "needs torch and timm: pip install 'psyprobe[encoders]'"
     (pixels,) = observers.list_observers("pixels")
-    assert pixels.runnable
+    assert not pixels.obstacle
     with pytest.raises(PsyprobeError, match=r"timm:resnet18 needs torch and timm: pip install"):
         observers.load_observer("timm:resnet18")
 
@@ -126,7 +126,7 @@ def test_a_taken_prefix_is_one_line_that_names_the_newcomer(monkeypatch: pytest.
     _entry_points(monkeypatch, pixels="other_package:KIND")
     assert observers.load_observer("pixels").card.paper is not None
     ours, theirs = observers.list_observers("pixels*")
-    assert ours.runnable and ours.name == "pixels"
+    assert not ours.obstacle and ours.name == "pixels"
     assert "other_package:KIND" in theirs.name
     assert "an observer kind 'pixels' exists already" in theirs.obstacle
 

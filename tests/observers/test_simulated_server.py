@@ -144,8 +144,8 @@ def test_refuses_or_leaves_out_log_probabilities(observer: SimulatedObserver) ->
 def test_faults_come_at_their_rates_and_in_their_order() -> None:
     faults = Faults(overload=0.1, error=0.05, hang=0.02, truncated=0.01, reset=0.01, seed=3)
     draws, again = faults.draws(), faults.draws()
-    found = [draws.next() for _ in range(20000)]
-    assert found == [again.next() for _ in range(20000)]
+    found = [next(draws) for _ in range(20000)]
+    assert found == [next(again) for _ in range(20000)]
     for kind, share in {
         "overload": 0.1,
         "error": 0.05,

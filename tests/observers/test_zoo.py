@@ -53,8 +53,8 @@ def test_listing_tells_what_is_missing_without_torch(tmp_path: Path, monkeypatch
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     rows = {row.name: row for row in list_observers("zoo:*")}
     assert len(rows) == len(zoo_models())
-    assert rows["zoo:no_encoder"].runnable
-    assert not rows["zoo:dino_vits16"].runnable
+    assert not rows["zoo:no_encoder"].obstacle
+    assert rows["zoo:dino_vits16"].obstacle
     assert "needs" in rows["zoo:dino_xcit_small_12_p8"].obstacle
     code = "import sys; from psyprobe.observers import list_observers; list_observers(); print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 pytest.importorskip("openai", reason="the chat extra is not installed")
 
-from killed_runs import KEY, MODEL, Witness, run_and_kill
+from killed_runs import KEY, MODEL, Witness, answered, run_and_kill
 from small_questions import write_questions
 
 import psyprobe as pp
+from psyprobe._typing import FloatArray
+from psyprobe.observers.chat.answering import Answer
 from psyprobe.observers.simulated import Faults, serve
 from psyprobe.running.store import Store
 
@@ -61,6 +68,43 @@ def test_killed_three_times_nothing_is_lost_or_asked_again(tmp_path: Path) -> No
     written = [file.read_bytes() for file in folder.iterdir()]
     assert all(KEY.encode() not in content for content in written)
     assert all(KEY not in out for out in course.output)
+
+
+class Stuck(Witness):
+    """Answers so many questions, and then hangs until it is told to go on."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(deg=2)
+        self.most, self.go = most, threading.Event()
+
+    def answer(self, images: Sequence[FloatArray], prompt: str, **options: Any) -> Answer:
+        if len(self.seen) >= self.most:
+            self.go.wait()
+        return super().answer(images, prompt, **options)
+
+
+def test_a_question_that_hangs_and_a_kill_lose_no_answer(tmp_path: Path) -> None:
+    path, folder, stuck = write_questions(tmp_path), tmp_path / "results", Stuck(most=20)
+    command = [sys.executable, "-m", "psyprobe", "run", str(path), "--observer", f"openai:{MODEL}"]
+    command += ["--output", str(folder), "--observer-option", "concurrency=1"]
+    with serve(stuck) as server:
+        environment = {**os.environ, "OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": KEY}
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + 120
+        while len(answered(folder / "runs.sqlite")) < 20 and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.05)
+        process.kill()
+        process.wait()
+        stuck.go.set()
+        kept = answered(folder / "runs.sqlite")
+    assert len(kept) == 20
+    witness = Witness(deg=2)
+    with serve(witness) as server:
+        environment["OPENAI_BASE_URL"] = server.base_url
+        assert subprocess.run(command, env=environment, capture_output=True, timeout=300).returncode == 0
+    everything = answered(folder / "runs.sqlite")
+    assert kept.items() <= everything.items()
+    assert len(witness.seen) == len(everything) - 20
 
 
 @pytest.mark.parametrize("trouble", ["wrong key", "no server"])

@@ -27,7 +27,7 @@ TRIALS = 2 * (LEVELS + CATCHES)
 def test_the_result_has_the_promised_shape(tmp_path: Path) -> None:
     result = pp.run(write_questions(tmp_path), Seeing())
     assert result.sizes == {"trial": TRIALS}
-    assert list(result) == list(VARIABLES)
+    assert list(result) == ["frequency", *VARIABLES]
     for name in VARIABLES:
         assert result[name].attrs["units"] and result[name].attrs["long_name"]
         assert result[name].dtype == (object if VARIABLES[name][0] == "text" else np.float64)
@@ -151,7 +151,7 @@ def test_designs_tell_what_they_found(tmp_path: Path, design: str) -> None:
     estimates = json.loads(result.attrs["design_estimates"])
     assert set(estimates) == {"base", "blank"}
     for found in estimates.values():
-        assert found["frequencies"] == [2.0, 4.0]
+        assert found["values"] == [2.0, 4.0]
         # It sees contrasts above 0.1, dither included.
         np.testing.assert_allclose(found["log10_sensitivity"], [1.0, 1.0], atol=0.25)
     xr.testing.assert_identical(result, pp.load_results(tmp_path / "runs.sqlite")[0])

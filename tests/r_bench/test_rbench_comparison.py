@@ -15,6 +15,7 @@ from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.tasks.r_bench import components, correlations, paired_difference, rbench_metrics
 from psyprobe.tasks.r_bench.attributes import attributes, plot_attributes
 from psyprobe.tasks.r_bench.figures import bars, radar, strength_map
+from psyprobe.tasks.r_bench.tables import rbench_table
 
 
 def table(seed: int, shift: float = 0.0) -> pd.DataFrame:
@@ -55,6 +56,13 @@ def test_items_without_a_score_are_left_out_of_both() -> None:
     found = paired_difference(one, other, resamples=100)
     assert found[found["breakdown"] == "overall"]["n"].tolist() == [188, 198]
     assert np.isfinite(found["difference"]).all()
+
+
+def test_one_task_stands_beside_its_printed_cells_only() -> None:
+    items = table(1)
+    found = rbench_table({"LLaVA1.5": rbench_metrics(items[items["task"] == "MCQ"], resamples=100)}, "markdown")
+    (printed, _) = [line.split("|")[2:-1] for line in found.splitlines() if "as printed" in line]
+    assert [cell.strip() == "-" for cell in printed] == [False] + [True] * 9
 
 
 def test_correlations_and_components_are_those_of_scipy_and_numpy() -> None:

@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TESTS = """
 import numpy as np
 import pytest
+from psyprobe.light.display import Display
 from psyprobe.stimulus import Gabor
 
 ASKED = Gabor(frequency=4.0, contrast=0.5, radius=0.2, size=64)
@@ -23,6 +24,10 @@ def test_passes(calibration_report, number):
 def test_fails(calibration_report):
     image = 100 + 0.5 * (ASKED.draw().pixels - 100)
     calibration_report.check(image, ASKED, space="luminance")
+
+def test_passes_by_coarser_tolerances(calibration_report):
+    light = ASKED.draw().pixels / 400
+    calibration_report.check(light, ASKED, space="linear", display=Display(peak=400), precision="float16")
 
 def test_adds(calibration_report):
     calibration_report.add(ASKED.draw(dtype="float32").measure())
@@ -46,13 +51,13 @@ def test_worst_errors_of_all_tests_stand_at_the_end(run, options: tuple[str, ...
     if options:
         pytest.importorskip("xdist")
     result = run(TESTS, *options)
-    result.assert_outcomes(passed=5, failed=1)
+    result.assert_outcomes(passed=6, failed=1)
     result.stdout.fnmatch_lines(
         [
             "*contrast: requested 0.5, delivered 0.25 (-50 %)*",
             "*Likely cause: contrast applied twice*",
             "*= calibration =*",
-            "6 images measured; the worst of each quantity:",
+            "7 images measured; the worst of each quantity:",
             "*quantity*precision*error*tolerance*test*",
             "!*contrast *float64*-5.0e-01*1.0e-09*test_fails",
             "* contrast *float32*test_adds",

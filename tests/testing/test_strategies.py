@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,37 @@ def test_what_is_fixed_stays(spec: Gabor) -> None:
     assert (spec.direction, spec.ppd, spec.size) == ("red_green", 40.0, (32, 48))
 
 
+SAMPLING: dict[str, Any] = {"ppd": 40.0, "size": (32, 48)}
+FIXED = {
+    "gabors": strategies.gabors(display=Display(), direction="red_green", sampling=SAMPLING, share=0.5),
+    "gratings": strategies.gratings(display=Display(), direction="red_green", sampling=SAMPLING, share=0.5),
+    "noises": strategies.noises(display=Display(), direction="red_green", sampling=SAMPLING, share=0.5),
+    "discs": strategies.discs(display=Display(), direction="red_green", sampling=SAMPLING, share=0.5),
+    "uniforms": strategies.uniforms(display=Display(), sampling=SAMPLING),
+    "sums": strategies.sums(display=Display(), direction="red_green", sampling=SAMPLING),
+    "shown": strategies.shown_stimuli(direction="red_green", sampling=SAMPLING).map(lambda pair: pair[0]),
+}
+
+
+@pytest.mark.parametrize("name", sorted(FIXED))
+@settings(max_examples=10)
+@given(st.data())
+def test_all_that_can_be_fixed_stays_in_every_kind(name: str, data: st.DataObject) -> None:
+    spec = data.draw(FIXED[name])
+    assert (spec.ppd, spec.shape) == (40.0, (32, 48))
+    if isinstance(spec, Modulation):
+        assert spec.direction == "red_green"
+        if name != "shown":
+            assert abs(spec.contrast) <= 0.5 * Display().max_contrast(
+                spec.luminance, "red_green", observer=spec.observer
+            )
+
+
+@given(strategies.fields(pixels=(8, 16)))
+def test_a_field_has_as_many_pixels_as_allowed(field: dict[str, Any]) -> None:
+    assert all(8 <= side <= 16 for side in field["size"])
+
+
 def test_they_shrink_to_the_plain() -> None:
     plain = find(strategies.gabors(), lambda spec: True)
     assert repr(plain) == "Gabor(ppd=32.0, size=24, contrast=0.5, frequency=4.0, radius=0.09375)"
@@ -80,7 +112,7 @@ def test_every_condition_of_an_experiment_can_be_shown(tmp_path: Path, text: str
     path = tmp_path / "an_experiment.toml"
     path.write_text(text, encoding="utf-8")
     experiment = read_experiment(path)
-    corners = np.array([[x, c] for x in experiment.x.values[:: len(experiment.x.values) - 1] for c in (
-        experiment.contrast.values[0], experiment.contrast.values[-1])])  # fmt: skip
-    spec = experiment.stimulus.spec(frequency=corners[:, 0], contrast=corners[:, 1])
+    ends = [(values[0], values[-1]) for values in (experiment.levels["frequency"], experiment.levels["contrast"])]
+    frequency, contrast = np.array(list(itertools.product(*ends))).T
+    spec = experiment.shown.spec(frequency=frequency, contrast=contrast)
     assert_in_gamut(spec.draw(), experiment.display)

@@ -27,10 +27,10 @@ _AT_ONCE = 20_000
 class Resampled:
     """Parameters refitted to drawn answers, in the coordinates of the counts."""
 
+    #: All shape (G, B, M); thresholds are infinite where all drawn answers are the same.
     threshold: FloatArray
     width: FloatArray
     deviance: FloatArray
-    """All shape (G, B, M); thresholds are infinite where all drawn answers are the same."""
 
 
 def resample(

@@ -16,20 +16,20 @@ from psyprobe.errors import InputError
 class Curves:
     """Answers of a batch of curves in their physical units, arranged in groups."""
 
+    #: log10 contrast, rising; levels without trials stand last and repeat the highest, shape (G, M, L).
     x: FloatArray
-    """log10 contrast, rising; levels without trials stand last and repeat the highest, shape (G, M, L)."""
+    #: trials of 0 mark a level that is not there, shape (G, M, L).
     yes: FloatArray
     trials: FloatArray
-    """trials of 0 mark a level that is not there, shape (G, M, L)."""
+    #: Answers to blanks, shape (G, M).
     catch_yes: FloatArray
     catch_trials: FloatArray
-    """Answers to blanks, shape (G, M)."""
+    #: How many of the levels given had no trials, shape (G, M).
     dropped: npt.NDArray[np.int64]
-    """How many of the levels given had no trials, shape (G, M)."""
+    #: Shape of the batch.
     batch: tuple[int, ...]
-    """Shape of the batch."""
+    #: Axes of the batch in the order of groups: those that share nothing, then those that share.
     order: tuple[int, ...]
-    """Axes of the batch in the order of groups: those that share nothing, then those that share."""
 
     def ungroup(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         """Values by group and curve, (G, M), in the shape of the batch."""

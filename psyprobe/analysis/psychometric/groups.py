@@ -20,19 +20,19 @@ Index: TypeAlias = npt.NDArray[np.intp]
 class Counts:
     """What was answered, by group, curve and level."""
 
+    #: log10 contrast, moved and scaled so that each curve's tested range is -0.5 to 0.5, shape (P, M, L).
     x: FloatArray
-    """log10 contrast, moved and scaled so that each curve's tested range is -0.5 to 0.5, shape (P, M, L)."""
+    #: How many said yes of how many; trials of 0 mark a level that is not there, shape (P, M, L).
     yes: FloatArray
     trials: FloatArray
-    """How many said yes of how many; trials of 0 mark a level that is not there, shape (P, M, L)."""
+    #: The same for blanks; no trials where the guess rate is fixed, shape (P,).
     catch_yes: FloatArray
     catch_trials: FloatArray
-    """The same for blanks; no trials where the guess rate is fixed, shape (P,)."""
+    #: log10 contrast = centre + scale x, shape (P, M).
     centre: FloatArray
     scale: FloatArray
-    """log10 contrast = centre + scale x, shape (P, M)."""
+    #: Smallest distance between levels, in units of x; 0 with fewer than two, shape (P, M).
     spacing: FloatArray
-    """Smallest distance between levels, in units of x; 0 with fewer than two, shape (P, M)."""
 
     def take(self, index: Index) -> Counts:
         """Those groups."""
@@ -43,14 +43,14 @@ class Counts:
 class Point:
     """Parameters of groups, in the coordinates of `Counts`."""
 
+    #: Shape (P, M).
     threshold: FloatArray
-    """Shape (P, M)."""
+    #: Minus the natural logarithm of the width, shape (P, M).
     slope: FloatArray
-    """Minus the natural logarithm of the width, shape (P, M)."""
+    #: Shape (P,).
     guess: FloatArray
     lapse: FloatArray
     eta: FloatArray
-    """Shape (P,)."""
 
     def take(self, index: Index) -> Point:
         """Those groups."""

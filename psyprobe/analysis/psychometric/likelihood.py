@@ -26,14 +26,14 @@ _LARGEST = 40.0
 class Derivatives:
     """Gradient of the log-likelihood and two versions of minus its Hessian: exact, and never indefinite."""
 
+    #: Gradient by threshold and slope, shape (P, M, 2).
     curve: FloatArray
-    """Gradient by threshold and slope, shape (P, M, 2)."""
+    #: Gradient by guess and lapse, shape (P, 2).
     rates: FloatArray
-    """Gradient by guess and lapse, shape (P, 2)."""
+    #: Exact and non-negative curvature: within curves (P, M, 2, 2), curves by rates (P, M, 2, 2), rates (P, 2, 2).
     blocks: tuple[FloatArray, FloatArray]
     across: tuple[FloatArray, FloatArray]
     corner: tuple[FloatArray, FloatArray]
-    """Exact and non-negative curvature: within curves (P, M, 2, 2), curves by rates (P, M, 2, 2), rates (P, 2, 2)."""
 
     def with_equal_rates(self) -> Derivatives:
         """Those by a single rate that guess and lapse both are; it stands in the place of guess, and lapse rests."""

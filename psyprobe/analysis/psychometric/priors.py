@@ -29,8 +29,8 @@ _STEP = 1e-5
 class LogPriors:
     """Log prior densities by parameter; a parameter without one has a flat prior."""
 
+    #: Of values in physical units and the counts they belong to.
     by_name: Mapping[str, _CurvePrior] = field(default_factory=dict)
-    """Of values in physical units and the counts they belong to."""
 
     @property
     def flat(self) -> bool:

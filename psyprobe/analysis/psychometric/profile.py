@@ -39,17 +39,17 @@ class Profile:
     """The likelihood of groups as a function of one curve's threshold or slope."""
 
     model: Model
+    #: G groups of M curves.
     counts: Counts
-    """G groups of M curves."""
+    #: Where the likelihood is largest.
     best: Point
-    """Where the likelihood is largest."""
+    #: The objective there, shape (G,).
     value: FloatArray
-    """The objective there, shape (G,)."""
+    #: Bounds.
     lower: Point
     upper: Point
-    """Bounds."""
+    #: Which is held: "threshold" or "slope".
     parameter: Parameter
-    """Which is held: "threshold" or "slope"."""
 
     @property
     def curves(self) -> int:

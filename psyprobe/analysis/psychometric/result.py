@@ -16,50 +16,49 @@ from psyprobe.analysis.psychometric.statuses import StatusArray
 class PsychometricFit:
     """Fitted psychometric functions of a batch of curves; every array has the shape of the batch."""
 
+    #: What may be said of the curve; `STATUSES` tells each in words. Numbers that it forbids are nan.
     status: StatusArray
-    """What may be said of the curve; `STATUSES` tells each in words. Numbers that it forbids are nan."""
+    #: log10 contrast where F = 0.5, and its interval; an open side is infinite. A censored curve has an interval and no
+    #: threshold.
     threshold: FloatArray
     threshold_low: FloatArray
     threshold_high: FloatArray
-    """log10 contrast where F = 0.5, and its interval; an open side is infinite. A censored curve has an interval and no
-    threshold."""
+    #: From F = 0.05 to F = 0.95, log10 units; 0 of a step.
     width: FloatArray
     width_low: FloatArray
     width_high: FloatArray
-    """From F = 0.05 to F = 0.95, log10 units; 0 of a step."""
+    #: Rates, in [0, 1); nan where nothing was fitted: without answers, or to a curve that does not rise.
     guess: FloatArray
     lapse: FloatArray
-    """Rates, in [0, 1); nan where nothing was fitted: without answers, or to a curve that does not rise."""
+    #: Overdispersion, in [0, 1): variance = n p (1 - p) (1 + (n - 1) eta²); 0 is binomial.
     eta: FloatArray
-    """Overdispersion, in [0, 1): variance = n p (1 - p) (1 + (n - 1) eta²); 0 is binomial."""
+    #: Natural logarithm, without the binomial coefficients.
     log_likelihood: FloatArray
-    """Natural logarithm, without the binomial coefficients."""
+    #: Twice the log-likelihood that the saturated model has more.
     deviance: FloatArray
-    """Twice the log-likelihood that the saturated model has more."""
+    #: Levels less free parameters; a rate shared by m curves counts 1/m.
     degrees_of_freedom: FloatArray
-    """Levels less free parameters; a rate shared by m curves counts 1/m."""
+    #: Probability of at least this deviance if the function were true, by parametric bootstrap; nan if not asked for.
     p_value: FloatArray
-    """Probability of at least this deviance if the function were true, by parametric bootstrap; nan if not asked
-    for."""
+    #: Whether the best climb ended at a maximum.
     converged: npt.NDArray[np.bool_]
-    """Whether the best climb ended at a maximum."""
+    #: Of the test whether the curve rises at all; 1 where none was needed.
     p_rising: FloatArray
-    """Of the test whether the curve rises at all; 1 where none was needed."""
+    #: log10 contrasts between which the best rising proportions cross the criterion, whatever their form.
     bracket_low: FloatArray
     bracket_high: FloatArray
-    """log10 contrasts between which the best rising proportions cross the criterion, whatever their form."""
+    #: Mean of the rising proportions as a distribution, log10 contrast; nan where they do not go from 0 to 1.
     spearman_karber: FloatArray
-    """Mean of the rising proportions as a distribution, log10 contrast; nan where they do not go from 0 to 1."""
+    #: Different contrasts above 0 with trials, and contrasts given without any.
     levels: npt.NDArray[np.int64]
     dropped_levels: npt.NDArray[np.int64]
-    """Different contrasts above 0 with trials, and contrasts given without any."""
+    #: Family of the sigmoid.
     function: str
-    """Family of the sigmoid."""
+    #: Of the intervals.
     level: float
-    """Of the intervals."""
+    #: Within which the rates were sought; equal if fixed.
     guess_bounds: tuple[float, float]
     lapse_bounds: tuple[float, float]
-    """Within which the rates were sought; equal if fixed."""
 
     @property
     def threshold_contrast(self) -> FloatArray:

@@ -29,17 +29,17 @@ from psyprobe.errors import InputError, unknown_name
 class Sigmoid:
     """A family of sigmoids in its textbook form F(z)."""
 
+    #: log F(z) and log (1 - F(z)), accurate far out in both tails.
     log_lower: Callable[[FloatArray], FloatArray]
     log_upper: Callable[[FloatArray], FloatArray]
-    """log F(z) and log (1 - F(z)), accurate far out in both tails."""
+    #: log F'(z).
     log_density: Callable[[FloatArray], FloatArray]
-    """log F'(z)."""
+    #: Derivative of `log_density`.
     log_density_slope: Callable[[FloatArray], FloatArray]
-    """Derivative of `log_density`."""
+    #: z where F = 0.5.
     median: float
-    """z where F = 0.5."""
+    #: z at F = 0.95 minus z at F = 0.05.
     span: float
-    """z at F = 0.95 minus z at F = 0.05."""
 
 
 def _log_ndtr(z: FloatArray) -> FloatArray:

@@ -24,9 +24,9 @@ STEP = 1e-3
 class Candidates:
     """Functions tried for one curve and how well each does, by pair of rates."""
 
+    #: shape (P, M, K).
     threshold: FloatArray
     slope: FloatArray
-    """, shape (P, M, K)."""
 
 
 def rate_grid(lower: FloatArray, upper: FloatArray) -> FloatArray:

@@ -42,19 +42,18 @@ _ENDLESS_WIDTH = 1e3
 class Steps:
     """How well the best step does, by curve."""
 
+    #: log-likelihood of the best step between two levels, and of the best at a level that may be mixed, shape (G, M).
     between: FloatArray
     at: FloatArray
-    """log-likelihood of the best step between two levels, and of the best at a level that may be mixed, shape (G,
-    M)."""
+    #: The levels around the first, shape (G, M).
     low: FloatArray
     high: FloatArray
-    """The levels around the first, shape (G, M)."""
+    #: The level of the second, in the coordinates of the counts, shape (G, M).
     level: FloatArray
-    """The level of the second, in the coordinates of the counts, shape (G, M)."""
+    #: F at that level, shape (G, M).
     share: FloatArray
-    """F at that level, shape (G, M)."""
+    #: -1 where that level is the lowest, 1 the highest, 0 otherwise, shape (G, M).
     edge: npt.NDArray[np.int64]
-    """-1 where that level is the lowest, 1 the highest, 0 otherwise, shape (G, M)."""
 
 
 def best_steps(counts: Counts, guess: FloatArray, lapse: FloatArray) -> Steps:
@@ -179,20 +178,20 @@ def data_status(
 class Evidence:
     """What the fit found of each curve; losses are twice the log-likelihood, all of shape (G, M)."""
 
+    #: Lost if the sigmoid is 0, or 1, at every level.
     unseen: FloatArray
     seen: FloatArray
-    """Lost if the sigmoid is 0, or 1, at every level."""
+    #: Lost if the threshold is infinitely high, or low.
     far_above: FloatArray
     far_below: FloatArray
-    """Lost if the threshold is infinitely high, or low."""
+    #: Lost if the rate is as low as its bounds allow; 0 if it is fixed.
     no_guess: FloatArray
     no_lapse: FloatArray
-    """Lost if the rate is as low as its bounds allow; 0 if it is fixed."""
+    #: Of the curve at the best point.
     log_likelihood: FloatArray
-    """Of the curve at the best point."""
+    #: Lowest and highest level, in the coordinates of the counts.
     low: FloatArray
     high: FloatArray
-    """Lowest and highest level, in the coordinates of the counts."""
 
 
 def fitted_status(

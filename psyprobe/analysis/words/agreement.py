@@ -9,10 +9,12 @@ Cohen (1960). A coefficient of agreement for nominal scales. Educational and Psy
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from psyprobe.analysis.score import Recorded
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,28 +24,24 @@ ENOUGH = 0.95
 
 
 @dataclass(frozen=True)
-class Agreement:
+class Agreement(Recorded):
     """Agreement between the first token and the text of answers."""
 
+    #: Share of answers in which both say the same.
     agreement: float
-    """Share of answers in which both say the same."""
+    #: Cohen's kappa, agreement beyond chance; None where only one answer was ever given.
     kappa: float | None
-    """Cohen's kappa, agreement beyond chance; None where only one answer was ever given."""
+    #: Answers of which both were read.
     n: int
-    """Answers of which both were read."""
+    #: Answers with first-token probabilities whose text says neither yes nor no.
     unread: int
-    """Answers with first-token probabilities whose text says neither yes nor no."""
+    #: Agreement wording by wording.
     by_prompt: dict[str, float]
-    """Agreement wording by wording."""
 
     @property
     def enough(self) -> bool:
         """Whether first tokens may stand for the text: agreement of at least 0.95."""
         return self.agreement >= ENOUGH
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON can hold them."""
-        return asdict(self)
 
 
 def answer_agreement(result: xr.Dataset) -> Agreement | None:

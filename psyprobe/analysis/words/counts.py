@@ -45,30 +45,30 @@ def experiment_table(result: xr.Dataset, name: str) -> dict[str, Any]:
 class ChatCounts:
     """Answers by wording (P), level (F) and contrast (L), and those to catch trials by wording."""
 
+    #: Wordings, by identifier, in the order in which they were asked.
     prompts: tuple[str, ...]
-    """Wordings, by identifier, in the order in which they were asked."""
+    #: What kind of wording each is; empty text where the run does not say.
     groups: tuple[str, ...]
-    """What kind of wording each is; empty text where the run does not say."""
+    #: Name of the level: "frequency", "phase", "luminance".
     level: str
-    """Name of the level: "frequency", "phase", "luminance"."""
+    #: Of the level, rising, shape (F,).
     values: FloatArray
-    """Of the level, rising, shape (F,)."""
+    #: As delivered, mean over the questions that count; rising, shape (P, F, L). NaN where nothing was asked.
     contrast: FloatArray
-    """As delivered, mean over the questions that count; rising, shape (P, F, L). NaN where nothing was asked."""
+    #: Sum of what was said (1: pattern seen; a probability counts as it is), shape (P, F, L).
     yes: FloatArray
-    """Sum of what was said (1: pattern seen; a probability counts as it is), shape (P, F, L)."""
+    #: Number of answers that count, shape (P, F, L).
     trials: FloatArray
-    """Number of answers that count, shape (P, F, L)."""
+    #: Replies that say neither, by `EXCLUDED`, shape (P, F, L, 3).
     excluded: npt.NDArray[np.int64]
-    """Replies that say neither, by `EXCLUDED`, shape (P, F, L, 3)."""
+    #: Questions that do not count because the display could not deliver the contrast, shape (F,): not asked, or asked
+    #: with nothing of the pattern in the image.
     not_shown: npt.NDArray[np.int64]
-    """Questions that do not count because the display could not deliver the contrast, shape (F,): not asked, or asked
-    with nothing of the pattern in the image."""
+    #: As `yes` for images without a pattern, which are alike for all levels, shape (P,).
     catch_yes: FloatArray
-    """As `yes` for images without a pattern, which are alike for all levels, shape (P,)."""
     catch_trials: FloatArray
+    #: Replies to these that say neither, shape (P, 3).
     catch_excluded: npt.NDArray[np.int64]
-    """Replies to these that say neither, shape (P, 3)."""
 
     @property
     def excluded_rate(self) -> FloatArray:
@@ -82,25 +82,25 @@ class ChatCounts:
 class Places:
     """Where each question of a run belongs; -1 where a place does not apply."""
 
+    #: Index into `prompts`, as the next two shape (trials,).
     prompt: npt.NDArray[np.int64]
-    """Index into `prompts`, as the next two shape (trials,)."""
+    #: Index into `values`; catch trials have none.
     value: npt.NDArray[np.int64]
-    """Index into `values`; catch trials have none."""
+    #: Number of the contrast, from the weakest; catch trials have none.
     step: npt.NDArray[np.int64]
-    """Number of the contrast, from the weakest; catch trials have none."""
+    #: Identifiers.
     prompts: tuple[str, ...]
-    """Identifiers."""
     level: str
+    #: Of the level, shape (F,).
     values: FloatArray
-    """Of the level, shape (F,)."""
+    #: Number of contrasts L, the most that one wording has at one level.
     steps: int
-    """Number of contrasts L, the most that one wording has at one level."""
+    #: Whether it is a catch trial, as the next two shape (trials,).
     catch: npt.NDArray[np.bool_]
-    """Whether it is a catch trial, as the next two shape (trials,)."""
+    #: Whether it has an answer that says yes or no.
     counted: npt.NDArray[np.bool_]
-    """Whether it has an answer that says yes or no."""
+    #: Whether it was asked at all.
     shown: npt.NDArray[np.bool_]
-    """Whether it was asked at all."""
 
 
 def places(result: xr.Dataset) -> Places:

@@ -32,7 +32,7 @@ UNREADABLE = "unreadable"
 
 _COPIED = (
     "experiment", "experiment_digest", "experiment_toml", "display", "observer", "observer_card", "random_weights",
-    "probe", "levels", "readout", "design", "size",
+    "probe", "levels", "readout", "design", "size", "human",
     "ppd", "psyprobe_version",
 )  # fmt: skip
 

@@ -28,12 +28,12 @@ _LUMINANCE, _PPD, _SIZE = 40.0, 64.0, 256
 class Shown:
     """What a human curve may depend on."""
 
+    #: Of the background, cd/m².
     luminance: float = _LUMINANCE
-    """Of the background, cd/m²."""
+    #: Pixels per degree.
     ppd: float = _PPD
-    """Pixels per degree."""
+    #: Pixels of a side of the image.
     size: int = _SIZE
-    """Pixels of a side of the image."""
 
 
 def _of_filter(model: str) -> Callable[[FloatArray, Shown], FloatArray]:
@@ -152,16 +152,43 @@ def human_curve(csf: xr.Dataset, human: str | Mapping[str, npt.ArrayLike] | npt.
     InputError
         If sensitivities do not fit the frequencies.
     """
-    frequency = _frequency(csf)
     if isinstance(human, str):
-        return human, human_at(csf, human, frequency)[1]
+        return human, human_at(csf, human, _frequency(csf))[1]
     name, values = next(iter(human.items())) if isinstance(human, Mapping) else ("given", human)
     curve = np.asarray(values, dtype=np.float64)
-    if curve.shape != frequency.shape:
-        raise InputError(
-            f"human sensitivities of shape {curve.shape} do not fit {len(frequency)} frequencies; give one for each"
-        )
+    level = "frequency" if "frequency" in csf.coords else levels_of(csf)[0]
+    if curve.shape != csf[level].shape:
+        places = f"{csf.sizes[level]} {'frequencies' if level == 'frequency' else f'values of {level}'}"
+        raise InputError(f"human sensitivities of shape {curve.shape} do not fit {places}; give one for each")
     return name, curve
+
+
+def human_of_page(csf: xr.Dataset) -> tuple[str, FloatArray] | None:
+    """Name and sensitivities of people at the levels of a run, as its page names them; no name: nobody to compare with.
+
+    None where the curves of `human_names` are those to compare with.
+    """
+    if "human" not in csf.attrs:
+        return None
+    told = json.loads(str(csf.attrs["human"]))
+    (level,) = levels_of(csf)
+    at = dict(zip(told["values"], told["sensitivity"], strict=True))
+    return told["name"], np.array([at.get(float(value), np.nan) for value in csf[level].values])
+
+
+def human_line(
+    csf: xr.Dataset, human: str | None, low: float, high: float
+) -> tuple[str, FloatArray, FloatArray] | None:
+    """Label, values of the level and sensitivity of people, for a figure; None where there are none, or for ""."""
+    page = human_of_page(csf) if human is None else None
+    (level,) = levels_of(csf)
+    if page is not None:
+        return (f"Human ({page[0]})", csf[level].values, page[1]) if page[0] else None
+    if human == "" or level != "frequency":
+        return None
+    x = np.geomspace(low, high, 121)
+    label, curve = human_at(csf, human or default_human(csf), x)
+    return label, x, curve
 
 
 def human_at(csf: xr.Dataset, human: str, frequency: FloatArray) -> tuple[str, FloatArray]:

@@ -17,13 +17,13 @@ FEW = 3
 class PromptMean:
     """Mean log10 sensitivity over wordings."""
 
+    #: Level by level, shape (F,); NaN where no wording has a usable threshold.
     log_sensitivity: FloatArray
-    """Level by level, shape (F,); NaN where no wording has a usable threshold."""
+    #: Ends of its interval.
     low: FloatArray
     high: FloatArray
-    """Ends of its interval."""
+    #: What the interval is over: "prompts" that could have been chosen, or "trials" of the few that were.
     over: str
-    """What the interval is over: "prompts" that could have been chosen, or "trials" of the few that were."""
 
 
 def prompt_mean(found: ChatFit, *, confidence: float) -> PromptMean:

@@ -10,13 +10,15 @@ wording (Table 2).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.resampling import check_resampling
+from psyprobe.analysis.score import Recorded
 from psyprobe.analysis.words.csf_human import human_curve
 from psyprobe.analysis.words.csf_mean import FEW
 from psyprobe.errors import InputError
@@ -27,55 +29,55 @@ if TYPE_CHECKING:
 #: What is computed, in this order. The two correlations are of more use the larger, the three errors the smaller.
 STATISTICS = ("pearson_linear", "rmse_linear", "pearson_log", "rmse_log10", "shape_rmse_log10")
 
+#: What intervals are over that do not exist.
+NOTHING = "nothing"
+
 
 @dataclass(frozen=True)
 class Statistic:
     """One statistic of a contrast sensitivity function."""
 
+    #: Of the mean curve over wordings (Table 1 of the paper); None where it does not exist.
     value: float | None
-    """Of the mean curve over wordings (Table 1 of the paper); None where it does not exist."""
+    #: Ends of its interval.
     low: float | None
     high: float | None
-    """Ends of its interval."""
+    #: Mean of the statistic computed for each wording (Table 2).
     prompt_mean: float | None
-    """Mean of the statistic computed for each wording (Table 2)."""
+    #: Its standard deviation, which needs two wordings.
     prompt_sd: float | None
-    """Its standard deviation, which needs two wordings."""
 
 
 @dataclass(frozen=True)
-class CsfScores:
+class CsfScores(Recorded):
     """Distance of a contrast sensitivity function from that of people."""
 
+    #: The human curve.
     human: str
-    """The human curve."""
+    #: Of sensitivities, as in the paper. The mean curve is the arithmetic mean over wordings, so that, by the triangle
+    #: inequality, its error is never larger than the mean error of the wordings.
     pearson_linear: Statistic
     rmse_linear: Statistic
-    """Of sensitivities, as in the paper. The mean curve is the arithmetic mean over wordings, so that, by the triangle
-    inequality, its error is never larger than the mean error of the wordings."""
+    #: Of log10 sensitivities, of which the highest do not decide alone; the mean curve is the geometric mean.
     pearson_log: Statistic
     rmse_log10: Statistic
-    """Of log10 sensitivities, of which the highest do not decide alone; the mean curve is the geometric mean."""
+    #: What remains of `rmse_log10` after the best common gain.
     shape_rmse_log10: Statistic
-    """What remains of `rmse_log10` after the best common gain."""
+    #: Log10 of that gain: what the observer's sensitivities are to be multiplied by.
     gain: float | None
-    """Log10 of that gain: what the observer's sensitivities are to be multiplied by."""
+    #: Wordings with a usable threshold at every scored frequency. Only these enter.
     n_valid: int
-    """Wordings with a usable threshold at every scored frequency. Only these enter."""
+    #: Of all.
     n_prompts: int
-    """Of all."""
+    #: Scored frequencies: those where at least half of the wordings have a usable threshold.
     n_frequencies: int
-    """Scored frequencies: those where at least half of the wordings have a usable threshold."""
+    #: Of all.
     n_asked: int
-    """Of all."""
+    #: Of the intervals.
     confidence: float
-    """Of the intervals."""
+    #: What they are over: "prompts" or "trials"; "nothing" where there are none, because with fewer than three wordings
+    #: a threshold has an interval that is open at both ends.
     interval_over: str
-    """What they are over: "prompts" or "trials"."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON can hold them."""
-        return asdict(self)
 
 
 def csf_statistics(sensitivity: npt.ArrayLike, human: npt.ArrayLike) -> dict[str, FloatArray]:
@@ -167,13 +169,12 @@ def compare_with_human(
     standard deviation of the samples, times sqrt(n / (n - 1)), on Fisher's z for correlations and on the logarithm for
     errors, the interval is value ± t s there, Student's t with n - 1 degrees of freedom.
     """
-    if resamples < 100:
-        raise InputError(f"{resamples} resamples give no usable interval; take at least 100, usual is 2000")
+    confidence = float(csf.attrs["confidence"])
+    check_resampling(confidence, resamples)
     name, curve = human_curve(csf, human)
     usable = csf["usable"].values.astype(bool) & np.isfinite(curve) & (curve > 0)
     scored = np.flatnonzero(usable.mean(axis=0) >= 0.5)
     valid = np.flatnonzero(usable[:, scored].all(axis=1)) if scored.size >= 2 else np.empty(0, dtype=np.int64)
-    confidence = float(csf.attrs["confidence"])
     over = "prompts" if len(valid) >= FEW else "trials"
     counts: dict[str, Any] = {
         "n_valid": len(valid),
@@ -190,7 +191,10 @@ def compare_with_human(
     log_s, target = -csf["threshold"].values[place], curve[scored]
     by_prompt = csf_statistics(10.0**log_s, target)
     found = _of_mean(log_s, target)
-    drawn = _of_mean(_samples(csf, log_s, place, resamples, seed), target)
+    samples = _samples(csf, log_s, place, resamples, seed)
+    drawn = _of_mean(samples, target)
+    if not len(samples):
+        counts["interval_over"] = NOTHING
     reach = _reach(confidence, len(valid))
     linear, linear_rms, log, log_rms, shape = (
         _statistic(statistic, found[statistic], drawn[statistic], by_prompt[statistic], reach)
@@ -207,7 +211,10 @@ def _of_mean(log_s: FloatArray, human: FloatArray) -> dict[str, FloatArray]:
 
 
 def _samples(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...], resamples: int, seed: int) -> FloatArray:
-    """Log sensitivities (B, P, F) as they could have been with other wordings, images or answers."""
+    """Log sensitivities (B, P, F) as they could have been with other wordings, images or answers.
+
+    None (B = 0) where only answers differ, and with others a threshold could have been anywhere.
+    """
     from scipy.special import ndtri
 
     rng = np.random.default_rng(seed)
@@ -221,7 +228,9 @@ def _samples(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...], resampl
         ends = np.stack([csf["threshold_low"].values[place], csf["threshold_high"].values[place]])
         # Half an interval that has no end is as wide as the half that has one.
         half = np.abs(ends + log_s)
-        half = np.where(np.isfinite(half), half, np.nanmax(np.where(np.isfinite(half), half, np.nan), axis=0))
+        half = np.where(np.isfinite(half), half, np.where(np.isfinite(half), half, -np.inf).max(axis=0))
+        if not np.isfinite(half).all():
+            return np.empty((0, *log_s.shape))
         spread = half.mean(axis=0) / ndtri((1 + float(csf.attrs["confidence"])) / 2)
         drawn = log_s + spread * rng.normal(size=(resamples, *log_s.shape))
     if n < FEW:

@@ -36,24 +36,24 @@ _WITH_NUMBER = (*USABLE, "extrapolated")
 class ChatFit:
     """Fits of P wordings at F levels."""
 
+    #: As `fit_psychometric` gives it, shape (P, F), as all but `samples`.
     status: npt.NDArray[np.str_]
-    """As `fit_psychometric` gives it, shape (P, F), as all but `samples`."""
+    #: Log10 contrast at F = 0.5; NaN where the status has none.
     threshold: FloatArray
-    """Log10 contrast at F = 0.5; NaN where the status has none."""
+    #: Ends of its interval.
     threshold_low: FloatArray
     threshold_high: FloatArray
-    """Ends of its interval."""
+    #: From F = 0.05 to 0.95, log10 contrast.
     width: FloatArray
-    """From F = 0.05 to 0.95, log10 contrast."""
+    #: Of all levels of a wording together.
     guess: FloatArray
     lapse: FloatArray
-    """Of all levels of a wording together."""
+    #: Log10 contrast at which half of the answers are yes; NaN where they never are.
     raw_threshold: FloatArray
-    """Log10 contrast at which half of the answers are yes; NaN where they never are."""
+    #: Of the deviance, by bootstrap; NaN where it was not asked for.
     p_value: FloatArray
-    """Of the deviance, by bootstrap; NaN where it was not asked for."""
+    #: Thresholds of fits to resampled images, shape (B, P, F).
     samples: FloatArray | None = None
-    """Thresholds of fits to resampled images, shape (B, P, F)."""
 
 
 def fit_counts(

@@ -26,18 +26,18 @@ _STEPS, _STEPS_AGAIN = 60, 12
 class LogitFit:
     """Fits of G groups of F curves; the curves of a group have the guess and lapse rates in common."""
 
+    #: In log10 contrast: where F = 0.5, and from F = 0.05 to 0.95, shape (G, F).
     threshold: FloatArray
     width: FloatArray
-    """In log10 contrast: where F = 0.5, and from F = 0.05 to 0.95, shape (G, F)."""
+    #: Probabilities of yes without a pattern, and of no with one that cannot be overlooked, shape (G,).
     guess: FloatArray
     lapse: FloatArray
-    """Probabilities of yes without a pattern, and of no with one that cannot be overlooked, shape (G,)."""
+    #: Logits of the fit, shape (G, F, L).
     fitted: FloatArray
-    """Logits of the fit, shape (G, F, L)."""
+    #: The logit of the guess rate, shape (G,).
     fitted_catch: FloatArray
-    """The logit of the guess rate, shape (G,)."""
+    #: Weighted sum of squared residuals, shape (G,).
     cost: FloatArray
-    """Weighted sum of squared residuals, shape (G,)."""
 
 
 def fit_logits(

@@ -8,7 +8,7 @@ Laird, Ware (1982). Random-effects models for longitudinal data. Biometrics 38(4
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of
+from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,43 +27,39 @@ if TYPE_CHECKING:
 class Effect:
     """A fixed effect, in log10 sensitivity."""
 
+    #: As "4 cpd", the mean of the reference group there, or "group adjective", a difference from that group.
     name: str
-    """As "4 cpd", the mean of the reference group there, or "group adjective", a difference from that group."""
     value: float
+    #: Interval (normal, from the restricted likelihood).
     low: float
     high: float
-    """Interval (normal, from the restricted likelihood)."""
 
 
 @dataclass(frozen=True)
-class PromptEffects:
+class PromptEffects(Recorded):
     """Effects of wording and level on log10 sensitivity."""
 
     observer: str
+    #: Levels, and kinds of wording where there are several.
     effects: tuple[Effect, ...]
-    """Levels, and kinds of wording where there are several."""
+    #: The kind of wording that stands in the levels' means; empty where there is only one.
     reference_group: str
-    """The kind of wording that stands in the levels' means; empty where there is only one."""
+    #: Standard deviation between wordings that all levels share, log10.
     prompt_sd: float
-    """Standard deviation between wordings that all levels share, log10."""
+    #: Of what remains: wordings that differ in shape, and the error of thresholds.
     residual_sd: float
-    """Of what remains: wordings that differ in shape, and the error of thresholds."""
+    #: Of the variance at one level, the part that all levels share, 0 to 1.
     share: float
-    """Of the variance at one level, the part that all levels share, 0 to 1."""
+    #: Of the hypothesis that kinds of wording do not differ (likelihood ratio, chi-square); None with one kind.
     group_p: float | None
-    """Of the hypothesis that kinds of wording do not differ (likelihood ratio, chi-square); None with one kind."""
+    #: Thresholds that entered.
     n: int
-    """Thresholds that entered."""
+    #: Wordings that entered.
     n_prompts: int
-    """Wordings that entered."""
+    #: Whether the fit did. A `prompt_sd` of 0 is the end of its range and no failure.
     converged: bool
-    """Whether the fit did. A `prompt_sd` of 0 is the end of its range and no failure."""
+    #: Of the intervals.
     confidence: float
-    """Of the intervals."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON can hold them."""
-        return asdict(self)
 
     def table(self, format: str = "text") -> str:
         """Lay the effects out as a table.

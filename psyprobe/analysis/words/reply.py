@@ -93,14 +93,14 @@ _ECHO = re.compile(
 class FirstToken:
     """What the first token of an answer says."""
 
+    #: Probability of yes among yes and no.
     p_yes: float
-    """Probability of yes among yes and no."""
+    #: Natural log odds of yes against no; a bound where censored.
     logit: float
-    """Natural log odds of yes against no; a bound where censored."""
+    #: Probability of yes and no together: how far the question is answered by its first token at all.
     mass: float
-    """Probability of yes and no together: how far the question is answered by its first token at all."""
+    #: Whether only one of the two is listed: the other is then at most as likely as the least likely token listed.
     censored: bool
-    """Whether only one of the two is listed: the other is then at most as likely as the least likely token listed."""
 
 
 def read_reply(text: str, yes: Sequence[str] = ("yes",), no: Sequence[str] = ("no",), *, polarity: int = 1) -> Reading:

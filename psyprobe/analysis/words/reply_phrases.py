@@ -187,12 +187,12 @@ _BARE_SEEN = re.compile(
 class Statement:
     """What a text states."""
 
+    #: 1 where it says that there is a pattern, -1 that there is none, 0 neither.
     sign: int
-    """1 where it says that there is a pattern, -1 that there is none, 0 neither."""
+    #: Whether it names the pattern, and does not only call the image flat.
     explicit: bool = False
-    """Whether it names the pattern, and does not only call the image flat."""
+    #: Whether it hedges, or says both.
     undecided: bool = False
-    """Whether it hedges, or says both."""
 
 
 def is_refusal(text: str, *, excuses: bool) -> bool:

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of, observer_of
-from psyprobe.analysis.score import OBSERVER, Row, frame, number
-from psyprobe.analysis.table import score_table
+from psyprobe.analysis.score import OBSERVER, Row, number
+from psyprobe.analysis.table import Tabled
 from psyprobe.analysis.words.agreement import Agreement, answer_agreement
 from psyprobe.analysis.words.csf import chat_csf
-from psyprobe.analysis.words.csf_human import default_human, human_curve, human_names
-from psyprobe.analysis.words.csf_scores import STATISTICS, CsfScores, Statistic, compare_with_human
+from psyprobe.analysis.words.csf_human import default_human, human_curve, human_names, human_of_page
+from psyprobe.analysis.words.csf_scores import NOTHING, STATISTICS, CsfScores, Statistic, compare_with_human
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
-    import pandas as pd
     import xarray as xr
 
 _KEY = (
@@ -43,25 +42,25 @@ _HEADINGS = dict(zip(STATISTICS, ("r", "RMSE", "r log", "RMSE log", "shape"), st
 class CsfPoint:
     """The sensitivity found at one level."""
 
+    #: Of the level, as a frequency in cpd.
     value: float
-    """Of the level, as a frequency in cpd."""
+    #: Geometric mean over usable wordings; None where there is none.
     sensitivity: float | None
-    """Geometric mean over usable wordings; None where there is none."""
+    #: Its interval; None where an end is open.
     low: float | None
     high: float | None
-    """Its interval; None where an end is open."""
+    #: Sensitivity of people; None where the curve does not reach, or there is none.
     human: float | None
-    """Sensitivity of people; None where the curve does not reach, or there is none."""
+    #: Wordings with a usable threshold.
     usable: int
-    """Wordings with a usable threshold."""
+    #: Of all.
     prompts: int
-    """Of all."""
+    #: How many wordings have which status.
     statuses: Mapping[str, int]
-    """How many wordings have which status."""
+    #: Wordings of which more than 10 % of the replies say neither yes nor no.
     low_validity: int
-    """Wordings of which more than 10 % of the replies say neither yes nor no."""
+    #: Questions that do not count because their contrast could not be delivered.
     not_shown: int
-    """Questions that do not count because their contrast could not be delivered."""
 
     def cells(self) -> dict[str, str]:
         """Rounded for reading."""
@@ -80,40 +79,40 @@ class CsfPoint:
 
 
 @dataclass(frozen=True)
-class ChatScore:
+class ChatScore(Tabled):
     """The score of a questioning run."""
 
     observer: str
     experiment: str
+    #: What of its answers counted.
     readout: str
-    """What of its answers counted."""
+    #: True if the observer was not trained.
     random_weights: bool
-    """True if the observer was not trained."""
+    #: What was varied: "frequency", "phase", "luminance".
     level: str
-    """What was varied: "frequency", "phase", "luminance"."""
+    #: Of the level.
     unit: str
-    """Of the level."""
+    #: The curve with which it is compared first; empty where there is none.
     human: str
-    """The curve with which it is compared first; empty where the level is no frequency: there is none then."""
+    #: By human curve, `human` first.
     scores: Mapping[str, CsfScores]
-    """By human curve, `human` first."""
+    #: The same statistics, against `human`, of an observer that knows nothing of frequency: the constant sensitivity
+    #: nearest to people (of the sensitivities for linear statistics, of their logarithms for the others).
     flat: Mapping[str, float | None]
-    """The same statistics, against `human`, of an observer that knows nothing of frequency: the constant sensitivity
-    nearest to people (of the sensitivities for linear statistics, of their logarithms for the others)."""
+    #: The same of no sensitivity at all.
     blind: Mapping[str, float | None]
-    """The same of no sensitivity at all."""
+    #: Level by level.
     curve: tuple[CsfPoint, ...]
-    """Level by level."""
+    #: Median over wordings of the rate of yes without a pattern.
     guess: float | None
-    """Median over wordings of the rate of yes without a pattern."""
+    #: Median over wordings of the rate of no to any.
     lapse: float | None
-    """Median over wordings of the rate of no to any."""
+    #: Share of replies that say neither yes nor no, and are left out.
     excluded: float
-    """Share of replies that say neither yes nor no, and are left out."""
+    #: Between first tokens and text, where both were read.
     agreement: Agreement | None
-    """Between first tokens and text, where both were read."""
+    #: Of all intervals.
     confidence: float
-    """Of all intervals."""
 
     @property
     def layer(self) -> str:
@@ -131,12 +130,13 @@ class ChatScore:
         loud = " (random weights)" * self.random_weights
         if not self.human:
             usable, asked = (sum(getattr(point, name) for point in self.curve) for name in ("usable", "prompts"))
-            title, curve = f"{self.experiment} ({readout})", f"{self.observer}{loud}: {self.level} ({self.unit})"
             cells = {"thresholds": f"{usable}/{asked}"}
+            title = f"{self.experiment} ({readout})"
             rows = [Row(title, OBSERVER, "", cells, self._record("", None), notes=self._remarks())]
         else:
-            title, curve = f"{self.experiment} ({readout}, against {self.human})", f"{self.observer}{loud}: CSF (cpd)"
-            rows = self._compared(title)
+            rows = self._compared(f"{self.experiment} ({readout}, against {self.human})")
+        axis = "CSF (cpd)" if self.human and self.level == "frequency" else f"{self.level} ({self.unit})"
+        curve = f"{self.observer}{loud}: {axis}"
         for point in self.curve:
             cells = point.cells()
             if not self.human:
@@ -192,6 +192,8 @@ class ChatScore:
 
     def _remarks(self) -> list[str]:
         notes = []
+        if self.human and self.scores[self.human].interval_over == NOTHING:
+            notes.append("scores have no intervals: few wordings are usable, and a threshold's is open at both ends")
         if self.guess is not None and self.lapse is not None:
             notes.append(f"yes without a pattern {self.guess:.2f}, no to any {self.lapse:.2f} (medians over prompts)")
         if self.excluded:
@@ -206,17 +208,6 @@ class ChatScore:
     def notes(self) -> list[str]:
         """What the headings mean."""
         return [_KEY if self.human else _KEY_WITHOUT_PEOPLE]
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row for each human curve."""
-        return frame(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON can hold them."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        return score_table(self)
 
 
 def score_chat(
@@ -256,11 +247,17 @@ def score_chat(
     name, curve = "", np.full(csf.sizes[level], np.nan)
     flat: dict[str, float | None] = dict.fromkeys(STATISTICS)
     blind = flat
-    if level == "frequency":
+    page = None if human else human_of_page(csf)
+    curves: dict[str, Any] = {}
+    if page is not None and page[0]:
+        name, curve = page
+        curves = {name: {name: curve}}
+    elif page is None and level == "frequency":
         name, curve = human_curve(csf, human or default_human(csf))
+        curves = {each: each for each in dict.fromkeys([name, *human_names()])}
+    if curves:
         scores = {
-            each: compare_with_human(csf, each, resamples=resamples, seed=seed)
-            for each in dict.fromkeys([name, *human_names()])
+            each: compare_with_human(csf, given, resamples=resamples, seed=seed) for each, given in curves.items()
         }
         flat, blind = _trivial(curve[np.isfinite(curve)])
     trials = float(csf["trials"].sum() + csf["catch_trials"].sum())

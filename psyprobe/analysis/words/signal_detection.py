@@ -23,15 +23,15 @@ from psyprobe.errors import InputError
 class Detection:
     """Signal detection measures of a batch; all arrays have its shape."""
 
+    #: With the log-linear correction, in (0, 1).
     hit_rate: FloatArray
     false_alarm_rate: FloatArray
-    """With the log-linear correction, in (0, 1)."""
+    #: Distance of the two distributions in standard deviations.
     d_prime: FloatArray
-    """Distance of the two distributions in standard deviations."""
+    #: Distance of the criterion from the midpoint, in standard deviations; above 0 is a bias to say no.
     criterion: FloatArray
-    """Distance of the criterion from the midpoint, in standard deviations; above 0 is a bias to say no."""
+    #: Natural logarithm of the likelihood ratio at the criterion.
     log_beta: FloatArray
-    """Natural logarithm of the likelihood ratio at the criterion."""
 
 
 def log_linear_rate(yes: npt.ArrayLike, trials: npt.ArrayLike) -> FloatArray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -136,7 +135,7 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values that JSON can hold, one entry a field."""
-        return dataclasses.asdict(self)
+        return dict(vars(self))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Answer:
@@ -265,10 +264,8 @@ def ask_all(observer: AnswerObserver, inquiries: Iterable[Inquiry]) -> Iterator[
         yield from together(inquiries)
         return
     for each in inquiries:
-        yield (
-            each,
-            observer.answer(each.images, each.prompt, system=each.system, decoding=each.decoding, words=each.words),
-        )
+        answer = observer.answer(each.images, each.prompt, system=each.system, decoding=each.decoding, words=each.words)
+        yield each, answer
 
 
 def eight_bit(image: FloatArray) -> np.ndarray[Any, np.dtype[np.uint8]]:

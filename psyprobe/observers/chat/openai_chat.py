@@ -142,7 +142,7 @@ class OpenAIObserver(Answering):
         url = base_url or os.environ.get(URL_VARIABLE) or None
         place = _place(url)
         self._endpoint = Endpoint(model, url, concurrency, rate, timeout, retries, detail)
-        self._prices = (price_in, price_out)
+        self.concurrency, self.rate, self.prices = concurrency, rate, (price_in, price_out)
         self._encoded: deque[tuple[FloatArray, str]] = deque(maxlen=_REMEMBERED)
         self._sender: Sender | None = None
         self._capabilities: Capabilities | None = None
@@ -166,21 +166,6 @@ class OpenAIObserver(Answering):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_sender": None}
-
-    @property
-    def concurrency(self) -> int:
-        """Questions under way at once."""
-        return self._endpoint.concurrency
-
-    @property
-    def rate(self) -> float | None:
-        """Requests a second at most; None for no limit."""
-        return self._endpoint.rate
-
-    @property
-    def prices(self) -> tuple[float | None, float | None]:
-        """USD per million tokens of questions and of answers, as they were given."""
-        return self._prices
 
     @property
     def images_at_once(self) -> int | None:
@@ -233,7 +218,7 @@ class OpenAIObserver(Answering):
         more = True
         try:
             while more or out:
-                while more and len(out) < _AHEAD * self._endpoint.concurrency and done.empty():
+                while more and len(out) < _AHEAD * self.concurrency and done.empty():
                     inquiry = next(source, None)
                     if inquiry is None:
                         more = False
@@ -285,8 +270,8 @@ class OpenAIObserver(Answering):
         return known[1]
 
     def _priced(self, answer: Answer) -> Answer:
-        price_in, price_out = self._prices
-        if answer.cost is not None or (price_in is None and price_out is None):
+        price_in, price_out = self.prices
+        if answer.cost is not None or self.prices == (None, None):
             return answer
         tokens = (answer.tokens_in or 0) * (price_in or 0.0) + (answer.tokens_out or 0) * (price_out or 0.0)
         return replace(answer, cost=tokens / 1e6)

@@ -155,6 +155,7 @@ def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
     if isinstance(text, list):
         text = "".join(str(part.get("text", "")) for part in text if isinstance(part, dict))
     told = usage.get("cost", headers.get("x-litellm-response-cost"))
+    server = data.get("system_fingerprint") or headers.get("openai-version") or headers.get("server") or ""
     return Answer(
         str(text),
         tokens,
@@ -163,9 +164,7 @@ def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
         tokens_out=usage.get("completion_tokens"),
         cost=_number(told),
         model=str(data.get("model") or ""),
-        server=str(data.get("system_fingerprint") or headers.get("openai-version") or headers.get("server") or "")[
-            :200
-        ],
+        server=str(server)[:200],
     )
 
 

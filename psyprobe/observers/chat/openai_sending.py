@@ -261,28 +261,25 @@ class Sender:
 
     async def _end(self, problem: ProblemError, failures: int) -> PsyprobeError:
         """The one sentence that says why there is no answer, and what can be done."""
-        name = f"openai:{self.endpoint.model}"
         where = "the server" if self.endpoint.base_url else "OpenAI's server"
         if problem.status == 401:
-            return PsyprobeError(
-                f"{name}: {where} refuses the key ({problem}); set {KEY_VARIABLE} to one that it takes"
-            )
-        if problem.status == 403:
-            return PsyprobeError(f"{name}: {where} does not let this key use the model ({problem})")
-        if problem.status == 404:
+            told = f"{where} refuses the key ({problem}); set {KEY_VARIABLE} to one that it takes"
+        elif problem.status == 403:
+            told = f"{where} does not let this key use the model ({problem})"
+        elif problem.status == 404:
             known = await self.models()
             offer = f"it offers {', '.join(known[:20])}" if known else f"does {URL_VARIABLE} end in /v1?"
-            return PsyprobeError(f"{name}: {where} knows no such model ({problem}); {offer}")
-        if not problem.passing:
-            return PsyprobeError(f"{name}: {where} refuses the question ({problem})")
-        if not self._heard:
-            return PsyprobeError(
-                f"{name}: no server answers ({problem}); does {URL_VARIABLE} name one that is running?"
+            told = f"{where} knows no such model ({problem}); {offer}"
+        elif not problem.passing:
+            told = f"{where} refuses the question ({problem})"
+        elif not self._heard:
+            told = f"no server answers ({problem}); does {URL_VARIABLE} name one that is running?"
+        else:
+            told = (
+                f"no answer after {failures} attempts, the last of which ended so: {problem}; what was answered stays, "
+                "so run it again later, or with a lower concurrency or rate"
             )
-        return PsyprobeError(
-            f"{name}: no answer after {failures} attempts, the last of which ended so: {problem}; what was answered "
-            "stays, so run it again later, or with a lower concurrency or rate"
-        )
+        return PsyprobeError(f"openai:{self.endpoint.model}: {told}")
 
 
 class _Count:
@@ -324,16 +321,12 @@ def _pause(failures: int, asked: float | None) -> float:
 
 def _of_connection(error: BaseException) -> str:
     """What broke a connection, without the address that libraries put into their messages."""
-    causes: list[str] = []
+    text = ""
     cause: BaseException | None = error
     while cause is not None:
-        causes.append(f"{type(cause).__name__} {cause}".casefold())
+        text += f" {type(cause).__name__} {cause}".casefold()
         cause = cause.__cause__ or cause.__context__
-    text = " ".join(causes)
-    for sign, meaning in _CONNECTION.items():
-        if sign in text:
-            return meaning
-    return "the connection broke"
+    return next((meaning for sign, meaning in _CONNECTION.items() if sign in text), "the connection broke")
 
 
 _CONNECTION: Mapping[str, str] = {

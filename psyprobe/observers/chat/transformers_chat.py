@@ -20,7 +20,7 @@ from psyprobe.observers.chat.transformers_loading import ChatModel, LocalOptions
 from psyprobe.observers.chat.transformers_pixels import PixelPath, pixel_path
 from psyprobe.observers.chat.transformers_sharing import Noise, encoded_once, prefix_inputs
 from psyprobe.observers.encoders.network import exact_arithmetic
-from psyprobe.observers.protocol import Card
+from psyprobe.observers.encoders.weights import first_line
 from psyprobe.observers.registry import register_observer
 
 INSTALL = "pip install 'psyprobe[chat-local]'"
@@ -65,9 +65,7 @@ def load_transformers(source: str, options: ChatOptions) -> TransformersChat:
     """A chat model of the transformers library, from a folder or from the library's cache of the hub."""
     name = f"transformers:{source}"
     chat = load_model(name, source, options)
-    return TransformersChat(
-        chat, pixel_path(name, chat, options), template=options.template, batch_size=options.batch_size
-    )
+    return TransformersChat(chat, pixel_path(name, chat, options), options)
 
 
 class TransformersChat(Answering):
@@ -81,29 +79,16 @@ class TransformersChat(Answering):
 
     fewest_images = 1
 
-    def __init__(self, chat: ChatModel, pixels: PixelPath, *, template: str = "{prompt}", batch_size: int = 16) -> None:
-        self._chat, self._pixels, self._template, self._batch_size = chat, pixels, template, batch_size
+    def __init__(self, chat: ChatModel, pixels: PixelPath, options: ChatOptions) -> None:
+        self._chat, self._pixels, self._template = chat, pixels, options.template
+        self._batch_size = options.batch_size
         self._model, self._processor, self._tokenizer = chat.model, chat.processor, chat.processor.tokenizer
         self._templated = bool(getattr(chat.processor, "chat_template", None))
         self._lock = threading.Lock()  # the model keeps state of its own between tokens
         #: Whether prompts go on from the model's state after the image; None until the first chance to.
-        self.shares_prefix: bool | None = None if self._can_share_prefix() else False
-        self.card = Card(
-            name=chat.name,
-            ability="answer",
-            input_size=pixels.input_size,
-            input="normalised",
-            mean=pixels.mean,
-            std=pixels.std,
-            dtype=chat.dtype,
-            device=str(chat.device),
-            weights=chat.weights,
-            weights_digest=chat.weights_digest,
-            random_weights=chat.random_weights,
-            options=chat.options
-            | {"processor": dict(pixels.options), "template": "chat" if self._templated else template},
-            software=chat.software,
-        )
+        can_share = self._templated and self._padding_side == "left" and self._image_token is not None
+        self.shares_prefix: bool | None = None if can_share else False
+        self.card = chat.card(pixels, template="chat" if self._templated else options.template)
 
     @property
     def bits(self) -> int | None:
@@ -137,7 +122,7 @@ class TransformersChat(Answering):
         inquiries = iter(checked)
         while batch := list(itertools.islice(inquiries, self._batch_size)):
             alone: list[Inquiry] = []
-            for group in self._about_the_same(batch):
+            for group in _about_the_same(batch):
                 together = self._going_on(group) if len(group) > 1 and self.shares_prefix is not False else None
                 if together is None:
                     alone += group
@@ -145,13 +130,6 @@ class TransformersChat(Answering):
                     yield from zip(group, together, strict=True)
             if alone:
                 yield from zip(alone, self._from_scratch(alone)[0], strict=True)
-
-    def _about_the_same(self, batch: list[Inquiry]) -> list[list[Inquiry]]:
-        groups: dict[tuple[str, ...], list[Inquiry]] = {}
-        for each in batch:
-            key = (each.system, *map(image_digest, each.images))
-            groups.setdefault(key, []).append(each)
-        return list(groups.values())
 
     def _from_scratch(self, group: list[Inquiry], *, share: bool = True) -> tuple[list[Answer], FloatArray]:
         """Each with its own images, padded on the left to one length."""
@@ -193,9 +171,6 @@ class TransformersChat(Answering):
             self.shares_prefix = bool(np.abs(first - alone)[likely].max() < slack)
         return answers if self.shares_prefix else None
 
-    def _can_share_prefix(self) -> bool:
-        return self._templated and self._padding_side == "left" and self._image_token is not None
-
     @cached_property
     def _padding_side(self) -> str:
         """Left of what a decoder goes on with; right of what an encoder reads, where T5 counts distances over gaps."""
@@ -222,10 +197,8 @@ class TransformersChat(Answering):
         except Exception as problem:  # a template may refuse in any way it likes
             if not inquiry.system:
                 raise
-            first = str(problem).partition("\n")[0]
-            raise InputError(
-                f"{self.card.name} takes no system instruction: its chat template says {first!r}"
-            ) from None
+            told = f"its chat template says {first_line(problem)!r}"
+            raise InputError(f"{self.card.name} takes no system instruction: {told}") from None
         return text
 
     def _encode(self, group: list[Inquiry]) -> dict[str, Any]:
@@ -248,11 +221,7 @@ class TransformersChat(Answering):
             order = (1 - encoded["qformer_attention_mask"]).argsort(dim=1, stable=True)
             for key in ("qformer_input_ids", "qformer_attention_mask"):
                 encoded[key] = encoded[key].gather(1, order)
-        device, dtype = self._chat.device, self._model.dtype
-        return {
-            key: value.to(device, dtype) if value.is_floating_point() else value.to(device)
-            for key, value in encoded.items()
-        }
+        return self._chat.inputs(encoded)
 
     def _generate(
         self, inputs: Mapping[str, Any], group: list[Inquiry], began: float
@@ -321,3 +290,11 @@ class TransformersChat(Answering):
         parts = (getattr(part, "generation_config", None) for part in self._model.modules())
         ids = (part.eos_token_id for part in parts if part is not None and part.eos_token_id is not None)
         return [end for each in ids for end in (each if isinstance(each, list) else [each])]
+
+
+def _about_the_same(batch: list[Inquiry]) -> Iterable[list[Inquiry]]:
+    """The inquiries by what they show and what goes before it."""
+    groups: dict[tuple[str, ...], list[Inquiry]] = {}
+    for each in batch:
+        groups.setdefault((each.system, *map(image_digest, each.images)), []).append(each)
+    return groups.values()

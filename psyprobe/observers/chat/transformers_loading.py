@@ -9,11 +9,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from psyprobe.errors import InputError, PsyprobeError, WeightsError, unknown_name
 from psyprobe.observers.encoders.network import DTYPES, checked_device
-from psyprobe.observers.encoders.weights import RANDOM, hub_weights, seeded, state_digest
+from psyprobe.observers.encoders.weights import RANDOM, first_line, hub_weights, seeded, state_digest
+from psyprobe.observers.protocol import Card
+
+if TYPE_CHECKING:
+    from psyprobe.observers.chat.transformers_pixels import PixelPath
 
 PACKAGES = ("transformers", "torch", "torchvision", "tokenizers")
 #: What of a repository's generation settings is kept; its temperature, penalties and forced tokens are not.
@@ -55,23 +59,39 @@ class ChatModel:
     weights_digest: str
     random_weights: bool
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """What of it belongs in a card besides the weights: its class, and a digest of what its processor does."""
+    def card(self, pixels: PixelPath, features: tuple[str, ...] = (), **options: Any) -> Card:
+        """The card of what gives `features`, or else answers; it holds the class and what the processor does."""
         told = {
             "image_processor": self.processor.image_processor.to_dict(),
             "chat_template": getattr(self.processor, "chat_template", None),
         }
         canonical = json.dumps(told, sort_keys=True, default=str).encode()
-        return {
-            "architecture": type(self.model).__name__,
-            "processor_digest": hashlib.sha256(canonical).hexdigest(),
-        }
+        return Card(
+            self.name,
+            "features" if features else "answer",
+            features,
+            input_size=pixels.input_size,
+            input="normalised",
+            mean=pixels.mean,
+            std=pixels.std,
+            dtype=self.dtype,
+            device=str(self.device),
+            weights=self.weights,
+            weights_digest=self.weights_digest,
+            random_weights=self.random_weights,
+            options={
+                "architecture": type(self.model).__name__,
+                "processor_digest": hashlib.sha256(canonical).hexdigest(),
+                "processor": dict(pixels.options),
+                **options,
+            },
+            software={package: version(package) for package in PACKAGES},
+        )
 
-    @property
-    def software(self) -> dict[str, str]:
-        """Versions of the packages that compute."""
-        return {package: version(package) for package in PACKAGES}
+    def inputs(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """The tensors of a batch on the model's device, those of pixels in the model's format."""
+        kinds = {key: self.model.dtype if value.is_floating_point() else None for key, value in batch.items()}
+        return {key: value.to(self.device, kinds[key]) for key, value in batch.items()}
 
 
 def load_model(name: str, source: str, options: LocalOptions) -> ChatModel:
@@ -96,35 +116,25 @@ def load_model(name: str, source: str, options: LocalOptions) -> ChatModel:
     folder = Path(source).expanduser()
     if folder.is_dir():
         try:
-            parts = _load(name, str(folder), random_weights, getattr(torch, dtype))
+            model, processor = _load(name, str(folder), random_weights, getattr(torch, dtype))
+        except PsyprobeError:
+            raise
         except (OSError, ValueError, RuntimeError, KeyError) as problem:
-            if isinstance(problem, PsyprobeError):
-                raise
-            raise WeightsError(
-                f"{name}: the folder holds no model that transformers can load: {_first_line(problem)}"
-            ) from problem
+            told = f"the folder holds no model that transformers can load: {first_line(problem)}"
+            raise WeightsError(f"{name}: {told}") from problem
         origin = f"folder {folder}"
     elif folder.is_absolute() or source.startswith((".", "~")):
         raise WeightsError(f"{name}: there is no folder {source!r}")
     else:
         with hub_weights(name):
-            parts = _load(name, source, random_weights, getattr(torch, dtype))
+            model, processor = _load(name, source, random_weights, getattr(torch, dtype))
         origin = f"transformers, {source}"
-    model, processor = parts
     # A folder of random weights, as tests make them, says so in its configuration.
     random_weights = random_weights or bool(getattr(model.config, "random_weights", False))
     digest = state_digest(model.state_dict())
     _decode_plainly(model, processor.tokenizer)
-    return ChatModel(
-        name,
-        model.eval().to(where),
-        processor,
-        where,
-        dtype,
-        RANDOM if random_weights else origin,
-        digest,
-        random_weights,
-    )
+    origin = RANDOM if random_weights else origin
+    return ChatModel(name, model.eval().to(where), processor, where, dtype, origin, digest, random_weights)
 
 
 def _load(name: str, source: str, random_weights: bool, dtype: Any) -> tuple[Any, Any]:
@@ -134,14 +144,13 @@ def _load(name: str, source: str, random_weights: bool, dtype: Any) -> tuple[Any
         try:
             processor = AutoProcessor.from_pretrained(source)
         except ImportError as problem:
-            raise PsyprobeError(f"{name}: its processor needs a package: {_first_line(problem)}") from problem
+            raise PsyprobeError(f"{name}: its processor needs a package: {first_line(problem)}") from problem
         if not hasattr(processor, "image_processor") or not hasattr(processor, "tokenizer"):
             raise InputError(f"{name} takes no images beside text: its processor is a {type(processor).__name__}")
         config = AutoConfig.from_pretrained(source)
         if type(config) not in AutoModelForImageTextToText._model_mapping:
-            raise InputError(
-                f"{name} is no model that answers about images: transformers has it as {config.model_type}"
-            )
+            told = f"transformers has it as {config.model_type}"
+            raise InputError(f"{name} is no model that answers about images: {told}")
         if random_weights:
             with seeded():
                 return AutoModelForImageTextToText.from_config(config, dtype=dtype), processor
@@ -158,13 +167,8 @@ def _decode_plainly(model: Any, tokenizer: Any) -> None:
         own = getattr(part, "generation_config", None)
         if own is not None:
             kept = {key: getattr(own, key, None) for key in _KEPT}
-            part.generation_config = GenerationConfig(
-                **{**kept, "pad_token_id": kept["pad_token_id"] or tokenizer.pad_token_id}
-            )
-
-
-def _first_line(problem: BaseException) -> str:
-    return str(problem).strip().partition("\n")[0]
+            kept["pad_token_id"] = kept["pad_token_id"] or tokenizer.pad_token_id
+            part.generation_config = GenerationConfig(**kept)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers.chat.answering import eight_bit
 from psyprobe.observers.chat.transformers_loading import ChatModel, LocalOptions
 from psyprobe.observers.encoders.images import check_images, checked_size, size_text
+from psyprobe.observers.encoders.weights import first_line
 
 #: The size of the paper's stimulus, px: what a processor makes of it is the native size where it takes several.
 USUAL = 256
@@ -127,10 +128,8 @@ class PixelPath:
 
     def _drive(self, view: Any) -> FloatArray:
         normalised = view.double().cpu().numpy().transpose(1, 2, 0)
-        codes = (normalised * np.asarray(self.std) + np.asarray(self.mean)) / (
-            self._processor.rescale_factor if self._processor.do_rescale else 1.0
-        )
-        drive: FloatArray = codes / 255
+        factor = self._processor.rescale_factor if self._processor.do_rescale else 1.0
+        drive: FloatArray = (normalised * np.asarray(self.std) + np.asarray(self.mean)) / factor / 255
         return drive
 
     @property
@@ -147,7 +146,7 @@ class PixelPath:
                 level = self._middle(grey)
                 rise = self._middle(grey + STEP) - level if bits is None else STEP
             except Exception as problem:  # whatever a processor raises on floats or a layout that is unknown here
-                obstacle = str(problem).partition("\n")[0]
+                obstacle = first_line(problem)
                 continue
             if not np.allclose(level, 128 / 255, atol=1e-3):
                 obstacle = f"mid grey comes out as {np.round(level, 3).tolist()}"

@@ -53,12 +53,9 @@ def load_diffusers(name: str, options: AutoencoderOptions) -> NetworkObserver:
 
     sample_seed = options.sample_seed
     full = f"diffusers:{name}"
-    if options.random_weights:
-        with seeded():
-            module = AutoencoderKL(**_STABLE_DIFFUSION)
-    else:
-        with hub_weights(full):
-            module = AutoencoderKL.from_pretrained(name, subfolder="vae")
+    random = options.random_weights
+    with seeded() if random else hub_weights(full):
+        module = AutoencoderKL(**_STABLE_DIFFUSION) if random else AutoencoderKL.from_pretrained(name, subfolder="vae")
     # only the encoder looks
     module.decoder = torch.nn.Identity()
 
@@ -76,8 +73,8 @@ def load_diffusers(name: str, options: AutoencoderOptions) -> NetworkObserver:
         embed,
         input_size=checked_size(224 if options.input_size is None else options.input_size),
         resizable=True,
-        weights=RANDOM if options.random_weights else f"diffusers, {name}",
-        random_weights=options.random_weights,
+        weights=RANDOM if random else f"diffusers, {name}",
+        random_weights=random,
         options={} if sample_seed is None else {"sample_seed": sample_seed},
         packages=("torch", "diffusers"),
     )

@@ -81,7 +81,8 @@ def check_images(
             f"{name} looks at images of {size_text(input_size)} and these have {size_text(shape[1:3])}: "
             f"draw them at that size (nothing is resized here){hint}"
         )
-    low, high = _extremes(images)
+    plane = images[..., 0] if is_grey_view(images) else images
+    low, high = float(plane.min()), float(plane.max())
     if not (math.isfinite(low) and math.isfinite(high)):
         raise InputError(f"{name} was given an image with NaN or infinity in it")
     if low < pixel_range[0] - _SLACK or high > pixel_range[1] + _SLACK:
@@ -152,8 +153,3 @@ def size_text(size: tuple[Any, ...]) -> str:
     '224 x 448 px'
     """
     return f"{size[0]} x {size[1]} px"
-
-
-def _extremes(images: Array) -> tuple[float, float]:
-    plane = images[..., 0] if is_grey_view(images) else images
-    return float(plane.min()), float(plane.max())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, PsyprobeError, UnknownNameError, unknown_name
 from psyprobe.observers.encoders.images import check_images, drive_range, is_grey_view
-from psyprobe.observers.encoders.weights import state_digest
+from psyprobe.observers.encoders.weights import first_line, state_digest
 from psyprobe.observers.protocol import Card
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -185,17 +185,13 @@ class NetworkObserver:
     def _watching(self, count: int) -> Iterator[dict[str, FloatArray]]:
         """Catch what the asked layers put out during a pass."""
         seen: dict[str, FloatArray] = {}
-        hooks = []
-        for name in self.card.features:
-            if name != self._network.main:
-                layer, _, token = name.partition(":")
-                catch = _catcher(self._network, name, token, count, seen)
-                hooks.append(self._module.get_submodule(layer).register_forward_hook(catch))
-        try:
+        with ExitStack() as hooks:
+            for name in self.card.features:
+                if name != self._network.main:
+                    layer, _, token = name.partition(":")
+                    catch = _catcher(self._network, name, token, count, seen)
+                    hooks.enter_context(self._module.get_submodule(layer).register_forward_hook(catch))
             yield seen
-        finally:
-            for hook in hooks:
-                hook.remove()
 
 
 def _catcher(network: Network, name: str, token: str, count: int, seen: dict[str, FloatArray]) -> Callable[..., None]:
@@ -296,8 +292,7 @@ def checked_device(name: str, device: str | None) -> Any:
         checked = torch.device(device)
         torch.empty(0, device=checked)
     except (RuntimeError, AssertionError, NotImplementedError) as problem:
-        first = str(problem).partition("\n")[0]
-        raise InputError(f"{name} cannot run on device {device!r}: {first}") from problem
+        raise InputError(f"{name} cannot run on device {device!r}: {first_line(problem)}") from problem
     return checked
 
 
@@ -308,11 +303,9 @@ def exact_arithmetic(device: Any) -> Iterator[None]:
 
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
+    cuda = device.type == "cuda"
     try:
-        if device.type == "cuda":
-            with torch.backends.cudnn.flags(deterministic=True, allow_tf32=False):
-                yield
-        else:
+        with torch.backends.cudnn.flags(deterministic=True, allow_tf32=False) if cuda else nullcontext():
             yield
     finally:
         torch.set_float32_matmul_precision(before)

@@ -9,7 +9,7 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.observers.encoders.images import check_patches, checked_size, size_text
 from psyprobe.observers.encoders.network import Network, NetworkObserver
 from psyprobe.observers.encoders.options import FileOptions
-from psyprobe.observers.encoders.weights import RANDOM, check_one_source, hub_weights, seeded, weights_file
+from psyprobe.observers.encoders.weights import RANDOM, first_line, hub_weights, own_weights, seeded
 from psyprobe.observers.registry import register_observer
 
 
@@ -36,12 +36,10 @@ def load_open_clip(name: str, options: FileOptions) -> NetworkObserver:
     built_in = open_clip.get_model_config(architecture)
     quick = bool(config.get("quick_gelu") or built_in.get("quick_gelu"))
     size = checked_size(options.input_size if options.input_size is not None else built_in["vision_cfg"]["image_size"])
-    check_one_source(full, options)
-    file = None
+    file = own_weights(full, options)
     if options.random_weights:
         origin = RANDOM
-    elif options.weights is not None:
-        file = weights_file(options.weights, full)
+    elif file is not None:
         origin = f"file {file}"
     else:
         with hub_weights(full):
@@ -59,8 +57,7 @@ def load_open_clip(name: str, options: FileOptions) -> NetworkObserver:
         except TypeError as problem:
             raise InputError(f"{full} cannot look at images of {size_text(size)}: {problem}") from problem
         except (RuntimeError, ValueError, KeyError, OSError, EOFError) as problem:
-            first = str(problem).strip().partition("\n")[0]
-            raise InputError(f"{full}: {origin} does not hold its weights: {first}") from problem
+            raise InputError(f"{full}: {origin} does not hold its weights: {first_line(problem)}") from problem
     tower = model.visual
     check_patches(full, size, getattr(tower, "patch_size", None))
     timm_info = getattr(getattr(tower, "trunk", None), "feature_info", None)

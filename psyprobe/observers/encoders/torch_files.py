@@ -57,18 +57,21 @@ def load_torch(name: str, options: TorchOptions) -> NetworkObserver:
         raise InputError(f"{full} names no function: write torch:{name}:FUNCTION, one that returns the module")
     else:
         module, digest, stages = _from_torchscript(full, weights_file(name, full))
+    origin = f"file {path if stages else name}"
+    return module_observer(full, module, options, stages=stages, resizable=True, weights=origin, weights_digest=digest)
+
+
+def module_observer(name: str, module: Any, options: TorchOptions, /, **known: Any) -> NetworkObserver:
+    """A torch module in memory as an observer; `known` are further fields of `Network`."""
     network = Network(
-        full,
+        name,
         module,
         module,
         main="output",
-        stages=stages,
         input_size=None if options.input_size is None else checked_size(options.input_size),
-        resizable=True,
-        mean=three_channels(full, "mean", options.mean),
-        std=three_channels(full, "std", options.std),
-        weights=f"file {path if stages else name}",
-        weights_digest=digest,
+        mean=three_channels(name, "mean", options.mean),
+        std=three_channels(name, "std", options.std),
+        **known,
     )
     return NetworkObserver(network, **options.looking)
 

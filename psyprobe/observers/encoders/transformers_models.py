@@ -22,17 +22,8 @@ MASK_RATIO = 0.75
 _PUBLISHED_PATCHES = 196
 
 #: The architectures by the end of their repository's name: He et al. (2022), appendix.
-_MAE: dict[str, Mapping[str, int]] = {
-    "base": {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072},
-    "large": {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096},
-    "huge": {
-        "hidden_size": 1280,
-        "num_hidden_layers": 32,
-        "num_attention_heads": 16,
-        "intermediate_size": 5120,
-        "patch_size": 14,
-    },
-}
+_MAE_FIELDS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "patch_size")
+_MAE = {"base": (768, 12, 12, 3072, 16), "large": (1024, 24, 16, 4096, 16), "huge": (1280, 32, 16, 5120, 14)}
 
 #: width, heads, blocks a stage, blocks that attend globally, side of the position background, windows: the published
 #: configurations of SAM 2.1.
@@ -75,12 +66,8 @@ def load_vit_mae(name: str, options: MaskedOptions) -> NetworkObserver:
     from transformers import ViTMAEModel
 
     full = f"vit_mae:{name}"
-    if options.random_weights:
-        with seeded():
-            module = ViTMAEModel(vit_mae_config(name))
-    else:
-        with hub_weights(full):
-            module = ViTMAEModel.from_pretrained(name)
+    with seeded() if options.random_weights else hub_weights(full):
+        module = ViTMAEModel(vit_mae_config(name)) if options.random_weights else ViTMAEModel.from_pretrained(name)
     return mae_observer(full, module, options.random_weights, options.mask_seed, **options.looking)
 
 
@@ -88,7 +75,7 @@ def vit_mae_config(name: str) -> Any:
     """The architecture of a masked autoencoder of He et al., whose name ends in "base", "large" or "huge"."""
     from transformers import ViTMAEConfig
 
-    return ViTMAEConfig(**_architecture(f"vit_mae:{name}", name, _MAE))
+    return ViTMAEConfig(**dict(zip(_MAE_FIELDS, _architecture(f"vit_mae:{name}", name, _MAE), strict=True)))
 
 
 def mae_observer(
@@ -99,14 +86,11 @@ def mae_observer(
 
     config = module.config
     patches = (config.image_size // config.patch_size) ** 2
-    if mask_seed is None:
-        config.mask_ratio = 0.0
-        # The library shuffles patches by this noise even where it keeps all of them.
-        order = torch.arange(patches, dtype=torch.float32)[None]
-    else:
-        config.mask_ratio = MASK_RATIO
+    config.mask_ratio = 0.0 if mask_seed is None else MASK_RATIO
+    # The library shuffles patches by this noise even where it keeps all of them.
+    order = torch.arange(patches, dtype=torch.float32)[None]
+    if mask_seed is not None:
         order = torch.rand(1, _PUBLISHED_PATCHES, generator=torch.Generator().manual_seed(mask_seed))
-    seen = patches if mask_seed is None else int(patches * (1 - MASK_RATIO))
 
     def embed(images: Any) -> Any:
         noise = order.to(images.device).expand(len(images), -1)
@@ -117,7 +101,7 @@ def mae_observer(
         module,
         embed,
         stages=tuple(f"layers.{i}" for i in range(config.num_hidden_layers)),
-        tokens=(1, seen),
+        tokens=(1, int(patches * (1 - config.mask_ratio))),
         input_size=(config.image_size, config.image_size),
         weights=RANDOM if random_weights else f"transformers, {full.partition(':')[2]}",
         random_weights=random_weights,
@@ -148,12 +132,9 @@ def load_sam2(name: str, options: HubOptions) -> NetworkObserver:
     from transformers import Sam2Model
 
     full = f"sam2:{name}"
-    if options.random_weights:
-        with seeded():
-            module = Sam2Model(sam2_config(name))
-    else:
-        with hub_weights(full):
-            module = Sam2Model.from_pretrained(name)
+    random = options.random_weights
+    with seeded() if random else hub_weights(full):
+        module = Sam2Model(sam2_config(name)) if random else Sam2Model.from_pretrained(name)
     side = int(module.config.vision_config.backbone_config.image_size[0])
 
     network = Network(
@@ -161,9 +142,9 @@ def load_sam2(name: str, options: HubOptions) -> NetworkObserver:
         module,
         lambda images: module.get_image_embeddings(images)[-1],
         input_size=(side, side),
-        weights=RANDOM if options.random_weights else f"transformers, {name}",
-        random_weights=options.random_weights,
-        licence=None if options.random_weights else "Apache-2.0",
+        weights=RANDOM if random else f"transformers, {name}",
+        random_weights=random,
+        licence=None if random else "Apache-2.0",
         paper="Ravi et al. 2024, SAM 2: segment anything in images and videos, arXiv 2408.00714",
         packages=("torch", "transformers"),
         mean=_MEAN,
@@ -192,7 +173,7 @@ def sam2_config(name: str) -> Any:
 
 
 def _architecture(full: str, name: str, known: Mapping[str, Any]) -> Any:
-    found = [size for size in known if name.endswith(size)]
-    if not found:
-        raise unknown_name("observer", full, [f"{full.partition(':')[0]}:...-{size}" for size in known])
-    return known[found[0]]
+    for size, architecture in known.items():
+        if name.endswith(size):
+            return architecture
+    raise unknown_name("observer", full, [f"{full.partition(':')[0]}:...-{size}" for size in known])

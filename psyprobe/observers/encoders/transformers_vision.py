@@ -17,7 +17,6 @@ from psyprobe.observers.chat.transformers_pixels import PixelPath, pixel_path
 from psyprobe.observers.chat.transformers_sharing import vision_tower
 from psyprobe.observers.encoders.images import check_images
 from psyprobe.observers.encoders.network import check_each_once, exact_arithmetic, unknown_layer
-from psyprobe.observers.protocol import Card
 from psyprobe.observers.registry import register_observer
 
 
@@ -49,13 +48,13 @@ def load_transformers_vision(source: str, options: VisionOptions) -> Transformer
     """The vision tower of a chat model, with the weights and the processor that "transformers:" asks."""
     name = f"transformers_vision:{source}"
     chat = load_model(name, source, options)
-    return TransformersVision(chat, pixel_path(name, chat, options), layers=options.layers)
+    return TransformersVision(chat, pixel_path(name, chat, options), options.layers)
 
 
 class TransformersVision:
     """What a chat model's vision tower makes of images."""
 
-    def __init__(self, chat: ChatModel, pixels: PixelPath, *, layers: str | Iterable[str] | None = None) -> None:
+    def __init__(self, chat: ChatModel, pixels: PixelPath, layers: str | Iterable[str] | None) -> None:
         self._chat, self._pixels = chat, pixels
         self._lock = threading.Lock()
         size = pixels.input_size or (224, 224)
@@ -66,22 +65,7 @@ class TransformersVision:
             if name not in known:
                 raise unknown_layer(chat.name, name, known)
         check_each_once(chat.name, features)
-        self.card = Card(
-            name=chat.name,
-            ability="features",
-            features=features,
-            input_size=pixels.input_size,
-            input="normalised",
-            mean=pixels.mean,
-            std=pixels.std,
-            dtype=chat.dtype,
-            device=str(chat.device),
-            weights=chat.weights,
-            weights_digest=chat.weights_digest,
-            random_weights=chat.random_weights,
-            options=chat.options | {"processor": dict(pixels.options)},
-            software=chat.software,
-        )
+        self.card = chat.card(pixels, features)
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
         """Feature vectors of images, which go through the tower one by one.
@@ -108,11 +92,7 @@ class TransformersVision:
 
         model, processor = self._chat.model, self._chat.processor.image_processor
         batch = processor([self._pixels.hand_over([image])], return_tensors="pt", **self._pixels.options)
-        inputs = {
-            key: value.to(self._chat.device, model.dtype) if value.is_floating_point() else value.to(self._chat.device)
-            for key, value in batch.items()
-            if hasattr(value, "is_floating_point")
-        }
+        inputs = self._chat.inputs({key: value for key, value in batch.items() if isinstance(value, torch.Tensor)})
         with self._lock, torch.inference_mode(), exact_arithmetic(self._chat.device):
             if hasattr(self._chat.processor, "qformer_tokenizer"):
                 seen = vision_tower(model)(inputs["pixel_values"], return_dict=True)

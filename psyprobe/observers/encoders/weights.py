@@ -48,10 +48,18 @@ def weights_file(path: str | Path, name: str) -> Path:
     return found
 
 
-def check_one_source(name: str, options: FileOptions) -> None:
-    """Refuse random weights and a file of weights at once."""
-    if options.random_weights and options.weights is not None:
+def own_weights(name: str, options: FileOptions) -> Path | None:
+    """The file of weights that is asked for, if one is; random weights besides it are refused."""
+    if options.weights is None:
+        return None
+    if options.random_weights:
         raise InputError(f"{name}: ask for random_weights or for weights={str(options.weights)!r}, not for both")
+    return weights_file(options.weights, name)
+
+
+def first_line(problem: BaseException) -> str:
+    """What a library says went wrong, without what it goes on to print."""
+    return str(problem).strip().partition("\n")[0]
 
 
 @contextmanager

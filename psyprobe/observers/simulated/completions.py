@@ -7,9 +7,10 @@ import binascii
 import hashlib
 import json
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -44,16 +45,13 @@ class Behaviour:
     logprobs: Literal["given", "refused", "absent"] = "given"
     seed: Literal["accepted", "refused"] = "accepted"
     images_at_once: int | None = None
-    key: str | None = None
+    key: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.logprobs not in ("given", "refused", "absent"):
             raise InputError(f"logprobs is {self.logprobs!r}; give 'given', 'refused' or 'absent'")
         if self.seed not in ("accepted", "refused"):
             raise InputError(f"seed is {self.seed!r}; give 'accepted' or 'refused'")
-
-    def __repr__(self) -> str:
-        return f"Behaviour(logprobs={self.logprobs!r}, seed={self.seed!r}, images_at_once={self.images_at_once})"
 
 
 class RefusalError(PsyprobeError):
@@ -81,7 +79,7 @@ class Completions:
         self.model = model
         #: How often each question was answered, by the digest of its body.
         self.asked: Counter[str] = Counter()
-        self._images: OrderedDict[str, FloatArray] = OrderedDict()
+        self._image = lru_cache(_REMEMBERED)(_decoded)
         self._lock = threading.Lock()
 
     def models(self) -> dict[str, Any]:
@@ -118,25 +116,10 @@ class Completions:
             raise RefusalError(404, message, param="model", code="model_not_found")
         if request.get("stream") or request.get("n") not in (None, 1):
             raise RefusalError(400, "Streams and several choices are not simulated here.", param="stream")
-        if request.get("logprobs") and self.behaviour.logprobs == "refused":
-            message = "'logprobs' is not supported with this model."
-            raise RefusalError(400, message, param="logprobs", code="unsupported_parameter")
-        if request.get("seed") is not None and self.behaviour.seed == "refused":
-            message = "'seed' is not supported with this model."
-            raise RefusalError(400, message, param="seed", code="unsupported_parameter")
-
-    def _image(self, url: str) -> FloatArray:
-        with self._lock:
-            known = self._images.get(url)
-            if known is not None:
-                self._images.move_to_end(url)
-                return known
-        image = _decoded(url)
-        with self._lock:
-            self._images[url] = image
-            if len(self._images) > _REMEMBERED:
-                self._images.popitem(last=False)
-        return image
+        for param, given in (("logprobs", bool(request.get("logprobs"))), ("seed", request.get("seed") is not None)):
+            if given and getattr(self.behaviour, param) == "refused":
+                message = f"'{param}' is not supported with this model."
+                raise RefusalError(400, message, param=param, code="unsupported_parameter")
 
     def _completion(self, answer: Answer, digest: str, request: Mapping[str, Any]) -> dict[str, Any]:
         choice: dict[str, Any] = {
@@ -149,6 +132,7 @@ class Completions:
             listed = answer.first_tokens[: request.get("top_logprobs") or 0]
             choice["logprobs"] = {"content": [_token(*answer.first_tokens[0], listed)], "refusal": None}
         tokens_in, tokens_out = answer.tokens_in or 0, answer.tokens_out or 0
+        total = tokens_in + tokens_out
         return {
             "id": f"chatcmpl-{digest[:24]}",
             "object": "chat.completion",
@@ -156,11 +140,7 @@ class Completions:
             "model": self.model,
             "system_fingerprint": answer.server,
             "choices": [choice],
-            "usage": {
-                "prompt_tokens": tokens_in,
-                "completion_tokens": tokens_out,
-                "total_tokens": tokens_in + tokens_out,
-            },
+            "usage": {"prompt_tokens": tokens_in, "completion_tokens": tokens_out, "total_tokens": total},
         }
 
 
@@ -223,5 +203,4 @@ def _decoded(url: str) -> FloatArray:
         codes = decode_image(base64.b64decode(data, validate=True), "the image")
     except (binascii.Error, InputError) as error:
         raise RefusalError(400, f"the image cannot be read: {error}", param="messages") from None
-    drive: FloatArray = codes.astype(np.float32) / np.float32(255)
-    return drive
+    return codes.astype(np.float32) / np.float32(255)

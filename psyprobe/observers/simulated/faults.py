@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import random
+from bisect import bisect
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from itertools import accumulate
 
 from psyprobe.errors import InputError
 
@@ -49,13 +52,12 @@ class Faults:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for kind in KINDS:
-            if not 0 <= getattr(self, kind) < 1:
-                raise InputError(f"the share of {kind} faults is {getattr(self, kind)}; give 0 to below 1")
-        if sum(self.shares) >= 1:
-            raise InputError(
-                f"faults add up to {sum(self.shares):g}, which leaves no answer; their sum must stay below 1"
-            )
+        for kind, share in zip(KINDS, self.shares, strict=True):
+            if not 0 <= share < 1:
+                raise InputError(f"the share of {kind} faults is {share}; give 0 to below 1")
+        total = sum(self.shares)
+        if total >= 1:
+            raise InputError(f"faults add up to {total:g}, which leaves no answer; their sum must stay below 1")
         if not (math.isfinite(self.retry_after) and self.retry_after >= 0):
             raise InputError(f"retry_after is {self.retry_after} s; give seconds >= 0")
 
@@ -91,21 +93,8 @@ class Faults:
                 raise InputError(f"the fault {item!r} is not NAME=NUMBER with one of {', '.join(names)}")
         return cls(**values)  # type: ignore[arg-type]
 
-    def draws(self) -> _Draws:
-        """The faults one after the other."""
-        return _Draws(self)
-
-
-class _Draws:
-    def __init__(self, faults: Faults) -> None:
-        self._shares = faults.shares
-        self._random = random.Random(faults.seed)
-
-    def next(self) -> str:
-        """The kind of the next fault; empty for none."""
-        u = self._random.random()
-        for kind, share in zip(KINDS, self._shares, strict=True):
-            if u < share:
-                return kind
-            u -= share
-        return ""
+    def draws(self) -> Iterator[str]:
+        """The kinds of the faults one after the other, without end; empty for none."""
+        source, edges = random.Random(self.seed), list(accumulate(self.shares))
+        while True:
+            yield (*KINDS, "")[bisect(edges, source.random())]

@@ -22,6 +22,7 @@ from psyprobe.observers.simulated.completions import Behaviour, Completions, Ref
 from psyprobe.observers.simulated.faults import Faults
 
 _LARGEST_BODY = 64 * 2**20
+_HOST = "127.0.0.1"
 
 
 class SimulatedServer:
@@ -41,12 +42,10 @@ class SimulatedServer:
         self,
         observer: AnswerObserver,
         *,
-        host: str = "127.0.0.1",
         port: int = 0,
         faults: Faults = Faults(),  # noqa: B008 - immutable
         latency: float | tuple[float, float] = 0.0,
         behaviour: Behaviour = Behaviour(),  # noqa: B008 - immutable
-        model: str | None = None,
     ) -> None:
         low, high = latency if isinstance(latency, tuple) else (latency, latency)
         if not 0 <= low <= high < float("inf"):
@@ -54,7 +53,7 @@ class SimulatedServer:
         if not 0 <= port <= 65535:
             raise InputError(f"port is {port}; give a whole number from 0 (any that is free) to 65535")
         uvicorn = _imported()
-        self.model = observer.card.name if model is None else model
+        self.model = observer.card.name
         self.counts: Counter[str] = Counter()
         self._completions = Completions(observer, behaviour, self.model)
         self._faults = faults
@@ -63,21 +62,18 @@ class SimulatedServer:
         self._random = random.Random(faults.seed + 1)
         self._worker = ThreadPoolExecutor(1, "simulated-observer")
         try:
-            listening = socket.create_server((host, port))
+            listening = socket.create_server((_HOST, port))
         except OSError as error:
-            raise PsyprobeError(
-                f"cannot listen on {host}:{port}: {error.strerror or error}; give another port"
-            ) from None
+            told = error.strerror or error
+            raise PsyprobeError(f"cannot listen on {_HOST}:{port}: {told}; give another port") from None
         self.port = int(listening.getsockname()[1])
-        self.base_url = f"http://{host}:{self.port}/v1"
+        self.base_url = f"http://{_HOST}:{self.port}/v1"
         quiet = {"log_config": None, "log_level": "critical", "lifespan": "off", "server_header": False}
         named = [("Server", "psyprobe")]
         patient = {"timeout_keep_alive": 3600, "timeout_graceful_shutdown": 0}
-        config = uvicorn.Config(self._serve, interface="asgi3", headers=named, **quiet, **patient)
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(
-            target=self._server.run, args=([listening],), name="simulated-server", daemon=True
-        )
+        self._server = uvicorn.Server(uvicorn.Config(self._serve, interface="asgi3", headers=named, **quiet, **patient))
+        run = self._server.run
+        self._thread = threading.Thread(target=run, args=([listening],), name="simulated-server", daemon=True)
         self._thread.start()
 
     def __repr__(self) -> str:
@@ -110,7 +106,7 @@ class SimulatedServer:
                 if not length.isdigit() or int(length) > _LARGEST_BODY or "transfer-encoding" in request.headers:
                     raise RefusalError(413, "Send a Content-Length of at most 64 MiB.")
                 body = await request.body()
-                fault = self._draws.next()
+                fault = next(self._draws)
                 if fault in ("hang", "reset"):
                     self.counts[fault] += 1
                     return await self._leave(fault, request)
@@ -151,9 +147,8 @@ class SimulatedServer:
 
     def _authorise(self, headers: Mapping[str, str]) -> None:
         key = self._completions.behaviour.key
-        if key is not None and not hmac.compare_digest(
-            headers.get("authorization", "").encode(), f"Bearer {key}".encode()
-        ):
+        given = headers.get("authorization", "").encode()
+        if key is not None and not hmac.compare_digest(given, f"Bearer {key}".encode()):
             raise RefusalError(401, "Incorrect API key provided.", code="invalid_api_key")
 
     async def _complete(self, fault: str, body: bytes) -> dict[str, Any]:
@@ -173,21 +168,17 @@ class SimulatedServer:
 def serve(
     observer: AnswerObserver,
     *,
-    host: str = "127.0.0.1",
     port: int = 0,
     faults: Faults = Faults(),  # noqa: B008 - immutable
     latency: float | tuple[float, float] = 0.0,
     behaviour: Behaviour = Behaviour(),  # noqa: B008 - immutable
-    model: str | None = None,
 ) -> Iterator[SimulatedServer]:
-    """Serve an observer over HTTP while the context lasts.
+    """Serve an observer over HTTP on loopback, under its own name, while the context lasts.
 
     Parameters
     ----------
     observer : AnswerObserver
         Who answers; it is asked one question at a time.
-    host : str
-        Address to listen on; loopback unless given.
     port : int
         0 for any that is free.
     faults : Faults
@@ -196,8 +187,6 @@ def serve(
         Seconds that an answer takes at least, or a range from which it is drawn.
     behaviour : Behaviour
         What is refused or left out for good, and which key is asked for.
-    model : str, optional
-        What clients call it; the observer's name if not given.
 
     Yields
     ------
@@ -217,13 +206,9 @@ def serve(
     ...     print(server.base_url)
     http://127.0.0.1:.../v1
     """
-    server = SimulatedServer(
-        observer, host=host, port=port, faults=faults, latency=latency, behaviour=behaviour, model=model
-    )
-    try:
+    server = SimulatedServer(observer, port=port, faults=faults, latency=latency, behaviour=behaviour)
+    with contextlib.closing(server):
         yield server
-    finally:
-        server.close()
 
 
 def _imported() -> Any:

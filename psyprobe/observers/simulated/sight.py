@@ -66,10 +66,9 @@ class Sight:
         drive = np.ascontiguousarray(drive[..., :1] if drive.strides[-1] == 0 else drive, dtype=np.float32)
         raw = hashlib.sha256(drive.data).digest()
         with self._lock:
-            known = self._looks.get(raw)
-            if known is not None:
+            if raw in self._looks:
                 self._looks.move_to_end(raw)
-                return known
+                return self._looks[raw]
         shown = _known_by(drive)
         digest = hashlib.sha256(repr(shown.shape).encode() + shown.tobytes()).digest()
         look = Look(digest, self._visible(self._light(shown)))

@@ -1,6 +1,5 @@
 """In which order contrasts are shown: constant stimuli, the P(yes) ladder, QUEST+ and qCSF."""
 
-from psyprobe.probes.designs.constant_stimuli import ConstantStimuli, constant
 from psyprobe.probes.designs.csf_posterior import CsfGrid
 from psyprobe.probes.designs.expected import AssumedObserver, expected_interval_width, expected_queries
 from psyprobe.probes.designs.log_parabola import log_parabola
@@ -8,11 +7,10 @@ from psyprobe.probes.designs.protocol import Design, DesignEstimate, Level
 from psyprobe.probes.designs.psychometric_grid import Grid, default_grid
 from psyprobe.probes.designs.quest_plus import QuestPlus
 from psyprobe.probes.designs.quick_csf import QuickCSF
-from psyprobe.probes.designs.yes_ladder import YesLadder, ladder
+from psyprobe.probes.designs.rounds import Rounds, constant, ladder
 
 __all__ = [
     "AssumedObserver",
-    "ConstantStimuli",
     "CsfGrid",
     "Design",
     "DesignEstimate",
@@ -20,7 +18,7 @@ __all__ = [
     "Level",
     "QuestPlus",
     "QuickCSF",
-    "YesLadder",
+    "Rounds",
     "constant",
     "default_grid",
     "expected_interval_width",

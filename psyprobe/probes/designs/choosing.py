@@ -9,8 +9,6 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.probes.designs.protocol import Level
-from psyprobe.probes.designs.psychometric_grid import seen
-from psyprobe.probes.designs.threshold_posterior import ThresholdPosterior, binary_entropy
 
 About: TypeAlias = Literal["threshold", "all"]
 
@@ -20,8 +18,23 @@ _DIVERSITY = 0.7
 _NEAR = 0.15
 
 
+def binary_entropy(p: FloatArray) -> FloatArray:
+    """Entropy in nats of an answer that is yes with probability p.
+
+    Examples
+    --------
+    >>> binary_entropy(np.array([0.1, 0.5, 0.9])).round(4).tolist()
+    [0.3251, 0.6931, 0.3251]
+    """
+    q = np.clip(p, 1e-300, 1.0)
+    r = np.clip(1.0 - p, 1e-300, 1.0)
+    return np.asarray(-(p * np.log(q) + (1.0 - p) * np.log(r)))
+
+
 def information_on_threshold(mass: FloatArray, guess: FloatArray, rise: FloatArray, visible: FloatArray) -> FloatArray:
-    """Expected information of one answer on the threshold, in nats, with all else marginalised.
+    """Expected information of one answer on the threshold, in nats, with all else marginalised, shape (X,).
+
+    The mutual information of answer and threshold (Kontsevich & Tyler 1999, Vision Research 39; here marginal).
 
     Parameters
     ----------
@@ -29,17 +42,11 @@ def information_on_threshold(mass: FloatArray, guess: FloatArray, rise: FloatArr
         Posterior of threshold and width, and in each cell its product with the mean guess rate and rise.
     visible : ndarray, shape (T, W, X)
         Probability of seeing the pattern at each of X contrasts.
-
-    Returns
-    -------
-    ndarray, shape (X,)
-        Mutual information of answer and threshold (Kontsevich & Tyler 1999, Vision Research 39; here marginal).
     """
     of_threshold = mass.sum(axis=1)[:, None]
     yes = guess.sum(axis=1)[:, None] + (rise[:, None, :] @ visible)[:, 0, :]
     given = np.clip(yes / np.maximum(of_threshold, 1e-300), 0.0, 1.0)
-    information: FloatArray = binary_entropy(yes.sum(axis=0)) - (of_threshold * binary_entropy(given)).sum(axis=0)
-    return information
+    return np.asarray(binary_entropy(yes.sum(axis=0)) - (of_threshold * binary_entropy(given)).sum(axis=0))
 
 
 def information_on_all(joint: FloatArray, yes: FloatArray, noise: FloatArray) -> FloatArray:
@@ -57,13 +64,8 @@ def information_on_all(joint: FloatArray, yes: FloatArray, noise: FloatArray) ->
         Probability of yes at each of X contrasts, all parameters marginalised.
     noise : ndarray, shape (T * W * G * L, X)
         Entropy of the answer where the parameters are known.
-
-    Returns
-    -------
-    ndarray, shape (X,)
     """
-    information: FloatArray = binary_entropy(yes) - joint.reshape(-1) @ noise
-    return information
+    return np.asarray(binary_entropy(yes) - joint.reshape(-1) @ noise)
 
 
 def noise_table(visible: FloatArray, guess: FloatArray, lapse: FloatArray) -> FloatArray:
@@ -72,15 +74,9 @@ def noise_table(visible: FloatArray, guess: FloatArray, lapse: FloatArray) -> Fl
     return binary_entropy(g + (1 - g - l) * visible[:, :, None, None, :]).reshape(-1, visible.shape[-1])
 
 
-def visibility(posterior: ThresholdPosterior, frequency: int, x: FloatArray) -> FloatArray:
-    """Probability of seeing each contrast for each threshold and width, shape (T, W, X)."""
-    thresholds = posterior.thresholds[frequency][:, None, None]
-    return seen(x, thresholds, posterior.grid.width[:, None], posterior.grid.function)
-
-
 def most_telling(
     information: Mapping[int, FloatArray],
-    frequencies: Sequence[float],
+    values: Sequence[float],
     contrasts: Sequence[float],
     pending: Sequence[Level],
 ) -> Level:
@@ -89,15 +85,11 @@ def most_telling(
     Parameters
     ----------
     information : mapping of int to ndarray, shape (X,)
-        Of each contrast, by the index of each frequency that may be asked; the first of equals is taken.
-    frequencies, contrasts : sequence of float
-        In cpd; and above 0, X of them.
+        Of each contrast, by the place of each value that may be asked; the first of equals is taken.
+    values, contrasts : sequence of float
+        Of the level; and above 0, X of them.
     pending : sequence of Level
         On their way.
-
-    Returns
-    -------
-    Level
 
     Examples
     --------
@@ -105,14 +97,14 @@ def most_telling(
     Level(value=4, contrast=0.01)
     """
     x = np.log10(contrasts)
-    best, choice = -np.inf, Level(frequencies[0], contrasts[0])
-    for each, value in information.items():
-        f = frequencies[each]
-        waiting = np.array([np.log10(one.contrast) for one in pending if one.value == f and not one.catch])
-        left = value * diversity(x, waiting) if waiting.size else value
+    best, choice = -np.inf, Level(values[0], contrasts[0])
+    for place, promise in information.items():
+        value = values[place]
+        waiting = np.array([np.log10(one.contrast) for one in pending if one.value == value and not one.catch])
+        left = promise * diversity(x, waiting) if waiting.size else promise
         index = int(np.argmax(left))
         if left[index] > best:
-            best, choice = float(left[index]), Level(f, contrasts[index])
+            best, choice = float(left[index]), Level(value, contrasts[index])
     return choice
 
 
@@ -124,11 +116,7 @@ def diversity(x: FloatArray, pending: FloatArray) -> FloatArray:
     x : ndarray, shape (X,)
         Candidate levels, log10 contrast.
     pending : ndarray, shape (P,)
-        Levels of the same frequency whose answers are awaited.
-
-    Returns
-    -------
-    ndarray, shape (X,)
+        Levels of the same value whose answers are awaited.
 
     Examples
     --------
@@ -136,5 +124,4 @@ def diversity(x: FloatArray, pending: FloatArray) -> FloatArray:
     [0.3, 1.0]
     """
     near = np.exp(-0.5 * ((x[:, None] - pending) / _NEAR) ** 2)
-    left: FloatArray = (1 - _DIVERSITY * near).prod(axis=1)
-    return left
+    return np.asarray((1 - _DIVERSITY * near).prod(axis=1))

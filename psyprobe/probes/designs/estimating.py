@@ -1,77 +1,71 @@
-"""From the posterior of a design to what it reports."""
+"""What designs share: the books of what was asked, a posterior that is told the answers, and what they report of it."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Generic, TypeVar
 
 import numpy as np
 
+from psyprobe.errors import InputError
 from psyprobe.probes.designs.ledger import Ledger
-from psyprobe.probes.designs.protocol import DesignEstimate, Level
+from psyprobe.probes.designs.posterior import Posterior
+from psyprobe.probes.designs.protocol import DesignEstimate, Level, checked_said
+
+#: Probability that the intervals of an estimate hold.
+INTERVAL = 0.95
+
+P = TypeVar("P", bound=Posterior)
 
 
-class Posterior(Protocol):
-    """What a design asks of its posterior; thresholds and widths are in log10 contrast."""
+class Estimating(Generic[P]):
+    """A design with a posterior over its values, in whose order the posterior has them."""
 
-    def tell(self, frequency: int | None, x: float, said: float) -> None:
-        """Take in one answer; a catch trial has no frequency."""
+    #: What the answers told so far tell of the parameters.
+    posterior: P
 
-    def mean(self, frequency: int) -> float:
-        """Mean threshold."""
+    def __init__(self, values: tuple[float, ...]) -> None:
+        self.values = values
+        self._books = Ledger()
 
-    def interval(self, frequency: int, level: float) -> tuple[float, float]:
-        """Central interval of the threshold."""
+    def tell(self, level: Level, said: float | None, delivered: float | None = None) -> None:
+        """Take in one answer; see `Design`.
 
-    def mean_width(self, frequency: int) -> float:
-        """Mean width."""
+        Raises
+        ------
+        InputError
+            The level is none of the design's.
+        """
+        value = checked_said(said)
+        self._expect(level)
+        self._books.receive(level, excluded=value is None)
+        if value is None:
+            return
+        contrast = level.contrast if delivered is None else delivered
+        if level.catch or contrast <= 0:
+            self.posterior.tell(None, -np.inf, value)
+        else:
+            self.posterior.tell(self.values.index(level.value), float(np.log10(contrast)), value)
 
-    def mean_guess(self) -> float:
-        """Mean guess rate."""
+    def estimate(self) -> DesignEstimate:
+        """What is known so far."""
+        places = range(len(self.values))
+        ends = np.array([self.posterior.interval(each, INTERVAL) for each in places])
+        return DesignEstimate(
+            values=np.array(self.values),
+            log10_sensitivity=-np.array([self.posterior.mean(each) for each in places]),
+            low=-ends[:, 1],
+            high=-ends[:, 0],
+            width=np.array([self.posterior.mean_width(each) for each in places]),
+            guess=self.posterior.mean_guess(),
+            lapse=self.posterior.mean_lapse(),
+            asked=self._books.told,
+            excluded=self._books.excluded,
+            level=INTERVAL,
+            aulcsf=None,
+            aulcsf_low=None,
+            aulcsf_high=None,
+        )
 
-    def mean_lapse(self) -> float:
-        """Mean lapse rate."""
-
-
-def take_in(
-    posterior: Posterior, frequencies: tuple[float, ...], level: Level, said: float, delivered: float | None
-) -> None:
-    """Hand one answer that was not excluded to a posterior."""
-    contrast = level.contrast if delivered is None else delivered
-    if level.catch or contrast <= 0:
-        posterior.tell(None, -np.inf, said)
-    else:
-        posterior.tell(frequencies.index(level.value), float(np.log10(contrast)), said)
-
-
-def report(posterior: Posterior, frequencies: tuple[float, ...], books: Ledger, level: float = 0.95) -> DesignEstimate:
-    """What is known of the observer, from a posterior and the books of the design.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        Of all answers told.
-    frequencies : tuple of float
-        In cpd, in the posterior's order.
-    books : Ledger
-        Counts of the answers.
-    level : float
-        Probability that the intervals hold.
-
-    Returns
-    -------
-    DesignEstimate
-    """
-    indices = range(len(frequencies))
-    ends = np.array([posterior.interval(each, level) for each in indices])
-    return DesignEstimate(
-        frequencies=np.array(frequencies),
-        log10_sensitivity=-np.array([posterior.mean(each) for each in indices]),
-        low=-ends[:, 1],
-        high=-ends[:, 0],
-        width=np.array([posterior.mean_width(each) for each in indices]),
-        guess=posterior.mean_guess(),
-        lapse=posterior.mean_lapse(),
-        asked=books.told,
-        excluded=books.excluded,
-        level=level,
-    )
+    def _expect(self, level: Level) -> None:
+        if level.value not in self.values:
+            raise InputError(f"the level is {level.value}; this design asks at {self.values}")

@@ -1,7 +1,7 @@
 """What a design can be expected to cost and to deliver, before anything is asked.
 
 The variance of the thresholds is that of the maximum of the (quasi-)likelihood: A^-1 M A^-1, with A the Fisher
-information about the thresholds and widths of all frequencies and the guess and lapse rates that they share, plus that
+information about the thresholds and widths of all values and the guess and lapse rates that they share, plus that
 of the prior, and M the variance of the score, which equals A for drawn answers. Probabilities of yes scatter less, by
 a normal error of their logit; their likelihood is divided by their dispersion relative to drawn answers.
 """
@@ -9,7 +9,8 @@ a normal error of their logit; their likelihood is divided by their dispersion r
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from functools import partial
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.probes.designs.psychometric_grid import Task, seen
 
 DesignName: TypeAlias = Literal["constant", "ladder", "quest_plus", "quick_csf"]
-DESIGNS = ("constant", "ladder", "quest_plus", "quick_csf")
+DESIGNS: tuple[DesignName, ...] = get_args(DesignName)
 
 #: Prior standard deviations: of log10 width; of the guess and lapse rates.
 _WIDTH_PRIOR, _GUESS_PRIOR, _LAPSE_PRIOR = 0.27, 0.11, 0.025
@@ -39,11 +40,6 @@ class AssumedObserver:
     logit_sd : float, optional
         Standard deviation, from image to image, of the logit of seeing the pattern, where probabilities of yes are
         read; None where answers are drawn or read as text.
-
-    Raises
-    ------
-    InputError
-        A value is out of range.
     """
 
     width: float = 0.8
@@ -64,7 +60,7 @@ def expected_interval_width(
     design: DesignName,
     queries: int,
     *,
-    frequencies: int = 6,
+    values: int = 6,
     contrasts: tuple[float, float] = (0.001, 1.0),
     levels: int = 10,
     task: Task = "yes_no",
@@ -72,7 +68,7 @@ def expected_interval_width(
     catch: float = 0.1,
     top: float = 0.05,
 ) -> float:
-    """How wide 95 % intervals of log10 threshold will be, about.
+    """How wide 95 % intervals of log10 threshold will be, about: the mean over the values.
 
     To first order in the number of queries, times the factor by which not knowing the width (to which the error is
     proportional) widens them.
@@ -82,9 +78,9 @@ def expected_interval_width(
     design : {"constant", "ladder", "quest_plus", "quick_csf"}
         Which design.
     queries : int
-        In all, over the frequencies, catch trials included.
-    frequencies : int
-        How many.
+        In all, over the values, catch trials included.
+    values : int
+        How many, such as frequencies.
     contrasts : (float, float)
         Lowest and highest contrast.
     levels : int
@@ -96,36 +92,26 @@ def expected_interval_width(
     catch, top : float
         Shares of catch trials and, in adaptive designs, of trials at the highest contrast.
 
-    Returns
-    -------
-    float
-        Mean over frequencies, in log10 units.
-
-    Raises
-    ------
-    InputError
-        The design is unknown or a number out of range.
-
     Examples
     --------
-    >>> round(expected_interval_width("constant", 667, frequencies=6), 2)
+    >>> round(expected_interval_width("constant", 667, values=6), 2)
     0.32
-    >>> round(expected_interval_width("quest_plus", 6 * 50, frequencies=6), 2)
+    >>> round(expected_interval_width("quest_plus", 6 * 50, values=6), 2)
     0.25
     """
     if design not in DESIGNS:
         raise unknown_name("design", design, DESIGNS)
-    if queries < 1 or frequencies < 1 or not 0 < contrasts[0] < contrasts[1] or levels < 2:
+    if queries < 1 or values < 1 or not 0 < contrasts[0] < contrasts[1] or levels < 2:
         raise InputError(
-            f"queries is {queries}, frequencies {frequencies}, contrasts {contrasts}, levels {levels}; give at least "
+            f"queries is {queries}, values {values}, contrasts {contrasts}, levels {levels}; give at least "
             "1, at least 1, two contrasts above 0 in ascending order, and at least 2"
         )
     low, high = np.log10(contrasts)
     catches = queries * catch if task == "yes_no" else 0.0
-    each = (queries - catches) / frequencies
-    thresholds = low + (high - low) * (0.25 + 0.5 * (np.arange(frequencies) + 0.5) / frequencies)
+    each = (queries - catches) / values
+    thresholds = low + (high - low) * (0.25 + 0.5 * (np.arange(values) + 0.5) / values)
     guess = 0.5 if task == "two_interval" else observer.guess
-    size = 2 * frequencies + 2
+    size = 2 * values + 2
     prior = np.zeros(size)
     prior[0:-2:2] = 12 / (high - low + 1) ** 2
     prior[1:-2:2] = (_WIDTH_PRIOR * np.log(10) * observer.width) ** -2
@@ -155,9 +141,9 @@ def expected_interval_width(
     covariance = inverse @ (scatter / dispersion**2 + np.diag(prior)) @ inverse
     log_width_variance = np.diag(covariance)[1:-2:2] / observer.width**2
     variance = np.diag(covariance)[0:-2:2] * np.exp(2 * log_width_variance)
-    if design == "quick_csf" and frequencies > 1:
+    if design == "quick_csf" and values > 1:
         # What a frequency's own answers say, and what the parabola through the others says of it.
-        through = variance * min(_PARABOLA, frequencies) / frequencies + _DEVIATION**2
+        through = variance * min(_PARABOLA, values) / values + _DEVIATION**2
         variance = 1 / (1 / variance + 1 / through)
     return float(2 * 1.959963984540054 * np.sqrt(variance).mean())
 
@@ -166,7 +152,7 @@ def expected_queries(
     design: DesignName,
     width: float = 0.3,
     *,
-    frequencies: int = 6,
+    values: int = 6,
     contrasts: tuple[float, float] = (0.001, 1.0),
     levels: int = 10,
     task: Task = "yes_no",
@@ -178,19 +164,15 @@ def expected_queries(
 
     Parameters
     ----------
-    design, frequencies, contrasts, levels, task, observer, catch, top
+    design, values, contrasts, levels, task, observer, catch, top
         As in `expected_interval_width`.
     width : float
         In log10 units, above 0.
 
-    Returns
-    -------
-    int
-
     Raises
     ------
     InputError
-        The width is not above 0, or more than ten million queries would be needed.
+        More than ten million queries would be needed.
 
     Examples
     --------
@@ -203,25 +185,19 @@ def expected_queries(
     """
     if not width > 0:
         raise InputError(f"width is {width}; give log10 units above 0")
-
-    def too_wide(n: int) -> bool:
-        return (
-            expected_interval_width(
-                design,
-                n,
-                frequencies=frequencies,
-                contrasts=contrasts,
-                levels=levels,
-                task=task,
-                observer=observer,
-                catch=catch,
-                top=top,
-            )
-            > width
-        )
-
+    width_after = partial(
+        expected_interval_width,
+        design,
+        values=values,
+        contrasts=contrasts,
+        levels=levels,
+        task=task,
+        observer=observer,
+        catch=catch,
+        top=top,
+    )
     few, many = 0, 1
-    while too_wide(many):
+    while width_after(many) > width:
         few, many = many, many * 2
         if many > 10_000_000:
             raise InputError(
@@ -229,14 +205,14 @@ def expected_queries(
             )
     while many - few > 1:
         middle = (few + many) // 2
-        few, many = (middle, many) if too_wide(middle) else (few, middle)
+        few, many = (middle, many) if width_after(middle) > width else (few, middle)
     return many
 
 
 def _placed(
     design: DesignName, n: float, t: float, ends: tuple[float, float], levels: int, width: float, top: float
 ) -> tuple[FloatArray, FloatArray]:
-    # Levels in log10 contrast that a design shows of a threshold t, and how often each.
+    """Levels in log10 contrast that a design shows of a threshold t, and how often each."""
     low, high = ends
     if design == "constant":
         return np.linspace(low, high, levels), np.full(levels, n / levels)
@@ -252,7 +228,7 @@ def _placed(
 
 
 def _relative_variance(x: FloatArray, t: float, psi: FloatArray, guess: float, observer: AssumedObserver) -> FloatArray:
-    # Variance of what is said at each level, relative to that of a drawn answer.
+    """Variance of what is said at each level, relative to that of a drawn answer."""
     if observer.logit_sd is None:
         return np.ones(x.size)
     nodes, weights = np.polynomial.hermite_e.hermegauss(31)

@@ -26,7 +26,7 @@ class Ledger:
         self.told = 0
         self.excluded = 0
         self.by_contrast: Counter[float] = Counter()
-        self.by_frequency: Counter[float] = Counter()
+        self.by_value: Counter[float] = Counter()
 
     def send(self, level: Level) -> None:
         """Note that a level was asked."""
@@ -38,13 +38,13 @@ class Ledger:
         self.excluded += excluded
         self.by_contrast[level.contrast] += 1
         if not level.catch:
-            self.by_frequency[level.value] += 1
+            self.by_value[level.value] += 1
         if level in self.pending:
             self.pending.remove(level)
 
-    def asked_at(self, frequency: float) -> int:
-        """How often a frequency was asked, on its way or answered, catch trials not counted."""
-        return self.by_frequency[frequency] + sum(each.value == frequency and not each.catch for each in self.pending)
+    def asked_at(self, value: float) -> int:
+        """How often a value was asked, on its way or answered, catch trials not counted."""
+        return self.by_value[value] + sum(each.value == value and not each.catch for each in self.pending)
 
     def asked_of(self, contrast: float) -> int:
         """How often a contrast was asked, on its way or answered; 0 for catch trials."""

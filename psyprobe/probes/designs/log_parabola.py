@@ -14,7 +14,7 @@ from psyprobe._typing import FloatArray
 def log_parabola(
     frequency: FloatArray, gain: FloatArray, peak: FloatArray, bandwidth: FloatArray, truncation: FloatArray
 ) -> FloatArray:
-    """log10 sensitivity of the truncated log-parabola.
+    """log10 sensitivity of the truncated log-parabola, of the broadcast shape of all arguments; not floored.
 
     Parameters
     ----------
@@ -29,11 +29,6 @@ def log_parabola(
         beta itself only where it is 1 or 2.
     truncation : ndarray
         By how many log10 units at most sensitivity falls below its peak at frequencies below that of the peak.
-
-    Returns
-    -------
-    ndarray
-        Of the broadcast shape of all arguments; not floored.
 
     Examples
     --------

@@ -9,7 +9,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.errors import InputError
+from psyprobe.errors import InputError, unknown_name
+
+#: What may be asked: whether a pattern is there, or in which of two images.
+TASKS = ("yes_no", "two_interval")
 
 
 @dataclass(frozen=True, order=True)
@@ -23,11 +26,6 @@ class Level:
         carries one too, of which its likelihood makes no use.
     contrast : float
         Contrast, of the kind that the experiment uses throughout; 0 is a catch trial: the uniform field.
-
-    Raises
-    ------
-    InputError
-        The value is not finite or the contrast is negative.
 
     Examples
     --------
@@ -59,8 +57,8 @@ class DesignEstimate:
 
     Parameters
     ----------
-    frequencies : ndarray, shape (F,)
-        Spatial frequencies in cpd.
+    values : ndarray, shape (F,)
+        Of the level besides contrast.
     log10_sensitivity : ndarray, shape (F,)
         Minus the mean of log10 threshold contrast, the threshold being where the psychometric function without guesses
         and lapses is 0.5.
@@ -69,17 +67,17 @@ class DesignEstimate:
     width : ndarray, shape (F,)
         Mean distance in log10 contrast from 5 % to 95 % of the psychometric function.
     guess, lapse : float
-        Mean rates in [0, 1], shared by all frequencies: of "yes" where nothing is shown, of "no" at any contrast.
+        Mean rates in [0, 1], shared by all values: of "yes" where nothing is shown, of "no" at any contrast.
     asked, excluded : int
         Answers told so far, excluded ones among them; and how many of them were excluded.
     level : float
         Probability that the intervals hold, such as 0.95.
-    aulcsf, aulcsf_low, aulcsf_high : float, optional
+    aulcsf, aulcsf_low, aulcsf_high : float or None
         Area under the log CSF, log10 sensitivity (not below 0) over log10 cpd, with its interval; where the design
         models the CSF as a whole.
     """
 
-    frequencies: FloatArray
+    values: FloatArray
     log10_sensitivity: FloatArray
     low: FloatArray
     high: FloatArray
@@ -88,10 +86,10 @@ class DesignEstimate:
     lapse: float
     asked: int
     excluded: int
-    level: float = 0.95
-    aulcsf: float | None = None
-    aulcsf_low: float | None = None
-    aulcsf_high: float | None = None
+    level: float
+    aulcsf: float | None
+    aulcsf_low: float | None
+    aulcsf_high: float | None
 
 
 @runtime_checkable
@@ -128,51 +126,35 @@ class Design(Protocol):
         """What is known so far."""
 
 
-def checked_frequencies(frequencies: Iterable[float]) -> tuple[float, ...]:
-    """Spatial frequencies in cpd, or values of another level, as a tuple.
-
-    Raises
-    ------
-    InputError
-        There is none, one is not finite, or one comes twice.
-    """
-    values = tuple(float(each) for each in frequencies)
-    if not values or not np.isfinite(values).all() or len(set(values)) < len(values):
-        raise InputError(f"levels are {values}; give at least one, each finite and only once")
-    return values
+def checked_values(values: Iterable[float]) -> tuple[float, ...]:
+    """Values of a level as a tuple; an `InputError` unless there is one, and each is finite and comes once."""
+    found = tuple(float(each) for each in values)
+    if not found or not np.isfinite(found).all() or len(set(found)) < len(found):
+        raise InputError(f"levels are {found}; give at least one, each finite and only once")
+    return found
 
 
 def checked_contrasts(contrasts: Iterable[float]) -> tuple[float, ...]:
-    """Contrasts in ascending order as a tuple.
-
-    Raises
-    ------
-    InputError
-        There are fewer than two, one is not above 0, or one comes twice.
-    """
-    values = tuple(sorted(float(each) for each in contrasts))
-    if (
-        len(values) < 2
-        or any(not (np.isfinite(each) and each > 0) for each in values)
-        or len(set(values)) < len(values)
-    ):
+    """Contrasts in ascending order as a tuple; an `InputError` unless there are two, each above 0 and only once."""
+    found = tuple(sorted(float(each) for each in contrasts))
+    if len(set(found)) < max(len(found), 2) or not np.isfinite(found).all() or found[0] <= 0:
         raise InputError(
-            f"contrasts are {values}; give at least two, each above 0 and only once (designs add catch trials)"
+            f"contrasts are {found}; give at least two, each above 0 and only once (designs add catch trials)"
         )
-    return values
+    return found
+
+
+def checked_share(catch: float, task: str) -> float:
+    """Share of catch trials; 0 with two intervals, where a uniform pair has no right answer."""
+    if task not in TASKS:
+        raise unknown_name("task", task, TASKS)
+    if not 0 <= catch <= 0.9:
+        raise InputError(f"catch is {catch}; give the share of catch trials, from 0 to 0.9")
+    return float(catch) if task == "yes_no" else 0.0
 
 
 def checked_said(said: float | None) -> float | None:
-    """An answer as a float in [0, 1], or None.
-
-    Raises
-    ------
-    InputError
-        It lies outside [0, 1].
-    """
-    if said is None:
-        return None
-    value = float(said)
-    if not 0 <= value <= 1:
+    """An answer as a float in [0, 1], or None; an `InputError` where it lies outside."""
+    if said is not None and not 0 <= said <= 1:
         raise InputError(f"said is {said}; give 1 (yes), 0 (no), a probability in between, or None (excluded)")
-    return value
+    return None if said is None else float(said)

@@ -32,11 +32,6 @@ def seen(x: FloatArray, threshold: FloatArray, width: FloatArray, function: Func
     function : {"logistic", "normal"}
         Form of the psychometric function.
 
-    Returns
-    -------
-    ndarray
-        In (0, 1), of the broadcast shape.
-
     Examples
     --------
     >>> seen(np.array([-2.4, -2.0, -1.6]), np.array(-2.0), np.array(0.8)).round(3).tolist()
@@ -47,10 +42,6 @@ def seen(x: FloatArray, threshold: FloatArray, width: FloatArray, function: Func
     z = _REACH[function] * (np.asarray(x) - threshold) / width
     result: FloatArray = expit(z) if function == "logistic" else ndtr(z)
     return result
-
-
-def _equal() -> FloatArray:
-    return np.ones(1)
 
 
 def _weights(values: FloatArray, given: FloatArray) -> FloatArray:
@@ -74,15 +65,10 @@ class Grid:
     width_prior, guess_prior, lapse_prior : ndarray
         Prior weight of each value; equal unless given, as always for thresholds.
     width_spread : float
-        Standard deviation of log10 width from frequency to frequency about a common centre, whose prior `width_prior`
-        is; 0 for one width at all frequencies, infinite for widths that tell nothing of each other.
+        Standard deviation of log10 width from value to value of the level about a common centre, whose prior
+        `width_prior` is; 0 for one width at all values, infinite for widths that tell nothing of each other.
     function : {"logistic", "normal"}
         Form of the psychometric function.
-
-    Raises
-    ------
-    InputError
-        Values or weights are out of range.
 
     Examples
     --------
@@ -94,9 +80,9 @@ class Grid:
     width: FloatArray
     guess: FloatArray
     lapse: FloatArray
-    width_prior: FloatArray = field(default_factory=_equal)
-    guess_prior: FloatArray = field(default_factory=_equal)
-    lapse_prior: FloatArray = field(default_factory=_equal)
+    width_prior: FloatArray = field(default_factory=lambda: np.ones(1))
+    guess_prior: FloatArray = field(default_factory=lambda: np.ones(1))
+    lapse_prior: FloatArray = field(default_factory=lambda: np.ones(1))
     width_spread: float = 0.0
     function: Function = "logistic"
 
@@ -128,18 +114,18 @@ class Grid:
         """Probability of each width (columns) where the common centre is each width (rows), shape (W, W)."""
         if np.isinf(self.width_spread):
             return np.tile(self.width_prior, (self.width.size, 1))
-        log = np.log10(self.width)
-        apart = np.abs(log[:, None] - log)
         if self.width_spread == 0:
             return np.eye(self.width.size)
-        weights = np.exp(-0.5 * (apart / self.width_spread) ** 2)
+        log = np.log10(self.width)
+        weights = np.exp(-0.5 * ((log[:, None] - log) / self.width_spread) ** 2)
         normalised: FloatArray = weights / weights.sum(axis=1, keepdims=True)
         return normalised
 
 
-#: Cells of the default grid: a rate stands for its cell, whose prior mass it carries.
+#: Cells of the grids: a rate stands for its cell, whose prior mass it carries.
 _GUESS_EDGES = (0.0, 0.01, 0.03, 0.06, 0.12, 0.22, 0.35, 0.5)
 _LAPSE_EDGES = (0.0, 0.01, 0.03, 0.06, 0.1)
+_FEW_GUESS_EDGES, _FEW_LAPSE_EDGES = (0.0, 0.03, 0.09, 0.18, 0.32, 0.5), (0.0, 0.03, 0.1)
 
 
 def default_grid(contrasts: Sequence[float], task: Task = "yes_no", function: Function = "logistic") -> Grid:
@@ -147,22 +133,11 @@ def default_grid(contrasts: Sequence[float], task: Task = "yes_no", function: Fu
 
     Thresholds lie evenly from half a log10 unit below the lowest contrast to half a unit above the highest, so that a
     threshold which cannot be reached shows as one. The common width has a log-normal prior with median 0.7 and a
-    standard deviation of 0.25 log10, from which those of single frequencies deviate by 0.1 log10. Guess and lapse rates
+    standard deviation of 0.25 log10, from which those of single values deviate by 0.1 log10. Guess and lapse rates
     are Beta(1/2, 5) on [0, 0.5] and Beta(1/2, 10) on [0, 0.1]: rates near 0 are likeliest, larger ones not ruled out
     (as in Jeffreys' prior). With two intervals the guess rate is 0.5.
 
-    Parameters
-    ----------
-    contrasts : sequence of float
-        That can be shown, ascending.
-    task : {"yes_no", "two_interval"}
-        What is asked.
-    function : {"logistic", "normal"}
-        Form of the psychometric function.
-
-    Returns
-    -------
-    Grid
+    Contrasts are those that can be shown, ascending; task and function are as in `constant`.
 
     Examples
     --------
@@ -172,64 +147,45 @@ def default_grid(contrasts: Sequence[float], task: Task = "yes_no", function: Fu
     >>> default_grid((0.001, 1.0), task="two_interval").guess.tolist()
     [0.5]
     """
-    low, high = np.log10(contrasts[0]) - 0.5, np.log10(contrasts[-1]) + 0.5
-    width = np.geomspace(0.2, 2.0, 9)
-    guess, guess_prior = _rates(_GUESS_EDGES, 5.0) if task == "yes_no" else (np.array([0.5]), np.ones(1))
-    lapse, lapse_prior = _rates(_LAPSE_EDGES, 10.0)
-    return Grid(
-        threshold=np.linspace(low, high, int(np.ceil((high - low) / 0.06)) + 1),
-        width=width,
-        guess=guess,
-        lapse=lapse,
-        width_prior=np.exp(-0.5 * (np.log10(width / 0.7) / 0.25) ** 2),
-        guess_prior=guess_prior,
-        lapse_prior=lapse_prior,
-        width_spread=0.1,
-        function=function,
-    )
+    low, high = _ends(contrasts)
+    threshold = np.linspace(low, high, int(np.ceil((high - low) / 0.06)) + 1)
+    return _grid(threshold, np.geomspace(0.2, 2.0, 9), _GUESS_EDGES, _LAPSE_EDGES, 0.1, task, function)
 
 
 def csf_width_and_rates(contrasts: Sequence[float], task: Task = "yes_no", function: Function = "logistic") -> Grid:
-    """The default grid with fewer widths and rates, for designs that keep all frequencies in one table.
-
-    Parameters
-    ----------
-    contrasts : sequence of float
-        That can be shown, ascending.
-    task : {"yes_no", "two_interval"}
-        What is asked.
-    function : {"logistic", "normal"}
-        Form of the psychometric function.
-
-    Returns
-    -------
-    Grid
+    """As `default_grid`, with fewer widths and rates, for designs that keep all frequencies in one table.
 
     Examples
     --------
     >>> csf_width_and_rates((0.001, 1.0)).shape
     (81, 3, 5, 2)
     """
-    low, high = np.log10(contrasts[0]) - 0.5, np.log10(contrasts[-1]) + 0.5
-    width = np.array([0.4, 0.75, 1.4])
-    guess, guess_prior = (
-        _rates((0.0, 0.03, 0.09, 0.18, 0.32, 0.5), 5.0) if task == "yes_no" else (np.array([0.5]), np.ones(1))
-    )
-    lapse, lapse_prior = _rates((0.0, 0.03, 0.1), 10.0)
-    return Grid(
-        threshold=np.linspace(low, high, round((high - low) / 0.05) + 1),
-        width=width,
-        guess=guess,
-        lapse=lapse,
-        width_prior=np.exp(-0.5 * (np.log10(width / 0.7) / 0.25) ** 2),
-        guess_prior=guess_prior,
-        lapse_prior=lapse_prior,
-        function=function,
-    )
+    low, high = _ends(contrasts)
+    threshold = np.linspace(low, high, round((high - low) / 0.05) + 1)
+    return _grid(threshold, np.array([0.4, 0.75, 1.4]), _FEW_GUESS_EDGES, _FEW_LAPSE_EDGES, 0.0, task, function)
+
+
+def _ends(contrasts: Sequence[float]) -> tuple[float, float]:
+    return np.log10(contrasts[0]) - 0.5, np.log10(contrasts[-1]) + 0.5
+
+
+def _grid(
+    threshold: FloatArray,
+    width: FloatArray,
+    guess_edges: Sequence[float],
+    lapse_edges: Sequence[float],
+    width_spread: float,
+    task: Task,
+    function: Function,
+) -> Grid:
+    guess, guess_prior = _rates(guess_edges, 5.0) if task == "yes_no" else (np.array([0.5]), np.ones(1))
+    lapse, lapse_prior = _rates(lapse_edges, 10.0)
+    width_prior = np.exp(-0.5 * (np.log10(width / 0.7) / 0.25) ** 2)
+    return Grid(threshold, width, guess, lapse, width_prior, guess_prior, lapse_prior, width_spread, function)
 
 
 def _rates(edges: Sequence[float], b: float) -> tuple[FloatArray, FloatArray]:
-    # Rates in the middle of their cells, and the mass of Beta(1/2, b) in each cell.
+    """Rates in the middle of their cells, and the mass of Beta(1/2, b) in each cell."""
     from scipy.special import betainc
 
     ends = np.array(edges)

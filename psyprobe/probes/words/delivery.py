@@ -21,7 +21,7 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.png import encode_png
 from psyprobe.light.display import Display
 from psyprobe.observers.chat.answering import eight_bit
-from psyprobe.stimulus import Specification
+from psyprobe.stimulus import Specification, Uniform
 
 DITHERS = ("rpdf", "none")
 
@@ -234,9 +234,10 @@ def delivered_contrast(drive: FloatArray, asked: Specification, display: Display
     contrast = float(asked.value("contrast")) if "contrast" in asked.levels() else 0.0
     if contrast == 0:
         return Delivered(0.0, math.nan, total, nyquist)
-    wanted, behind = _modulation(asked), _modulation(asked.reference())
-    if behind.any():
+    wanted, reference = _modulation(asked), asked.reference()
+    if not isinstance(reference, Uniform):
         # Of a target on a mask only what the mask does not show counts.
+        behind = _modulation(reference)
         found, wanted = found - _resampled(behind, (height, width)), wanted - behind
     energy = float(np.mean(wanted**2))
     if energy < 1e-20:

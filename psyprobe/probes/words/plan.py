@@ -284,10 +284,10 @@ def _trials(session: WordsSession, design: DesignName, readout: str, refused: in
         coarse, fine = (options.get(name, count) * repeats for name, count in (("coarse", 5), ("fine", 4)))
         first = coarse + _catches(coarse, share)
         return first + fine + _catches(fine, share), first + _catches(fine, share)
-    per_frequency = design == "quest_plus"
-    limits = inspect.signature(designs.QuestPlus if per_frequency else designs.QuickCSF).parameters
+    per_value = design == "quest_plus"
+    limits = inspect.signature(designs.QuestPlus if per_value else designs.QuickCSF).parameters
     stop, most = (options.get(name, limits[name].default) for name in ("stop", "n_max"))
-    if per_frequency:
+    if per_value:
         most = math.ceil(most * values / (1 - share))
     wanted = _expected_queries(design, stop, most, _assumed(readout), _conditions(session))
     return wanted, 0
@@ -305,7 +305,7 @@ def _conditions(session: WordsSession) -> dict[str, Any]:
     levels = session.experiment.levels
     contrasts = levels["contrast"]
     return {
-        "frequencies": len(levels[session.level]),
+        "values": len(levels[session.level]),
         "contrasts": (contrasts[0], contrasts[-1]),
         "levels": len(contrasts),
         "task": session.task.name,

@@ -119,6 +119,7 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
             "design_estimates": json.dumps(record.outcome["estimates"], sort_keys=True),
             "size": json.dumps(layout["size"]),
             "ppd": layout["ppd"],
+            **({"human": json.dumps(layout["human"])} if "human" in layout else {}),
         },
     )
 

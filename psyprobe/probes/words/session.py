@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from psyprobe.errors import InputError
 from psyprobe.files.digest import digest, plain, software_versions
+from psyprobe.human.models import CSF_MODELS
 from psyprobe.observers.chat.answering import Answer, Decoding, Inquiry, ask_all
+from psyprobe.probes.grid import contrast_kind, remarks_of, sensitivity_at
 from psyprobe.probes.presentation import at_native_size
 from psyprobe.probes.words.delivery import Delivery
 from psyprobe.probes.words.reading import Read, polarity, read_answer
@@ -82,7 +86,7 @@ class WordsSession:
         self.scene = self._scene()
         levels = experiment.levels
         self.scene.check(experiment.name, observer.card.name, levels[self.level], levels["contrast"][-1])
-        self.remarks: tuple[str, ...] = ()
+        self.people, self.remarks = self._people()
         self._wordings = [Wording(experiment, task.name, i) for i in range(len(self.asking.prompts))]
         self._trials: list[Trial] = []
         self._after_pilot: list[Trial] | None = None
@@ -111,6 +115,7 @@ class WordsSession:
                 "display": digest(experiment.display.to_dict()),
                 "size": list(self.scene.spec.shape),
                 "ppd": self.scene.spec.ppd,
+                **({} if self.people is None else {"human": self.people}),
             },
             software=software_versions(),
         )
@@ -158,7 +163,7 @@ class WordsSession:
             "estimates": {name: estimate for name, estimate in found.items() if estimate is not None},
         }
 
-    def cost(self, store: Store) -> WordsPlan:
+    def cost(self, store: Store, *, timed: bool) -> WordsPlan:
         """What is left to ask: questions, images, tokens, time, price, and the precision to expect."""
         from psyprobe.probes.words.plan import words_plan
 
@@ -216,6 +221,24 @@ class WordsSession:
             intervals=self.task.intervals,
             observer=self.observer.card.digest,
         )
+
+    def _people(self) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+        """What people see at the levels, and where they saw something else; no name where nobody is compared with.
+
+        None where the analysis has a curve of its own: over frequency, that of achromatic noise in the models' own
+        terms, and a usual one where the page names nobody.
+        """
+        experiment = self.experiment
+        reference, values = experiment.human, np.array(experiment.levels[self.level])
+        native = experiment.spec(**{name: levels[0] for name, levels in experiment.levels.items()})
+        grey = self.level == "frequency" and contrast_kind(native) != "cone"
+        if grey and (reference is None or (native.kind == "annulus_noise" and reference.name in CSF_MODELS)):
+            return None, ()
+        if reference is None:
+            return {"name": "", "values": [], "sensitivity": []}, ()
+        sensitivity = sensitivity_at(reference, native, {self.level: values})
+        told = {"name": reference.name, "values": values.tolist(), "sensitivity": sensitivity.tolist()}
+        return told, remarks_of(experiment, native)
 
     # -- asking and hearing ------------------------------------------------------------------------------------------
 
@@ -341,4 +364,4 @@ def _answered(question: Question, measured: Mapping[str, Any], answer: Answer | 
     contents = tuple((name, *kept.pop(name)) for name in (question.shown, question.asked) if kept.get(name))
     for name, *_ in contents:
         kept[name] = None
-    return Answered(question, {**measured, "reply": None if answer is None else asdict(answer)}, contents)
+    return Answered(question, {**measured, "reply": None if answer is None else answer.to_dict()}, contents)

@@ -27,7 +27,7 @@ PILOT = 4
 #: Contrasts among which an adaptive design chooses lie so far apart, in log10.
 _STEP = 0.05
 #: What the session gives to every design by itself.
-_GIVEN = ("frequencies", "contrasts", "task", "catch", "seed", "repeats", "grid", "csf")
+_GIVEN = ("values", "frequencies", "contrasts", "task", "catch", "seed", "repeats", "grid", "csf")
 _ALL = 2**31
 
 

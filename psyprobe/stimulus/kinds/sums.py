@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,7 +20,7 @@ from psyprobe.stimulus.modulation import Modulation
 from psyprobe.stimulus.parameters import Parameter, plain, unknown_parameter
 from psyprobe.stimulus.planes import luminance_of, to_lms
 from psyprobe.stimulus.registry import stimulus_kind
-from psyprobe.stimulus.specification import Specification
+from psyprobe.stimulus.specification import Specification, kept_by_kind, levels_of
 
 if TYPE_CHECKING:
     from psyprobe.light.display import Display
@@ -97,20 +100,14 @@ class Sum(Specification):
         """None of its own: all numbers belong to the parts."""
         return ()
 
-    @property
+    @cached_property
     def batch(self) -> tuple[int, ...]:
         """Shape that the parts have together."""
         return np.broadcast_shapes(*(part.batch for part in self.parts))
 
-    def levels(self) -> dict[str, Parameter]:
+    def levels(self) -> Mapping[str, Parameter]:
         """Those of the target, and those of the other parts under their prefixed names."""
-        found = {}
-        for name, (k, own) in self._addresses().items():
-            if own in (levels := self.parts[k].levels()):
-                label = levels[own].label
-                prefix = self.part_names[k - 1].replace("_", " ").capitalize() if k else ""
-                found[name] = replace(levels[own], label=f"{prefix} {label.lower()}" if k else label)
-        return found
+        return _levels(tuple(map(type, self.parts)), self.part_names)
 
     def value(self, name: str) -> Any:
         """The value that a parameter or a derived level of a part has."""
@@ -170,18 +167,8 @@ class Sum(Specification):
             raise unknown_parameter("this sum", name, known)
         return known[name]
 
-    def _addresses(self) -> dict[str, tuple[int, str]]:
-        """Of every parameter and derived level: in which part it is, and its name there."""
-        found: dict[str, tuple[int, str]] = {}
-        for k, (prefix, part) in enumerate(zip(("", *self.part_names), self.parts, strict=True)):
-            for own in (*part.parameters(), *part.derived_levels):
-                if k and own in BACKGROUND:
-                    continue
-                name = f"{prefix}_{own}" if k else own
-                if name in found:
-                    raise InputError(f"{name} would be two parameters; give the part {prefix!r} another name")
-                found[name] = (k, own)
-        return found
+    def _addresses(self) -> Mapping[str, tuple[int, str]]:
+        return _addresses(tuple(map(type, self.parts)), self.part_names)
 
     def _single(self, batch: tuple[int, ...], index: tuple[int, ...]) -> Self:
         return replace(self, parts=tuple(part._single(batch, index) for part in self.parts))
@@ -207,6 +194,32 @@ class Sum(Specification):
                 f"the parts together would need negative light ({float(pixels.min()):g}); lower their contrasts"
             )
         return pixels, space
+
+
+@kept_by_kind
+def _addresses(kinds: tuple[type[Specification], ...], names: tuple[str, ...]) -> Mapping[str, tuple[int, str]]:
+    """Of every parameter and derived level: in which part it is, and its name there."""
+    found: dict[str, tuple[int, str]] = {}
+    for k, (prefix, kind) in enumerate(zip(("", *names), kinds, strict=True)):
+        for own in (*kind.parameters(), *kind.derived_levels):
+            if k and own in BACKGROUND:
+                continue
+            name = f"{prefix}_{own}" if k else own
+            if name in found:
+                raise InputError(f"{name} would be two parameters; give the part {prefix!r} another name")
+            found[name] = (k, own)
+    return MappingProxyType(found)
+
+
+@kept_by_kind
+def _levels(kinds: tuple[type[Specification], ...], names: tuple[str, ...]) -> Mapping[str, Parameter]:
+    found = {}
+    for name, (k, own) in _addresses(kinds, names).items():
+        if own in (levels := levels_of(kinds[k])):
+            label = levels[own].label
+            prefix = names[k - 1].replace("_", " ").capitalize() if k else ""
+            found[name] = replace(levels[own], label=f"{prefix} {label.lower()}" if k else label)
+    return MappingProxyType(found)
 
 
 def _usual_names(parts: int) -> tuple[str, ...]:

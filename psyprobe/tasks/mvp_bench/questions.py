@@ -36,7 +36,7 @@ from typing import Any
 import pandas as pd
 
 from psyprobe.errors import InputError
-from psyprobe.tasks.answer_tables import read_json_lines
+from psyprobe.tasks.tables import read_json_lines
 
 COLUMNS = (
     "question_id",

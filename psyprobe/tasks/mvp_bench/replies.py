@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.tasks.answer_tables import read_answer_table
 from psyprobe.tasks.mvp_bench.questions import split_choices
+from psyprobe.tasks.tables import read_answer_table
 
 #: What a reply is called in files made elsewhere: ours, the benchmark's, VLMEvalKit's, lmms-eval's.
 _REPLY_COLUMNS = ("output", "prediction", "reply", "filtered_resps")

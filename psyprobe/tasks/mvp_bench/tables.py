@@ -8,11 +8,12 @@ from importlib.resources import files
 
 import pandas as pd
 
+from psyprobe.analysis.table import check_format
 from psyprobe.errors import unknown_name
 from psyprobe.files.tables import lay_out
 from psyprobe.files.terminal import printable
+from psyprobe.tasks.tables import all_metrics
 
-FORMATS = ("text", "markdown", "latex", "csv", "json")
 _TITLES = {
     "2": "Table 2: yes/no questions and cross-image multiple choice, by level (per cent)",
     "3": "Table 3: natural and manipulated images, and single-image multiple choice (per cent)",
@@ -152,12 +153,9 @@ def mvp_tables(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> str
     UnknownNameError
         There is no such format.
     """
-    if format not in FORMATS:
-        raise unknown_name("table format", format, FORMATS)
+    check_format(format)
     if format in ("csv", "json"):
-        listed = pd.concat([table.assign(model=model) for model, table in metrics.items()], ignore_index=True)
-        listed = listed[["model", *[name for name in listed if name != "model"]]]
-        return listed.to_csv(index=False).rstrip("\n") if format == "csv" else _json(listed)
+        return all_metrics(metrics, format)
     texts = []
     for table in _TITLES:
         cells = _cells(table)
@@ -226,10 +224,6 @@ def _printed(
         elif len(found) and found["agrees"].iloc[0] != "rounded":
             notes.append(f"{model}, {_heading(task, level, metric)}: printed as {found['agrees'].iloc[0]}.")
     return row, notes
-
-
-def _json(table: pd.DataFrame) -> str:
-    return str(table.to_json(orient="records", indent=2, double_precision=15, force_ascii=False))
 
 
 def _data(name: str) -> pd.DataFrame:

@@ -164,7 +164,7 @@ def _ask(
     asked: dict[str, tuple[Item, ItemQuestion, str]] = {}
     for item in items:
         question = _question(item, step, kinds)
-        key = digest([VERSION, question.asked(), item.sha256 if step.looks else "", observer.card.digest])
+        key = digest([VERSION, question.asked, item.sha256 if step.looks else "", observer.card.digest])
         if step.name not in item.steps or item.steps[step.name].key != key:
             asked[question.name] = (item, question, key)
     if not asked:

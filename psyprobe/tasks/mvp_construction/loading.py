@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
-from psyprobe.errors import InputError, PsyprobeError, unknown_name
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.tasks.mvp_construction.classical_tools import RecolourEditor, RegionSegmenter, SmoothInpainter
+from psyprobe.tasks.mvp_construction.model_tools import DiffusionInpainter, InstructEditor, SamSegmenter
 from psyprobe.tasks.mvp_construction.tools import Editor, Inpainter, Segmenter
 
-Tool = TypeVar("Tool")
-
-SEGMENTERS = ("felzenszwalb", "slic", "sam:MODEL")
-INPAINTERS = ("pull_push", "inpaint:MODEL")
-EDITORS = ("recolour", "instruct:MODEL")
+#: Of each kind of tool, those without weights, and those that take a MODEL: a folder or a name on the model hub.
+_TOOLS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
+    "segmenter": {
+        "felzenszwalb": partial(RegionSegmenter, "felzenszwalb"),
+        "slic": partial(RegionSegmenter, "slic"),
+        "sam:MODEL": SamSegmenter,
+    },
+    "inpainter": {"pull_push": SmoothInpainter, "inpaint:MODEL": DiffusionInpainter},
+    "editor": {"recolour": RecolourEditor, "instruct:MODEL": InstructEditor},
+}
 
 
 def load_segmenter(name: str, **settings: Any) -> Segmenter:
@@ -32,48 +40,29 @@ def load_segmenter(name: str, **settings: Any) -> Segmenter:
     PsyprobeError
         What it needs is not installed or not on this machine.
     """
-    from psyprobe.tasks.mvp_construction.classical_tools import RegionSegmenter
-    from psyprobe.tasks.mvp_construction.model_tools import SamSegmenter
-
-    kind, _, model = name.partition(":")
-    if name in ("felzenszwalb", "slic"):
-        return RegionSegmenter(name, **settings)
-    if kind == "sam" and model:
-        return SamSegmenter(model, **settings)
-    raise unknown_name("segmenter", name, SEGMENTERS)
+    found: Segmenter = _load("segmenter", name, settings)
+    return found
 
 
 def load_inpainter(name: str, **settings: Any) -> Inpainter:
     """An inpainter: "pull_push", a classical substitute, or "inpaint:MODEL"; raises as `load_segmenter` does."""
-    from psyprobe.tasks.mvp_construction.classical_tools import SmoothInpainter
-    from psyprobe.tasks.mvp_construction.model_tools import DiffusionInpainter
-
-    kind, _, model = name.partition(":")
-    if name == "pull_push":
-        return _made(SmoothInpainter, name, settings)
-    if kind == "inpaint" and model:
-        return _made(DiffusionInpainter, name, {"model": model, **settings})
-    raise unknown_name("inpainter", name, INPAINTERS)
+    found: Inpainter = _load("inpainter", name, settings)
+    return found
 
 
 def load_editor(name: str, **settings: Any) -> Editor:
     """An editor: "recolour", a classical substitute, or "instruct:MODEL"; raises as `load_segmenter` does."""
-    from psyprobe.tasks.mvp_construction.classical_tools import RecolourEditor
-    from psyprobe.tasks.mvp_construction.model_tools import InstructEditor
-
-    kind, _, model = name.partition(":")
-    if name == "recolour":
-        return _made(RecolourEditor, name, settings)
-    if kind == "instruct" and model:
-        return _made(InstructEditor, name, {"model": model, **settings})
-    raise unknown_name("editor", name, EDITORS)
+    found: Editor = _load("editor", name, settings)
+    return found
 
 
-def _made(tool: Callable[..., Tool], name: str, settings: dict[str, Any]) -> Tool:
+def _load(kind: str, name: str, settings: dict[str, Any]) -> Any:
+    family, _, model = name.partition(":")
+    called = f"{family}:MODEL" if model else name
+    if called not in _TOOLS[kind] or name.endswith(":MODEL"):
+        raise unknown_name(kind, name, _TOOLS[kind])
     try:
-        return tool(**settings)
-    except PsyprobeError:
-        raise
+        return _TOOLS[kind][called](*([model] if model else []), **settings)
     except TypeError as error:
         raise InputError(
             f"{name}: {str(error).partition('() ')[2]}; its settings are in docs/mvp_construction.md"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,8 @@ from psyprobe.corruption.apply import corrupt
 from psyprobe.corruption.dimensions import STRENGTHS, dimensions
 from psyprobe.errors import InputError
 from psyprobe.files.images import file_digest, read_image
-from psyprobe.files.output import make_folder
-from psyprobe.tasks.r_bench.items import COLUMNS, TASKS, read_items
+from psyprobe.files.output import json_text, make_folder, write_text
+from psyprobe.tasks.r_bench.items import TASKS, read_items, write_items
 from psyprobe.tasks.r_bench.photographs import ReferenceLimits, check_reference, read_question_table
 
 _LIMITS = ReferenceLimits()
@@ -103,10 +102,7 @@ def build_set(
     folder = make_folder(output, empty=True)
     for part in (folder / "ref", folder / "dis"):
         part.mkdir(parents=True)
-    with (folder / "items.csv").open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, (*COLUMNS, "reference", "simulated"), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_items(folder, rows)
     # Whatever is wrong with a question is said before images are made.
     items = read_items(folder / "items.csv")
     for row in items[items["task"] == "MCQ"].to_dict("records"):
@@ -116,26 +112,18 @@ def build_set(
             )
     for name in measured:
         shutil.copyfile(Path(photographs) / name, folder / "ref" / name)
-    jobs = [
-        _Job(
-            str(folder),
-            name,
-            tuple((r["name"], r["distortion"], r["strength"]) for r in rows if r["reference"] == name),
-        )
-        for name in measured
-    ]
     # Each photograph in several jobs, so that all cores have work to the end.
-    jobs = [
-        _Job(j.folder, j.reference, j.items[i : i + 16], seed, scale) for j in jobs for i in range(0, len(j.items), 16)
-    ]
+    by_reference = [[row for row in rows if row["reference"] == name] for name in measured]
+    jobs = [part[i : i + 16] for part in by_reference for i in range(0, len(part), 16)]
     # Codecs, OpenCV and numpy's generators work outside Python's lock; forked processes hang once OpenCV has threads.
     workers = executor or ThreadPoolExecutor(max_workers=os.cpu_count())
     unchanged: list[str] = []
     try:
         with progress_bar(len(rows), progress) as bar:
-            for job, same in zip(jobs, workers.map(_work, jobs), strict=True):
+            work = partial(_corrupt_some, folder, seed, scale)
+            for job, same in zip(jobs, workers.map(work, jobs), strict=True):
                 unchanged += same
-                bar.update(len(job.items))
+                bar.update(len(job))
     finally:
         if executor is None:
             workers.shutdown(cancel_futures=True)
@@ -153,8 +141,7 @@ def build_set(
         "unchanged": sorted(unchanged),
         "software": software_versions(),
     }
-    text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False)
-    (folder / "manifest.json").write_text(text + "\n", encoding="utf-8")
+    write_text(folder / "manifest.json", json_text(manifest))
     contact_sheet(folder, items).save(folder / "contact_sheet.png")
     return BuiltSet(folder, len(rows), tuple(skipped), tuple(sorted(unchanged)))
 
@@ -225,29 +212,16 @@ def _told(row: dict[str, Any], folder: Path) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class _Job:
-    """Some corruptions of one reference."""
-
-    folder: str
-    reference: str
-    items: Sequence[tuple[str, int, int]]
-    seed: int = 0
-    scale: bool = False
-
-
-def _work(job: _Job) -> list[str]:
-    """Write corrupted images; the names of those that are no different."""
+def _corrupt_some(folder: Path, seed: int, scale: bool, rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Write corrupted images of one reference; the names of those that are no different."""
     from PIL import Image
 
     known = {dimension.id: dimension.name for dimension in dimensions().values()}
-    folder = Path(job.folder)
-    image = read_image(folder / "ref" / job.reference)
+    image = read_image(folder / "ref" / rows[0]["reference"])
     same = []
-    for name, number, strength in job.items:
-        changed = corrupt(
-            image, known[number], STRENGTHS[strength - 1], job.seed, image_id=Path(name).stem, scale=job.scale
-        )
+    for row in rows:
+        name, strength = row["name"], STRENGTHS[row["strength"] - 1]
+        changed = corrupt(image, known[row["distortion"]], strength, seed, image_id=Path(name).stem, scale=scale)
         Image.fromarray(changed).save(folder / "dis" / name, "PNG", compress_level=1)
         if np.array_equal(changed, image):
             same.append(name)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.asking import read_planned
 from psyprobe.tasks.item_session import TaskPlan, TaskSession, attributes_of, items_of, options_of
+from psyprobe.tasks.r_bench.figures import coloured_cells
 from psyprobe.tasks.task_score import TaskScore
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class ProfileSession(TaskSession):
                 batches.append(Batch(questions, work, whole=True))
         return batches
 
-    def cost(self, store: Store) -> TaskPlan:
+    def cost(self, store: Store, *, timed: bool) -> TaskPlan:
         """What is left to show."""
         left = len(store.missing(question.key for question in _questions(self._shown, self.observer.card.digest)))
         photographs = len(self._photographs)
@@ -237,7 +238,7 @@ def plot(
     """A robustness profile as coloured cells, one panel a result; see `plot_profile`."""
     draw = partial(plot_profile, measure=measure or "angular", layer=layer)
     if len(results) == 1 and figure is None:
-        return cast("Axes", draw(results[0], ax))
+        return draw(results[0], ax)
     if figure is None:
         import matplotlib.pyplot as plt
 
@@ -297,7 +298,9 @@ def _interval(values: FloatArray, confidence: float) -> tuple[float | None, floa
     return float(low), float(high)
 
 
-def plot_profile(profile: xarray.Dataset, ax: Any = None, *, measure: str = "angular", layer: str | None = None) -> Any:
+def plot_profile(
+    profile: xarray.Dataset, ax: Axes | None = None, *, measure: str = "angular", layer: str | None = None
+) -> Axes:
     """Draw a robustness profile as coloured cells: dimensions downwards, strengths to the right.
 
     Parameters
@@ -317,30 +320,19 @@ def plot_profile(profile: xarray.Dataset, ax: Any = None, *, measure: str = "ang
         Means over photographs; a star marks a dimension that is simulated where R-Bench photographed it.
     """
     found = profile["response"].sel(measure=measure, layer=layer or str(profile["layer"].values[-1])).mean("photograph")
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        ax = plt.figure(figsize=(4.2, 1.2 + 0.2 * profile.sizes["dimension"]), layout="constrained").add_subplot()
-    drawn = ax.imshow(found.values, cmap="YlGnBu", aspect="auto", vmin=0, interpolation="nearest")
-    middle = float(found.max()) * 0.55
-    for (i, j), value in np.ndenumerate(found.values):
-        ax.text(
-            j, i, f"{value:.3f}", ha="center", va="center", fontsize=6, color="white" if value > middle else "black"
-        )
-    known = dimensions()
-    labels = [
-        f"{known[str(name)].title}{' *' if known[str(name)].captured else ''}" for name in profile["dimension"].values
-    ]
-    ax.set_yticks(range(len(labels)), labels, fontsize=7)
-    ax.set_xticks(range(profile.sizes["strength"]), [str(each) for each in profile["strength"].values])
-    ax.tick_params(length=0)
-    steps = profile["step"].values
-    for i in np.flatnonzero(steps[1:] != steps[:-1]):
-        ax.axhline(i + 0.5, color="black", linewidth=0.8)
-    card = json.loads(profile.attrs["observer_card"])
-    ax.set_title(f"{card['name']}{' [RANDOM WEIGHTS]' if profile.attrs['random_weights'] else ''}", fontsize=9)
-    bar = ax.figure.colorbar(drawn, ax=ax, fraction=0.05, pad=0.02)
-    bar.set_label("Angular distance $S_{ac}$" if measure == "angular" else measure)
+    ax = coloured_cells(
+        found.values,
+        [[f"{value:.3f}" for value in row] for row in found.values],
+        dict(zip(map(str, profile["dimension"].values), profile["simulated"].values, strict=True)),
+        [str(each) for each in profile["strength"].values],
+        colours="YlGnBu",
+        limit=None,
+        white=found.values > 0.55 * float(found.max()),
+        label="Angular distance $S_{ac}$" if measure == "angular" else measure,
+        ax=ax,
+    )
+    title = profile.attrs["observer"] + (" [RANDOM WEIGHTS]" if profile.attrs["random_weights"] else "")
+    ax.set_title(title, fontsize=9)
     ax.set_xlabel("Strength" + (" (* simulated)" if profile["simulated"].values.any() else ""))
     return ax
 

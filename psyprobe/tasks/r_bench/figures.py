@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from psyprobe._typing import FloatArray
 from psyprobe.corruption import GROUPS, STEPS, STRENGTHS, dimensions
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.plotting.axes import BLANK, printable
@@ -166,26 +167,57 @@ def strength_map(table: pd.DataFrame, *, measure: str = "absolute", ax: Axes | N
     for (number, strength), row in cells.iterrows():
         at = there.index(number), STRENGTHS.index(strength)
         value[at], count[at] = row["mean"], int(row["size"])
+    simulated = set(table.loc[table["simulated"] == 1, "dimension"]) if "simulated" in table else set()
+    ax = coloured_cells(
+        value,
+        [[f"{one:.2f} ({n})" for one, n in zip(*row, strict=True)] for row in zip(value, count, strict=True)],
+        {known[n].name: n in simulated for n in there},
+        STRENGTHS,
+        colours=mpl.colormaps["viridis"].with_extremes(bad=BLANK),
+        limit=1.0,
+        white=value < 0.6,
+        label=f"{measure.capitalize()} robustness (number of items)",
+        ax=ax,
+    )
+    ax.set_xlabel("Strength" + (f"\n{_STAR}" if simulated else ""), fontsize="small")
+    return ax
+
+
+def coloured_cells(
+    values: FloatArray,
+    texts: Sequence[Sequence[str]],
+    rows: Mapping[str, bool],
+    strengths: Sequence[str],
+    *,
+    colours: Any,
+    limit: float | None,
+    white: Any,
+    label: str,
+    ax: Axes | None,
+) -> Axes:
+    """Cells of dimensions by strengths, each with its text, in white where the cell is dark.
+
+    Rows are dimensions by name, with a star for those that are simulated; lines part the steps on an image's way.
+    """
     if ax is None:
         import matplotlib.pyplot as plt
 
-        ax = plt.figure(figsize=(4.6, 1.3 + 0.21 * len(there)), layout="constrained").add_subplot()
-    colours = mpl.colormaps["viridis"].with_extremes(bad=BLANK)
-    drawn = ax.imshow(np.ma.masked_invalid(value), cmap=colours, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
-    for (i, j), one in np.ndenumerate(value):
-        if np.isfinite(one):
-            ink = "white" if one < 0.6 else "black"
-            ax.text(j, i, f"{one:.2f} ({count[i, j]})", ha="center", va="center", fontsize=6, color=ink)
-    simulated = set(table.loc[table["simulated"] == 1, "dimension"]) if "simulated" in table else set()
-    ax.set_yticks(range(len(there)), [f"{known[n].title}{' *' if n in simulated else ''}" for n in there], fontsize=7)
-    ax.set_xticks(range(len(STRENGTHS)), STRENGTHS)
+        ax = plt.figure(figsize=(4.6, 1.3 + 0.21 * len(rows)), layout="constrained").add_subplot()
+    shown = np.ma.masked_invalid(values)
+    drawn = ax.imshow(shown, cmap=colours, vmin=0, vmax=limit, aspect="auto", interpolation="nearest")
+    for (i, j), value in np.ndenumerate(values):
+        if np.isfinite(value):
+            ink = "white" if white[i, j] else "black"
+            ax.text(j, i, texts[i][j], ha="center", va="center", fontsize=6, color=ink)
+    known = dimensions()
+    labels = [f"{known[name].title}{' *' if simulated else ''}" for name, simulated in rows.items()]
+    ax.set_yticks(range(len(rows)), labels, fontsize=7)
+    ax.set_xticks(range(len(strengths)), strengths)
     ax.tick_params(length=0)
-    steps = np.array([known[number].step for number in there])
+    steps = np.array([known[name].step for name in rows])
     for i in np.flatnonzero(steps[1:] != steps[:-1]):
         ax.axhline(i + 0.5, color="black", linewidth=0.8)
-    bar = ax.figure.colorbar(drawn, ax=ax, fraction=0.05, pad=0.02)
-    bar.set_label(f"{measure.capitalize()} robustness (number of items)")
-    ax.set_xlabel("Strength" + (f"\n{_STAR}" if simulated else ""), fontsize="small")
+    ax.figure.colorbar(drawn, ax=ax, fraction=0.05, pad=0.02).set_label(label)
     return ax
 
 

@@ -29,7 +29,7 @@ import pandas as pd
 from psyprobe.corruption import STRENGTHS
 from psyprobe.errors import InputError
 from psyprobe.files.images import decode_image
-from psyprobe.tasks.answer_tables import read_table
+from psyprobe.tasks.tables import read_table
 
 TASKS = ("MCQ", "VQA", "CAP")
 COLUMNS = ("name", "question", "choice", "answer", "type", "score", "distortion", "strength")
@@ -90,6 +90,12 @@ def read_items(path: str | Path) -> pd.DataFrame:
     items = pd.DataFrame(rows)
     items.attrs["encoding"] = encoding
     return items
+
+
+def write_items(folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write the item table of a set: rows as the release has them, with reference and simulated."""
+    table = pd.DataFrame(rows, columns=[*COLUMNS, "reference", "simulated"])
+    table.to_csv(folder / "items.csv", index=False, lineterminator="\n")
 
 
 def _item(path: str | Path, row: dict[str, str]) -> dict[str, Any]:

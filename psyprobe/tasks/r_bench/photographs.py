@@ -13,7 +13,7 @@ import pandas as pd
 
 from psyprobe.corruption.colour_planes import luma
 from psyprobe.errors import InputError
-from psyprobe.tasks.answer_tables import read_table
+from psyprobe.tasks.tables import read_table
 
 #: Columns of a table of questions: the file of the photograph, and the item as in the released table. A column score,
 #: the quality of the photograph, is kept where it is there.

@@ -14,7 +14,7 @@ import pandas as pd
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.tasks.answer_tables import read_answer_table, read_table
+from psyprobe.tasks.tables import read_answer_table, read_table
 
 #: How a multiple-choice answer is scored. "published": right where its first character is the key, or where the judge
 #: says so (for the agreement of both answers the judge alone). "judge": the judge alone. "letter": the first character

@@ -8,14 +8,15 @@ from importlib.resources import files
 
 import pandas as pd
 
+from psyprobe.analysis.table import check_format
 from psyprobe.corruption import STRENGTHS
 from psyprobe.errors import unknown_name
 from psyprobe.files.tables import lay_out
 from psyprobe.files.terminal import printable
 from psyprobe.tasks.r_bench.items import TASKS
 from psyprobe.tasks.r_bench.metrics import MEASURES
+from psyprobe.tasks.tables import all_metrics
 
-FORMATS = ("text", "markdown", "latex", "csv", "json")
 _CELLS = [f"{task}-{strength}" for task in TASKS for strength in STRENGTHS]
 
 
@@ -83,14 +84,9 @@ def rbench_table(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> s
     UnknownNameError
         There is no such format.
     """
-    if format not in FORMATS:
-        raise unknown_name("table format", format, FORMATS)
+    check_format(format)
     if format in ("csv", "json"):
-        listed = pd.concat([table.assign(model=model) for model, table in metrics.items()], ignore_index=True)
-        listed = listed[["model", *[name for name in listed if name != "model"]]]
-        if format == "csv":
-            return str(listed.to_csv(index=False)).rstrip("\n")
-        return str(listed.to_json(orient="records", indent=2, double_precision=15, force_ascii=False))
+        return all_metrics(metrics, format)
     texts = []
     for measure in MEASURES:
         rows, notes = [["", *_CELLS, "overall [interval]"]], []
@@ -110,11 +106,12 @@ def rbench_table(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> s
             if model in set(published()["model"]):
                 beside = beside_published(values, model)
                 printed = beside[beside["measure"] == measure].set_index("name")
-                marked = [
-                    f"{printed.loc[name, 'paper']}{'' if printed.loc[name, 'agrees'] else '*'}"
-                    for name in (*_CELLS, "overall")
-                ]
-                rows.append(["  as printed", *marked])
+                marked = dict.fromkeys([*_CELLS, "overall"], "-")
+                marked |= {name: row["paper"] + "*" * (not row["agrees"]) for name, row in printed.iterrows()}
+                if "-" in marked.values():
+                    # The paper's overall value is of all cells, and beside fewer it says nothing.
+                    marked["overall"] = "-"
+                rows.append(["  as printed", *marked.values()])
                 notes += [f"{model}: {note}." for note in dict.fromkeys(printed["note"]) if "order" in note]
         if len(rows) > 1:
             texts.append(f"{measure.capitalize()} robustness\n{lay_out(format, rows, notes)}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import csv
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,8 @@ from psyprobe.corruption.dimensions import STRENGTHS, dimensions
 from psyprobe.errors import InputError
 from psyprobe.files.images import decode_image
 from psyprobe.files.output import make_folder
-from psyprobe.tasks.r_bench.items import COLUMNS, ImageSet
+from psyprobe.tasks.r_bench.items import ImageSet, write_items
+from psyprobe.tasks.tables import read_table
 
 #: Files by which images they hold, named as VLMEvalKit names the data sets.
 FILES = {"dis": "R-Bench-Dis.tsv", "ref": "R-Bench-Ref.tsv"}
@@ -91,7 +91,7 @@ def import_tsv(corrupted: str | Path, reference: str | Path, output: str | Path)
     InputError
         A column is missing, an index is in one file only or there twice, or an image cannot be read.
     """
-    tables = {"dis": _rows(Path(corrupted)), "ref": _rows(Path(reference))}
+    tables = {"dis": _rows(corrupted), "ref": _rows(reference)}
     for column in ("distortion", "strength"):
         if column not in next(iter(tables["dis"].values())):
             raise InputError(
@@ -125,36 +125,19 @@ def import_tsv(corrupted: str | Path, reference: str | Path, output: str | Path)
                 "simulated": row.get("simulated") or "0",
             }
         )
-    with (folder / "items.csv").open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, (*COLUMNS, "reference", "simulated"), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_items(folder, rows)
     return len(rows)
 
 
-def _rows(path: Path) -> dict[str, dict[str, Any]]:
-    csv.field_size_limit(sys.maxsize)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.DictReader(stream, delimiter="\t")
-            rows = list(reader)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(
-            f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is no TSV in UTF-8'}"
-        ) from None
-    for column in ("index", "image", "question", "A", "answer"):
-        if column not in (reader.fieldnames or ()):
-            raise InputError(f"{path} has no column {column!r}; it needs index, image, question, A, B, ..., answer")
-    if not rows:
-        raise InputError(f"{path} has no rows")
-    by_index: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        if None in row or None in row.values():
-            raise InputError(f"{path}: the row of index {row['index']} has more or fewer cells than the heading")
-        if row["index"] in by_index:
-            raise InputError(f"{path}: index {row['index']} is there twice; keep one of them")
-        by_index[row["index"]] = row
-    return by_index
+def _rows(path: str | Path) -> dict[str, dict[str, Any]]:
+    table, _ = read_table(path, ("index", "image", "question", "A", "answer"), "\t")
+    short = table["index"][table.isna().any(axis=1)]
+    if len(short):
+        raise InputError(f"{path}: the row of index {short.iloc[0]} has fewer cells than the heading")
+    twice = table["index"][table["index"].duplicated()]
+    if len(twice):
+        raise InputError(f"{path}: index {twice.iloc[0]} is there twice; keep one of them")
+    return {row["index"]: row for row in table.to_dict("records")}
 
 
 def _image(rows: dict[str, dict[str, Any]], index: str, path: str) -> bytes:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psyprobe.errors import InputError
-from psyprobe.probes.designs import Design, Level, QuestPlus, QuickCSF, constant, ladder
+from psyprobe.probes.designs import CsfGrid, Design, Level, QuestPlus, QuickCSF, constant, ladder
 
 FREQUENCIES = (1.0, 4.0, 16.0)
 CONTRASTS = np.geomspace(0.001, 1.0, 31)
@@ -51,7 +51,7 @@ def test_it_is_a_design_that_ends_and_finds_the_thresholds(make: Callable[..., D
     told = run(design, np.random.default_rng(1), 4)
     assert design.finished and design.ask(5) == []
     found = design.estimate()
-    truth = np.array([-np.log10(THRESHOLD[f]) for f in found.frequencies])
+    truth = np.array([-np.log10(THRESHOLD[f]) for f in found.values])
     assert found.asked == len(told) and found.excluded == sum(said is None for _, said in told)
     assert np.abs(found.log10_sensitivity - truth).max() < 0.6
     assert (found.low < found.log10_sensitivity).all() and (found.log10_sensitivity < found.high).all()
@@ -139,10 +139,22 @@ def test_levels_put_at_once_keep_apart(name: str) -> None:
         assert x.size < 2 or np.ptp(x) >= 0.1
 
 
+def test_without_deviation_qcsf_knows_frequencies_that_it_hardly_asked() -> None:
+    published, free = (
+        QuickCSF(FREQUENCIES, CONTRASTS, n_max=30, csf=CsfGrid(deviation=deviation)) for deviation in (0.0, 0.5)
+    )
+    for design in (published, free):
+        for x in (-2.4, -2.0, -1.6, -1.2):
+            for f in (1.0, 4.0):
+                design.tell(Level(f, float(CONTRASTS[np.abs(np.log10(CONTRASTS) - x).argmin()])), float(x > -2.0))
+    width = [np.ptp([design.estimate().low[2], design.estimate().high[2]]) for design in (published, free)]
+    assert width[0] < width[1]
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: constant([4, 4], [0.1, 1]), "frequencies"),
+        (lambda: constant([4, 4], [0.1, 1]), "levels are"),
         (lambda: constant([4], [0.1, 0.0]), "contrasts"),
         (lambda: constant([4], [0.1, 1], repeats=0), "repeats"),
         (lambda: constant([4], [0.1, 1], catch=0.95), "catch"),
@@ -153,7 +165,7 @@ def test_levels_put_at_once_keep_apart(name: str) -> None:
         (lambda: QuestPlus([4], [0.1, 1], function="linear"), "psychometric function"),  # type: ignore[arg-type]
         (lambda: QuickCSF([4], [0.1, 1]), "at least two"),
         (lambda: QuickCSF([4, 8], [0.1, 1], top=0.7), "top"),
-        (lambda: Level(-1, 0.1), "frequency"),
+        (lambda: Level(np.nan, 0.1), "the level is"),
     ],
 )
 def test_bad_arguments_are_named(make: Callable[[], object], words: str) -> None:
@@ -207,7 +219,7 @@ def test_probabilities_of_yes_narrow_intervals_without_misleading(name: str) -> 
                 logit = 2 * np.log(19) * x / 0.8 + 0.5 * rng.standard_normal()
                 design.tell(level, float(0.02 + 0.96 / (1 + np.exp(-logit))))
         found = design.estimate()
-        truth = np.array([-np.log10(THRESHOLD[f]) for f in found.frequencies])
+        truth = np.array([-np.log10(THRESHOLD[f]) for f in found.values])
         errors.append(found.log10_sensitivity - truth)
         covered.append((found.low <= truth) & (truth <= found.high))
         widths.append(found.high - found.low)

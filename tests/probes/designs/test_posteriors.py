@@ -10,8 +10,9 @@ import pytest
 from psyprobe.errors import InputError
 from psyprobe.probes.designs import CsfGrid, Grid, log_parabola
 from psyprobe.probes.designs.csf_posterior import CsfPosterior
+from psyprobe.probes.designs.posterior import GivenAnswer, dispersion
 from psyprobe.probes.designs.psychometric_grid import default_grid, seen
-from psyprobe.probes.designs.threshold_posterior import GivenAnswer, ThresholdPosterior, dispersion
+from psyprobe.probes.designs.threshold_posterior import ThresholdPosterior
 
 SMALL = Grid(
     threshold=np.linspace(-3.0, 0.0, 7),

@@ -1,10 +1,11 @@
-"""Tables of answers that others wrote: the authors' files, VLMEvalKit's and lmms-eval's."""
+"""Tables that benchmarks read, of answers that others wrote, and that they write: all metrics of all models."""
 
 from __future__ import annotations
 
 import io
 import json
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -115,3 +116,12 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         value = value[0] if value else ""
     return "" if value is None else str(value)
+
+
+def all_metrics(metrics: Mapping[str, pd.DataFrame], format: str) -> str:
+    """The metrics of all models, by model, with all digits, as "csv" or "json"."""
+    listed = pd.concat([table.assign(model=model) for model, table in metrics.items()], ignore_index=True)
+    listed = listed[["model", *[name for name in listed if name != "model"]]]
+    if format == "csv":
+        return str(listed.to_csv(index=False)).rstrip("\n")
+    return str(listed.to_json(orient="records", indent=2, double_precision=15, force_ascii=False))

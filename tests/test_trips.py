@@ -1,0 +1,111 @@
+"""Which of our files one answer passes on its way into the table, by a tracer: as docs/design.md tells it."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import psyprobe as pp
+
+ROOT = Path(pp.__file__).parent
+SAID = "Yes, 4711 stripes."
+MEASURED = 0.123456789
+
+CHAT = """
+title    = "One answer"
+stimulus = { kind = "gabor", parameters = { frequency = 2, contrast = 0.1, luminance = 40, size = 64 } }
+probe    = "yes_no"
+levels   = { phase.values = [0, 90], contrast.values = [0.05, 0.2] }
+asking   = { prompts = ["Do you see a pattern?"], repeats = 1 }
+display  = { peak = 186.8805 }
+"""
+ENCODER = """
+title    = "One response"
+stimulus = { kind = "gabor", parameters = { frequency = 2, contrast = 0.1, size = 64 } }
+probe    = "detection"
+levels   = { frequency.values = [1, 2], contrast.values = [0.05, 0.2] }
+"""
+ITEM = """
+title   = "One item"
+probe   = "r_bench"
+items   = "set"
+options = { mcq_rule = "letter" }
+"""
+
+
+def told(heading: str) -> list[str]:
+    """The files that the page lists under a heading, in order."""
+    page = (ROOT.parent / "docs" / "design.md").read_text(encoding="utf-8")
+    section = page.split(f"### {heading}\n")[1].split("\n#")[0]
+    return re.findall(r"^\d+\. `([\w/]+\.py)`", section, re.MULTILINE)
+
+
+def passed(page: Path, observer: Any) -> list[str]:
+    """The files with a function that is given, or gives, what the observer answered, in order."""
+    seen: dict[str, None] = {}
+
+    def look(frame: FrameType, event: str, result: Any) -> None:
+        name = frame.f_code.co_filename
+        if event not in ("call", "return") or not name.startswith(f"{ROOT}/"):
+            return
+        values = [result] if event == "return" else list(frame.f_locals.values())
+        if any(map(holds, values)):
+            seen.setdefault(str(Path(name).relative_to(ROOT)))
+
+    pp.run(page, observer, progress=False)
+    threading.setprofile(look)
+    sys.setprofile(look)
+    try:
+        pp.run(page, observer, progress=False)
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]
+    return list(seen)
+
+
+def holds(value: Any, deep: int = 0) -> bool:
+    """Whether the answer is in a value: as text, or as a number."""
+    if isinstance(value, str):
+        return SAID in value
+    if isinstance(value, float | np.ndarray):
+        return bool(np.size(value) < 1000 and (np.asarray(value) == MEASURED).any())
+    if deep == 5:
+        return False
+    if isinstance(value, dict):
+        return any(holds(each, deep + 1) for each in value.values())
+    if isinstance(value, list | tuple):
+        return any(holds(each, deep + 1) for each in value)
+    return any(holds(getattr(value, name, None), deep + 1) for name in getattr(value, "__dataclass_fields__", ()))
+
+
+def test_one_chat_answer(tmp_path: Path) -> None:
+    (tmp_path / "chat.toml").write_text(CHAT, encoding="utf-8")
+    found = passed(tmp_path / "chat.toml", pp.observer(lambda images, prompt: SAID, name="one"))
+    assert found == told("One chat answer")
+    assert len(found) <= 8
+
+
+def test_one_response(tmp_path: Path) -> None:
+    (tmp_path / "encoder.toml").write_text(ENCODER, encoding="utf-8")
+    metric = pp.observer(lambda test, reference: np.full(len(test), MEASURED), name="one", ability="difference")
+    assert passed(tmp_path / "encoder.toml", metric) == told("One response of an encoder or a metric")
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+def test_one_item(tmp_path: Path) -> None:
+    for kind, light in (("ref", 200), ("dis", 100)):
+        (tmp_path / "set" / kind).mkdir(parents=True)
+        Image.new("RGB", (48, 48), (light, 60, 60)).save(tmp_path / "set" / kind / "one.png")
+    table = "name,question,choice,answer,type,score,distortion,strength\none.png,Which?,A.red; B.green,A,MCQ,,1,2"
+    (tmp_path / "set" / "items.csv").write_text(table, encoding="utf-8")
+    (tmp_path / "item.toml").write_text(ITEM, encoding="utf-8")
+    found = passed(tmp_path / "item.toml", pp.observer(lambda images, prompt: SAID, name="one"))
+    assert found == told("One benchmark item")
