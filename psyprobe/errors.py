@@ -22,10 +22,6 @@ class GamutError(InputError):
     """Light that the display cannot show."""
 
 
-class NothingToDrawError(InputError):
-    """A result without what its figure shows, such as one of scores alone."""
-
-
 class WeightsError(PsyprobeError):
     """Weights that an observer needs are not on this machine."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe.errors import ConditionWarning, InputError, NothingToDrawError, unknown_name
+from psyprobe.errors import ConditionWarning, InputError, unknown_name
 from psyprobe.files.output import json_text, make_folder, write_text, write_whole
 from psyprobe.files.terminal import say, say_json, settings, show, tell
 
@@ -73,16 +73,9 @@ def _variant(text: str) -> tuple[str, list[float]]:
 def _plan(arguments: argparse.Namespace, experiments: list[Experiment], store: Path) -> int:
     from psyprobe.probes.conduct import plan
 
+    options = {"batch_size": arguments.batch_size, "score_only": arguments.score_only, "timed": True}
     plans = [
-        plan(
-            experiment,
-            observer,
-            store=store,
-            batch_size=arguments.batch_size,
-            score_only=arguments.score_only,
-            timed=True,
-        )
-        for experiment, observer in _asked(arguments, experiments)
+        plan(experiment, observer, store=store, **options) for experiment, observer in _asked(arguments, experiments)
     ]
     seconds, images = sum(planned.seconds or 0 for planned in plans), sum(planned.images for planned in plans)
     takes = (
@@ -173,8 +166,7 @@ def write_result(result: xarray.Dataset, scores: Sequence[Score], stem: Path) ->
         drawn = plot(result)
     except InputError as error:
         # What was asked and scored is not lost because it cannot be drawn, as a small set or a blind observer cannot.
-        if not isinstance(error, NothingToDrawError):
-            tell(f"Note: no figure: {error}")
+        tell(f"Note: no figure: {error}")
         return {kind: files[kind] for kind in ("result", "score")}
     write_whole(files["plot"], lambda path: save_figure(drawn, path))
     return files

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import MEASURE_LABELS, Responses, layers_of, levels_of, select
-from psyprobe.errors import InputError, NothingToDrawError
+from psyprobe.errors import InputError
 from psyprobe.plotting.axes import (
     BLANK,
     COLOUR_MAP,
@@ -231,7 +231,7 @@ class _Scale:
 def _select(result: xr.Dataset, measure: str | None, layer: str | None) -> Responses:
     found = select(result, measure=measure, layer=layer)
     if not found.grid.size:
-        raise NothingToDrawError(
+        raise InputError(
             "this run showed only what the score needs, and no level grid to draw; run it again without --score-only"
         )
     if len(found.levels) != 1:
