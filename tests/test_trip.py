@@ -41,13 +41,15 @@ observer = pp.load_observer("simulated:watson-malo")
 start()
 result = pp.run({page!r}, observer)
 stop()
-assert result.sizes["question"]
+assert result.sizes["trial"]
 """
 
 NOISE = """
 title = "A small experiment in words"
 probe = "yes_no"
-stimulus = { kind = "annulus_noise", frequency = 4.0, contrast = 0.1, luminance = 40.0, ppd = 16, size = 32 }
+[stimulus]
+kind = "annulus_noise"
+parameters = { frequency = 4.0, contrast = 0.1, luminance = 40.0, ppd = 16, size = 32 }
 [levels]
 frequency = { values = [2, 4] }
 contrast = { values = [0.03, 0.08, 0.2] }

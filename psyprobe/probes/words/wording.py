@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,8 @@ _STEP = 0.05
 #: What the session gives to every design by itself.
 _GIVEN = ("values", "frequencies", "contrasts", "task", "catch", "seed", "repeats", "grid", "csf")
 _ALL = 2**31
+#: What makes each design.
+_MAKERS = {"constant": "constant", "ladder": "ladder", "quest_plus": "QuestPlus", "quick_csf": "QuickCSF"}
 
 
 @dataclass(frozen=True)
@@ -92,13 +94,7 @@ def design_of(experiment: Experiment, task: str, prompt: Prompt, repeats: int, p
     from psyprobe.probes import designs
 
     asking = asking_of(experiment)
-    makers: dict[str, Callable[..., Design]] = {
-        "constant": designs.constant,
-        "ladder": designs.ladder,
-        "quest_plus": designs.QuestPlus,
-        "quick_csf": designs.QuickCSF,
-    }
-    name, make = level_name(experiment), makers[asking.design]
+    name, make = level_name(experiment), getattr(designs, _MAKERS[asking.design])
     if asking.design == "quick_csf" and name != "frequency":
         raise InputError(
             f"the design 'quick_csf' models sensitivity over frequency, and [levels] varies {name}; take 'quest_plus'"
@@ -117,7 +113,8 @@ def design_of(experiment: Experiment, task: str, prompt: Prompt, repeats: int, p
     if asking.design == "constant":
         given["repeats"] = repeats
     try:
-        return make(experiment.levels[name], contrasts, **given)
+        made: Design = make(experiment.levels[name], contrasts, **given)
+        return made
     except (TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from psyprobe.errors import InputError
-from psyprobe.probes.designs import CsfGrid, Grid, log_parabola
+from psyprobe.probes.designs import CsfGrid, Grid
+from psyprobe.probes.designs.log_parabola import log_parabola
 from psyprobe.probes.designs.csf_posterior import CsfPosterior
 from psyprobe.probes.designs.posterior import GivenAnswer, dispersion
 from psyprobe.probes.designs.psychometric_grid import default_grid, seen
