@@ -137,6 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Examples
     --------
     >>> main(["list", "probes"])
+      corruption_profile ...
       detection ... its background...
     0
     """

@@ -12,6 +12,7 @@ human visual system? CVPR.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from psyprobe.analysis.labelled import detection_result
 from psyprobe.plotting.contour_plot import contour_panels as plot
 from psyprobe.probes.asking import noise_floor
 from psyprobe.probes.grid import grid_conditions
-from psyprobe.probes.pairs import ABILITIES, PairSession, answer, responses
+from psyprobe.probes.pairs import ABILITIES, PairSession, Responses, answer, responses
 
 if TYPE_CHECKING:
     import xarray
@@ -45,7 +46,11 @@ def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -
 
 def result(record: RunRecord, store: Store) -> xarray.Dataset:
     """The responses of a run as labelled arrays; see `detection_result`."""
-    layout, found = record.layout, responses(record, store)
+    return grid_result(record.layout, responses(record, store))
+
+
+def grid_result(layout: Mapping[str, Any], found: Responses) -> xarray.Dataset:
+    """Responses at their places on the grid of levels, and at multiples of human thresholds."""
     grid = np.array(layout["grid"]) if np.size(layout["grid"]) else None
     scored = np.array(layout["scored"]) if layout["human"] else None
 

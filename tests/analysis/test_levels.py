@@ -18,6 +18,7 @@ from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.errors import InputError
 from psyprobe.plotting import contour, plot_csf, plot_prompts, plot_psychometric, plot_yes_map, scored_responses
 from psyprobe.probes import detection
+from psyprobe.probes.pairs import Responses
 from psyprobe.probes.results import score_layers
 
 FREQUENCY, LUMINANCE = np.geomspace(1, 16, 5), np.array([10.0, 100.0])
@@ -52,8 +53,8 @@ def result_of(
             "human_sensitivity": sensitivity.tolist(), "scored_difference": points.tolist(),
             "scored": places[grid.size :].reshape(scored.shape).tolist(),
         }  # fmt: skip
-    about = {"experiment": "own", "observer": "ideal", "random_weights": 0}
-    return detection.result(layout, values[:, None, None], ["out"], values[:, None], about)
+    about = {"experiment": "own", "observer": "ideal", "probe": "detection", "random_weights": 0}
+    return detection.grid_result(layout, Responses(values[:, None, None], values[:, None], ("out",), about))
 
 
 @pytest.fixture

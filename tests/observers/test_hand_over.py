@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError
 from psyprobe.light.display import Display
 from psyprobe.observers import Network, NetworkObserver
 
@@ -62,8 +63,10 @@ def test_receives_the_drive(drive: FloatArray, mean: tuple[float, ...], std: tup
 
 def test_receives_drive_beyond_peak_white() -> None:
     images = np.full((1, 4, 4, 3), 1.5, np.float32)
-    tensor, observer = _received(images, *NORMALISATIONS[0], "float32", "normalised")
-    np.testing.assert_allclose(_drive_of(tensor, observer), images, rtol=0, atol=2e-7)
+    tensor, observer = _received(images, *NORMALISATIONS[0], "float32", "raw")
+    np.testing.assert_array_equal(_drive_of(tensor, observer), images)
+    with pytest.raises(InputError, match=r"drive from 0 to 1 and was given 1\.5"):
+        _received(images, *NORMALISATIONS[0], "float32", "normalised")
 
 
 @settings(max_examples=25)
