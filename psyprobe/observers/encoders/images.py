@@ -14,8 +14,8 @@ from psyprobe.errors import InputError
 if TYPE_CHECKING:
     from psyprobe.observers.protocol import Card
 
-#: What rounding may add to a drive of 1.
-_SLACK = 1e-6
+#: What rounding may add to a drive of 1: a fortieth of an 8-bit code.
+_SLACK = 1e-4
 
 
 #: What may go in where nothing is normalised: drives beyond 1, of an extended display, and images that the caller has
