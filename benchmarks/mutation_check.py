@@ -42,100 +42,215 @@ class Fault:
     new: str
 
 
-PATTERN, WAVE, BASE = "stimulus/pattern.py", "stimulus/wave.py", "stimulus/specification.py"
-
 FAULTS = (
-    Fault("half a pixel off centre", PATTERN, "(pixels - 1) / 2", "pixels / 2"),
+    Fault("half a pixel off centre", "stimulus/pattern.py", "(pixels - 1) / 2", "pixels / 2"),
     Fault(
-        "y counted downwards", PATTERN, "dy = -pixel_positions(shape[0], ppd)", "dy = pixel_positions(shape[0], ppd)"
+        "y counted downwards",
+        "stimulus/pattern.py",
+        "-pixel_positions(shape[0], ppd) - y",
+        "pixel_positions(shape[0], ppd) - y",
     ),
-    Fault("both ends of the field sampled", PATTERN, "(pixels - 1) / 2) / ppd", "(pixels - 1) / 2) / ppd * 1.0045"),
-    Fault("wrong sigma", PATTERN, "(dx**2) / (2 * radius**2)", "(dx**2) / (radius**2)"),
-    Fault("sigma 0.01 % too large", PATTERN, "/ (2 * radius**2)[:, None])", "/ (2.0004 * radius**2)[:, None])"),
-    Fault("phase off by 0.1 deg", PATTERN, "np.deg2rad(phase)", "np.deg2rad(phase + 0.1)"),
-    Fault("sign of the phase", PATTERN, "+ np.deg2rad(phase)", "- np.deg2rad(phase)"),
-    Fault("sign of the orientation", PATTERN, "down = 2 * np.pi", "down = -2 * np.pi"),
-    Fault("sign of the quadrature", PATTERN, "-np.sin(across)", "np.sin(across)"),
-    Fault("frequency 0.001 % too high", PATTERN, "across = 2 * np.pi *", "across = 2.00002 * np.pi *"),
-    Fault("sine and cosine of the orientation swapped", PATTERN, "(frequency * cosine)", "(frequency * sine)"),
-    Fault("balance off by 0.1 %", PATTERN, "share = total /", "share = 0.999 * total /"),
-    Fault("aspect inverted", PATTERN, "(along / ratio)", "(along * ratio)"),
-    Fault("ellipse turned the wrong way", PATTERN, "dy * cosine - dx * sine", "dy * cosine + dx * sine"),
-    Fault("window 1 % too small", PATTERN, "np.hypot(dx, dy) - radius", "np.hypot(dx, dy) - 0.99 * radius"),
-    Fault("window not round", PATTERN, "np.hypot(dx, dy)", "np.hypot(dx, 1.001 * dy)"),
     Fault(
-        "linear ramp for a raised cosine", PATTERN, "0.5 * (1 + np.cos(np.pi * ramp)), distance", "1 - ramp, distance"
+        "both ends of the field sampled",
+        "stimulus/pattern.py",
+        "(pixels - 1) / 2) / ppd",
+        "(pixels - 1) / 2) / ppd * 1.0045",
     ),
-    Fault("upper band edge off by a bin", PATTERN, "(radial <= high * reach", "(radial <= 0.985 * high * reach"),
-    Fault("lower band edge off by a bin", PATTERN, "(radial >= low / reach", "(radial >= 0.97 * low / reach"),
-    Fault("edges left out of the band", PATTERN, "high * reach * (1 + 1e-9)", "high * reach * (1 - 1e-9)"),
-    Fault("energy counted twice in the first column", PATTERN, "- squared[ring.first_column].sum()", ""),
-    Fault("mirror coefficients not conjugated", PATTERN, "values[ring.mirrors].conj()", "values[ring.mirrors]"),
-    Fault("mirror coefficients forgotten", PATTERN, "values[ring.mirrored] = values[ring.mirrors].conj()", "pass"),
-    Fault("spectrum rises instead of falling", PATTERN, "r**-exponent", "r**exponent"),
-    Fault("edge in amplitude instead of power", PATTERN, "amplitude * np.sqrt(0.5", "amplitude * (0.5"),
-    Fault("seed ignored", PATTERN, "default_rng(seed).standard_normal(2", "default_rng(0).standard_normal(2"),
-    Fault("seed depends on the place in the batch", PATTERN, "int(seed[i])", "int(seed[i]) + row"),
-    Fault("RMS 0.01 % too high", PATTERN, "shape[1] * amplitude[i]", "shape[1] * 1.0001 * amplitude[i]"),
+    Fault("wrong sigma", "stimulus/kinds/waves.py", "(d**2) / (2 * radius**2)", "(d**2) / (radius**2)"),
+    Fault(
+        "sigma 0.01 % too large",
+        "stimulus/kinds/waves.py",
+        "/ (2 * radius**2)[:, None])",
+        "/ (2.0004 * radius**2)[:, None])",
+    ),
+    Fault(
+        "phase off by 0.1 deg",
+        "stimulus/kinds/waves.py",
+        'np.deg2rad(self._flat("phase"))',
+        'np.deg2rad(self._flat("phase") + 0.1)',
+    ),
+    Fault(
+        "sign of the phase",
+        "stimulus/kinds/waves.py",
+        '+ np.deg2rad(self._flat("phase"))',
+        '- np.deg2rad(self._flat("phase"))',
+    ),
+    Fault("sign of the orientation", "stimulus/kinds/waves.py", "down = 2 * np.pi", "down = -2 * np.pi"),
+    Fault("sign of the quadrature", "stimulus/kinds/waves.py", "-np.sin(across)", "np.sin(across)"),
+    Fault(
+        "frequency 0.001 % too high", "stimulus/kinds/waves.py", "across = 2 * np.pi *", "across = 2.00002 * np.pi *"
+    ),
+    Fault(
+        "sine and cosine of the orientation swapped",
+        "stimulus/kinds/waves.py",
+        "(frequency * cosine)",
+        "(frequency * sine)",
+    ),
+    Fault("balance off by 0.1 %", "stimulus/kinds/waves.py", "share = total /", "share = 0.999 * total /"),
+    Fault("aspect inverted", "stimulus/kinds/waves.py", "(along / ratio)", "(along * ratio)"),
+    Fault(
+        "ellipse turned the wrong way", "stimulus/kinds/waves.py", "dy * cosine - dx * sine", "dy * cosine + dx * sine"
+    ),
+    Fault("window 1 % too small", "stimulus/pattern.py", "- radius[:, None, None]", "- 0.99 * radius[:, None, None]"),
+    Fault(
+        "window not round",
+        "stimulus/pattern.py",
+        "np.hypot(dx[:, None, :], dy[:, :, None])",
+        "np.hypot(dx[:, None, :], 1.001 * dy[:, :, None])",
+    ),
+    Fault(
+        "linear ramp for a raised cosine",
+        "stimulus/pattern.py",
+        "0.5 * (1 + np.cos(np.pi * ramp)), distance",
+        "1 - ramp, distance",
+    ),
+    Fault(
+        "upper band edge off by a bin",
+        "stimulus/kinds/noise.py",
+        "(radial <= high * reach",
+        "(radial <= 0.985 * high * reach",
+    ),
+    Fault(
+        "lower band edge off by a bin",
+        "stimulus/kinds/noise.py",
+        "(radial >= low / reach",
+        "(radial >= 0.97 * low / reach",
+    ),
+    Fault(
+        "edges left out of the band",
+        "stimulus/kinds/noise.py",
+        "high * reach * (1 + 1e-9)",
+        "high * reach * (1 - 1e-9)",
+    ),
+    Fault(
+        "energy counted twice in the first column", "stimulus/kinds/noise.py", "- squared[ring.first_column].sum()", ""
+    ),
+    Fault(
+        "mirror coefficients not conjugated",
+        "stimulus/kinds/noise.py",
+        "values[ring.mirrors].conj()",
+        "values[ring.mirrors]",
+    ),
+    Fault(
+        "mirror coefficients forgotten",
+        "stimulus/kinds/noise.py",
+        "values[ring.mirrored] = values[ring.mirrors].conj()",
+        "pass",
+    ),
+    Fault("spectrum rises instead of falling", "stimulus/kinds/noise.py", "r**-exponent", "r**exponent"),
+    Fault(
+        "edge in amplitude instead of power", "stimulus/kinds/noise.py", "amplitude * np.sqrt(0.5", "amplitude * (0.5"
+    ),
+    Fault(
+        "seed ignored",
+        "stimulus/kinds/noise.py",
+        "default_rng(seed).standard_normal(2",
+        "default_rng(0).standard_normal(2",
+    ),
+    Fault("seed depends on the place in the batch", "stimulus/kinds/noise.py", "int(seeds[i])", "int(seeds[i]) + row"),
+    Fault(
+        "RMS 0.01 % too high", "stimulus/kinds/noise.py", "(pixels * amplitude[i])", "(pixels * 1.0001 * amplitude[i])"
+    ),
     Fault(
         "mean of noise 0.01 % too high",
-        PATTERN,
-        "to_backend(offset[start:stop",
-        "to_backend(1.0001 * offset[start:stop",
+        "stimulus/kinds/noise.py",
+        "pattern.column(offset[start",
+        "pattern.column(1.0001 * offset[start",
     ),
-    Fault("everything through float32", PATTERN, "values, dtype=dtype)", 'values.astype("float32"), dtype=dtype)'),
     Fault(
-        "contrast times 0.999", BASE, 'self._flat("contrast") * luminance', '0.999 * self._flat("contrast") * luminance'
+        "everything through float32",
+        "stimulus/pattern.py",
+        "values, dtype=dtype)",
+        'values.astype("float32"), dtype=dtype)',
     ),
-    Fault("mean off by 0.01 %", BASE, "luminance, luminance, dtype", "luminance, 1.0001 * luminance, dtype"),
-    Fault("cone contrast taken for modulation", BASE, "background * direction_vector(self", "direction_vector(self"),
     Fault(
-        "background luminance forgotten in colour", BASE, "pixels *= pattern.to_backend", "pixels * pattern.to_backend"
+        "contrast times 0.999",
+        "stimulus/modulation.py",
+        'self._flat("contrast") * luminance',
+        '0.999 * self._flat("contrast") * luminance',
     ),
-    Fault("carrier 0.01 % too deep", WAVE, "columns *= amplitude", "columns *= 1.0001 * amplitude"),
-    Fault("elliptical Gabors 1 % too shallow", WAVE, "change * amplitude[", "change * 0.99 * amplitude["),
-    Fault("all windows of a batch alike", WAVE, "windows[which.ravel()]", "windows[:1]"),
-    Fault("no guard at Nyquist", WAVE, "(highest < self.ppd / 2)", "(highest < 10 * self.ppd)"),
-    Fault("bandwidth doubled", "stimulus/band_noise.py", "(self.bandwidth, float) / 2)", "(self.bandwidth, float))"),
-    Fault("disc 0.1 % too faint", "stimulus/field.py", "window * amplitude", "window * 0.999 * amplitude"),
-    Fault("grey of the wrong white", "stimulus/field.py", "white_xyz(self.white)", 'white_xyz("D50")'),
+    Fault(
+        "mean off by 0.01 %",
+        "stimulus/modulation.py",
+        "luminance, luminance, dtype",
+        "luminance, 1.0001 * luminance, dtype",
+    ),
+    Fault(
+        "cone contrast taken for modulation",
+        "stimulus/modulation.py",
+        "return direction_vector(self.direction, self.background_lms)",
+        "return direction_vector(self.direction, self.background_lms) / self.background_lms",
+    ),
+    Fault(
+        "background luminance forgotten in colour",
+        "stimulus/modulation.py",
+        "pixels *= pattern.to_backend",
+        "pixels * pattern.to_backend",
+    ),
+    Fault(
+        "carrier 0.01 % too deep", "stimulus/kinds/waves.py", "columns *= amplitude", "columns *= 1.0001 * amplitude"
+    ),
+    Fault(
+        "elliptical Gabors 1 % too shallow",
+        "stimulus/kinds/waves.py",
+        "change * amplitude[",
+        "change * 0.99 * amplitude[",
+    ),
+    Fault("all windows of a batch alike", "stimulus/kinds/waves.py", "windows[which.ravel()]", "windows[:1]"),
+    Fault(
+        "no guard at Nyquist",
+        "stimulus/kinds/waves.py",
+        "self.frequency < self.ppd / 2,",
+        "self.frequency < 10 * self.ppd,",
+    ),
+    Fault("bandwidth doubled", "stimulus/kinds/noise.py", "(self.bandwidth, float) / 2)", "(self.bandwidth, float))"),
+    Fault(
+        "disc 0.1 % too faint",
+        "stimulus/kinds/discs.py",
+        "return pattern.round_window(self.shape",
+        "return 0.999 * pattern.round_window(self.shape",
+    ),
+    Fault("grey of the wrong white", "stimulus/kinds/uniform.py", "white_xyz(self.white)", 'white_xyz("D50")'),
     Fault(
         "parts of a sum 0.1 % too faint",
-        "stimulus/superposition.py",
+        "stimulus/kinds/sums.py",
         "luminance * (1 + total)",
         "luminance * (1 + 0.999 * total)",
     ),
+    Fault("a part of a sum counted twice", "stimulus/kinds/sums.py", "else total + change", "else total + 2 * change"),
     Fault(
-        "a part of a sum counted twice", "stimulus/superposition.py", "else total + change", "else total + 2 * change"
+        "reflection off by 0.1 %",
+        "light/display.py",
+        "self.reflectivity / math.pi",
+        "self.reflectivity / math.pi * 1.001",
     ),
+    Fault("reflections not subtracted", "light/display.py", "relative -= self.floor", "relative -= self.black"),
     Fault(
-        "reflection off by 0.1 %", "display.py", "self.reflectivity / math.pi", "self.reflectivity / math.pi * 1.001"
+        "sRGB exponent 2.39 in one direction", "light/transfer_function.py", "0.0, None) ** 2.4", "0.0, None) ** 2.39"
     ),
-    Fault("reflections not subtracted", "display.py", "relative -= self.floor", "relative -= self.black"),
-    Fault("sRGB exponent 2.39 in one direction", "transfer_function.py", "0.0, None) ** 2.4", "0.0, None) ** 2.39"),
-    Fault("sRGB exponent 2.2 in both directions", "transfer_function.py", "2.4", "2.2"),
-    Fault("toe of sRGB 12.9", "transfer_function.py", "light[toe] * 12.92", "light[toe] * 12.9"),
+    Fault("sRGB exponent 2.2 in both directions", "light/transfer_function.py", "2.4", "2.2"),
+    Fault("toe of sRGB 12.9", "light/transfer_function.py", "light[toe] * 12.92", "light[toe] * 12.9"),
     Fault(
         "power law inverted with another exponent",
-        "transfer_function.py",
+        "light/transfer_function.py",
         "light **= 1 / eotf",
         "light **= 1 / (eotf + 0.01)",
     ),
-    Fault("gamut not enforced", "display.py", "if inside.outside and not clip", "if False and not clip"),
-    Fault("matrix transposed", "display.py", "xp.asarray(matrix.T", "xp.asarray(matrix"),
+    Fault("gamut not enforced", "light/display.py", "if inside.outside and not clip", "if False and not clip"),
+    Fault("matrix transposed", "light/display.py", "xp.asarray(matrix.T", "xp.asarray(matrix"),
     Fault(
         "gamut bounded on one side",
-        "display.py",
+        "light/display.py",
         "np.minimum(rgb - self.floor, self.ceiling - rgb)",
         "self.ceiling - rgb",
     ),
-    Fault("light above the peak kept", "display.py", "None if self.extended else 1.0)", "None)"),
-    Fault("contrast a vector length", "colour.py", "math.sqrt(3) / np.linalg.norm", "1 / np.linalg.norm"),
-    Fault("green for red", "colour.py", "[1.0, -1.0, 0.0] if", "[-1.0, 1.0, 0.0] if"),
-    Fault("red-green not isoluminant", "colour.py", "[1.0, -1.0, 0.0] if", "[1.0, -1.001, 0.0] if"),
-    Fault("DKL row with its ratio inverted", "colour.py", "-l / m", "-m / l"),
-    Fault("primaries weighted by row", "colour.py", "columns * weights)", "columns * weights[:, None])"),
-    Fault("a digit of the observer's matrix", "colour.py", "0.585168649077728", "0.585168649177728"),
+    Fault("light above the peak kept", "light/display.py", "None if self.extended else 1.0)", "None)"),
+    Fault("contrast a vector length", "light/colour.py", "math.sqrt(3) / np.linalg.norm", "1 / np.linalg.norm"),
+    Fault("green for red", "light/colour.py", "[1.0, -1.0, 0.0] if", "[-1.0, 1.0, 0.0] if"),
+    Fault("red-green not isoluminant", "light/colour.py", "[1.0, -1.0, 0.0] if", "[1.0, -1.001, 0.0] if"),
+    Fault("DKL row with its ratio inverted", "light/colour.py", "-l / m", "-m / l"),
+    Fault("primaries weighted by row", "light/colour.py", "columns * weights)", "columns * weights[:, None])"),
+    Fault("a digit of the observer's matrix", "light/colour.py", "0.585168649077728", "0.585168649177728"),
 )
 
 
