@@ -162,6 +162,8 @@ def write_result(result: xarray.Dataset, scores: Sequence[Score], stem: Path) ->
     write_text(files["score"], json_text([one.to_dict() for one in scores]))
     # A command line has no window to draw in, and some machines have no display at all.
     mpl.use("agg")
+    import matplotlib.pyplot as plt
+
     try:
         drawn = plot(result)
     except InputError as error:
@@ -169,6 +171,8 @@ def write_result(result: xarray.Dataset, scores: Sequence[Score], stem: Path) ->
         tell(f"Note: no figure: {error}")
         return {kind: files[kind] for kind in ("result", "score")}
     write_whole(files["plot"], lambda path: save_figure(drawn, path))
+    # pyplot keeps figures: those of a long suite would fill the memory.
+    plt.close(getattr(drawn, "figure", drawn))
     return files
 
 
