@@ -117,9 +117,9 @@ class PairSession:
         self._version, self._batch_size = version, batch_size
         self._batches: list[dict[str, Any]] = []
         self._asked = asked_digest(conditions.measures)
+        self._display = digest(experiment.display.to_dict())
         self._names = [
-            pair_digest(test.digest, reference.digest, digest(experiment.display.to_dict()))
-            for test, reference in conditions.pairs
+            pair_digest(test.digest, reference.digest, self._display) for test, reference in conditions.pairs
         ]
 
     def record(self, store: Store) -> RunRecord:
@@ -142,7 +142,7 @@ class PairSession:
             observer_digest=card.digest,
             observer_card=card.to_dict(),
             probe=experiment.probe,
-            layout={**layout, "display": digest(experiment.display.to_dict())},
+            layout={**layout, "display": self._display},
             software=software_versions(),
             grouping={"batch_size": size, "batches": fixed_batches(references, sorted(missing), size)},
         )

@@ -54,8 +54,9 @@ def ask(store: Store, probe: Probe, session: Session, *, label: str, progress: b
         bar.set_description(label)
         while batches := session.next():
             session.tell(ask_round(store, probe.answer, session.observers, batches, bar))
-    store.finish(record.key, session.outcome())
-    return replace(record, outcome=session.outcome())
+    outcome = session.outcome()
+    store.finish(record.key, outcome)
+    return replace(record, outcome=outcome)
 
 
 def ask_round(
