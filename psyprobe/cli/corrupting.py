@@ -26,7 +26,7 @@ def add_corrupt_options(parser: argparse.ArgumentParser) -> None:
 
 def corrupt_command(arguments: argparse.Namespace) -> int:
     """Corrupt images; without any, list the dimensions."""
-    from psyprobe.corruption.folder import corrupt_files
+    from psyprobe.corruption.apply import corrupt_files
     from psyprobe.files.images import images_in
 
     if not arguments.images:
@@ -55,7 +55,7 @@ def corrupt_command(arguments: argparse.Namespace) -> int:
 
 
 def _list(as_json: bool) -> int:
-    from psyprobe.corruption.dimensions import dimensions
+    from psyprobe.corruption import dimensions
 
     known = dimensions().values()
     lines = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from psyprobe.corruption.apply import corrupt
-from psyprobe.corruption.dimensions import GROUPS, STEPS, STRENGTHS, Dimension, dimensions
+from psyprobe.corruption.apply import GROUPS, STEPS, STRENGTHS, Dimension, corrupt, dimensions
 
 __all__ = ["GROUPS", "STEPS", "STRENGTHS", "Dimension", "corrupt", "dimensions"]

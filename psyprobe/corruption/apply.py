@@ -1,4 +1,4 @@
-"""An image, one of the 33 dimensions, a strength and a seed: the corrupted image.
+"""The 33 dimensions, and what corrupts an image or a folder of images in them.
 
 References
 ----------
@@ -8,26 +8,112 @@ KADID-10k (Lin, Hosu, Saupe 2019, QoMEX) where it has the type, and ours where n
 
 from __future__ import annotations
 
+import csv
 import functools
 import hashlib
 import importlib.util
 import math
-from collections.abc import Callable
+import os
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.corruption import blocks, codecs, filters, noise, tones
+from psyprobe.corruption import places, tones
 from psyprobe.corruption.colour_planes import luma
-from psyprobe.corruption.dimensions import STRENGTHS, Dimension, dimensions
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
+from psyprobe.files.images import read_image
+from psyprobe.files.output import make_folder, write_whole
+from psyprobe.files.terminal import progress_bar
+
+#: Strengths as R-Bench numbers them, from 1.
+STRENGTHS = ("low", "mid", "high")
+
+#: The seven steps on the way of an image, in their order.
+STEPS = {
+    "EI": "Environment interference",
+    "CI": "Camera interference",
+    "AD": "Analog-to-digital conversion",
+    "SE": "Source encoding",
+    "CT": "Channel transmission",
+    "RD": "Receiver decoding",
+    "EP": "Enhancement post-processing",
+}
+
+#: Low-level attributes that a dimension spoils; "Wild" are those that the authors photographed.
+GROUPS = ("Blur", "Luminance", "Chrominance", "Spatial", "Noise", "Compression", "Wild")
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One way in which an image goes wrong, as ``dimensions.toml`` lists it."""
+
+    #: In lower case: "motion_blur".
+    name: str
+    #: 1 to 33, as in R-Bench.
+    id: int
+    #: As R-Bench prints it.
+    title: str
+    #: A key of `STEPS`.
+    step: str
+    #: One of `GROUPS`.
+    group: str
+    #: Whether chance has a part in it, so that it takes a seed.
+    stochastic: bool
+    #: What its parameter is, with its unit.
+    parameter: str
+    #: The parameter at low, mid and high strength.
+    levels: tuple[float, ...]
+    #: From no effect, or nearly none, to beyond the high strength: where a parameter is searched.
+    span: tuple[float, ...]
+    #: Where the levels come from; R-Bench publishes none.
+    source: str
+    #: Whether the parameter is a whole number.
+    whole: bool
+    #: What grows with the image where that is asked for: a "length" with its side, a "count" with its area.
+    scales: str
+    #: Number of the same type in KADID-10k.
+    kadid: int | None
+    #: Whether R-Bench photographed it; here it is simulated, so scores must not be put beside the paper's.
+    captured: bool
+
+    def level(self, strength: str) -> float:
+        """The parameter at one of the three strengths."""
+        if strength not in STRENGTHS:
+            raise unknown_name("strength", strength, STRENGTHS)
+        return self.levels[STRENGTHS.index(strength)]
+
+
+@functools.cache
+def dimensions() -> dict[str, Dimension]:
+    """The 33 dimensions by name, in the order of their numbers.
+
+    >>> [name for name, dimension in dimensions().items() if dimension.captured][:2]
+    ['bright_illumination', 'dark_illumination']
+    """
+    page = tomllib.loads(files("psyprobe.corruption").joinpath("dimensions.toml").read_text(encoding="utf-8"))
+    plain = {"whole": False, "scales": "", "kadid": None, "captured": False}
+    return {
+        name: Dimension(name, **plain | row | {"levels": tuple(row["levels"]), "span": tuple(row["span"])})
+        for name, row in page.items()
+    }
+
+
+def dimension_of(name: str) -> Dimension:
+    """The dimension of a name; one that there is not is an `UnknownNameError`."""
+    if name not in dimensions():
+        raise unknown_name("corruption", name, dimensions())
+    return dimensions()[name]
+
 
 #: Pixels of an image for which KADID's lengths and counts are meant.
 NATIVE = 512 * 384
-
-#: Each dimension is the function of its name in one of these.
-_MODULES = (blocks, codecs, filters, noise, tones)
 #: Those that work on colours: a grey image goes through them as RGB, and its luma comes back.
 _IN_COLOUR = {
     "color_noise", "color_quantization", "hsv_saturation", "lab_saturation", "maximum_brighten", "color_diffusion",
@@ -93,24 +179,23 @@ def corrupt(
     >>> bool((corrupt(image, "white_noise", "mid", seed=1) == corrupt(image, "white_noise", "mid", seed=1)).all())
     True
     """
-    known = dimensions()
-    if name not in known:
-        raise unknown_name("corruption", name, known)
+    dimension = dimension_of(name)
     _check_packages()
     given, values = _checked(image, name)
-    amount = _amount(known[name], strength, values.shape, scale)
+    amount = _amount(dimension, strength, values.shape, scale)
     rng = _generator(seed, name, strength, image_id)
     grey = values.shape[-1] == 1
     if grey and name in _IN_COLOUR:
         values = np.repeat(values, 3, axis=-1)
+    function: Callable[[Any, float, np.random.Generator], Any]
+    function = getattr(places, name, None) or getattr(tones, name)
     if denoiser is not None:
         if name != "cnn_denoise":
             raise InputError(f"a denoiser is for 'cnn_denoise', not for {name!r}; leave it out")
-        result = noise.cnn_denoise(values, amount, rng, denoiser)
-    elif name in _POINTWISE and given.dtype == np.uint8:
-        return _by_table(given, lambda ramp: _function(name)(ramp, amount, rng))
-    else:
-        result = _function(name)(values, amount, rng)
+        function = functools.partial(tones.cnn_denoise, denoiser=denoiser)
+    if name in _POINTWISE and given.dtype == np.uint8:
+        return _by_table(given, lambda ramp: function(ramp, amount, rng))
+    result = function(values, amount, rng)
     if result.dtype == np.uint8:
         return result.reshape(given.shape)
     result = np.clip(result, 0, 1, out=None if result is values else result)
@@ -121,11 +206,6 @@ def corrupt(
         result *= 255
         return np.rint(result, out=result).astype(np.uint8)
     return result.astype(given.dtype, copy=False)
-
-
-def _function(name: str) -> Callable[[FloatArray, float, np.random.Generator], FloatArray]:
-    found: Callable[..., FloatArray] = next(getattr(module, name) for module in _MODULES if hasattr(module, name))
-    return found
 
 
 @functools.cache
@@ -152,11 +232,11 @@ def _checked(image: Any, name: str) -> tuple[Any, Any]:
             f"the image has shape {given.shape}; give (H, W), (H, W, 1) or (H, W, 3) with at least 8 px a side, no "
             "alpha channel"
         )
-    if given.dtype == np.uint8 and name in _ON_CODES and (given.shape[-1] == 3 or name not in _IN_COLOUR):
-        return given, given.reshape(*given.shape[:2], -1)
     if given.dtype == np.uint8:
+        as_codes = name in _ON_CODES and (given.shape[-1] == 3 or name not in _IN_COLOUR)
         # float32 holds every step of 8 bits 65,536 times over.
-        return given, (given.astype(np.float32) / np.float32(255)).reshape(*given.shape[:2], -1)
+        computed = given if as_codes else given.astype(np.float32) / np.float32(255)
+        return given, computed.reshape(*given.shape[:2], -1)
     if given.dtype.kind != "f":
         raise InputError(f"the image has the format {given.dtype}; give uint8, or float from 0 to 1")
     if not np.isfinite(given).all() or given.min() < 0 or given.max() > 1:
@@ -169,14 +249,13 @@ def _checked(image: Any, name: str) -> tuple[Any, Any]:
 
 def _amount(dimension: Dimension, strength: str | float, shape: tuple[int, ...], scale: bool) -> float:
     if isinstance(strength, str):
-        if strength not in STRENGTHS:
-            raise unknown_name("strength", strength, STRENGTHS)
-        amount = dimension.levels[STRENGTHS.index(strength)]
+        amount = dimension.level(strength)
     else:
         amount = float(strength)
         if not math.isfinite(amount):
-            what = dimension.parameter
-            raise InputError(f"the strength of {dimension.name} is {amount}; give a finite number ({what})")
+            raise InputError(
+                f"the strength of {dimension.name} is {amount}; give a finite number ({dimension.parameter})"
+            )
     pixels = shape[0] * shape[1] / NATIVE
     factor = {"length": math.sqrt(pixels), "count": pixels, "": 1.0}[dimension.scales]
     return amount * factor if scale else amount
@@ -185,3 +264,112 @@ def _amount(dimension: Dimension, strength: str | float, shape: tuple[int, ...],
 def _generator(seed: int, name: str, strength: str | float, image_id: str) -> np.random.Generator:
     told = hashlib.sha256(f"{seed}\n{name}\n{strength}\n{image_id}".encode()).digest()
     return np.random.default_rng(np.frombuffer(told, dtype=np.uint32))
+
+
+#: What the manifest says of each image.
+MANIFEST = ("file", "original", "dimension", "name", "step", "group", "strength", "parameter", "seed", "simulated")
+
+
+@dataclass(frozen=True)
+class Corrupted:
+    """What came out."""
+
+    #: Written, in the order of the manifest.
+    files: tuple[Path, ...]
+    #: A CSV with one line a file.
+    manifest: Path
+    #: Why each image that was left out was; empty unless that was asked for.
+    skipped: tuple[str, ...]
+
+
+def corrupt_files(
+    paths: Sequence[Path],
+    output: str | Path,
+    *,
+    names: Sequence[str] | None = None,
+    strengths: Sequence[str] = STRENGTHS,
+    seed: int = 0,
+    scale: bool = False,
+    skip: bool = False,
+    executor: Executor | None = None,
+    progress: bool | None = None,
+) -> Corrupted:
+    """Corrupt image files in several ways, and say in a manifest which is which.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Image files; their names without ending must differ.
+    output : str or Path
+        The folder to write to, made where it is not there. Files are PNG: "cat-motion_blur-mid.png".
+    names, strengths : sequence of str
+        Which dimensions and strengths; by default all.
+    seed, scale
+        As in `corrupt`; the name of a file is its image_id.
+    skip : bool
+        Leave out what cannot be read and count it, instead of ending with the first.
+    executor : concurrent.futures.Executor, optional
+        Who works; by default one thread a core.
+    progress : bool, optional
+        As in `progress_bar`.
+    """
+    ways = [dimension_of(name) for name in dict.fromkeys(dimensions() if names is None else names)]
+    cells = [(way.name, strength, way.level(strength)) for way in ways for strength in strengths]
+    stems = [path.stem for path in paths]
+    if len(set(stems)) < len(stems):
+        twice = next(stem for stem in stems if stems.count(stem) > 1)
+        raise InputError(f"two images are called {twice!r}; give each a name of its own")
+    folder = make_folder(output)
+    skipped, files, rows = [], [], []
+    work = functools.partial(_corrupt_file, folder, cells, seed, scale)
+    with progress_bar(len(paths), progress) as bar:
+        for path, problem in zip(paths, in_parallel(work, paths, executor), strict=True):
+            bar.update()
+            if problem and not skip:
+                raise InputError(problem)
+            if problem:
+                skipped.append(problem)
+                continue
+            for name, strength, level in cells:
+                way, file = dimensions()[name], _file(folder, path, name, strength)
+                files.append(file)
+                kind = (way.id, name, way.step, way.group, strength, level, seed, int(way.captured))
+                rows.append((file.name, path.name, *kind))
+    manifest = folder / "manifest.csv"
+    with manifest.open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream, lineterminator="\n").writerows([MANIFEST, *rows])
+    return Corrupted(tuple(files), manifest, tuple(skipped))
+
+
+def in_parallel(work: Callable[[Any], Any], jobs: Sequence[Any], executor: Executor | None) -> Iterator[Any]:
+    """What work makes of each job, in their order; without an executor on one thread a core."""
+    # Codecs, OpenCV and numpy's generators work outside Python's lock; forked processes hang once OpenCV has threads.
+    workers = executor or ThreadPoolExecutor(max_workers=os.cpu_count())
+    try:
+        yield from workers.map(work, jobs)
+    finally:
+        if executor is None:
+            workers.shutdown(cancel_futures=True)
+
+
+def _file(folder: Path, path: Path, name: str, strength: str) -> Path:
+    return folder / f"{path.stem}-{name}-{strength}.png"
+
+
+def _corrupt_file(folder: Path, cells: Sequence[tuple[str, str, float]], seed: int, scale: bool, path: Path) -> str:
+    """Write all corruptions of one image, which is read once; what is wrong with it, or nothing."""
+    try:
+        image = read_image(path)
+        for name, strength, _ in cells:
+            changed = corrupt(image, name, strength, seed, image_id=path.stem, scale=scale)
+            write_png(changed, _file(folder, path, name, strength))
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def write_png(image: Any, path: Path) -> None:
+    """Write an image that is whole or not there."""
+    from PIL import Image
+
+    write_whole(path, functools.partial(Image.fromarray(image).save, format="PNG", compress_level=1))

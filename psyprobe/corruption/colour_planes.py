@@ -1,4 +1,4 @@
-"""CIELAB, HSV and studio YCbCr of sRGB images, in the image's own floating-point format."""
+"""CIELAB and studio YCbCr of sRGB images, in the image's own floating-point format."""
 
 from __future__ import annotations
 
@@ -75,13 +75,3 @@ def ycbcr_to_rgb(planes: FloatArray) -> FloatArray:
     inverse = np.linalg.inv(_RGB_TO_YCBCR)
     matrix = np.column_stack([inverse, -inverse @ _YCBCR_OFFSET])
     return np.asarray(cv2.transform(np.ascontiguousarray(planes), matrix))
-
-
-def scale_saturation(image: FloatArray, factor: float) -> FloatArray:
-    """The image with its HSV saturation multiplied; a negative factor gives the opposite hue.
-
-    By the closed form channel = V - V S max(0, min(k, 4 - k, 1)) with k = (n + 6 H) mod 6 and n = 5, 3, 1: since it is
-    linear in S, each channel moves along the line between itself and V, and hue need not be computed.
-    """
-    value = np.maximum(np.maximum(image[..., 0], image[..., 1]), image[..., 2])[..., None]
-    return np.asarray(value - (value - image) * image.dtype.type(factor))

@@ -12,7 +12,7 @@ from PIL import Image
 
 from psyprobe.cli import main
 from psyprobe.corruption import corrupt
-from psyprobe.corruption.folder import corrupt_files
+from psyprobe.corruption.apply import corrupt_files
 from psyprobe.errors import InputError
 from psyprobe.files.images import images_in, read_image
 

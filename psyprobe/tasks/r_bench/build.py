@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from psyprobe.corruption.apply import corrupt
-from psyprobe.corruption.dimensions import STRENGTHS, dimensions
+from psyprobe.corruption import STRENGTHS, corrupt, dimensions
 from psyprobe.errors import InputError
 from psyprobe.files.images import file_digest, read_image
 from psyprobe.files.output import json_text, make_folder, write_text

@@ -20,11 +20,10 @@ from psyprobe.report.page import write_page
 from psyprobe.tasks.judge import Judge, judge_cases
 from psyprobe.tasks.r_bench.build import build_set
 from psyprobe.tasks.r_bench.items import TASKS, check_items, read_items, read_set
-from psyprobe.tasks.r_bench.judging import answerable, judgements, open_cases
 from psyprobe.tasks.r_bench.metrics import components, correlations, paired_difference, rbench_metrics
 from psyprobe.tasks.r_bench.photographs import write_example
 from psyprobe.tasks.r_bench.probe import read_run, remarks, write_run
-from psyprobe.tasks.r_bench.scores import read_answers, read_judgements, score_items
+from psyprobe.tasks.r_bench.scores import answerable, judgements, open_cases, read_answers, read_judgements, score_items
 from psyprobe.tasks.r_bench.tables import rbench_table
 from psyprobe.tasks.r_bench.vlmevalkit import export_tsv, import_tsv
 

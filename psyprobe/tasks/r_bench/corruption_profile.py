@@ -23,8 +23,7 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.distance import MEASURES
 from psyprobe.analysis.score import OBSERVER, PIXELS, Metric, Row
-from psyprobe.corruption.apply import corrupt
-from psyprobe.corruption.dimensions import STRENGTHS, dimensions
+from psyprobe.corruption import STRENGTHS, corrupt, dimensions
 from psyprobe.errors import unknown_name
 from psyprobe.files.digest import digest
 from psyprobe.files.images import file_digest, images_in

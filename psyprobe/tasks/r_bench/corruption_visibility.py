@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe.corruption.apply import corrupt
-from psyprobe.corruption.dimensions import STEPS, STRENGTHS, Dimension, dimensions
+from psyprobe.corruption import STEPS, STRENGTHS, Dimension, corrupt, dimensions
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.light.display import Display
 

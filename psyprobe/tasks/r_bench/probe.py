@@ -25,9 +25,8 @@ from psyprobe.tasks.asking import ItemQuestion, put
 from psyprobe.tasks.item_session import ItemSession, Task, answers_of, items_of, judged_attributes, options_of
 from psyprobe.tasks.judge import Judge, judge_of, read_verdicts
 from psyprobe.tasks.r_bench.items import ImageSet, read_set, wording_version, wordings
-from psyprobe.tasks.r_bench.judging import AGAINST, judgements, open_cases
 from psyprobe.tasks.r_bench.metrics import rbench_metrics
-from psyprobe.tasks.r_bench.scores import read_letters, score_items
+from psyprobe.tasks.r_bench.scores import AGAINST, judgements, open_cases, read_letters, score_items
 from psyprobe.tasks.task_score import TaskScore, by_observer, place
 
 if TYPE_CHECKING:

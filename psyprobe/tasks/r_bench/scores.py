@@ -1,19 +1,23 @@
-"""From answers and judgements to the scores of each item.
+"""From answers and judgements to the scores of each item: rules first, a judge for what they leave open.
 
 An item's absolute robustness is the score of the answer about the corrupted image against the key. Its relative
-robustness is the score of the answer about the reference image, times the agreement of both answers.
+robustness is the score of the answer about the reference image, times the agreement of both answers. A judge's failures
+are counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.tasks.judge import Case, Verdicts
+from psyprobe.tasks.r_bench.items import lettered
 from psyprobe.tasks.tables import read_answer_table, read_table
 
 #: How a multiple-choice answer is scored. "published": right where its first character is the key, or where the judge
@@ -21,6 +25,9 @@ from psyprobe.tasks.tables import read_answer_table, read_table
 #: alone, for the agreement too; no judge is needed. "letter_then_judge": the letter where the answer is one, the judge
 #: where it is not.
 MCQ_RULES = ("published", "judge", "letter", "letter_then_judge")
+#: What answers are judged against: corrupted and reference against the key, and both against each other.
+AGAINST = ("dis", "ref", "com")
+_PROMPTS = {"MCQ": "rbench_choice", "VQA": "rbench_short", "CAP": "rbench_caption"}
 #: What an answer is called: VLMEvalKit's, ours, lmms-eval's, and the authors'; the first that is there.
 _ANSWER_COLUMNS = ("prediction", "reply", "filtered_resps", "output", "answer")
 #: What an item is called; VLMEvalKit's index is the number of a row in a TSV.
@@ -129,18 +136,16 @@ def score_items(
     InputError
         Answers or judgements lack an item, or the rule needs what is not given.
     """
-    if mcq_rule not in MCQ_RULES:
-        raise unknown_name("rule for multiple choice", mcq_rule, MCQ_RULES)
-    given = {("answers", name): values for name, values in (answers or {}).items()}
-    given |= {("judged", name): values for name, values in (judged or {}).items()}
-    aligned = {part: _aligned(items, values, " ".join(part)) for part, values in given.items()}
+    _check_rule(mcq_rule)
+    aligned = {
+        (kind, name): _aligned(items, values, f"{kind} {name}")
+        for kind, given in (("answers", answers or {}), ("judged", judged or {}))
+        for name, values in given.items()
+    }
     choice = (items["task"] == "MCQ").to_numpy()
     key = np.array([value if isinstance(value, str) else "" for value in items["key"]])
 
-    def against_key(which: str) -> FloatArray | None:
-        return _scores(choice, key, aligned.get(("answers", which)), aligned.get(("judged", which)), mcq_rule, which)
-
-    absolute, reference = against_key("dis"), against_key("ref")
+    absolute, reference = (_scores(choice, key, aligned, mcq_rule, which) for which in ("dis", "ref"))
     agreement = _agreement(choice, aligned, mcq_rule)
     relative = None
     if reference is not None and agreement is not None:
@@ -150,13 +155,17 @@ def score_items(
         raise InputError(
             "nothing can be scored: give answers and judgements of corrupted images, or of all three kinds"
         )
-    options = np.array([len(each) for each in items["options"]])
     place = np.array(["ABCDE".find(value) if value else -1 for value in key])
     return items.assign(
         absolute=np.nan if absolute is None else absolute,
         relative=np.nan if relative is None else relative,
-        odd_key=choice & (place >= options),
+        odd_key=choice & (place >= items["options"].map(len).to_numpy()),
     )
+
+
+def _check_rule(rule: str) -> None:
+    if rule not in MCQ_RULES:
+        raise unknown_name("rule for multiple choice", rule, MCQ_RULES)
 
 
 def _aligned(items: pd.DataFrame, values: pd.Series, what: str) -> pd.Series:
@@ -167,9 +176,10 @@ def _aligned(items: pd.DataFrame, values: pd.Series, what: str) -> pd.Series:
 
 
 def _scores(
-    choice: FloatArray, key: FloatArray, answer: pd.Series | None, judge: pd.Series | None, rule: str, which: str
+    choice: FloatArray, key: FloatArray, aligned: Mapping[tuple[str, str], pd.Series], rule: str, which: str
 ) -> FloatArray | None:
     """Scores against the key; None where neither answers nor judgements are given."""
+    answer, judge = aligned.get(("answers", which)), aligned.get(("judged", which))
     if answer is None and judge is None:
         return None
     if judge is None and (rule in ("published", "judge") or not choice.all()):
@@ -182,29 +192,27 @@ def _scores(
     if rule == "judge" or answer is None:
         return judged
     letter, first = read_letters(answer)
-    right = (first == key).astype(np.float64)
-    by_rule = {
+    by_letter = ((letter if rule == "letter_then_judge" else first) == key).astype(np.float64)
+    if rule == "letter_then_judge":
+        by_letter = np.where(letter != "", by_letter, judged)
+    elif rule == "published":
         # Right by its first character is right, whatever the judge could not say.
-        "published": np.where(right == 1, 1.0, judged),
-        "letter": right,
-        "letter_then_judge": np.where(letter != "", (letter == key).astype(np.float64), judged),
-    }[rule]
-    return np.where(choice, by_rule, judged)
+        by_letter = np.where(by_letter == 1, 1.0, judged)
+    return np.where(choice, by_letter, judged)
 
 
 def _agreement(choice: FloatArray, aligned: Mapping[tuple[str, str], pd.Series], rule: str) -> FloatArray | None:
     judge = aligned.get(("judged", "com"))
-    answers = [aligned.get(("answers", which)) for which in ("dis", "ref")]
+    corrupted, reference = (aligned.get(("answers", which)) for which in ("dis", "ref"))
     if judge is None and (rule != "letter" or not choice.all()):
         return None
     judged = np.zeros(len(choice)) if judge is None else judge.to_numpy(dtype=np.float64)
-    if rule in ("published", "judge") or answers[0] is None or answers[1] is None:
+    if rule in ("published", "judge") or corrupted is None or reference is None:
         return judged
-    (one, one_first), (other, other_first) = read_letters(answers[0]), read_letters(answers[1])
+    (one, one_first), (other, other_first) = read_letters(corrupted), read_letters(reference)
     if rule == "letter":
-        return np.where(choice, (one_first == other_first).astype(np.float64), judged)
-    both = (one != "") & (other != "")
-    return np.where(choice & both, (one == other).astype(np.float64), judged)
+        return np.where(choice, one_first == other_first, judged)
+    return np.where(choice & (one != "") & (other != ""), one == other, judged)
 
 
 def read_letters(answers: pd.Series) -> tuple[FloatArray, FloatArray]:
@@ -225,3 +233,94 @@ def read_letters(answers: pd.Series) -> tuple[FloatArray, FloatArray]:
     stripped = answers.str.strip()
     letter = stripped.str.extract(r"^\(?([A-E])(?:[.):,;\s]|$)", expand=False).fillna("")
     return letter.to_numpy(dtype=str), stripped.str[:1].fillna("").to_numpy(dtype=str)
+
+
+def open_cases(
+    items: pd.DataFrame,
+    answers: Mapping[str, pd.Series],
+    *,
+    mcq_rule: str = "letter_then_judge",
+    against: Sequence[str] = AGAINST,
+) -> list[Case]:
+    """What rules leave open of answers; of the cases, those of captions are put once, since there are several.
+
+    Parameters
+    ----------
+    items : pandas.DataFrame
+        An item table.
+    answers : mapping of str to pandas.Series
+        "dis" and "ref", or "dis" alone: text by name.
+    mcq_rule : str
+        See `MCQ_RULES`: with "letter_then_judge" a letter is not judged, with "letter" no choice is.
+    against : sequence of {"dis", "ref", "com"}
+        Which judgements are wanted; see `answerable`.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such rule.
+    InputError
+        Answers lack an item.
+    """
+    _check_rule(mcq_rule)
+    for which, given in answers.items():
+        _aligned(items, given, f"answers {which}")
+    rows = items.to_dict("records")
+    return [case for row in rows for which in against for case in _cases(row, which, answers, mcq_rule)]
+
+
+def answerable(answers: Mapping[str, pd.Series]) -> list[str]:
+    """Which judgements are possible with the answers that are given."""
+    return [which for which in AGAINST if ({"dis", "ref"} if which == "com" else {which}) <= set(answers)]
+
+
+def judgements(
+    items: pd.DataFrame, found: Mapping[str, Verdicts], against: Sequence[str] = AGAINST
+) -> tuple[dict[str, pd.Series], pd.DataFrame]:
+    """What verdicts on open cases come to, for `score_items`: from 0 to 1 by item; NaN where there is none.
+
+    Returns
+    -------
+    judged : dict of str to pandas.Series
+        By what was judged.
+    verdicts : pandas.DataFrame
+        One row a case: name, against, caption (number, -1 for none), read and unread (tuples of what the judge said).
+    """
+    choices = set(items["name"][items["task"] == "MCQ"])
+    judged = {which: pd.Series(np.nan, index=pd.Index(items["name"]), dtype="float64") for which in against}
+    by_item: dict[tuple[str, str], list[Verdicts]] = {}
+    rows = []
+    for case, verdicts in found.items():
+        which, caption, name = case.split("\n", 2)
+        by_item.setdefault((which, name), []).append(verdicts)
+        rows.append((name, which, int(caption), verdicts.read, verdicts.unread))
+    for (which, name), group in by_item.items():
+        if name in choices:
+            majority = group[0].majority
+            judged[which][name] = np.nan if majority is None else float(majority)
+        elif read := [each.mean for each in group if not each.failed]:
+            judged[which][name] = float(np.mean(read))
+    return judged, pd.DataFrame(rows, columns=["name", "against", "caption", "read", "unread"])
+
+
+def _cases(row: Mapping[Any, Any], which: str, answers: Mapping[str, pd.Series], rule: str) -> list[Case]:
+    name, task = row["name"], row["task"]
+    compared = [answers[each][name] for each in (("dis", "ref") if which == "com" else (which,))]
+    question, keys = row["question"], [row["key"]]
+    if task == "MCQ":
+        letters, _ = read_letters(pd.Series(compared, dtype=str))
+        if rule == "letter" or (rule == "letter_then_judge" and (letters != "").all()):
+            return []
+        question += f"\n{lettered(row['options'])}"
+        place = "ABCDE".index(row["key"])
+        if place < len(row["options"]) and row["options"][place]:
+            keys = [f"{row['key']}. {row['options'][place]}"]
+    several = task == "CAP" and which != "com"
+    if several:
+        keys = row["key"]
+    elif which == "com":
+        keys = [str(compared[1])]
+    return [
+        Case(f"{which}\n{i if several else -1}\n{name}", _PROMPTS[task], question, key, str(compared[0]), once=several)
+        for i, key in enumerate(keys)
+    ]

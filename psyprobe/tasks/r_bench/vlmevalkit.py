@@ -8,7 +8,7 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from psyprobe.corruption.dimensions import STRENGTHS, dimensions
+from psyprobe.corruption import STRENGTHS, dimensions
 from psyprobe.errors import InputError
 from psyprobe.files.images import decode_image
 from psyprobe.files.output import make_folder

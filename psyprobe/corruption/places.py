@@ -1,0 +1,312 @@
+"""What light and data do to neighbours: motion, defocus and filters, obstacles, lost blocks, and codecs with loss."""
+
+from __future__ import annotations
+
+import functools
+import io
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.corruption.colour_planes import lab_to_rgb, luma, rgb_to_lab
+
+#: Side of a macro-block, px, and of the larger squares that are lost.
+BLOCK, LOST = 16, 32
+
+
+def motion_kernel(length: float, angle: float) -> FloatArray:
+    """The point spread of motion along a line: its length in px (1 is no motion), its angle in deg, counter-clockwise.
+
+    The weight of a pixel is max(0, 1 - d), d its distance from the segment, as MATLAB's.
+    """
+    half = (length - 1) / 2
+    reach = math.ceil(half)
+    y, x = np.mgrid[-reach : reach + 1, -reach : reach + 1].astype(np.float64)
+    direction = np.array([math.cos(math.radians(angle)), -math.sin(math.radians(angle))])
+    along = np.clip(x * direction[0] + y * direction[1], -half, half)
+    distance = np.hypot(x - along * direction[0], y - along * direction[1])
+    return _normalised(np.maximum(0, 1 - distance))
+
+
+@functools.lru_cache(maxsize=64)
+def disk_kernel(radius: float) -> FloatArray:
+    """The point spread of defocus: a disk of a radius in px, each pixel weighted by the area of it that lies inside."""
+    reach = math.ceil(radius - 0.5)
+    edges = np.arange(-reach, reach + 2) - 0.5
+
+    def area(x: FloatArray, y: FloatArray) -> FloatArray:
+        """Of the disk left of x and below y, by integrating the height of the circle."""
+        nodes, weights = np.polynomial.legendre.leggauss(64)
+        u = -radius + (x[..., None] + radius) * (nodes + 1) / 2
+        height = np.sqrt(np.maximum(radius**2 - u**2, 0))
+        inside = np.clip(y[..., None] + height, 0, 2 * height)
+        return np.asarray((inside * weights).sum(-1) * (x + radius) / 2)
+
+    x, y = np.meshgrid(np.clip(edges, -radius, radius), np.clip(edges, -radius, radius))
+    whole = area(x, y)
+    weights: FloatArray = np.maximum(np.diff(np.diff(whole, axis=0), axis=1), 0)
+    # The quadrature is finer to one side than to the other; a disk is not.
+    weights = weights + weights[::-1] + weights[:, ::-1] + weights[::-1, ::-1]
+    kernel = _normalised(weights + weights.T)
+    # It is kept for the next image; nobody may write into it.
+    kernel.flags.writeable = False
+    return kernel
+
+
+def shake_kernel(extent: float, rng: np.random.Generator) -> FloatArray:
+    """The point spread of a shaking camera: a random walk of 64 steps whose larger side has an extent in px.
+
+    Each point of the path is shared among the four pixels around it.
+    """
+    path = np.cumsum(rng.standard_normal((64, 2)), axis=0)
+    path -= (path.max(axis=0) + path.min(axis=0)) / 2
+    path *= extent / np.ptp(path, axis=0).max()
+    reach = math.ceil(extent / 2) + 1
+    kernel = np.zeros((2 * reach + 1, 2 * reach + 1))
+    low = np.floor(path).astype(int)
+    share = path - low
+    for dy in (0, 1):
+        for dx in (0, 1):
+            weight = np.abs(1 - dy - share[:, 0]) * np.abs(1 - dx - share[:, 1])
+            np.add.at(kernel, (low[:, 0] + dy + reach, low[:, 1] + dx + reach), weight)
+    return _normalised(kernel)
+
+
+def _normalised(weights: FloatArray) -> FloatArray:
+    return np.asarray(weights / weights.sum())
+
+
+def convolve(image: FloatArray, kernel: FloatArray) -> FloatArray:
+    """Convolution of each channel, with the border repeated outside."""
+    import cv2
+
+    flipped = np.ascontiguousarray(kernel[::-1, ::-1])
+    filtered = cv2.filter2D(image, -1, flipped, borderType=cv2.BORDER_REPLICATE)
+    return np.asarray(filtered).reshape(image.shape)
+
+
+def gaussian(image: FloatArray, sigma: float, truncate: float = 4.0) -> FloatArray:
+    """Gaussian blur of each channel, with the border repeated outside; sigma in px, cut off at so many of it."""
+    import cv2
+
+    side = 2 * math.ceil(truncate * sigma) + 1
+    blurred = cv2.GaussianBlur(image, (side, side), sigma, borderType=cv2.BORDER_REPLICATE)
+    return np.asarray(blurred).reshape(image.shape)
+
+
+def motion_blur(image: FloatArray, length: float, rng: np.random.Generator) -> FloatArray:
+    """Motion along a line of a random direction. Sources differ for length 1, here the identity as in KADID."""
+    return convolve(image, motion_kernel(length, rng.uniform(0, 180)))
+
+
+def lens_blur(image: FloatArray, radius: float, rng: np.random.Generator) -> FloatArray:
+    """Defocus: an area-exact disk. R-Bench speaks of fog and refraction; KADID's is this disk."""
+    return convolve(image, disk_kernel(radius))
+
+
+def lens_shaking(image: FloatArray, extent: float, rng: np.random.Generator) -> FloatArray:
+    """Simulated camera shake; R-Bench moved its camera."""
+    return convolve(image, shake_kernel(extent, rng))
+
+
+def gaussian_filter(image: FloatArray, sigma: float, rng: np.random.Generator) -> FloatArray:
+    """Gaussian blur, cut off at two standard deviations as KADID's."""
+    return gaussian(image, sigma, truncate=2.0)
+
+
+def color_diffusion(image: FloatArray, amount: float, rng: np.random.Generator) -> FloatArray:
+    """CIELAB's a and b blurred (sigma = 1.5 amount + 2 px) and multiplied by the amount; L stays."""
+    lab = rgb_to_lab(image)
+    planes = np.ascontiguousarray(lab[..., 1:])
+    lab[..., 1:] = amount * gaussian(planes, 1.5 * amount + 2)
+    return lab_to_rgb(lab)
+
+
+def color_shift(image: FloatArray, length: float, rng: np.random.Generator) -> FloatArray:
+    """The green channel shifted to a random direction of one quadrant, blended in where there are edges."""
+    import cv2
+
+    angle = rng.uniform(0, np.pi / 2)
+    shift = np.rint(length * np.array([math.cos(angle), math.sin(angle)])).astype(int)
+    grey = luma(image)
+    slope_y, slope_x = np.gradient(grey)
+    mask = gaussian(np.hypot(slope_x, slope_y).astype(image.dtype), 4.0)
+    mask = _stretched(mask, float(mask.min()), float(mask.max()))
+    mask = np.clip(mask, 0.1, 1)
+    mask = _stretched(mask, *(float(end) for end in np.percentile(mask, [1, 99])))
+    moved = cv2.copyMakeBorder(image[..., 1], shift[0], 0, shift[1], 0, cv2.BORDER_REPLICATE)
+    moved = moved[: grey.shape[0], : grey.shape[1]]
+    result = image.copy()
+    result[..., 1] = moved * mask + image[..., 1] * (1 - mask)
+    return result
+
+
+def sharpness_change(image: FloatArray, amount: float, rng: np.random.Generator) -> FloatArray:
+    """Unsharp masking of CIELAB's L with sigma 3 px, as MATLAB's; ringing at edges."""
+    lab = rgb_to_lab(image)
+    lightness = np.ascontiguousarray(lab[..., 0])
+    lab[..., 0] = np.clip(lightness + amount * (lightness - gaussian(lightness, 3.0)), 0, 100)
+    return lab_to_rgb(lab)
+
+
+def _stretched(values: FloatArray, low: float, high: float) -> FloatArray:
+    if high <= low:
+        return np.zeros_like(values)
+    return np.asarray(np.clip((values - low) / (high - low), 0, 1))
+
+
+def blocking_obstacle(image: FloatArray, area: float, rng: np.random.Generator) -> FloatArray:
+    """A sharp opaque patch of a random flat colour, of the image's proportions. Simulated; R-Bench held up objects."""
+    return _covered(image, [max(1, round(side * math.sqrt(area))) for side in image.shape[:2]], 1, rng)
+
+
+def lens_obstacle(image: FloatArray, area: float, rng: np.random.Generator) -> FloatArray:
+    """A dark blob out of focus, as of dirt on the lens. Simulated; R-Bench photographed through dirty lenses."""
+    import cv2
+
+    rows, columns = image.shape[:2]
+    aspect = rng.uniform(0.6, 1.6)
+    radius_y = math.sqrt(area * rows * columns / math.pi * aspect)
+    radius_x = radius_y / aspect
+    centre_y, centre_x = rng.uniform(0.2, 0.8) * rows, rng.uniform(0.2, 0.8) * columns
+    # So smooth a blob is blurred on a coarse grid, eight pixels to a standard deviation, and enlarged.
+    sigma = 0.15 * min(rows, columns)
+    step = max(1, int(sigma / 8))
+    y, x = np.mgrid[0:rows:step, 0:columns:step].astype(image.dtype) + image.dtype.type((step - 1) / 2)
+    matte = (((y - centre_y) / radius_y) ** 2 + ((x - centre_x) / radius_x) ** 2 <= 1).astype(image.dtype)
+    matte = gaussian(matte, sigma / step, truncate=3.0)
+    size = (matte.shape[1] * step, matte.shape[0] * step)
+    matte = 0.95 * np.asarray(cv2.resize(matte, size, interpolation=cv2.INTER_LINEAR))[:rows, :columns]
+    colour = rng.uniform(0, 0.25, image.shape[2])
+    return np.asarray(image * (1 - matte[..., None]) + matte[..., None] * colour)
+
+
+def block_exchange(image: FloatArray, pairs: float, rng: np.random.Generator) -> FloatArray:
+    """Pairs of macro-blocks of the grid change places; none takes part twice."""
+    rows, columns = (side // BLOCK for side in image.shape[:2])
+    count = min(round(pairs), rows * columns // 2)
+    result = image.copy()
+    for pair in rng.permutation(rows * columns)[: 2 * count].reshape(count, 2):
+        here, there = (_area([BLOCK * each for each in divmod(int(place), columns)], (BLOCK, BLOCK)) for place in pair)
+        result[here], result[there] = image[there], image[here]
+    return result
+
+
+def block_repeat(image: FloatArray, copies: float, rng: np.random.Generator) -> FloatArray:
+    """Patches are copied over places up to 8 px away, one after the other, as KADID does. R-Bench: a block repeated."""
+    size = [min(BLOCK, side) for side in image.shape[:2]]
+    result = image.copy()
+    for _ in range(round(copies)):
+        corner = _corner(image, size, rng)
+        moved = [start + round(16 * (float(u) - 0.5)) for start, u in zip(corner, rng.random(2), strict=True)]
+        kept = [min(max(at, 0), side - own) for at, side, own in zip(moved, image.shape, size, strict=False)]
+        result[_area(kept, size)] = result[_area(corner, size)].copy()
+    return result
+
+
+def block_lost(image: FloatArray, count: float, rng: np.random.Generator) -> FloatArray:
+    """Squares of 32 px take one random colour each, as in KADID; R-Bench's text speaks of random pixels."""
+    return _covered(image, [min(LOST, side) for side in image.shape[:2]], round(count), rng)
+
+
+def block_interpolation(image: FloatArray, count: float, rng: np.random.Generator) -> FloatArray:
+    """Macro-blocks are dropped and filled from their borders.
+
+    A pixel becomes the mean of the four border pixels in its row and column, weighted by the inverse of their distance.
+    """
+    rows, columns = (side // BLOCK for side in image.shape[:2])
+    chosen = rng.permutation(rows * columns)[: min(round(count), rows * columns)]
+    result = image.copy()
+    near = 1 / np.arange(1, BLOCK + 1, dtype=image.dtype)
+    far = near[::-1]
+    for place in chosen:
+        y, x = (int(start) * BLOCK for start in divmod(int(place), columns))
+        # A border outside the image has no weight; the others of a block at the edge take over.
+        above, below = max(y - 1, 0), min(y + BLOCK, image.shape[0] - 1)
+        left, right = max(x - 1, 0), min(x + BLOCK, image.shape[1] - 1)
+        weights = np.zeros((4, BLOCK, BLOCK, 1), dtype=image.dtype)
+        weights[0, ..., 0] = near[:, None] * (y > 0)
+        weights[1, ..., 0] = far[:, None] * (y + BLOCK < image.shape[0])
+        weights[2, ..., 0] = near[None] * (x > 0)
+        weights[3, ..., 0] = far[None] * (x + BLOCK < image.shape[1])
+        total = weights.sum(axis=0)
+        if total.all():
+            across, down = image[y : y + BLOCK], image[:, x : x + BLOCK]
+            borders = (down[above], down[below], across[:, left][:, None], across[:, right][:, None])
+            filled = sum(weight * border for weight, border in zip(weights, borders, strict=True))
+            result[y : y + BLOCK, x : x + BLOCK] = filled / total
+    return result
+
+
+def _covered(image: FloatArray, size: Sequence[int], count: int, rng: np.random.Generator) -> FloatArray:
+    """The image with so many patches of a size, each at a random place and of a random colour."""
+    result = image.copy()
+    for _ in range(count):
+        corner, colour = _corner(image, size, rng), rng.random(image.shape[2])
+        result[_area(corner, size)] = np.rint(255 * colour) if image.dtype == np.uint8 else colour
+    return result
+
+
+def _corner(image: FloatArray, size: Sequence[int], rng: np.random.Generator) -> list[int]:
+    return [int(rng.integers(0, side - own + 1)) for side, own in zip(image.shape, size, strict=False)]
+
+
+def _area(corner: Sequence[int], size: Sequence[int]) -> tuple[slice, ...]:
+    return tuple(slice(start, start + own) for start, own in zip(corner, size, strict=True))
+
+
+def color_quantization(image: FloatArray, colours: float, rng: np.random.Generator) -> FloatArray:
+    """A palette of so many colours by median cut, with error diffusion. MATLAB's rule of least variance is close."""
+    from PIL import Image
+
+    picture = _picture(image).convert("RGB")
+    palette = picture.quantize(round(colours), method=Image.Quantize.MEDIANCUT)
+    dithered = picture.quantize(round(colours), palette=palette, dither=Image.Dither.FLOYDSTEINBERG)
+    return _values(dithered.convert("RGB"), image)
+
+
+def jpeg2000(image: FloatArray, ratio: float, rng: np.random.Generator) -> FloatArray:
+    """JPEG 2000 at a compression ratio, irreversible; by OpenJPEG's version to 0.5 dB."""
+    # A small image has fewer wavelet levels than the codec takes by default.
+    levels = int(np.clip(np.log2(min(image.shape[:2])), 1, 6))
+    return _coded(
+        image, "JPEG2000", quality_mode="rates", quality_layers=[ratio], irreversible=True, num_resolutions=levels
+    )
+
+
+def jpeg(image: FloatArray, quality: float, rng: np.random.Generator) -> FloatArray:
+    """JPEG with chroma at half the resolution."""
+    return _coded(image, "JPEG", quality=round(quality), subsampling="4:2:0")
+
+
+def webp(image: FloatArray, quality: float, rng: np.random.Generator) -> FloatArray:
+    """WebP with loss. Its worst quality is still milder than JPEG's 4."""
+    return _coded(image, "WEBP", quality=round(quality), method=4)
+
+
+def _coded(image: FloatArray, codec: str, **options: Any) -> FloatArray:
+    from PIL import Image
+
+    stream = io.BytesIO()
+    _picture(image).save(stream, codec, **options)
+    with Image.open(stream) as decoded:
+        return _values(decoded, image)
+
+
+def _picture(image: FloatArray) -> Any:
+    """An 8-bit picture, which codecs take: one channel stays one."""
+    from PIL import Image
+
+    codes = image if image.dtype == np.uint8 else np.rint(np.clip(image, 0, 1) * 255).astype(np.uint8)
+    return Image.fromarray(codes[..., 0] if image.shape[-1] == 1 else codes)
+
+
+def _values(picture: Any, like: FloatArray) -> FloatArray:
+    mode = "L" if like.shape[-1] == 1 else "RGB"
+    codes = np.asarray(picture if picture.mode == mode else picture.convert(mode)).reshape(like.shape)
+    if like.dtype == np.uint8:
+        return codes
+    return np.asarray((codes / np.float64(255)).astype(like.dtype))
