@@ -18,7 +18,7 @@ from skimage import data
 
 from psyprobe.corruption import STRENGTHS, dimensions
 from psyprobe.observers import load_observer
-from psyprobe.tasks.r_bench.corruption_visibility import parameter_for, plot_visibility, visible_loss
+from psyprobe.tasks.r_bench.corruption_profile import parameter_for, plot_visibility, visible_loss
 
 FIGURE = Path(__file__).parents[1] / "docs" / "images" / "visibility.png"
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.corruption import places, tones
+from psyprobe.corruption import ways
 from psyprobe.corruption.colour_planes import luma
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
 from psyprobe.files.images import read_image
@@ -75,13 +75,19 @@ class Dimension:
     #: Where the levels come from; R-Bench publishes none.
     source: str
     #: Whether the parameter is a whole number.
-    whole: bool
+    whole: bool = False
     #: What grows with the image where that is asked for: a "length" with its side, a "count" with its area.
-    scales: str
+    scales: str = ""
     #: Number of the same type in KADID-10k.
-    kadid: int | None
+    kadid: int | None = None
     #: Whether R-Bench photographed it; here it is simulated, so scores must not be put beside the paper's.
-    captured: bool
+    captured: bool = False
+    #: Whether it works on colours: a grey image goes through it as RGB, and its luma comes back.
+    colour: bool = False
+    #: As what 8-bit codes go through it: "values" from 0 to 1; "codes" as they are, where it moves, covers, averages or
+    #: encodes them; or a "table" of what becomes of all 256, where it changes each by itself. OpenCV filters codes by
+    #: small kernels faster than floats, and by large ones more slowly: defocus and shake go through values.
+    computed: str = "values"
 
     def level(self, strength: str) -> float:
         """The parameter at one of the three strengths."""
@@ -98,11 +104,15 @@ def dimensions() -> dict[str, Dimension]:
     ['bright_illumination', 'dark_illumination']
     """
     page = tomllib.loads(files("psyprobe.corruption").joinpath("dimensions.toml").read_text(encoding="utf-8"))
-    plain = {"whole": False, "scales": "", "kadid": None, "captured": False}
     return {
-        name: Dimension(name, **plain | row | {"levels": tuple(row["levels"]), "span": tuple(row["span"])})
+        name: Dimension(name, **row | {"levels": tuple(row["levels"]), "span": tuple(row["span"])})
         for name, row in page.items()
     }
+
+
+def dimension_numbered(number: int) -> Dimension:
+    """The dimension of a number from 1 to 33."""
+    return list(dimensions().values())[number - 1]
 
 
 def dimension_of(name: str) -> Dimension:
@@ -114,20 +124,6 @@ def dimension_of(name: str) -> Dimension:
 
 #: Pixels of an image for which KADID's lengths and counts are meant.
 NATIVE = 512 * 384
-#: Those that work on colours: a grey image goes through them as RGB, and its luma comes back.
-_IN_COLOUR = {
-    "color_noise", "color_quantization", "hsv_saturation", "lab_saturation", "maximum_brighten", "color_diffusion",
-    "color_shift", "sharpness_change",
-}  # fmt: skip
-
-#: Those that change each value by itself: of 8 bits there are 256.
-_POINTWISE = {"grayscale_quantization", "minimum_darken", "mean_shift", "contrast_change"}
-#: Those that move, cover, average or encode values, which 8-bit codes can be as they are. OpenCV filters codes by small
-#: kernels faster than floats, and by large ones more slowly: defocus and shake go through floats.
-_ON_CODES = {
-    "motion_blur", "blocking_obstacle", "resolution_limit", "color_quantization", "jpeg2000", "jpeg", "webp",
-    "block_exchange", "block_repeat", "block_lost",
-}  # fmt: skip
 
 
 def corrupt(
@@ -181,25 +177,25 @@ def corrupt(
     """
     dimension = dimension_of(name)
     _check_packages()
-    given, values = _checked(image, name)
+    given, values = _checked(image, dimension)
     amount = _amount(dimension, strength, values.shape, scale)
-    rng = _generator(seed, name, strength, image_id)
-    grey = values.shape[-1] == 1
-    if grey and name in _IN_COLOUR:
+    told = hashlib.sha256(f"{seed}\n{name}\n{strength}\n{image_id}".encode()).digest()
+    rng = np.random.default_rng(np.frombuffer(told, dtype=np.uint32))
+    by_luma = values.shape[-1] == 1 and dimension.colour
+    if by_luma:
         values = np.repeat(values, 3, axis=-1)
-    function: Callable[[Any, float, np.random.Generator], Any]
-    function = getattr(places, name, None) or getattr(tones, name)
+    function: Callable[[Any, float, np.random.Generator], Any] = getattr(ways, name)
     if denoiser is not None:
         if name != "cnn_denoise":
             raise InputError(f"a denoiser is for 'cnn_denoise', not for {name!r}; leave it out")
-        function = functools.partial(tones.cnn_denoise, denoiser=denoiser)
-    if name in _POINTWISE and given.dtype == np.uint8:
+        function = functools.partial(ways.cnn_denoise, denoiser=denoiser)
+    if dimension.computed == "table" and given.dtype == np.uint8:
         return _by_table(given, lambda ramp: function(ramp, amount, rng))
     result = function(values, amount, rng)
     if result.dtype == np.uint8:
         return result.reshape(given.shape)
     result = np.clip(result, 0, 1, out=None if result is values else result)
-    if grey and name in _IN_COLOUR:
+    if by_luma:
         result = luma(result)
     result = result.reshape(given.shape)
     if given.dtype == np.uint8:
@@ -224,7 +220,7 @@ def _by_table(codes: Any, function: Callable[[FloatArray], FloatArray]) -> Any:
     return np.asarray(cv2.LUT(codes, table)).reshape(codes.shape)
 
 
-def _checked(image: Any, name: str) -> tuple[Any, Any]:
+def _checked(image: Any, dimension: Dimension) -> tuple[Any, Any]:
     """The image as given, and as (H, W, C) in the format that is computed in."""
     given = np.asarray(image)
     if given.ndim not in (2, 3) or (given.ndim == 3 and given.shape[-1] not in (1, 3)) or min(given.shape[:2]) < 8:
@@ -233,7 +229,7 @@ def _checked(image: Any, name: str) -> tuple[Any, Any]:
             "alpha channel"
         )
     if given.dtype == np.uint8:
-        as_codes = name in _ON_CODES and (given.shape[-1] == 3 or name not in _IN_COLOUR)
+        as_codes = dimension.computed == "codes" and (given.shape[-1] == 3 or not dimension.colour)
         # float32 holds every step of 8 bits 65,536 times over.
         computed = given if as_codes else given.astype(np.float32) / np.float32(255)
         return given, computed.reshape(*given.shape[:2], -1)
@@ -259,11 +255,6 @@ def _amount(dimension: Dimension, strength: str | float, shape: tuple[int, ...],
     pixels = shape[0] * shape[1] / NATIVE
     factor = {"length": math.sqrt(pixels), "count": pixels, "": 1.0}[dimension.scales]
     return amount * factor if scale else amount
-
-
-def _generator(seed: int, name: str, strength: str | float, image_id: str) -> np.random.Generator:
-    told = hashlib.sha256(f"{seed}\n{name}\n{strength}\n{image_id}".encode()).digest()
-    return np.random.default_rng(np.frombuffer(told, dtype=np.uint32))
 
 
 #: What the manifest says of each image.
@@ -313,8 +304,8 @@ def corrupt_files(
     progress : bool, optional
         As in `progress_bar`.
     """
-    ways = [dimension_of(name) for name in dict.fromkeys(dimensions() if names is None else names)]
-    cells = [(way.name, strength, way.level(strength)) for way in ways for strength in strengths]
+    chosen = [dimension_of(name) for name in dict.fromkeys(dimensions() if names is None else names)]
+    cells = [(way.name, strength, way.level(strength)) for way in chosen for strength in strengths]
     stems = [path.stem for path in paths]
     if len(set(stems)) < len(stems):
         twice = next(stem for stem in stems if stems.count(stem) > 1)

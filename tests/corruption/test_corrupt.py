@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import psyprobe as pp
 from psyprobe.corruption import STRENGTHS, apply, corrupt, dimensions
 from psyprobe.corruption.colour_planes import lab_to_rgb, luma, rgb_to_lab, rgb_to_ycbcr, ycbcr_to_rgb
-from psyprobe.corruption.places import disk_kernel, motion_kernel, shake_kernel
+from psyprobe.corruption.ways import disk_kernel, motion_kernel, shake_kernel
 from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
 
 pytest.importorskip("cv2", reason="the corruption extra is not installed")
@@ -125,7 +125,7 @@ def test_noise_has_the_variance_that_was_asked_for() -> None:
 
 
 def test_noise_in_single_precision_is_normal_too() -> None:
-    from psyprobe.corruption.tones import normal
+    from psyprobe.corruption.ways import normal
 
     values = normal((1000, 1000), np.dtype(np.float32), np.random.default_rng(0)).astype(np.float64)
     assert values.mean() == pytest.approx(0, abs=0.003)

@@ -10,7 +10,7 @@ import pytest
 
 from psyprobe.corruption import dimensions
 from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.tasks.r_bench.corruption_visibility import parameter_for, plot_visibility, visible_loss
+from psyprobe.tasks.r_bench.corruption_profile import parameter_for, plot_visibility, visible_loss
 
 pytest.importorskip("cv2", reason="the corruption extra is not installed")
 IMAGE = np.random.default_rng(0).integers(60, 200, (48, 64, 3), dtype=np.uint8)

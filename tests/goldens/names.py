@@ -39,11 +39,10 @@ from psyprobe.tasks.mvp_bench import (
     with_rotations,
 )
 from psyprobe.tasks.mvp_bench.probe import read_run as read_mvp_run
-from psyprobe.tasks.r_bench.build import build_set
-from psyprobe.tasks.r_bench.photographs import ReferenceLimits, write_example
+from psyprobe.tasks.r_bench.build import ReferenceLimits, build_set, write_example
+from psyprobe.tasks.r_bench.metrics import rbench_table
 from psyprobe.tasks.r_bench.probe import read_run as read_r_run
 from psyprobe.tasks.r_bench.probe import remarks
-from psyprobe.tasks.r_bench.tables import rbench_table
 from tests.item_pages import run_page, write_page
 
 #: A value of a golden: an array of float64 or text, or what JSON can hold that is neither list nor mapping.

@@ -13,9 +13,8 @@ import pytest
 from psyprobe.corruption import corrupt
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.tasks.r_bench import components, correlations, paired_difference, rbench_metrics
-from psyprobe.tasks.r_bench.attributes import attributes, plot_attributes
-from psyprobe.tasks.r_bench.figures import bars, radar, strength_map
-from psyprobe.tasks.r_bench.tables import rbench_table
+from psyprobe.tasks.r_bench.figures import attributes, bars, plot_attributes, radar, strength_map
+from psyprobe.tasks.r_bench.metrics import rbench_table
 
 
 def table(seed: int, shift: float = 0.0) -> pd.DataFrame:

@@ -25,7 +25,7 @@ from psyprobe.tasks.r_bench import (
     score_items,
 )
 from psyprobe.tasks.r_bench.items import split_options
-from psyprobe.tasks.r_bench.tables import beside_published
+from psyprobe.tasks.r_bench.metrics import beside_published
 
 KINDS = ("dis", "ref", "com")
 

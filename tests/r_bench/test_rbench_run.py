@@ -21,11 +21,10 @@ from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers.simulated import serve
 from psyprobe.tasks.judge import Judge
 from psyprobe.tasks.r_bench import check_items, rbench_metrics, read_answers, read_items, read_set, score_items
-from psyprobe.tasks.r_bench.build import build_set
-from psyprobe.tasks.r_bench.photographs import write_example
+from psyprobe.tasks.r_bench.build import build_set, write_example
+from psyprobe.tasks.r_bench.items import export_tsv, import_tsv
 from psyprobe.tasks.r_bench.probe import RBenchRun, read_run, remarks, write_run
 from psyprobe.tasks.r_bench.report import gallery, write_report
-from psyprobe.tasks.r_bench.vlmevalkit import export_tsv, import_tsv
 
 pytest.importorskip("cv2", reason="the corruption extra is not installed")
 pytest.importorskip("skimage", reason="the corruption extra is not installed")
@@ -45,7 +44,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="module")
 def built(example: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from psyprobe.tasks.r_bench.photographs import ReferenceLimits
+    from psyprobe.tasks.r_bench.build import ReferenceLimits
 
     folder = tmp_path_factory.mktemp("built") / "set"
     with ThreadPoolExecutor(2) as executor:
@@ -101,7 +100,7 @@ def test_a_set_is_balanced_and_names_what_it_holds(built: Path) -> None:
 
 
 def test_the_same_seed_builds_the_same_set(example: tuple[Path, Path], built: Path, tmp_path: Path) -> None:
-    from psyprobe.tasks.r_bench.photographs import ReferenceLimits
+    from psyprobe.tasks.r_bench.build import ReferenceLimits
 
     limits = ReferenceLimits(side=48)
     build_set(*example, tmp_path / "again", items_per_cell=1, limits=limits, progress=False)
@@ -152,7 +151,7 @@ def test_wrong_questions_are_one_sentence(example: tuple[Path, Path], tmp_path: 
         (head + "coffee.png,MCQ,?,N,A\n", "give a letter, and options"),
     ):
         questions.write_text(text, encoding="utf-8")
-        from psyprobe.tasks.r_bench.photographs import ReferenceLimits
+        from psyprobe.tasks.r_bench.build import ReferenceLimits
 
         with pytest.raises(InputError, match=message):
             build_set(example[0], questions, tmp_path / message[:6], limits=ReferenceLimits(side=48), progress=False)

@@ -6,6 +6,7 @@ import argparse
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -18,137 +19,91 @@ from psyprobe.observers import load_observer
 from psyprobe.probes.conduct import load_results
 from psyprobe.report.page import write_page
 from psyprobe.tasks.judge import Judge, judge_cases
-from psyprobe.tasks.r_bench.build import build_set
-from psyprobe.tasks.r_bench.items import TASKS, check_items, read_items, read_set
-from psyprobe.tasks.r_bench.metrics import components, correlations, paired_difference, rbench_metrics
-from psyprobe.tasks.r_bench.photographs import write_example
+from psyprobe.tasks.r_bench.build import build_set, write_example
+from psyprobe.tasks.r_bench.items import TASKS, check_items, export_tsv, import_tsv, read_items, read_set
+from psyprobe.tasks.r_bench.metrics import components, correlations, paired_difference, rbench_metrics, rbench_table
 from psyprobe.tasks.r_bench.probe import read_run, remarks, write_run
 from psyprobe.tasks.r_bench.scores import answerable, judgements, open_cases, read_answers, read_judgements, score_items
-from psyprobe.tasks.r_bench.tables import rbench_table
-from psyprobe.tasks.r_bench.vlmevalkit import export_tsv, import_tsv
 
 _FILES = ("dis", "ref", "judged_dis", "judged_ref", "judged_com")
-_FORMATS = "text, markdown, latex, csv or json (default %(default)s)"
-_RULES = "letter_then_judge, published, judge or letter (default %(default)s)"
 
 
 def add_r_bench_options(parser: argparse.ArgumentParser) -> None:
     """Actions of the command, and the options of each."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=type(parser))
-
-    def action(name: str, summary: str) -> argparse.ArgumentParser:
-        added = actions.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+    added = {}
+    for name, (_, summary) in _ACTIONS.items():
+        added[name] = actions.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         # Given before the action it stays given.
-        added.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
-        return added
-
-    check = action("check", "say what is in an item table, and what in it is odd")
-    check.add_argument("items", metavar="ITEMS", help="the item table, as released (GBK) or in UTF-8")
-    _add_score(action("score", "score answers and judgements made elsewhere, beside the paper's"))
-    _add_report(action("report", "write tables, figures and a page of what psyprobe run asked about a set"))
-    _add_sets(action)
-
-
-def _add_sets(action: Callable[[str, str], argparse.ArgumentParser]) -> None:
-    build = action("build", "build a set: corrupt photographs, balanced over dimensions, strengths and tasks")
+        added[name].add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+    score, report, build = added["score"], added["report"], added["build"]
+    for each in (added["check"], score):
+        each.add_argument("items", metavar="ITEMS", help="the item table, as released (GBK) or in UTF-8")
+    files = "dis, ref (answers: .csv, .tsv, .xlsx, .json, .jsonl), judged_dis, judged_ref, judged_com (.csv)"
+    models: dict[str, Any] = {"nargs": "+", "action": "append", "required": True, "metavar": "NAME KIND=FILE"}
+    score.add_argument("--model", help=f"a model's name and its files: {files}", **models)
+    people = "those of --model that are people, at least three: one row, the mean without the best and the worst"
+    score.add_argument("--people", nargs="+", default=[], metavar="NAME", help=people)
+    score.add_argument("--judge", metavar="NAME", help="a chat model that reads what rules leave open")
+    taken = "what the judge takes besides"
+    score.add_argument("--judge-option", nargs="+", default=[], metavar="NAME=VALUE", help=taken)
+    score.add_argument("--judge-repeats", type=int, default=1, metavar="N", help="5 in the paper (default 1)")
+    score.add_argument("--judge-temperature", type=float, default=0.0, metavar="T", help="(default %(default)s)")
+    score.add_argument("--store", metavar="FILE", help="SQLite file that keeps what the judge said")
+    score.add_argument("--task", nargs="+", metavar="TASK", help="MCQ, VQA, CAP (all); VLMEvalKit has MCQ alone")
+    rules = "letter_then_judge, published, judge or letter (default %(default)s)"
+    score.add_argument("--mcq-rule", default="letter_then_judge", help=rules)
+    score.add_argument("--format", default="text", help="text, markdown, latex, csv or json (default %(default)s)")
+    drawn = "draw figures into this folder, and compare models there (differences.csv)"
+    score.add_argument("--output", metavar="DIR", help=drawn)
+    report.add_argument("results", nargs="+", metavar="STORE|RESULT.nc", help="what psyprobe run left of R-Bench")
+    report.add_argument("--set", metavar="SET", help="the folder of the set: show and measure images too")
+    report.add_argument("--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)")
+    for each in (score, report):
+        each.add_argument("--confidence", type=float, default=0.9, help="of intervals (default %(default)s)")
     build.add_argument("photographs", metavar="PHOTOS", help="folder of reference images")
     build.add_argument("questions", metavar="QUESTIONS", help="CSV: image, type, question, choice, answer")
-    build.add_argument("--output", required=True, metavar="SET", help="folder of the set, new or empty")
     build.add_argument("--items", type=int, default=3, metavar="N", help="of each dimension and task (default 3)")
-    build.add_argument("--seed", type=int, default=0, help="of what is drawn (default %(default)s)")
-    build.add_argument("--scale", action="store_true", help="scale lengths and counts, meant for 512 x 384")
     build.add_argument("--skip-bad", action="store_true", help="leave out photographs that are unfit, and count them")
-    export = action("export", "write the multiple choice of a set as R-Bench-Dis.tsv and -Ref.tsv for VLMEvalKit")
-    export.add_argument("set", metavar="SET", help="the folder of a set")
-    export.add_argument("--output", required=True, metavar="DIR", help="folder")
-    read = action("import", "make a set of VLMEvalKit's two tables")
-    read.add_argument("corrupted", metavar="DIS.tsv", help="with columns distortion and strength")
-    read.add_argument("reference", metavar="REF.tsv", help="the same items about reference images")
-    read.add_argument("--output", required=True, metavar="SET", help="folder of the set, new or empty")
-    example = action("example", "write photographs and questions to try things with")
-    example.add_argument("--output", required=True, metavar="DIR", help="folder")
-    gallery = action("gallery", "write a page with an image in all 33 ways at three strengths")
-    gallery.add_argument("image", metavar="IMAGE", help="image file")
-    gallery.add_argument("--seed", type=int, default=0, help="of what is drawn (default %(default)s)")
-    gallery.add_argument("--scale", action="store_true", help="scale lengths and counts, meant for 512 x 384")
-    gallery.add_argument("--output", default="gallery.html", metavar="FILE", help="(default %(default)s)")
-
-
-def _add_score(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("items", metavar="ITEMS", help="the item table, as released (GBK) or in UTF-8")
-    parser.add_argument(
-        "--model",
-        nargs="+",
-        action="append",
-        required=True,
-        metavar="NAME KIND=FILE",
-        help="a model's name and its files: dis, ref (answers: .csv, .tsv, .xlsx, .json, .jsonl), judged_dis, "
-        "judged_ref, judged_com (.csv)",
-    )
-    parser.add_argument(
-        "--people",
-        nargs="+",
-        default=[],
-        metavar="NAME",
-        help="those of --model that are people, at least three: one row, the mean without the best and the worst",
-    )
-    _add_judge(parser)
-    parser.add_argument("--store", metavar="FILE", help="SQLite file that keeps what the judge said")
-    parser.add_argument("--task", nargs="+", metavar="TASK", help="MCQ, VQA, CAP (all); VLMEvalKit has MCQ alone")
-    parser.add_argument("--mcq-rule", default="letter_then_judge", help=_RULES)
-    parser.add_argument("--confidence", type=float, default=0.9, help="of intervals (default %(default)s)")
-    parser.add_argument("--format", default="text", help=_FORMATS)
-    parser.add_argument(
-        "--output", metavar="DIR", help="draw figures into this folder, and compare models there (differences.csv)"
-    )
-
-
-def _add_report(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("results", nargs="+", metavar="STORE|RESULT.nc", help="what psyprobe run left of R-Bench")
-    parser.add_argument("--set", metavar="SET", help="the folder of the set: show and measure images too")
-    parser.add_argument("--confidence", type=float, default=0.9, help="of intervals (default %(default)s)")
-    parser.add_argument("--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)")
-
-
-def _add_judge(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--judge", metavar="NAME", help="a chat model that reads what rules leave open")
-    parser.add_argument(
-        "--judge-option", nargs="+", default=[], metavar="NAME=VALUE", help="what the judge takes besides"
-    )
-    parser.add_argument("--judge-repeats", type=int, default=1, metavar="N", help="5 in the paper (default 1)")
-    parser.add_argument("--judge-temperature", type=float, default=0.0, metavar="T", help="(default %(default)s)")
-
-
-def load_judge(arguments: argparse.Namespace) -> Judge | None:
-    """The judge that is asked for."""
-    if not arguments.judge:
-        return None
-    observer = load_observer(arguments.judge, **settings(arguments.judge_option, "--judge-option"))
-    return Judge(observer, arguments.judge_repeats, arguments.judge_temperature)
+    added["import"].add_argument("corrupted", metavar="DIS.tsv", help="with columns distortion and strength")
+    added["import"].add_argument("reference", metavar="REF.tsv", help="the same items about reference images")
+    for each in (build, added["import"]):
+        each.add_argument("--output", required=True, metavar="SET", help="folder of the set, new or empty")
+    added["export"].add_argument("set", metavar="SET", help="the folder of a set")
+    for each in (added["export"], added["example"]):
+        each.add_argument("--output", required=True, metavar="DIR", help="folder")
+    added["gallery"].add_argument("image", metavar="IMAGE", help="image file")
+    added["gallery"].add_argument("--output", default="gallery.html", metavar="FILE", help="(default %(default)s)")
+    for each in (build, added["gallery"]):
+        each.add_argument("--seed", type=int, default=0, help="of what is drawn (default %(default)s)")
+        each.add_argument("--scale", action="store_true", help="scale lengths and counts, meant for 512 x 384")
 
 
 def r_bench_command(arguments: argparse.Namespace) -> int:
-    """Do one of the actions."""
-    return _ACTIONS[arguments.action](arguments)
-
-
-def check_action(arguments: argparse.Namespace) -> int:
-    """Say what is in an item table."""
-    report = check_items(read_items(arguments.items))
-    show(report.to_dict(), str(report), as_json=arguments.json)
+    """Do one of the actions; what it returns, as values and as text, is printed."""
+    if said := _ACTIONS[arguments.action][0](arguments):
+        show(*said, as_json=arguments.json)
     return 0
 
 
-def score_action(arguments: argparse.Namespace) -> int:
+def check_action(arguments: argparse.Namespace) -> tuple[Any, str]:
+    """Say what is in an item table."""
+    report = check_items(read_items(arguments.items))
+    return report.to_dict(), str(report)
+
+
+def score_action(arguments: argparse.Namespace) -> None:
     """Score answers and judgements, and print the paper's table."""
     items = read_items(arguments.items)
     tell(f"{arguments.items}: {len(items)} items, read as {check_items(items).encoding}")
     for task in arguments.task or ():
         if task not in TASKS:
             raise unknown_name("task", task, TASKS)
-    if arguments.task:
-        items = items[items["task"].isin(arguments.task)].reset_index(drop=True)
-    judge = load_judge(arguments)
+    items = items[items["task"].isin(arguments.task or TASKS)].reset_index(drop=True)
+    judge = None
+    if arguments.judge:
+        judging = load_observer(arguments.judge, **settings(arguments.judge_option, "--judge-option"))
+        judge = Judge(judging, arguments.judge_repeats, arguments.judge_temperature)
     metrics, tables = {}, {}
     for name, *named in arguments.model:
         answers, judged = _read(name, named)
@@ -164,21 +119,19 @@ def score_action(arguments: argparse.Namespace) -> int:
     say(rbench_table(with_people(metrics, arguments.people), "json" if arguments.json else arguments.format))
     if arguments.output:
         _write(metrics, tables, Path(arguments.output), arguments.confidence)
-    return 0
 
 
 def _write(metrics: dict[str, pd.DataFrame], tables: dict[str, pd.DataFrame], folder: Path, confidence: float) -> None:
-
     from psyprobe.tasks.r_bench.report import draw_figures
 
     folder.mkdir(parents=True, exist_ok=True)
     drawn = draw_figures(metrics, tables, folder)
     first, *others = tables
-    if others:
-        found = [
-            paired_difference(tables[first], tables[other], confidence=confidence).assign(one=first, other=other)
-            for other in others
-        ]
+    found = [
+        paired_difference(tables[first], tables[other], confidence=confidence).assign(one=first, other=other)
+        for other in others
+    ]
+    if found:
         pd.concat(found, ignore_index=True).to_csv(folder / "differences.csv", index=False)
     if len(tables) > 2:
         try:
@@ -192,7 +145,6 @@ def _write(metrics: dict[str, pd.DataFrame], tables: dict[str, pd.DataFrame], fo
 
 
 def _read(model: str, named: list[str]) -> tuple[dict[str, pd.Series], dict[str, pd.Series]]:
-
     answers, judged = {}, {}
     for text in named:
         kind, _, path = text.partition("=")
@@ -207,8 +159,8 @@ def _read(model: str, named: list[str]) -> tuple[dict[str, pd.Series], dict[str,
     return answers, judged
 
 
-def report_action(arguments: argparse.Namespace) -> int:
-    """Write the tables, figures and page of what observers answered, and print the paper's table."""
+def report_action(arguments: argparse.Namespace) -> tuple[Any, str]:
+    """Write the tables, figures and page of what observers answered: the paper's table."""
     from psyprobe.tasks.r_bench.report import write_report
 
     found = [
@@ -220,18 +172,16 @@ def report_action(arguments: argparse.Namespace) -> int:
     folder = make_folder(arguments.output)
     for number, (name, run) in enumerate(runs.items(), start=1):
         write_run(run, folder / f"{number}_{re.sub(r'[^A-Za-z0-9.-]+', '_', name)}")
-    images = read_set(arguments.set, skip=True) if arguments.set else None
-    page = write_report(runs, folder, images=images)
+    page = write_report(runs, folder, images=read_set(arguments.set, skip=True) if arguments.set else None)
     for name, run in runs.items():
         for remark in remarks(run.facts):
             tell(f"{name}: {remark}")
     tell(f"{page}: the report; tables of each observer are in folders beside it")
     table = rbench_table({name: run.metrics for name, run in runs.items()})
-    show({name: dict(run.facts) for name, run in runs.items()} | {"report": str(page)}, table, as_json=arguments.json)
-    return 0
+    return {name: dict(run.facts) for name, run in runs.items()} | {"report": str(page)}, table
 
 
-def build_action(arguments: argparse.Namespace) -> int:
+def build_action(arguments: argparse.Namespace) -> tuple[Any, str]:
     """Build a set."""
     built = build_set(
         arguments.photographs,
@@ -249,52 +199,46 @@ def build_action(arguments: argparse.Namespace) -> int:
             f"{len(built.unchanged)} corrupted images are no different from their references; manifest.json lists them"
         )
     text = f"{built.items} items in {built.folder}; look at contact_sheet.png before you ask anybody."
-    show(vars(built) | {"folder": str(built.folder)}, text, as_json=arguments.json)
-    return 0
+    return vars(built) | {"folder": str(built.folder)}, text
 
 
-def export_action(arguments: argparse.Namespace) -> int:
+def export_action(arguments: argparse.Namespace) -> tuple[Any, str]:
     """Write a set's multiple choice for VLMEvalKit."""
-    written = export_tsv(read_set(arguments.set), arguments.output)
-    files = {kind: str(path) for kind, path in written.items()}
-    show(files, "\n".join(files.values()), as_json=arguments.json)
-    return 0
+    files = {kind: str(path) for kind, path in export_tsv(read_set(arguments.set), arguments.output).items()}
+    return files, "\n".join(files.values())
 
 
-def import_action(arguments: argparse.Namespace) -> int:
+def import_action(arguments: argparse.Namespace) -> tuple[Any, str]:
     """Make a set of VLMEvalKit's tables."""
     items = import_tsv(arguments.corrupted, arguments.reference, arguments.output)
-    told = {"folder": arguments.output, "items": items}
-    show(told, f"{items} items in {arguments.output}", as_json=arguments.json)
-    return 0
+    return {"folder": arguments.output, "items": items}, f"{items} items in {arguments.output}"
 
 
-def example_action(arguments: argparse.Namespace) -> int:
+def example_action(arguments: argparse.Namespace) -> tuple[Any, str]:
     """Write photographs and questions to try things with."""
     photographs, questions = write_example(arguments.output)
     told = {"photographs": str(photographs), "questions": str(questions)}
-    show(told, f"psyprobe r-bench build {photographs} {questions} --output SET", as_json=arguments.json)
-    return 0
+    return told, f"psyprobe r-bench build {photographs} {questions} --output SET"
 
 
-def gallery_action(arguments: argparse.Namespace) -> int:
+def gallery_action(arguments: argparse.Namespace) -> tuple[Any, str]:
     """Write a page with an image in all 33 ways."""
     from psyprobe.tasks.r_bench.report import gallery
 
     image = read_image(arguments.image)
     text = gallery(image, name=Path(arguments.image).stem, seed=arguments.seed, scale=arguments.scale)
     path = write_page(text, arguments.output)
-    show({"page": str(path)}, str(path), as_json=arguments.json)
-    return 0
+    return {"page": str(path)}, str(path)
 
 
-_ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {
-    "check": check_action,
-    "score": score_action,
-    "report": report_action,
-    "build": build_action,
-    "export": export_action,
-    "import": import_action,
-    "example": example_action,
-    "gallery": gallery_action,
+#: Each action, and what it does in words.
+_ACTIONS: dict[str, tuple[Callable[[argparse.Namespace], tuple[Any, str] | None], str]] = {
+    "check": (check_action, "say what is in an item table, and what in it is odd"),
+    "score": (score_action, "score answers and judgements made elsewhere, beside the paper's"),
+    "report": (report_action, "write tables, figures and a page of what psyprobe run asked about a set"),
+    "build": (build_action, "build a set: corrupt photographs, balanced over dimensions, strengths and tasks"),
+    "export": (export_action, "write the multiple choice of a set as R-Bench-Dis.tsv and -Ref.tsv for VLMEvalKit"),
+    "import": (import_action, "make a set of VLMEvalKit's two tables"),
+    "example": (example_action, "write photographs and questions to try things with"),
+    "gallery": (gallery_action, "write a page with an image in all 33 ways at three strengths"),
 }

@@ -1,4 +1,4 @@
-"""How far a corrupted photograph is from its original for a vision encoder: a robustness profile without questions.
+"""How far a corrupted photograph is from its original: for a vision encoder, a profile without questions; for the eye.
 
 Photographs are cropped to the observer's proportions and resized to its input after they were corrupted, as a camera
 and a model's own processor would do it; both steps are recorded. S_ac is that of the contrast experiments, so that a
@@ -6,12 +6,16 @@ corruption can be read as so much contrast.
 
 An experiment's page has ``probe = "corruption_profile"``, ``items`` (a folder of photographs, sRGB with 8 bits), and in
 ``[options]`` the ``corruptions`` (all 33 by default), the ``strengths`` (low, mid and high) and a ``seed`` (0).
+
+R-Bench calls a low strength just noticeable and publishes no parameter. Here ColorVideoVDP (Mantiuk et al. 2024) says
+how much worse the corrupted image looks on a display, in just-objectionable differences (JOD): 10 is no difference, and
+at one below it three of four people prefer the original. It gives strengths a meaning.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,18 +27,21 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.distance import MEASURES
 from psyprobe.analysis.score import OBSERVER, PIXELS, Metric, Row
-from psyprobe.corruption import STRENGTHS, corrupt, dimensions
-from psyprobe.errors import unknown_name
+from psyprobe.corruption.apply import STEPS, STRENGTHS, corrupt, dimension_of, dimensions
+from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.digest import digest
 from psyprobe.files.images import file_digest, images_in
+from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
+from psyprobe.plotting.axes import COLOURS, panels_in
 from psyprobe.probes.asking import features, respond
 from psyprobe.probes.pairs import seconds_an_image
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.asking import read_planned
 from psyprobe.tasks.item_session import TaskPlan, TaskSession, attributes_of, items_of, options_of
-from psyprobe.tasks.r_bench.figures import coloured_cells
+from psyprobe.tasks.r_bench.figures import coloured_cells, starred
+from psyprobe.tasks.r_bench.metrics import interval_of_mean
 from psyprobe.tasks.task_score import TaskScore
 
 if TYPE_CHECKING:
@@ -43,7 +50,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
     from psyprobe.experiment import Experiment
-    from psyprobe.observers import FeatureObserver
+    from psyprobe.observers import DifferenceObserver, FeatureObserver
 
 ABILITIES = ("features",)
 SECTIONS = ("items",)
@@ -55,6 +62,12 @@ _BATCH = 33
 _ANY_SIZE = 224
 #: Bootstrap samples of photographs.
 _RESAMPLES = 2000
+#: No difference, in JOD.
+SAME = 10.0
+#: A standard dynamic range monitor.
+_DISPLAY = Display(peak=200.0, black=0.2)
+#: Spans over more than this are searched on a logarithmic scale.
+_WIDE = 8.0
 
 
 @dataclass(frozen=True)
@@ -65,6 +78,8 @@ class Work:
     sha256: str
     #: Dimension and strength of each.
     cells: tuple[tuple[str, str], ...]
+    #: What identifies each as it is shown.
+    shown: tuple[str, ...]
     seed: int
     #: Height and width of what an observer sees, px.
     size: tuple[int, int]
@@ -82,29 +97,29 @@ class ProfileSession(TaskSession):
     def __init__(self, experiment: Experiment, observer: FeatureObserver) -> None:
         self.baseline: FeatureObserver = load_observer("pixels")
         super().__init__(experiment, observer, self.baseline)
-        self.options = options_of(
-            experiment, {"corruptions": list(dimensions()), "strengths": list(STRENGTHS), "seed": 0}
-        )
-        for kind, name, known in (("corruption", "corruptions", dimensions()), ("strength", "strengths", STRENGTHS)):
-            for each in self.options[name]:
-                if each not in known:
-                    raise unknown_name(kind, each, known)
+        defaults = {"corruptions": list(dimensions()), "strengths": list(STRENGTHS), "seed": 0}
+        self.options = options_of(experiment, defaults)
+        cells = tuple(itertools.product(self.options["corruptions"], self.options["strengths"]))
+        for name, strength in cells:
+            dimension_of(name).level(strength)
         self._size = observer.card.input_size or (_ANY_SIZE, _ANY_SIZE)
-        self._photographs = [(path, file_digest(path)) for path in images_in(items_of(experiment))]
-        self._cells = tuple(itertools.product(self.options["corruptions"], self.options["strengths"]))
-        self._shown = [
-            digest([sha256, path.name, *cell, self.options["seed"], list(self._size), "centre crop, bicubic"])
-            for path, sha256 in self._photographs
-            for cell in self._cells
-        ]
-        self._begun = False
+        self._photographs = images_in(items_of(experiment))
+        self._left = []
+        seed, shape = self.options["seed"], list(self._size)
+        for path in self._photographs:
+            sha256 = file_digest(path)
+            shown = [digest([sha256, path.name, *cell, seed, shape, "centre crop, bicubic"]) for cell in cells]
+            for i in range(0, len(cells), _BATCH):
+                part = slice(i, i + _BATCH)
+                self._left.append(Work(str(path), sha256, cells[part], tuple(shown[part]), seed, self._size))
+        self._shown = [each for work in self._left for each in work.shown]
 
     def layout(self) -> dict[str, Any]:
         """Photographs, corruptions and strengths, and what was shown."""
         return {
             **self.options,
             "version": _VERSION,
-            "photographs": [path.name for path, _ in self._photographs],
+            "photographs": [path.name for path in self._photographs],
             "shown": self._shown,
             "baseline": self.baseline.card.digest,
             "measures": list(MEASURES),
@@ -113,18 +128,12 @@ class ProfileSession(TaskSession):
 
     def next(self) -> list[Batch]:
         """All batches at once, then none."""
-        if self._begun:
-            return []
-        self._begun = True
-        batches, shown = [], iter(self._shown)
-        for path, sha256 in self._photographs:
-            for start in range(0, len(self._cells), _BATCH):
-                cells = self._cells[start : start + _BATCH]
-                here = list(itertools.islice(shown, len(cells)))
-                questions = tuple(question for name in self.observers for question in _questions(here, name))
-                work = Work(str(path), sha256, cells, self.options["seed"], self._size)
-                # Rounding depends on which images share a batch.
-                batches.append(Batch(questions, work, whole=True))
+        batches = []
+        for work in self._left:
+            questions = tuple(question for name in self.observers for question in _questions(work.shown, name))
+            # Rounding depends on which images share a batch.
+            batches.append(Batch(questions, work, whole=True))
+        self._left = []
         return batches
 
     def cost(self, store: Store, *, timed: bool) -> TaskPlan:
@@ -147,9 +156,7 @@ def _questions(shown: Sequence[str], observer: str) -> list[Question]:
     return [Question(each, asked, observer, _VERSION) for each in shown]
 
 
-def plan(experiment: Experiment, observer: FeatureObserver) -> ProfileSession:
-    """As in `Probe`."""
-    return ProfileSession(experiment, observer)
+plan = ProfileSession
 
 
 def answer(observers: Mapping[str, FeatureObserver], batches: Iterable[Batch]) -> Iterator[Answered]:
@@ -158,11 +165,8 @@ def answer(observers: Mapping[str, FeatureObserver], batches: Iterable[Batch]) -
         work: Work = batch.work
         photograph = read_planned(work.path, work.sha256)
         original = _fed([photograph], work.size)
-        changed = (
-            corrupt(photograph, name, strength, work.seed, image_id=Path(work.path).name)
-            for name, strength in work.cells
-        )
-        shown = _fed(changed, work.size)
+        corrupted = partial(corrupt, photograph, seed=work.seed, image_id=Path(work.path).name)
+        shown = _fed([corrupted(name, strength) for name, strength in work.cells], work.size)
         for name, who in observers.items():
             asked = [question for question in batch.questions if question.observer == name]
             values = respond(who, shown, features(who, original), [0] * len(shown), MEASURES, ppd=0.0)
@@ -177,9 +181,9 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
     """
     import xarray
 
-    layout, card, known = record.layout, record.observer_card, dimensions()
-    sides = ("photographs", "corruptions", "strengths")
-    shape = tuple(len(layout[name]) for name in sides)
+    layout, card = record.layout, record.observer_card
+    known = [dimensions()[name] for name in layout["corruptions"]]
+    shape = tuple(len(layout[name]) for name in ("photographs", "corruptions", "strengths"))
 
     def read(observer: str) -> FloatArray:
         keys = [question.key for question in _questions(layout["shown"], observer)]
@@ -200,14 +204,13 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
             "photograph": layout["photographs"],
             "dimension": layout["corruptions"],
             "strength": layout["strengths"],
-            "step": ("dimension", [known[name].step for name in layout["corruptions"]]),
-            "group": ("dimension", [known[name].group for name in layout["corruptions"]]),
-            "simulated": ("dimension", [int(known[name].captured) for name in layout["corruptions"]]),
+            "step": ("dimension", [each.step for each in known]),
+            "group": ("dimension", [each.group for each in known]),
+            "simulated": ("dimension", [int(each.captured) for each in known]),
         },
         attrs={
-            **attributes_of(record),
+            **attributes_of(record, size=layout["size"]),
             "seed": layout["seed"],
-            "size": json.dumps(layout["size"]),
             "resize": "centre crop to the observer's proportions, bicubic with antialiasing, after corruption",
         },
     )
@@ -238,13 +241,11 @@ def plot(
     draw = partial(plot_profile, measure=measure or "angular", layer=layer)
     if len(results) == 1 and figure is None:
         return draw(results[0], ax)
-    if figure is None:
-        import matplotlib.pyplot as plt
-
-        figure = plt.figure(figsize=(4.2 * len(results), 8.0), layout="constrained")
-    for result, panel in zip(results, figure.subplots(1, len(results), squeeze=False)[0], strict=True):
+    drawn: Figure | SubFigure
+    drawn, panels = panels_in(figure, len(results), len(results), (4.2, 8.0), (0.0, 0.0))
+    for result, panel in zip(results, panels, strict=True):
         draw(result, panel)
-    return figure
+    return drawn
 
 
 @dataclass(frozen=True)
@@ -256,10 +257,7 @@ class ProfileScore(TaskScore):
     def rows(self) -> Sequence[Row]:
         """The observer, and the pixels themselves."""
         here = self.result.sel(measure=self.measure)
-        return (
-            self._row(OBSERVER, here["response"].sel(layer=self.layer)),
-            self._row(PIXELS, here["baseline"]),
-        )
+        return (self._row(OBSERVER, here["response"].sel(layer=self.layer)), self._row(PIXELS, here["baseline"]))
 
     def notes(self) -> Sequence[str]:
         """What the headings mean."""
@@ -270,31 +268,22 @@ class ProfileScore(TaskScore):
 
     def to_dict(self) -> dict[str, Any]:
         """Who looked at what, and the records of all rows."""
-        told = {"observer": self.observer, "experiment": self.experiment, "layer": self.layer, "measure": self.measure}
-        return {**told, "confidence": self.confidence, "rows": [dict(row.record) for row in self.rows()]}
+        told = {name: getattr(self, name) for name in ("observer", "experiment", "layer", "measure", "confidence")}
+        return told | {"rows": [dict(row.record) for row in self.rows()]}
 
     def _row(self, responder: str, responses: xarray.DataArray) -> Row:
         by_strength = responses.mean("dimension")
         columns = {str(name): by_strength.sel(strength=name).values for name in by_strength["strength"].values}
         columns["overall"] = by_strength.mean("strength").values
-        values = {
-            Metric(f"{self.measure}_{name}", f"Response to corruption, {name} ({self.measure})", False, 4, name): (
-                float(each.mean()),
-                *_interval(each, self.confidence),
-            )
-            for name, each in columns.items()
-        }
+        values: dict[Metric, tuple[float, float | None, float | None]] = {}
+        for name, each in columns.items():
+            title = f"Response to corruption, {name} ({self.measure})"
+            # A single photograph has no interval.
+            ends: tuple[float | None, float | None] = (None, None)
+            if len(each) > 1:
+                ends = interval_of_mean(each, np.random.default_rng(0), self.confidence, _RESAMPLES)
+            values[Metric(f"{self.measure}_{name}", title, False, 4, name)] = (float(each.mean()), *ends)
         return self.row("Robustness to corruption", responder, values)
-
-
-def _interval(values: FloatArray, confidence: float) -> tuple[float | None, float | None]:
-    """Of a mean over photographs; none of a single one."""
-    if len(values) < 2:
-        return None, None
-    draws = np.random.default_rng(0).integers(len(values), size=(_RESAMPLES, len(values)))
-    tails = 100 * (1 - confidence) / 2
-    low, high = np.percentile(values[draws].mean(axis=1), [tails, 100 - tails])
-    return float(low), float(high)
 
 
 def plot_profile(
@@ -326,7 +315,6 @@ def plot_profile(
         [str(each) for each in profile["strength"].values],
         colours="YlGnBu",
         limit=None,
-        white=found.values > 0.55 * float(found.max()),
         label="Angular distance $S_{ac}$" if measure == "angular" else measure,
         ax=ax,
     )
@@ -338,15 +326,174 @@ def plot_profile(
 
 def _fed(images: Any, size: tuple[int, int]) -> FloatArray:
     """Drive as an encoder gets it, shape (n, H, W, 3), float32 in [0, 1]."""
-    from PIL import Image
+    from PIL import Image, ImageOps
 
-    height, width = size
-    shown = []
-    for image in images:
-        picture = Image.fromarray(image)
-        scale = max(width / picture.width, height / picture.height)
-        across, down = width / scale, height / scale
-        left, top = (picture.width - across) / 2, (picture.height - down) / 2
-        box = (left, top, left + across, top + down)
-        shown.append(np.asarray(picture.resize((width, height), Image.Resampling.BICUBIC, box=box)))
-    return np.stack(shown).astype(np.float32) / np.float32(255)
+    fitted = [ImageOps.fit(Image.fromarray(image), size[::-1], Image.Resampling.BICUBIC) for image in images]
+    return np.stack([np.asarray(each) for each in fitted]).astype(np.float32) / np.float32(255)
+
+
+@dataclass(frozen=True)
+class Visibility:
+    """A parameter and how visible it is."""
+
+    #: The dimension.
+    name: str
+    #: In the unit of the dimension.
+    parameter: float
+    #: JOD below 10 at this parameter; the mean over images.
+    loss: float
+    #: Whether the loss that was asked for is within the span that was searched; if not, the parameter is its end.
+    reached: bool
+
+
+def visible_loss(
+    image: Any,
+    name: str,
+    strength: str | float | Sequence[str | float],
+    *,
+    seed: int = 0,
+    display: Display = _DISPLAY,
+    ppd: float = 60.0,
+    metric: DifferenceObserver | None = None,
+) -> Any:
+    """How much worse a corrupted image looks, in JOD.
+
+    Parameters
+    ----------
+    image : array_like, shape (H, W, 3)
+        sRGB: uint8, or float from 0 to 1.
+    name : str
+        A dimension.
+    strength : str, float or sequence of these
+        As for `corrupt`; several are passed through the metric together.
+    seed : int
+        Of the corruption.
+    display : Display
+        What shows both images.
+    ppd : float
+        Pixels per degree at which they are seen.
+    metric : DifferenceObserver, optional
+        By default ColorVideoVDP.
+
+    Returns
+    -------
+    float or ndarray
+        JOD below 10; 0 is no difference.
+    """
+    several = [strength] if isinstance(strength, str | int | float) else list(strength)
+    judge = metric or load_observer("cvvdp")
+    original = np.asarray(image)
+    shown = np.stack([_drive(corrupt(original, name, each, seed)) for each in several])
+    light = display.decode(shown)
+    reference = np.broadcast_to(display.decode(_drive(original)[None]), light.shape)
+    loss = SAME * np.asarray(judge.difference(light, reference, ppd=ppd))
+    return float(loss[0]) if isinstance(strength, str | int | float) else loss
+
+
+def parameter_for(
+    images: Sequence[Any],
+    name: str,
+    loss: float = 1.0,
+    *,
+    seed: int = 0,
+    display: Display = _DISPLAY,
+    ppd: float = 60.0,
+    metric: DifferenceObserver | None = None,
+    tolerance: float = 0.05,
+    most: int = 10,
+) -> Visibility:
+    """The parameter of a dimension at which images look so much worse.
+
+    Parameters
+    ----------
+    images : sequence of array_like, each (H, W, 3)
+        One for a parameter of its own, or a set for one in common; sRGB.
+    name : str
+        A dimension.
+    loss : float
+        Wanted loss, JOD; 1 is about one just-objectionable difference.
+    seed, display, ppd, metric
+        As for `visible_loss`.
+    tolerance : float
+        How near the loss shall come, JOD.
+    most : int
+        Passes at most.
+
+    Returns
+    -------
+    Visibility
+        By bisection between no effect and an effect beyond the high strength, with the same chance in every pass.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such dimension.
+    InputError
+        The loss is not above 0, or there is no image.
+    """
+    dimension = dimension_of(name)
+    if not (loss > 0 and math.isfinite(loss)):
+        raise InputError(f"a loss of {loss:g} JOD is not above 0; usual are 1 (low) to 5 (high)")
+    if not images:
+        raise InputError("there is no image to look at; give at least one")
+    judge = metric or load_observer("cvvdp")
+
+    def at(share: float) -> tuple[float, float]:
+        """The parameter between no effect (0) and the strongest searched (1), and its loss."""
+        mild, severe = dimension.span
+        parameter = float(mild + (severe - mild) * share)
+        if min(mild, severe) > 0 and max(mild, severe) / min(mild, severe) > _WIDE:
+            parameter = float(mild * (severe / mild) ** share)
+        if dimension.whole:
+            parameter = float(round(parameter))
+        seen = partial(visible_loss, seed=seed, display=display, ppd=ppd, metric=judge)
+        return parameter, float(np.mean([seen(image, name, parameter) for image in images]))
+
+    parameter, found = at(1.0)
+    if found < loss - tolerance:
+        return Visibility(name, parameter, found, reached=False)
+    low, high = 0.0, 1.0
+    for _ in range(most):
+        if abs(found - loss) <= tolerance:
+            break
+        middle = (low + high) / 2
+        parameter, found = at(middle)
+        low, high = (middle, high) if found < loss else (low, middle)
+    return Visibility(name, parameter, found, reached=True)
+
+
+def _drive(image: Any) -> Any:
+    values = np.asarray(image)
+    return (values / np.float32(255) if values.dtype == np.uint8 else values).astype(np.float32)
+
+
+def plot_visibility(losses: dict[str, Sequence[float]], figure: Figure | None = None) -> list[Axes]:
+    """Draw quality against strength, one panel a step on the way of an image.
+
+    Parameters
+    ----------
+    losses : dict of str to sequence of float
+        JOD below 10 at low, mid and high strength, by dimension.
+    figure : matplotlib.figure.Figure, optional
+        Where to draw; without it, a new pyplot figure.
+    """
+    _, axes = panels_in(figure, len(STEPS), 4, (2.625, 2.6))
+    for ax in axes[1:]:
+        ax.sharex(axes[0])
+        ax.sharey(axes[0])
+    for ax, (step, title) in zip(axes, STEPS.items(), strict=True):
+        members = [dimensions()[name] for name in losses if dimensions()[name].step == step]
+        for each, colour, mark in zip(members, COLOURS, "osD^vX", strict=False):
+            quality = SAME - np.asarray(losses[each.name])
+            named = starred(each.title, each.captured)
+            ax.plot(range(3), quality, marker=mark, color=colour, markersize=4, linewidth=1.2, label=named)
+        ax.axhline(SAME - 1, color="0.6", linewidth=0.8, linestyle=":")
+        ax.set_title(title, fontsize=9, loc="left")
+        ax.set_xticks(range(3), STRENGTHS)
+        ax.legend(fontsize=6.5, frameon=False, loc="lower left")
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.label_outer()
+    for ax in axes[::4]:
+        ax.set_ylabel("Quality (JOD)")
+    axes[0].set_ylim(top=10.2)
+    return axes

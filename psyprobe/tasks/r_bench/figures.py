@@ -1,24 +1,34 @@
-"""Figures of R-Bench: radar and bars of robustness with intervals, and cells of dimensions by strengths."""
+"""Figures of R-Bench: robustness as radar, bars and cells of dimensions by strengths, and attributes of images.
+
+References
+----------
+Hasler, Suesstrunk (2003). Measuring colorfulness in natural images. Proc. SPIE 5007: equation for M^(3).
+Crete, Dolmiere, Ladret, Nicolas (2007). The blur effect. Proc. SPIE 6492; as scikit-image computes it.
+ITU-T P.910 (2008): spatial information, the standard deviation of the Sobel-filtered luma.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from psyprobe._typing import FloatArray
-from psyprobe.corruption import GROUPS, STEPS, STRENGTHS, dimensions
-from psyprobe.errors import InputError, unknown_name
-from psyprobe.plotting.axes import BLANK, printable
+from psyprobe.corruption import STRENGTHS, dimension_numbered, dimensions
+from psyprobe.corruption.colour_planes import luma, srgb_to_linear
+from psyprobe.errors import InputError
+from psyprobe.files.images import read_image
+from psyprobe.plotting.axes import BLANK, COLOURS, new_axes, panels_in, printable
+from psyprobe.tasks.r_bench.items import ImageSet
+from psyprobe.tasks.r_bench.metrics import BREAKDOWNS, rows_by
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_BREAKDOWNS = ("step", "group", "task", "strength", "dimension")
-#: Colours for all kinds of colour vision (Okabe and Ito 2008).
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 _STAR = "* simulated where R-Bench photographed it"
 
 
@@ -57,13 +67,13 @@ def radar(metrics: Mapping[str, pd.DataFrame], by: str = "step", *, measure: str
         ax = plt.figure(figsize=(5.2, 5.2), layout="constrained").add_subplot(projection="polar")
     angle = np.linspace(0, 2 * np.pi, len(names), endpoint=False)
     around = np.append(angle, angle[0])
-    for (model, part), colour in zip(parts.items(), _colours(len(parts)), strict=True):
-        value, low, high = (part[column].to_numpy(dtype=np.float64) for column in ("value", "low", "high"))
-        ax.plot(around, np.append(value, value[0]), "o-", color=colour, linewidth=1.6, ms=4, label=printable(model))
-        ax.fill_between(around, np.append(low, low[0]), np.append(high, high[0]), color=colour, alpha=0.15, linewidth=0)
+    for model, colour, values in _models(parts):
+        value, low, high = (np.append(each, each[0]) for each in values)
+        ax.plot(around, value, "o-", color=colour, linewidth=1.6, ms=4, label=model)
+        ax.fill_between(around, low, high, color=colour, alpha=0.15, linewidth=0)
     ax.set_theta_offset(np.pi / 2)
     ax.set_theta_direction(-1)
-    ax.set_xticks(angle, [f"{name}{' *' if name in simulated else ''}" for name in names])
+    ax.set_xticks(angle, [starred(name, name in simulated) for name in names])
     # Names stand beside the circle and not on it.
     for label, where in zip(ax.get_xticklabels(), np.sin(angle), strict=True):
         label.set_horizontalalignment("center" if abs(where) < 0.1 else "left" if where > 0 else "right")
@@ -99,29 +109,17 @@ def bars(
         There is no such breakdown.
     """
     names, parts, simulated = _parts(metrics, by, measure)
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        width = max(7.0, 2.5 + 0.22 * len(names) * (len(parts) + 1))
-        ax = plt.figure(figsize=(width, 3.4), layout="constrained").add_subplot()
+    ax = ax or new_axes(max(7.0, 2.5 + 0.22 * len(names) * (len(parts) + 1)), 3.4)
     thick = 0.8 / len(parts)
-    for i, ((model, part), colour) in enumerate(zip(parts.items(), _colours(len(parts)), strict=True)):
-        value, low, high = (part[column].to_numpy(dtype=np.float64) for column in ("value", "low", "high"))
+    for i, (model, colour, (value, low, high)) in enumerate(_models(parts)):
         # A percentile interval of few items may, by a rounding, begin above its mean.
         reach = np.maximum([value - low, high - value], 0)
         place = np.arange(len(names)) + (i - (len(parts) - 1) / 2) * thick
-        ax.bar(place, value, thick, color=colour, label=printable(model))
+        ax.bar(place, value, thick, color=colour, label=model)
         ax.errorbar(place, value, reach, fmt="none", ecolor="#222", elinewidth=0.9, capsize=2)
-    known = dimensions()
-    titles = [known[name].title if by == "dimension" else name for name in names]
-    many = len(names) > 8
-    ax.set_xticks(
-        range(len(names)),
-        [f"{title}{' *' if name in simulated else ''}" for name, title in zip(names, titles, strict=True)],
-        rotation=60 if many else 0,
-        ha="right" if many else "center",
-        fontsize="small",
-    )
+    titles = [starred(dimensions()[name].title if by == "dimension" else name, name in simulated) for name in names]
+    turned: dict[str, Any] = {"rotation": 60, "ha": "right"} if len(names) > 8 else {}
+    ax.set_xticks(range(len(names)), titles, fontsize="small", **turned)
     ax.set_ylim(0, 1)
     ax.margins(x=0.01)
     ax.set_ylabel(f"{measure.capitalize()} robustness")
@@ -154,28 +152,19 @@ def strength_map(table: pd.DataFrame, *, measure: str = "absolute", ax: Axes | N
     InputError
         There is nothing to draw.
     """
-    import matplotlib as mpl
-
     if measure not in table or not np.isfinite(table[measure]).any():
         raise InputError(f"the table has no {measure} scores; there is nothing to draw")
-    known = {each.id: each for each in dimensions().values()}
     scored = table[np.isfinite(table[measure])]
-    there = [number for number in known if (scored["dimension"] == number).any()]
-    cells = scored.groupby(["dimension", "strength"])[measure].agg(["mean", "size"])
-    value = np.full((len(there), len(STRENGTHS)), np.nan)
-    count = np.zeros(value.shape, dtype=int)
-    for (number, strength), row in cells.iterrows():
-        at = there.index(number), STRENGTHS.index(strength)
-        value[at], count[at] = row["mean"], int(row["size"])
+    cells = scored.groupby(["dimension", "strength"])[measure].agg(["mean", "size"]).unstack()
+    value, count = (cells[which].reindex(columns=STRENGTHS).to_numpy(dtype=np.float64) for which in ("mean", "size"))
     simulated = set(table.loc[table["simulated"] == 1, "dimension"]) if "simulated" in table else set()
     ax = coloured_cells(
         value,
-        [[f"{one:.2f} ({n})" for one, n in zip(*row, strict=True)] for row in zip(value, count, strict=True)],
-        {known[n].name: n in simulated for n in there},
+        [[f"{one:.2f} ({n:.0f})" for one, n in zip(*row, strict=True)] for row in zip(value, count, strict=True)],
+        {dimension_numbered(number).name: number in simulated for number in cells.index},
         STRENGTHS,
-        colours=mpl.colormaps["viridis"].with_extremes(bad=BLANK),
+        colours="viridis",
         limit=1.0,
-        white=value < 0.6,
         label=f"{measure.capitalize()} robustness (number of items)",
         ax=ax,
     )
@@ -189,9 +178,8 @@ def coloured_cells(
     rows: Mapping[str, bool],
     strengths: Sequence[str],
     *,
-    colours: Any,
+    colours: str,
     limit: float | None,
-    white: Any,
     label: str,
     ax: Axes | None,
 ) -> Axes:
@@ -199,24 +187,24 @@ def coloured_cells(
 
     Rows are dimensions by name, with a star for those that are simulated; lines part the steps on an image's way.
     """
-    if ax is None:
-        import matplotlib.pyplot as plt
+    import matplotlib as mpl
 
-        ax = plt.figure(figsize=(4.6, 1.3 + 0.21 * len(rows)), layout="constrained").add_subplot()
+    ax = ax or new_axes(4.6, 1.3 + 0.21 * len(rows))
+    blank = mpl.colormaps[colours].with_extremes(bad=BLANK)
     shown = np.ma.masked_invalid(values)
-    drawn = ax.imshow(shown, cmap=colours, vmin=0, vmax=limit, aspect="auto", interpolation="nearest")
+    drawn = ax.imshow(shown, cmap=blank, vmin=0, vmax=limit, aspect="auto", interpolation="nearest")
     for (i, j), value in np.ndenumerate(values):
         if np.isfinite(value):
-            ink = "white" if white[i, j] else "black"
+            ink = "white" if luma(np.array(blank(drawn.norm(value))[:3])) < 0.5 else "black"
             ax.text(j, i, texts[i][j], ha="center", va="center", fontsize=6, color=ink)
-    known = dimensions()
-    labels = [f"{known[name].title}{' *' if simulated else ''}" for name, simulated in rows.items()]
+    known = [dimensions()[name] for name in rows]
+    labels = [starred(way.title, simulated) for way, simulated in zip(known, rows.values(), strict=True)]
     ax.set_yticks(range(len(rows)), labels, fontsize=7)
     ax.set_xticks(range(len(strengths)), strengths)
     ax.tick_params(length=0)
-    steps = np.array([known[name].step for name in rows])
-    for i in np.flatnonzero(steps[1:] != steps[:-1]):
-        ax.axhline(i + 0.5, color="black", linewidth=0.8)
+    for i, (above, below) in enumerate(itertools.pairwise(known)):
+        if above.step != below.step:
+            ax.axhline(i + 0.5, color="black", linewidth=0.8)
     ax.figure.colorbar(drawn, ax=ax, fraction=0.05, pad=0.02).set_label(label)
     return ax
 
@@ -225,18 +213,10 @@ def _parts(
     metrics: Mapping[str, pd.DataFrame], by: str, measure: str
 ) -> tuple[list[str], dict[str, pd.DataFrame], set[str]]:
     """Names of parts in their order, a row each for every model that has the measure, and which are simulated."""
-    if by not in _BREAKDOWNS:
-        raise unknown_name("breakdown", by, _BREAKDOWNS)
-    found = {
-        model: table[(table["measure"] == measure) & (table["breakdown"] == by)].set_index("name")
-        for model, table in metrics.items()
-    }
-    found = {model: table for model, table in found.items() if len(table)}
+    found = {model: rows for model, rows in rows_by(metrics, by, measure).items() if len(rows)}
     if not found:
         raise InputError(f"there are no {measure} scores by {by}; there is nothing to draw")
-    order = {"step": list(STEPS), "group": list(GROUPS), "dimension": list(dimensions())}
-    there = dict.fromkeys(name for table in found.values() for name in table.index)
-    names = [name for name in order.get(by, there) if name in there]
+    names = [name for name in BREAKDOWNS[by] if any(name in table.index for table in found.values())]
     parts = {model: table.reindex(names) for model, table in found.items()}
     simulated = {
         name for part in parts.values() if "simulated" in part for name in names if part.loc[name, "simulated"] > 0
@@ -244,5 +224,128 @@ def _parts(
     return names, parts, simulated
 
 
-def _colours(n: int) -> list[str]:
-    return [_COLOURS[i % len(_COLOURS)] for i in range(n)]
+def _models(parts: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, str, list[FloatArray]]]:
+    """Each model with its colour, and its values and the ends of their intervals."""
+    for (model, part), colour in zip(parts.items(), itertools.cycle(COLOURS), strict=False):
+        yield printable(model), colour, [part[name].to_numpy(dtype=np.float64) for name in ("value", "low", "high")]
+
+
+def starred(title: str, simulated: bool) -> str:
+    """A dimension's title or a part's name, marked where its corruptions are simulated."""
+    return f"{title} *" if simulated else title
+
+
+#: Attributes and what they are on an axis.
+ATTRIBUTES = {
+    "luminance": "Mean luminance (share of white)",
+    "contrast": "RMS contrast (SD / mean of luminance)",
+    "colourfulness": "Colourfulness $M^{(3)}$ (8-bit codes)",
+    "blur": "Blur (Crete et al., 0 sharp to 1)",
+    "spatial_information": "Spatial information (8-bit codes)",
+}
+
+
+def attributes(image: npt.NDArray[np.uint8]) -> dict[str, float]:
+    """The five attributes of an image.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (H, W, 3)
+        sRGB.
+
+    Returns
+    -------
+    dict of str to float
+        By the names of `ATTRIBUTES`; the contrast of a black image is 0.
+
+    Examples
+    --------
+    >>> flat = attributes(np.full((32, 32, 3), 188, np.uint8))
+    >>> [round(flat[name], 3) for name in ("luminance", "contrast", "colourfulness", "spatial_information")]
+    [0.503, 0.0, 0.0, 0.0]
+    """
+    import cv2
+    from skimage.measure import blur_effect
+
+    codes = image.astype(np.float64)
+    light = srgb_to_linear(codes / 255) @ np.array([0.2126729, 0.7151522, 0.0721750])
+    mean = float(light.mean())
+    red_green = codes[..., 0] - codes[..., 1]
+    yellow_blue = (codes[..., 0] + codes[..., 1]) / 2 - codes[..., 2]
+    spread = np.hypot(red_green.std(), yellow_blue.std())
+    offset = np.hypot(red_green.mean(), yellow_blue.mean())
+    grey = luma(codes)
+    slope = np.hypot(cv2.Sobel(grey, cv2.CV_64F, 1, 0), cv2.Sobel(grey, cv2.CV_64F, 0, 1))[1:-1, 1:-1]
+    flat = float(np.ptp(grey)) < 1e-9
+    return {
+        "luminance": mean,
+        "contrast": float(light.std() / mean) if mean else 0.0,
+        "colourfulness": float(spread + 0.3 * offset),
+        # Nothing can be blurred in a flat image; the formula would divide by its differences.
+        "blur": 1.0 if flat else float(blur_effect(grey / 255)),
+        "spatial_information": float(slope.std()),
+    }
+
+
+def attribute_table(images: ImageSet) -> pd.DataFrame:
+    """The attributes of all images of a set.
+
+    Parameters
+    ----------
+    images : ImageSet
+        As `read_set` gives it.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns kind ("ref", "dis"), file, dimension and strength (of corrupted images; 0 and "" for references, each of
+        which comes once), simulated, and the attributes.
+    """
+    rows: list[dict[str, Any]] = []
+    seen = set()
+    for row in images.items.to_dict("records"):
+        reference = images.path("ref", row)
+        if reference not in seen:
+            seen.add(reference)
+            told = {"kind": "ref", "file": reference.name, "dimension": 0, "strength": "", "simulated": 0}
+            rows.append(told | attributes(read_image(reference)))
+        told = {"kind": "dis", "file": row["name"]}
+        told |= {name: row[name] for name in ("dimension", "strength", "simulated")}
+        rows.append(told | attributes(read_image(images.path("dis", row))))
+    return pd.DataFrame(rows)
+
+
+def plot_attributes(table: pd.DataFrame, figure: Any = None) -> Any:
+    """Draw how attributes are spread over references and over corrupted images, by strength.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        As `attribute_table` gives it.
+    figure : matplotlib.figure.Figure, optional
+        Where to draw; without it, a new pyplot figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A panel an attribute: the share of images with at most so much of it.
+    """
+    figure, axes = panels_in(figure, 6, 3, (3.5, 2.6))
+    parts = {"reference": table[table["kind"] == "ref"]}
+    parts |= {strength: table[table["strength"] == strength] for strength in STRENGTHS}
+    colours = ("black", "#56B4E9", "#E69F00", "#D55E00")
+    for ax, (name, label) in zip(axes, ATTRIBUTES.items(), strict=False):
+        for (part, rows), colour in zip(parts.items(), colours, strict=True):
+            values: FloatArray = np.sort(rows[name].to_numpy(dtype=np.float64))
+            if len(values):
+                share = np.arange(1, len(values) + 1) / len(values)
+                ax.step(values, share, where="post", color=colour, label=f"{part} ({len(values)})")
+        ax.set_xlabel(label, fontsize="small")
+        ax.set_ylabel("Share of images", fontsize="small")
+        ax.set_ylim(0, 1.02)
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[-1].axis("off")
+    axes[-1].legend(*axes[0].get_legend_handles_labels(), loc="center", frameon=False, title="Images (number)")
+    if table["simulated"].any():
+        axes[-1].text(0.5, 0.1, "five dimensions are simulated", ha="center", fontsize="small")
+    return figure

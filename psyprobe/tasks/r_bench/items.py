@@ -1,4 +1,4 @@
-"""The items of R-Bench: the released table with its quirks, and a set of one's own in the same form.
+"""The items of R-Bench: the released table with its quirks, and sets of one's own in the same form or VLMEvalKit's.
 
 An item table has one row a pair of reference and corrupted image: name (of the image file; unique), question, options
 (a tuple; empty but for multiple choice), key (a letter, a short answer, or the reference captions as a tuple), task,
@@ -14,8 +14,11 @@ Li et al. (2024). R-Bench: are your large multimodal models robust to real-world
 from __future__ import annotations
 
 import ast
+import base64
+import binascii
+import csv
 import functools
-import hashlib
+import itertools
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -26,9 +29,10 @@ from typing import Any
 
 import pandas as pd
 
-from psyprobe.corruption import STRENGTHS
+from psyprobe.corruption import STRENGTHS, dimension_numbered
 from psyprobe.errors import InputError
-from psyprobe.files.images import decode_image
+from psyprobe.files.images import decode_image, file_digest, read_image
+from psyprobe.files.output import make_folder
 from psyprobe.tasks.tables import read_table
 
 TASKS = ("MCQ", "VQA", "CAP")
@@ -57,9 +61,8 @@ class ItemReport:
 
     def __str__(self) -> str:
         lines = [f"{task}, {strength}: {n} items" for (task, strength), n in self.counts.items()]
-        lines.append(
-            f"{self.cells[0]} to {self.cells[1]} items of each dimension and task; the file is in {self.encoding}"
-        )
+        low, high = self.cells
+        lines.append(f"{low} to {high} items of each dimension and task; the file is in {self.encoding}")
         lines += [f"the key of {name} is none of its options" for name in self.keys_without_option]
         return "\n".join(lines)
 
@@ -83,13 +86,17 @@ def read_items(path: str | Path) -> pd.DataFrame:
         The file cannot be read, a column is missing, a name comes twice, or a value is not allowed.
     """
     table, encoding = read_table(path, COLUMNS)
-    twice = table["name"][table["name"].duplicated()]
-    if len(twice):
-        raise InputError(f"{path}: item {twice.iloc[0]} is there twice; keep one of them")
-    rows = [_item(path, row) for row in table.to_dict("records")]
-    items = pd.DataFrame(rows)
+    check_once(table, "name", f"{path}: item")
+    items = pd.DataFrame([_item(path, row) for row in table.to_dict("records")])
     items.attrs["encoding"] = encoding
     return items
+
+
+def check_once(table: pd.DataFrame, column: str, what: str) -> None:
+    """Refuse a table in which a name of items is there twice."""
+    twice = table[column][table[column].duplicated()]
+    if len(twice):
+        raise InputError(f"{what} {twice.iloc[0]} is there twice; keep one of them")
 
 
 def write_items(folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -99,39 +106,37 @@ def write_items(folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _item(path: str | Path, row: dict[str, str]) -> dict[str, Any]:
-    def wrong(column: str, allowed: str) -> InputError:
-        return InputError(f"{path}, item {row['name']}: {column} is {row[column]!r}; give {allowed}")
-
-    if row["type"] not in TASKS:
-        raise wrong("type", " or ".join(TASKS))
-    if not re.fullmatch(r"[1-9]|[12]\d|3[0-3]", row["distortion"]):
-        raise wrong("distortion", "a whole number from 1 to 33")
-    if row["strength"] not in ("1", "2", "3"):
-        raise wrong("strength", "1, 2 or 3")
+    task, key = row["type"], row["answer"].strip()
+    options = split_options(row["choice"]) if task == "MCQ" else ()
+    captions = _captions(row["answer"]) if task == "CAP" else ()
+    lettered_key = len(key) == 1 and key in "ABCDE" and len(options) > 0
+    simulated = row.get("simulated", "0")
     try:
-        quality = float(row["score"]) if row["score"] else None
+        quality, rated = float(row["score"]) if row["score"] else None, True
     except ValueError:
-        raise wrong("score", "a number, or nothing") from None
-    if row.get("simulated", "0") not in ("0", "1"):
-        raise wrong("simulated", "0 or 1")
-    options = split_options(row["choice"]) if row["type"] == "MCQ" else ()
-    key = row["answer"].strip()
-    if row["type"] == "MCQ" and (len(key) != 1 or key not in "ABCDE" or not options):
-        raise wrong("answer", "a letter, and options in the column choice")
-    captions = _captions(row["answer"]) if row["type"] == "CAP" else ()
-    if row["type"] == "CAP" and not captions:
-        raise wrong("answer", "reference captions, as a list in Python's notation")
+        quality, rated = None, False
+    for column, right, allowed in (
+        ("type", task in TASKS, " or ".join(TASKS)),
+        ("distortion", re.fullmatch(r"[1-9]|[12]\d|3[0-3]", row["distortion"]), "a whole number from 1 to 33"),
+        ("strength", row["strength"] in ("1", "2", "3"), "1, 2 or 3"),
+        ("score", rated, "a number, or nothing"),
+        ("simulated", simulated in ("0", "1"), "0 or 1"),
+        ("answer", task != "MCQ" or lettered_key, "a letter, and options in the column choice"),
+        ("answer", task != "CAP" or captions, "reference captions, as a list in Python's notation"),
+    ):
+        if not right:
+            raise InputError(f"{path}, item {row['name']}: {column} is {row[column]!r}; give {allowed}")
     return {
         "name": row["name"],
         "question": row["question"],
         "options": options,
         "key": captions or key,
-        "task": row["type"],
+        "task": task,
         "quality": quality,
         "dimension": int(row["distortion"]),
         "strength": STRENGTHS[int(row["strength"]) - 1],
         "reference": row.get("reference") or row["name"],
-        "simulated": int(row.get("simulated", "0")),
+        "simulated": int(simulated),
     }
 
 
@@ -153,17 +158,17 @@ def split_options(text: str) -> tuple[str, ...]:
     >>> split_options("A. one； B: two;C.three")
     ('one', 'two', 'three')
     """
-    found: list[tuple[str, str]] = []
+    found: list[str] = []
     for part in re.split(r"[;；]", text):
         start = _OPTION.match(part)
-        if start is None or (found and start.group(1) != chr(ord(found[-1][0]) + 1)):
-            if not found:
-                return ()
+        if start and start.group(1) == "ABCDE"[len(found) :][:1]:
+            found.append(part[start.end() :].strip())
+        elif found:
             # A semicolon within an option.
-            found[-1] = (found[-1][0], f"{found[-1][1]};{part.rstrip()}".rstrip("; "))
-            continue
-        found.append((start.group(1), part[start.end() :].strip()))
-    return tuple(option for _, option in found) if found and found[0][0] == "A" else ()
+            found[-1] = f"{found[-1]};{part.rstrip()}".rstrip("; ")
+        else:
+            return ()
+    return tuple(found)
 
 
 def check_items(items: pd.DataFrame) -> ItemReport:
@@ -181,23 +186,19 @@ def check_items(items: pd.DataFrame) -> ItemReport:
     """
     counts = items.groupby(["task", "strength"]).size()
     cells = items.groupby(["dimension", "task"]).size()
-    choices = items[items["task"] == "MCQ"]
-    odd = [
-        name
-        for name, key, options in zip(choices["name"], choices["key"], choices["options"], strict=True)
-        if "ABCDE".index(key) >= len(options)
-    ]
     order = [(task, strength) for task in TASKS for strength in STRENGTHS if (task, strength) in counts.index]
     return ItemReport(
         encoding=str(items.attrs.get("encoding", "memory")),
         counts={cell: int(counts[cell]) for cell in order},
         cells=(int(cells.min()), int(cells.max())),
-        keys_without_option=tuple(odd),
+        keys_without_option=tuple(row["name"] for row in without_option(items)),
     )
 
 
-#: Folders of a set by which of its images they hold.
-KINDS = ("ref", "dis")
+def without_option(items: pd.DataFrame) -> list[dict[Any, Any]]:
+    """The multiple-choice items whose key is none of their options."""
+    choices = items[items["task"] == "MCQ"].to_dict("records")
+    return [row for row in choices if "ABCDE".index(row["key"]) >= len(row["options"])]
 
 
 @dataclass(frozen=True)
@@ -235,23 +236,14 @@ def read_set(folder: str | Path, *, skip: bool = False) -> ImageSet:
     """
     place = Path(folder)
     items = read_items(place / "items.csv")
-    checked: dict[Path, str] = {}
-    problems: dict[Path, str] = {}
+    digests: dict[Path, str] = {}
     kept, skipped = [], []
+    look = functools.cache(_look)
     for row in items.to_dict("records"):
-        paths = [place / "ref" / _inside(row["reference"]), place / "dis" / _inside(row["name"])]
-        for path in paths:
-            if path in checked or path in problems:
-                continue
-            try:
-                raw = path.read_bytes()
-                decode_image(raw, str(path))
-                checked[path] = hashlib.sha256(raw).hexdigest()
-            except OSError as error:
-                problems[path] = f"{path} cannot be read: {error.strerror}"
-            except InputError as error:
-                problems[path] = str(error)
-        bad = next((problems[path] for path in paths if path in problems), "")
+        paths = (place / "ref" / _inside(row["reference"]), place / "dis" / _inside(row["name"]))
+        found = {path: look(path) for path in paths}
+        digests |= {path: digest for path, (digest, _) in found.items()}
+        bad = next((problem for _, problem in found.values() if problem), "")
         if bad and not skip:
             raise InputError(bad)
         kept.append(not bad)
@@ -261,7 +253,16 @@ def read_set(folder: str | Path, *, skip: bool = False) -> ImageSet:
         raise InputError(f"no item of {folder} is left; every one has an image that cannot be read")
     left = items[kept].reset_index(drop=True)
     left.attrs.update(items.attrs)
-    return ImageSet(place, left, checked, tuple(skipped))
+    return ImageSet(place, left, digests, tuple(skipped))
+
+
+def _look(path: Path) -> tuple[str, str]:
+    """The digest of an image that can be read, or what is wrong with it."""
+    try:
+        read_image(path)
+        return file_digest(path), ""
+    except InputError as error:
+        return "", str(error)
 
 
 def _inside(name: str) -> str:
@@ -271,28 +272,25 @@ def _inside(name: str) -> str:
     return name
 
 
-@dataclass(frozen=True)
-class Wording:
-    """How the questions of a task are put."""
+@functools.cache
+def wordings() -> Mapping[str, Any]:
+    """The "version" of all wordings, and by task its "text" and "max_tokens", where an answer is cut off."""
+    return tomllib.loads(files("psyprobe.tasks.r_bench").joinpath("prompts.toml").read_text(encoding="utf-8"))
 
-    #: With {question} and {options} to be filled in.
-    text: str
-    #: Where an answer is cut off.
-    max_tokens: int
 
-    def filled(self, question: str, options: Sequence[str] = ()) -> str:
-        """The prompt for one item; what stands in braces inside a question is left as it is.
+def prompt(task: str, question: str, options: Sequence[str] = ()) -> str:
+    """The prompt for one item; what stands in braces inside a question is left as it is.
 
-        Examples
-        --------
-        >>> print(wordings()["MCQ"].filled("What is it?", ("a cat", "a dog")))
-        What is it?
-        A. a cat
-        B. a dog
-        Reply with the letter of the right option and nothing else.
-        """
-        parts = {"{question}": question, "{options}": lettered(options)}
-        return re.sub(r"\{(?:question|options)\}", lambda found: parts[found.group()], self.text)
+    Examples
+    --------
+    >>> print(prompt("MCQ", "What is it?", ("a cat", "a dog")))
+    What is it?
+    A. a cat
+    B. a dog
+    Reply with the letter of the right option and nothing else.
+    """
+    parts = {"{question}": question, "{options}": lettered(options)}
+    return re.sub(r"\{(?:question|options)\}", lambda found: parts[found.group()], wordings()[task]["text"].strip())
 
 
 def lettered(options: Sequence[str]) -> str:
@@ -300,21 +298,121 @@ def lettered(options: Sequence[str]) -> str:
     return "\n".join(f"{letter}. {option}" for letter, option in zip("ABCDE", options, strict=False))
 
 
-@functools.cache
-def _page() -> Mapping[str, object]:
-    return tomllib.loads(files("psyprobe.tasks.r_bench").joinpath("prompts.toml").read_text(encoding="utf-8"))
+#: Files by which images they hold, named as VLMEvalKit names the data sets.
+FILES = {"dis": "R-Bench-Dis.tsv", "ref": "R-Bench-Ref.tsv"}
+#: Shorter text in the column image is the index of a row with the same image.
+_POINTER = 64
 
 
-def wording_version() -> str:
-    """The version of all wordings; another one asks anew."""
-    return str(_page()["version"])
+def export_tsv(images: ImageSet, folder: str | Path) -> dict[str, Path]:
+    """Write the multiple-choice items of a set as VLMEvalKit reads them.
+
+    Parameters
+    ----------
+    images : ImageSet
+        As `read_set` gives it.
+    folder : str or Path
+        Gets both files; put them into VLMEvalKit's ``$LMUData`` under names of your own where you use its R-Bench too.
+
+    Returns
+    -------
+    dict of str to Path
+        "dis" and "ref".
+
+    Raises
+    ------
+    InputError
+        The set has no multiple choice.
+    """
+    choices = images.items[images.items["task"] == "MCQ"].to_dict("records")
+    if not choices:
+        raise InputError("the set has no multiple choice, and VLMEvalKit's R-Bench is nothing else")
+    place = make_folder(folder)
+    letters = "ABCDE"[: max(len(row["options"]) for row in choices)]
+    written = {}
+    for kind, file in FILES.items():
+        first: dict[Path, int] = {}
+        rows = []
+        for index, row in enumerate(choices):
+            path = images.path(kind, row)
+            picture = str(first[path]) if path in first else base64.b64encode(path.read_bytes()).decode()
+            first.setdefault(path, index)
+            dimension = dimension_numbered(row["dimension"])
+            told: dict[str, Any] = {"index": index, "image": picture, "question": row["question"]}
+            told |= dict(itertools.zip_longest(letters, row["options"], fillvalue=""))
+            told |= {"answer": row["key"], "category": dimension.step, "l2-category": dimension.name}
+            told |= {"name": row["name"], "reference": row["reference"], "distortion": row["dimension"]}
+            level = STRENGTHS.index(row["strength"]) + 1
+            rows.append(told | {"strength": level, "simulated": row["simulated"]})
+        written[kind] = place / file
+        pd.DataFrame(rows).to_csv(written[kind], sep="\t", index=False, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    return written
 
 
-@functools.cache
-def wordings() -> dict[str, Wording]:
-    """The wording of each task: "MCQ", "VQA" and "CAP"."""
-    found = {}
-    for task, row in _page().items():
-        if isinstance(row, dict):
-            found[task] = Wording(row["text"].strip(), row["max_tokens"])
-    return found
+def import_tsv(corrupted: str | Path, reference: str | Path, output: str | Path) -> int:
+    """Make a set of VLMEvalKit's two tables.
+
+    Parameters
+    ----------
+    corrupted, reference : str or Path
+        TSV files with the columns index, image, question, A, B, ..., answer, and in that of corrupted images distortion
+        (1 to 33) and strength (1 to 3); name may be there. Rows belong together by index.
+    output : str or Path
+        Folder of the set, new or empty.
+
+    Returns
+    -------
+    int
+        Number of items.
+
+    Raises
+    ------
+    InputError
+        A column is missing, an index is in one file only or there twice, or an image cannot be read.
+    """
+    tables = {"dis": _rows(corrupted), "ref": _rows(reference)}
+    for column in ("distortion", "strength"):
+        if column not in next(iter(tables["dis"].values())):
+            added = "add the dimension's number (1 to 33) and the strength (1 to 3)"
+            raise InputError(f"{corrupted} has no column {column!r}; {added}")
+    alone = set(tables["dis"]) ^ set(tables["ref"])
+    if alone:
+        raise InputError(f"index {min(alone)} is in one of the files only; both need the same items")
+    folder = make_folder(output, empty=True)
+    for kind in tables:
+        (folder / kind).mkdir()
+    rows = []
+    for index, row in tables["dis"].items():
+        name = Path(row.get("name") or f"{index}.png").name
+        sources = {"dis": name, "ref": Path(row.get("reference") or name).name}
+        for kind, file in sources.items():
+            raw = _image(tables[kind], index, str(corrupted if kind == "dis" else reference))
+            (folder / kind / file).write_bytes(raw)
+        options = [f"{letter}.{row[letter]}" for letter in "ABCDE" if row.get(letter)]
+        told = {"name": name, "choice": "; ".join(options), "type": "MCQ", "reference": sources["ref"]}
+        rows.append({**row, **told, "score": row.get("score", ""), "simulated": row.get("simulated") or "0"})
+    write_items(folder, rows)
+    return len(rows)
+
+
+def _rows(path: str | Path) -> dict[str, dict[str, Any]]:
+    table, _ = read_table(path, ("index", "image", "question", "A", "answer"), "\t")
+    short = table["index"][table.isna().any(axis=1)]
+    if len(short):
+        raise InputError(f"{path}: the row of index {short.iloc[0]} has fewer cells than the heading")
+    check_once(table, "index", f"{path}: index")
+    return {row["index"]: row for row in table.to_dict("records")}
+
+
+def _image(rows: dict[str, dict[str, Any]], index: str, path: str) -> bytes:
+    text = rows[index]["image"]
+    if len(text) <= _POINTER:
+        if text not in rows or len(rows[text]["image"]) <= _POINTER:
+            raise InputError(f"{path}: the image of index {index} is {text!r}, which is no row with an image")
+        text = rows[text]["image"]
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise InputError(f"{path}: the image of index {index} is no base64") from None
+    decode_image(raw, f"{path}, index {index}")
+    return raw

@@ -1,4 +1,4 @@
-"""Means of the scores of items, over all of them and over every part, with intervals; and models beside each other.
+"""Means of the scores of items over every part, with intervals; models beside each other and beside the paper's.
 
 References
 ----------
@@ -10,17 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
 import numpy as np
 import pandas as pd
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.resampling import check_resampling
-from psyprobe.corruption import GROUPS, STEPS, STRENGTHS, dimensions
+from psyprobe.analysis.table import check_format
+from psyprobe.corruption import GROUPS, STEPS, STRENGTHS, dimension_numbered, dimensions
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.tasks.r_bench.items import TASKS
+from psyprobe.files.tables import lay_out
+from psyprobe.files.terminal import printable
+from psyprobe.tasks.r_bench.items import TASKS, check_once
+from psyprobe.tasks.tables import all_metrics
 
 MEASURES = ("absolute", "relative")
+#: Parts into which items are divided, besides tasks by strengths ("cell"), and the names of each.
+BREAKDOWNS = {"step": (*STEPS,), "group": GROUPS, "task": TASKS, "strength": STRENGTHS, "dimension": (*dimensions(),)}
+#: Columns of items that are counted in each part.
+_FLAGS = ("odd_key", "simulated")
+_CELLS = [f"{task}-{strength}" for task in TASKS for strength in STRENGTHS]
 
 
 def rbench_metrics(
@@ -66,55 +77,59 @@ def rbench_metrics(
         raise InputError(f"the table has no column {missing[0]!r}; it needs {', '.join(needed)}")
     if not len(table):
         raise InputError("the table is empty; there is nothing to score")
-    if table["name"].duplicated().any():
-        raise InputError(f"item {table['name'][table['name'].duplicated()].iloc[0]} is there twice; keep one of them")
+    check_once(table, "name", "item")
     check_resampling(confidence, resamples)
+    quantile = float(ndtri((1 + confidence) / 2))
     ordered = table.sort_values("name", ignore_index=True)
-    quantile, tails = float(ndtri((1 + confidence) / 2)), 100 * (1 - confidence) / 2
+    flags = {name: ordered[name].to_numpy() if name in ordered else np.zeros(len(ordered)) for name in _FLAGS}
     rows = []
     for measure in MEASURES:
         scores = ordered[measure].to_numpy(dtype=np.float64)
-        if np.isnan(scores).all():
-            continue
-        known = np.isfinite(scores)
-        for breakdown, name, inside in parts_of(ordered):
-            part = scores[inside & known]
-            if not len(part):
-                continue
-            draws = np.random.default_rng([seed, len(part)]).integers(len(part), size=(resamples, len(part)))
-            low, high = np.percentile(part[draws].mean(axis=1), [tails, 100 - tails])
+        for breakdown, name, inside, part, low, high in _resampled(ordered, scores, confidence, resamples, seed):
             half = quantile * part.std(ddof=1) / np.sqrt(len(part)) if len(part) > 1 else None
-            odd = int(ordered["odd_key"].to_numpy()[inside].sum()) if "odd_key" in ordered else 0
-            unscored = int((inside & ~known).sum())
-            simulated = int(ordered["simulated"].to_numpy()[inside].sum()) if "simulated" in ordered else 0
+            odd, simulated = (int(flags[flag][inside].sum()) for flag in _FLAGS)
+            unscored = int(inside.sum()) - len(part)
             rows.append((measure, breakdown, name, part.mean(), len(part), half, low, high, odd, unscored, simulated))
     names = ["measure", "breakdown", "name", "value", "n", "half_width", "low", "high"]
-    names += ["odd_keys", "unscored", "simulated"]
-    return pd.DataFrame(rows, columns=names)
+    return pd.DataFrame(rows, columns=[*names, "odd_keys", "unscored", "simulated"])
+
+
+def _resampled(
+    table: pd.DataFrame, values: FloatArray, confidence: float, resamples: int, seed: int
+) -> Iterator[tuple[str, str, FloatArray, FloatArray, float, float]]:
+    """Each part with values: breakdown, name, rows, finite values, and the bootstrap interval of their mean."""
+    known = np.isfinite(values)
+    for breakdown, name, inside in parts_of(table):
+        part = values[inside & known]
+        if len(part):
+            rng = np.random.default_rng([seed, len(part)])
+            yield breakdown, name, inside, part, *interval_of_mean(part, rng, confidence, resamples)
+
+
+def interval_of_mean(
+    values: FloatArray, rng: np.random.Generator, confidence: float, resamples: int
+) -> tuple[float, float]:
+    """The percentiles of the bootstrap's means."""
+    draws = rng.integers(len(values), size=(resamples, len(values)))
+    tail = 100 * (1 - confidence) / 2
+    low, high = np.percentile(values[draws].mean(axis=1), [tail, 100 - tail])
+    return float(low), float(high)
 
 
 def parts_of(table: pd.DataFrame) -> Iterator[tuple[str, str, np.ndarray]]:
     """Every part of an item table that has items: breakdown, name, and which rows are in it."""
-    known = {dimension.id: dimension for dimension in dimensions().values()}
+    known = [dimension_numbered(number) for number in table["dimension"]]
     columns = {
         "task": table["task"],
         "strength": table["strength"],
         "cell": table["task"] + "-" + table["strength"],
-        "step": table["dimension"].map(lambda number: known[number].step),
-        "group": table["dimension"].map(lambda number: known[number].group),
-        "dimension": table["dimension"].map(lambda number: known[number].name),
-    }
-    order = {
-        "task": TASKS,
-        "strength": STRENGTHS,
-        "cell": [f"{task}-{strength}" for task in TASKS for strength in STRENGTHS],
-        "step": list(STEPS),
-        "group": GROUPS,
-        "dimension": list(dimensions()),
+        "step": pd.Series([way.step for way in known]),
+        "group": pd.Series([way.group for way in known]),
+        "dimension": pd.Series([way.name for way in known]),
     }
     yield "overall", "overall", np.ones(len(table), dtype=bool)
     for breakdown, values in columns.items():
-        for name in order[breakdown]:
+        for name in _CELLS if breakdown == "cell" else BREAKDOWNS[breakdown]:
             inside = (values == name).to_numpy()
             if inside.any():
                 yield breakdown, name, inside
@@ -151,19 +166,11 @@ def paired_difference(
     if set(one["name"]) != set(other["name"]):
         alone = sorted(set(one["name"]) ^ set(other["name"]))
         raise InputError(f"the models answered different items, {alone[0]} only one of them; compare over the same")
-    left = one.sort_values("name", ignore_index=True)
-    right = other.sort_values("name", ignore_index=True)
-    tail = 100 * (1 - confidence) / 2
+    left, right = (table.sort_values("name", ignore_index=True) for table in (one, other))
     rows = []
     for measure in MEASURES:
         differences = left[measure].to_numpy(dtype=np.float64) - right[measure].to_numpy(dtype=np.float64)
-        known = np.isfinite(differences)
-        for breakdown, name, inside in parts_of(left):
-            part = differences[inside & known]
-            if not len(part):
-                continue
-            draws = np.random.default_rng([seed, len(part)]).integers(len(part), size=(resamples, len(part)))
-            low, high = np.percentile(part[draws].mean(axis=1), [tail, 100 - tail])
+        for breakdown, name, _, part, low, high in _resampled(left, differences, confidence, resamples, seed):
             rows.append((measure, breakdown, name, part.mean(), len(part), low, high, bool(low > 0 or high < 0)))
     columns = ["measure", "breakdown", "name", "difference", "n", "low", "high", "clear"]
     return pd.DataFrame(rows, columns=columns)
@@ -217,19 +224,21 @@ def across(metrics: Mapping[str, pd.DataFrame], by: str, *, measure: str = "abso
     InputError
         A model has no score in some part.
     """
-    breakdowns = ("step", "group", "task", "strength", "dimension")
-    if by not in breakdowns:
-        raise unknown_name("breakdown", by, breakdowns)
-    if measure not in MEASURES:
-        raise unknown_name("measure", measure, MEASURES)
-    found = {
-        model: table[(table["measure"] == measure) & (table["breakdown"] == by)].set_index("name")["value"]
-        for model, table in metrics.items()
-    }
-    table = pd.DataFrame(found).T
+    table = pd.DataFrame({model: rows["value"] for model, rows in rows_by(metrics, by, measure).items()}).T
     if not table.size or table.isna().to_numpy().any():
         raise InputError(f"not all models have {measure} scores in every {by}; compare models with the same items")
     return table
+
+
+def rows_by(metrics: Mapping[str, pd.DataFrame], by: str, measure: str) -> dict[str, pd.DataFrame]:
+    """Of each model the rows of one breakdown and measure, by their names."""
+    for kind, name, known in (("breakdown", by, BREAKDOWNS), ("measure", measure, MEASURES)):
+        if name not in known:
+            raise unknown_name(kind, name, known)
+    return {
+        model: table[(table["measure"] == measure) & (table["breakdown"] == by)].set_index("name")
+        for model, table in metrics.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -272,3 +281,101 @@ def components(metrics: Mapping[str, pd.DataFrame], by: str = "dimension", *, me
         loadings=pd.DataFrame((sign[:, None] * vt[:k]).T, index=table.columns, columns=names),
         scores=pd.DataFrame(u[:, :k] * s[:k] * sign, index=table.index, columns=names),
     )
+
+
+@cache
+def published() -> pd.DataFrame:
+    """Table 3 of the paper: robustness of 20 models by task and strength.
+
+    Columns model, measure, name ("MCQ-low" to "CAP-high", "overall"), value (text, as printed), note.
+    """
+    with files("psyprobe.tasks.r_bench").joinpath("data", "rbench_published.csv").open(encoding="utf-8") as file:
+        table = pd.read_csv(file, comment="#", dtype=str, keep_default_na=False)
+    table = table[table["table"] == "3"]
+    name = (table["task"] + "-" + table["strength"]).where(table["breakdown"] != "overall", "overall")
+    return table.assign(name=name, value=table["score"])[["model", "measure", "name", "value", "note"]]
+
+
+def beside_published(metrics: pd.DataFrame, model: str) -> pd.DataFrame:
+    """A model's robustness beside the printed one.
+
+    Parameters
+    ----------
+    metrics : pandas.DataFrame
+        As `rbench_metrics` gives them.
+    model : str
+        A model of the paper.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns measure, name, paper (text), value, agrees (to all four printed digits) and note.
+
+    Raises
+    ------
+    UnknownNameError
+        The paper has no such model.
+    """
+    printed = published()
+    if model not in set(printed["model"]):
+        raise unknown_name("model of the R-Bench paper", model, sorted(set(printed["model"])))
+    ours = metrics[metrics["breakdown"].isin(["cell", "overall"])][["measure", "name", "value"]]
+    both = printed[printed["model"] == model].rename(columns={"value": "paper"}).merge(ours, on=["measure", "name"])
+    # The half is rounded up, as people do; the small term keeps a binary fraction from falling under it.
+    rounded = [f"{int(value * 10_000 + 0.5 + 1e-9) / 10_000:.4f}" for value in both["value"]]
+    agrees = [one == f"{float(other):.4f}" for one, other in zip(rounded, both["paper"], strict=True)]
+    return both.assign(agrees=agrees)[["measure", "name", "paper", "value", "agrees", "note"]]
+
+
+def rbench_table(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> str:
+    """Robustness in the form of the paper's Table 3, printed values under those of a model of the paper.
+
+    Parameters
+    ----------
+    metrics : mapping of str to pandas.DataFrame
+        By model, as `rbench_metrics` gives them.
+    format : {"text", "markdown", "latex", "csv", "json"}
+        "csv" and "json" hold every breakdown with all digits and intervals.
+
+    Returns
+    -------
+    str
+        A star marks a printed value that differs.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such format.
+    """
+    check_format(format)
+    if format in ("csv", "json"):
+        return all_metrics(metrics, format)
+    texts = []
+    for measure in MEASURES:
+        rows, notes = [["", *_CELLS, "overall [interval]"]], []
+        for model, values in metrics.items():
+            found = values[(values["measure"] == measure) & values["breakdown"].isin(["cell", "overall"])]
+            by_name = found.set_index("name")
+            if not len(by_name):
+                continue
+            overall = by_name.loc["overall"]
+            cells = [f"{by_name.loc[name, 'value']:.4f}" if name in by_name.index else "-" for name in _CELLS]
+            interval = f"{overall['value']:.4f} [{overall['low']:.3f}, {overall['high']:.3f}]"
+            rows.append([printable(model), *cells, interval])
+            if overall["odd_keys"]:
+                notes.append(f"{model}: {overall['odd_keys']} item has a key that is none of its options.")
+            if overall.get("simulated"):
+                notes.append(f"{model}: {overall['simulated']} items are simulated where R-Bench photographed them.")
+            if model in set(published()["model"]):
+                beside = beside_published(values, model)
+                printed = beside[beside["measure"] == measure].set_index("name")
+                marked = dict.fromkeys([*_CELLS, "overall"], "-")
+                marked |= {name: row["paper"] + "*" * (not row["agrees"]) for name, row in printed.iterrows()}
+                if "-" in marked.values():
+                    # The paper's overall value is of all cells, and beside fewer it says nothing.
+                    marked["overall"] = "-"
+                rows.append(["  as printed", *marked.values()])
+                notes += [f"{model}: {note}." for note in dict.fromkeys(printed["note"]) if "order" in note]
+        if len(rows) > 1:
+            texts.append(f"{measure.capitalize()} robustness\n{lay_out(format, rows, notes)}")
+    return "\n\n".join(texts)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,9 +24,9 @@ from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.asking import ItemQuestion, put
 from psyprobe.tasks.item_session import ItemSession, Task, answers_of, items_of, judged_attributes, options_of
-from psyprobe.tasks.judge import Judge, judge_of, read_verdicts
-from psyprobe.tasks.r_bench.items import ImageSet, read_set, wording_version, wordings
-from psyprobe.tasks.r_bench.metrics import rbench_metrics
+from psyprobe.tasks.judge import Case, Judge, judge_of, read_verdicts
+from psyprobe.tasks.r_bench.items import ImageSet, prompt, read_set, wordings
+from psyprobe.tasks.r_bench.metrics import MEASURES, rbench_metrics
 from psyprobe.tasks.r_bench.scores import AGAINST, judgements, open_cases, read_letters, score_items
 from psyprobe.tasks.task_score import TaskScore, by_observer, place
 
@@ -46,10 +47,7 @@ _OPTIONS = {"mcq_rule": "letter_then_judge", "skip_bad": False}
 #: Columns of an item table that a result holds as they are, and as JSON.
 _PLAIN = ("question", "task", "dimension", "strength", "reference", "simulated")
 _LISTED = ("options", "key")
-_METRICS = {
-    name: Metric(name, f"{name.capitalize()} robustness", more_is_better=True, digits=4, suffix=name)
-    for name in ("absolute", "relative")
-}
+_json = partial(json.dumps, ensure_ascii=False)
 
 answer = put
 
@@ -69,12 +67,18 @@ def plan(experiment: Experiment, observer: AnswerObserver, judge: Judge | None =
         raise InputError(f"the rule {rule!r} for multiple choice needs a judge; name one, or take letter_then_judge")
     if judge is None and not (images.items["task"] == "MCQ").any():
         raise InputError("short answers and captions cannot be scored without a judge; name one")
+
+    def cases(replies: Mapping[str, str]) -> Sequence[Case]:
+        names = images.items["name"]
+        said = {kind: [replies[f"{kind}\n{name}"] for name in names] for kind in ("ref", "dis")}
+        return open_cases(images.items, _answers(images.items, said), mcq_rule=rule)
+
     task = Task(
-        version=f"{_VERSION}, wording {wording_version()}",
+        version=f"{_VERSION}, wording {wordings()['version']}",
         questions=item_questions(images),
-        cases=lambda replies: open_cases(images.items, _by_kind(images.items, replies), mcq_rule=rule),
+        cases=cases,
         items=json.loads(images.items.to_json(orient="records")),
-        options={**options, "wording": wording_version(), "skipped": list(images.skipped)},
+        options={**options, "wording": wordings()["version"], "skipped": list(images.skipped)},
     )
     return ItemSession(experiment, observer, task, judge)
 
@@ -86,17 +90,11 @@ def item_questions(images: ImageSet) -> list[ItemQuestion]:
     """
     found = []
     for row in images.items.to_dict("records"):
-        wording = wordings()[row["task"]]
-        for kind in ("ref", "dis"):
-            path = images.path(kind, row)
-            found.append(
-                ItemQuestion(
-                    name=f"{kind}\n{row['name']}",
-                    prompt=wording.filled(row["question"], row["options"]),
-                    decoding=Decoding(max_tokens=wording.max_tokens, logprobs=False),
-                    images=((str(path), images.digests[path]),),
-                )
-            )
+        asked = prompt(row["task"], row["question"], row["options"])
+        decoding = Decoding(max_tokens=wordings()[row["task"]]["max_tokens"], logprobs=False)
+        for kind, path in (("ref", images.path("ref", row)), ("dis", images.path("dis", row))):
+            shown = ((str(path), images.digests[path]),)
+            found.append(ItemQuestion(f"{kind}\n{row['name']}", asked, decoding, images=shown))
     return found
 
 
@@ -107,15 +105,13 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
     items = pd.DataFrame(store.content(record.layout["items"]))
     said = answers_of(record, store)
     columns = {name: items[name].to_numpy() for name in _PLAIN}
-    columns |= {
-        name: np.array([json.dumps(each, ensure_ascii=False) for each in items[name]], object) for name in _LISTED
-    }
+    columns |= {name: items[name].map(_json).to_numpy() for name in _LISTED}
     columns["quality"] = items["quality"].to_numpy(dtype=np.float64)
     for kind, answers in (("ref", said[0::2]), ("dis", said[1::2])):
         columns[f"answer_{kind}"] = np.array([each.text for each in answers], dtype=object)
         columns[f"finish_{kind}"] = np.array([each.finish for each in answers], dtype=object)
     return xarray.Dataset(
-        {name: (("item",), values) for name, values in columns.items()},
+        {name: ("item", values) for name, values in columns.items()},
         coords={"item": items["name"].to_numpy()},
         attrs=judged_attributes(record, store),
     )
@@ -179,11 +175,8 @@ def read_run(result: xarray.Dataset, confidence: float = 0.9) -> RBenchRun:
     for name in _LISTED:
         values = map(json.loads, result[name].to_numpy())
         items[name] = [tuple(each) if isinstance(each, list) else each for each in values]
-    items["quality"] = [None if np.isnan(each) else each for each in result["quality"].to_numpy()]
-    answers = {
-        kind: pd.Series(result[f"answer_{kind}"].to_numpy(), index=pd.Index(items["name"]), dtype=str)
-        for kind in ("ref", "dis")
-    }
+    items["quality"] = result["quality"].to_numpy()
+    answers = _answers(items, {kind: result[f"answer_{kind}"].to_numpy() for kind in ("ref", "dis")})
     rule = json.loads(result.attrs["options"])["mcq_rule"]
     judged, verdicts = judgements(items, read_verdicts(result.attrs["judged"]))
     table = score_items(items, answers=answers, judged=judged, mcq_rule=rule)
@@ -192,10 +185,8 @@ def read_run(result: xarray.Dataset, confidence: float = 0.9) -> RBenchRun:
             "no answer could be scored: none is a letter, and no judge gave a verdict on another; name a judge, or "
             "another one"
         )
-    for kind in ("ref", "dis"):
-        table[f"answer_{kind}"] = answers[kind].to_numpy()
-    for which in AGAINST:
-        table[f"judged_{which}"] = judged[which].to_numpy()
+    told = {"answer": answers, "judged": {kind: judged[kind] for kind in AGAINST}}
+    table = table.assign(**{f"{what}_{kind}": said[kind].to_numpy() for what, said in told.items() for kind in said})
     metrics = rbench_metrics(table, confidence=confidence)
     return RBenchRun(table, verdicts, metrics, _facts(result, table, verdicts, confidence))
 
@@ -218,12 +209,10 @@ class RBenchScore(TaskScore):
         return rows
 
     def _row(self, responder: str, metrics: pd.DataFrame, notes: Sequence[str] = ()) -> Row:
-        overall = metrics[metrics["breakdown"] == "overall"].set_index("measure")
+        overall = metrics.loc[metrics["breakdown"] == "overall", ["measure", "value", "low", "high"]]
         values = {
-            metric: (float(row["value"]), float(row["low"]), float(row["high"]))
-            for name, metric in _METRICS.items()
-            if name in overall.index
-            for row in [overall.loc[name]]
+            Metric(name, f"{name.capitalize()} robustness", True, 4, name): (float(value), float(low), float(high))
+            for name, value, low, high in overall.itertuples(index=False)
         }
         return self.row("R-Bench", responder, values, notes)
 
@@ -240,12 +229,8 @@ class RBenchScore(TaskScore):
         return {**self.run.facts, "metrics": listed}
 
 
-def _by_kind(items: pd.DataFrame, replies: Mapping[str, str]) -> dict[str, pd.Series]:
-    names = items["name"]
-    return {
-        kind: pd.Series([replies[f"{kind}\n{name}"] for name in names], index=pd.Index(names), dtype=str)
-        for kind in ("ref", "dis")
-    }
+def _answers(items: pd.DataFrame, texts: Mapping[str, Any]) -> dict[str, pd.Series]:
+    return {kind: pd.Series(said, index=pd.Index(items["name"]), dtype=str) for kind, said in texts.items()}
 
 
 def _facts(result: xarray.Dataset, table: pd.DataFrame, verdicts: pd.DataFrame, confidence: float) -> dict[str, Any]:
@@ -276,11 +261,7 @@ def _facts(result: xarray.Dataset, table: pd.DataFrame, verdicts: pd.DataFrame, 
             "unread_replies": sum(len(unread) for unread in verdicts["unread"]),
         },
         "unscored": {
-            measure: {
-                task: int(table.loc[table["task"] == task, measure].isna().sum())
-                for task in dict.fromkeys(table["task"])
-            }
-            for measure in ("absolute", "relative")
+            measure: table[measure].isna().groupby(table["task"], sort=False).sum().to_dict() for measure in MEASURES
         },
         "software": json.loads(result.attrs["software"]),
     }
@@ -288,30 +269,25 @@ def _facts(result: xarray.Dataset, table: pd.DataFrame, verdicts: pd.DataFrame, 
 
 def remarks(facts: Mapping[str, Any]) -> list[str]:
     """What a reader of the scores must know, as sentences."""
+    judge, failed = facts["judge"], facts["verdicts"]
     found = [f"{facts['items']} items; multiple choice by the rule {facts['mcq_rule']!r}."]
     if facts["skipped_items"]:
         found.append(f"{len(facts['skipped_items'])} items were left out, since their images cannot be read.")
-    if facts["judge"] is None:
+    if judge is None:
         found.append("No judge: short answers and captions are kept and not scored.")
     else:
-        failed = facts["verdicts"]
         found.append(
-            f"Judge {facts['judge']['observer']['name']}, {facts['judge']['repeats']} times at temperature "
-            f"{facts['judge']['temperature']:g}: {failed['cases']} cases, {failed['without_verdict']} without a "
-            f"verdict, {failed['unread_replies']} replies that were none."
+            f"Judge {judge['observer']['name']}, {judge['repeats']} times at temperature {judge['temperature']:g}: "
+            f"{failed['cases']} cases, {failed['without_verdict']} without a verdict, {failed['unread_replies']} "
+            "replies that were none."
         )
     for measure, by_task in facts["unscored"].items():
         if any(by_task.values()):
             told = ", ".join(f"{n} {task}" for task, n in by_task.items() if n)
             found.append(f"Not scored and in no mean ({measure}): {told}.")
     answers = facts["answers"]
-    for key, what in (
-        ("empty", "answers are empty"),
-        ("cut_off", "answers were cut off"),
-        ("filtered", "answers were stopped by a content filter"),
-    ):
-        if answers[key]:
-            found.append(f"{answers[key]} of {answers['questions']} {what}.")
+    ends = {"empty": "are empty", "cut_off": "were cut off", "filtered": "were stopped by a content filter"}
+    found += [f"{answers[key]} of {answers['questions']} answers {what}." for key, what in ends.items() if answers[key]]
     if facts["simulated_items"]:
         found.append(
             f"{facts['simulated_items']} items have corruptions that are simulated where R-Bench photographed them: do "
@@ -322,26 +298,18 @@ def remarks(facts: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def write_run(run: RBenchRun, folder: str | Path) -> list[Path]:
+def write_run(run: RBenchRun, folder: str | Path) -> None:
     """Write a run's tables: items.csv, items.json, verdicts.json, metrics.csv and run.json."""
     place = make_folder(folder)
-    rows = run.table.assign(
-        options=[list(each) for each in run.table["options"]],
-        key=[list(each) if isinstance(each, tuple) else each for each in run.table["key"]],
-    )
+    plain = {"orient": "records", "indent": 1, "double_precision": 15, "force_ascii": False}
+    keys = [key if isinstance(key, str) else _json(key) for key in run.table["key"]]
+    rows = run.table.assign(options=run.table["options"].map(json.dumps), key=keys)
     texts = {
-        "items.csv": rows.assign(options=rows["options"].map(json.dumps), key=rows["key"].map(_told)).to_csv(
-            index=False
-        ),
-        "items.json": rows.to_json(orient="records", indent=1, double_precision=15, force_ascii=False),
-        "verdicts.json": run.verdicts.to_json(orient="records", indent=1, double_precision=15, force_ascii=False),
+        "items.csv": rows.to_csv(index=False),
+        "items.json": run.table.to_json(**plain),
+        "verdicts.json": run.verdicts.to_json(**plain),
         "metrics.csv": run.metrics.to_csv(index=False),
         "run.json": json_text(dict(run.facts)),
     }
     for name, text in texts.items():
         write_text(place / name, text)
-    return [place / name for name in texts]
-
-
-def _told(key: object) -> str:
-    return key if isinstance(key, str) else json.dumps(key, ensure_ascii=False)

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import base64
+import itertools
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from psyprobe.corruption import STEPS, STRENGTHS, corrupt, dimensions
+from psyprobe.corruption import STEPS, STRENGTHS, corrupt, dimension_numbered, dimensions
 from psyprobe.files.images import read_image
+from psyprobe.plotting.axes import save_figure
 from psyprobe.report.page import picture, render, write_page
-from psyprobe.tasks.r_bench.attributes import attribute_table, plot_attributes
-from psyprobe.tasks.r_bench.metrics import paired_difference
+from psyprobe.tasks.r_bench.figures import attribute_table, bars, plot_attributes, radar, strength_map
+from psyprobe.tasks.r_bench.items import ImageSet, lettered
+from psyprobe.tasks.r_bench.metrics import BREAKDOWNS, MEASURES, paired_difference, rbench_table, rows_by
 from psyprobe.tasks.r_bench.probe import RBenchRun, remarks
-from psyprobe.tasks.r_bench.tables import rbench_table
-
-if TYPE_CHECKING:
-    from psyprobe.tasks.r_bench.items import ImageSet
 
 #: Items of each observer that a report shows with their images.
 _SHOWN = 9
@@ -52,17 +51,14 @@ def write_report(
         Of the page: one file that loads nothing.
     """
     place = Path(folder)
-    metrics = {name: run.metrics for name, run in runs.items()}
-    drawn = []
-    if figures:
-        tables = {name: run.table for name, run in runs.items()}
-        drawn = [_figure(*each) for each in draw_figures(metrics, tables, place, images=images)]
+    metrics, tables = ({name: getattr(run, part) for name, run in runs.items()} for part in ("metrics", "table"))
+    drawn = draw_figures(metrics, tables, place, images=images) if figures else []
     text = render(
         "tasks/r_bench/report.html",
         title="R-Bench: robustness to 33 corruptions",
         remarks={name: remarks(run.facts) for name, run in runs.items()},
         scores=rbench_table(metrics),
-        figures=drawn,
+        figures=[_figure(*each) for each in drawn],
         parts=_breakdowns(metrics),
         differences=_differences(runs),
         examples={name: _examples(run.table, images) for name, run in runs.items()},
@@ -95,37 +91,30 @@ def draw_figures(
     """
     import matplotlib.pyplot as plt
 
-    from psyprobe.plotting.axes import save_figure
-    from psyprobe.tasks.r_bench.figures import bars, radar, strength_map
-
     place = Path(folder)
     drawn: list[tuple[Path, str]] = []
 
-    def keep(ax: Any, name: str, caption: str) -> None:
-        save_figure(ax, place / f"{name}.pdf")
-        drawn.append((save_figure(ax, place / f"{name}.png", dpi=110), caption))
-        plt.close(ax.figure)
+    def keep(figure: Any, name: str, caption: str, *, pdf: bool = True) -> None:
+        if pdf:
+            save_figure(figure, place / f"{name}.pdf")
+        drawn.append((save_figure(figure, place / f"{name}.png", dpi=110), caption))
+        plt.close(figure)
 
-    for measure in ("absolute", "relative"):
-        for by in ("step", "group"):
-            found = [each[(each["measure"] == measure) & (each["breakdown"] == by)] for each in metrics.values()]
-            spokes = len({name for each in found for name in each["name"]})
-            if spokes >= 3:
-                keep(radar(metrics, by, measure=measure), f"radar_{by}_{measure}", f"{measure}, by {by}")
-            if spokes:
-                keep(bars(metrics, by, measure=measure), f"bars_{by}_{measure}", f"{measure}, by {by}")
+    for measure, by in itertools.product(MEASURES, ("step", "group")):
+        spokes = len({name for rows in rows_by(metrics, by, measure).values() for name in rows.index})
+        for draw, fewest in ((radar, 3), (bars, 1)):
+            if spokes >= fewest:
+                figure = draw(metrics, by, measure=measure).figure
+                keep(figure, f"{draw.__name__}_{by}_{measure}", f"{measure}, by {by}")
     for i, (name, scored) in enumerate(tables.items()):
         if scored["absolute"].notna().any():
-            keep(strength_map(scored), f"strengths_{i + 1}", f"{name}: absolute, by dimension and strength")
+            caption = f"{name}: absolute, by dimension and strength"
+            keep(strength_map(scored).figure, f"strengths_{i + 1}", caption)
     if images is not None:
         every = -(-len(images.items) // _MEASURED)
         measured = attribute_table(replace(images, items=images.items.iloc[::every]))
         measured.to_csv(place / "attributes.csv", index=False)
-        figure = plot_attributes(measured)
-        drawn.append(
-            (save_figure(figure, place / "attributes.png", dpi=110), f"low-level attributes of {len(measured)} images")
-        )
-        plt.close(figure)
+        keep(plot_attributes(measured), "attributes", f"low-level attributes of {len(measured)} images", pdf=False)
     return drawn
 
 
@@ -137,12 +126,10 @@ def _figure(path: Path, caption: str) -> dict[str, Any]:
 def _breakdowns(metrics: Mapping[str, pd.DataFrame]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for model, values in metrics.items():
-        chosen = values[values["breakdown"].isin(["task", "strength", "step", "group", "dimension"])]
-        for row in chosen.to_dict("records"):
-            star = " *" if row["simulated"] else ""
+        for row in values[values["breakdown"].isin(list(BREAKDOWNS))].to_dict("records"):
             interval = f"{row['value']:.4f} [{row['low']:.3f}, {row['high']:.3f}]"
-            cells = (model, row["measure"], row["breakdown"], row["name"] + star, interval, str(row["n"]))
-            rows.append((*cells, str(row["unscored"]) if row["unscored"] else ""))
+            name, unscored = row["name"] + (" *" if row["simulated"] else ""), str(row["unscored"] or "")
+            rows.append((model, row["measure"], row["breakdown"], name, interval, str(row["n"]), unscored))
     return rows
 
 
@@ -160,22 +147,15 @@ def _differences(runs: Mapping[str, RBenchRun]) -> list[tuple[str, ...]]:
 def _examples(items: pd.DataFrame, images: ImageSet | None) -> list[dict[str, Any]]:
     """Items spread over the set, with what was answered; and their images where they are at hand."""
     chosen = items.iloc[np.unique(np.linspace(0, len(items) - 1, min(_SHOWN, len(items))).astype(int))]
-    known = {each.id: each for each in dimensions().values()}
     shown = []
     for row in chosen.to_dict("records"):
-        dimension = known[row["dimension"]]
-        told = f"{dimension.title}, {row['strength']}{' (simulated)' if row['simulated'] else ''}"
-        pictures = []
-        if images is not None:
-            pictures = [
-                (picture(read_image(images.path(kind, row)), 220), caption)
-                for kind, caption in (("ref", "reference"), ("dis", told))
-            ]
-        key = row["key"] if isinstance(row["key"], str) else " / ".join(row["key"])
-        options = "\n".join(f"{letter}. {text}" for letter, text in zip("ABCDE", row["options"], strict=False))
+        title = dimension_numbered(row["dimension"]).title
+        told = f"{title}, {row['strength']}{' (simulated)' if row['simulated'] else ''}"
+        captions = {} if images is None else {images.path("ref", row): "reference", images.path("dis", row): told}
+        pictures = [(picture(read_image(path), 220), caption) for path, caption in captions.items()]
         rows = [
-            (row["task"], f"{row['question']}\n{options}".strip()),
-            ("key", key),
+            (row["task"], f"{row['question']}\n{lettered(row['options'])}".strip()),
+            ("key", row["key"] if isinstance(row["key"], str) else " / ".join(row["key"])),
             ("about the reference", row["answer_ref"]),
             ("about the corrupted image", row["answer_dis"]),
             ("absolute, relative", f"{_number(row['absolute'])}, {_number(row['relative'])}"),

@@ -54,10 +54,9 @@ def read_answers(path: str | Path) -> pd.Series:
         It is no such table, a name has two different answers, or it holds keys in the place of answers.
     """
     table = read_answer_table(path)
-    name = next((column for column in _NAME_COLUMNS if column in table), None)
+    name, column = (next((each for each in known if each in table), None) for known in (_NAME_COLUMNS, _ANSWER_COLUMNS))
     if name is None:
         raise InputError(f"{path} has no column 'name'; an item's name stands in {', '.join(_NAME_COLUMNS)}")
-    column = next((column for column in _ANSWER_COLUMNS if column in table), None)
     if column is None:
         raise InputError(
             f"{path} has columns {', '.join(map(str, table))}; an answer stands in prediction, answer or reply"
@@ -137,11 +136,9 @@ def score_items(
         Answers or judgements lack an item, or the rule needs what is not given.
     """
     _check_rule(mcq_rule)
-    aligned = {
-        (kind, name): _aligned(items, values, f"{kind} {name}")
-        for kind, given in (("answers", answers or {}), ("judged", judged or {}))
-        for name, values in given.items()
-    }
+    given = {f"answers {name}": values for name, values in (answers or {}).items()}
+    given |= {f"judged {name}": values for name, values in (judged or {}).items()}
+    aligned = {what: _aligned(items, values, what) for what, values in given.items()}
     choice = (items["task"] == "MCQ").to_numpy()
     key = np.array([value if isinstance(value, str) else "" for value in items["key"]])
 
@@ -176,10 +173,10 @@ def _aligned(items: pd.DataFrame, values: pd.Series, what: str) -> pd.Series:
 
 
 def _scores(
-    choice: FloatArray, key: FloatArray, aligned: Mapping[tuple[str, str], pd.Series], rule: str, which: str
+    choice: FloatArray, key: FloatArray, aligned: Mapping[str, pd.Series], rule: str, which: str
 ) -> FloatArray | None:
     """Scores against the key; None where neither answers nor judgements are given."""
-    answer, judge = aligned.get(("answers", which)), aligned.get(("judged", which))
+    answer, judge = aligned.get(f"answers {which}"), aligned.get(f"judged {which}")
     if answer is None and judge is None:
         return None
     if judge is None and (rule in ("published", "judge") or not choice.all()):
@@ -201,9 +198,9 @@ def _scores(
     return np.where(choice, by_letter, judged)
 
 
-def _agreement(choice: FloatArray, aligned: Mapping[tuple[str, str], pd.Series], rule: str) -> FloatArray | None:
-    judge = aligned.get(("judged", "com"))
-    corrupted, reference = (aligned.get(("answers", which)) for which in ("dis", "ref"))
+def _agreement(choice: FloatArray, aligned: Mapping[str, pd.Series], rule: str) -> FloatArray | None:
+    judge = aligned.get("judged com")
+    corrupted, reference = aligned.get("answers dis"), aligned.get("answers ref")
     if judge is None and (rule != "letter" or not choice.all()):
         return None
     judged = np.zeros(len(choice)) if judge is None else judge.to_numpy(dtype=np.float64)
