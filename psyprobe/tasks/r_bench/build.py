@@ -252,9 +252,7 @@ def build_set(
         "items_per_cell": items_per_cell,
         "questions": {"file": Path(questions).name, "sha256": file_digest(questions)},
         "limits": asdict(limits),
-        "references": {
-            name: {**values, "sha256": file_digest(folder / "ref" / name)} for name, values in measured.items()
-        },
+        "references": measured,
         "corrupted": corrupted,
         "skipped": skipped,
         "unchanged": sorted(unchanged),
@@ -267,13 +265,14 @@ def build_set(
 
 def _references(
     folder: Path, table: pd.DataFrame, limits: ReferenceLimits, skip: bool
-) -> tuple[dict[str, dict[str, float]], list[str]]:
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
     if not folder.is_dir():
         raise InputError(f"there is no folder {str(folder)!r}")
     measured, skipped = {}, []
     for name in dict.fromkeys(table["image"]):
         try:
-            measured[name] = check_reference(read_image(folder / name), name, limits)
+            fit = check_reference(read_image(folder / name), name, limits)
+            measured[name] = {**fit, "sha256": file_digest(folder / name)}
         except InputError as error:
             if not skip:
                 raise

@@ -193,10 +193,10 @@ def coloured_cells(
     blank = mpl.colormaps[colours].with_extremes(bad=BLANK)
     shown = np.ma.masked_invalid(values)
     drawn = ax.imshow(shown, cmap=blank, vmin=0, vmax=limit, aspect="auto", interpolation="nearest")
+    dark = luma(drawn.to_rgba(shown)[..., :3]) < 0.5
     for (i, j), value in np.ndenumerate(values):
         if np.isfinite(value):
-            ink = "white" if luma(np.array(blank(drawn.norm(value))[:3])) < 0.5 else "black"
-            ax.text(j, i, texts[i][j], ha="center", va="center", fontsize=6, color=ink)
+            ax.text(j, i, texts[i][j], ha="center", va="center", fontsize=6, color="white" if dark[i, j] else "black")
     known = [dimensions()[name] for name in rows]
     labels = [starred(way.title, simulated) for way, simulated in zip(known, rows.values(), strict=True)]
     ax.set_yticks(range(len(rows)), labels, fontsize=7)
