@@ -217,8 +217,8 @@ _CONSTANTS = tomllib.loads((files("psyprobe.human") / "mechanisms.toml").read_te
 def achromatic_mechanism(model: str) -> AchromaticMechanism:
     """The achromatic mechanism of "castle" or "stela"."""
     constants = dict(_CONSTANTS[f"{model}_achromatic"])
-    channels = {name: SpatialChannel(**constants.pop(name)) for name in ("sustained", "transient")}
-    return AchromaticMechanism(**channels, **constants)
+    sustained, transient = (SpatialChannel(**constants.pop(name)) for name in ("sustained", "transient"))
+    return AchromaticMechanism(sustained, transient, **constants)
 
 
 ACHROMATIC = achromatic_mechanism("castle")

@@ -88,7 +88,7 @@ def build_set(
     InputError
         A photograph is missing, cannot be read or is not fit; a question is wrong; or the folder is not empty.
     """
-    from psyprobe.files.digest import software_versions
+    from psyprobe.files.output import software_versions
     from psyprobe.files.terminal import progress_bar
 
     if items_per_cell < 1:

@@ -26,8 +26,8 @@ from psyprobe.analysis.score import OBSERVER, PIXELS, Metric, Row
 from psyprobe.corruption.apply import corrupt
 from psyprobe.corruption.dimensions import STRENGTHS, dimensions
 from psyprobe.errors import unknown_name
-from psyprobe.files.digest import digest
 from psyprobe.files.images import file_digest, images_in
+from psyprobe.files.output import digest
 from psyprobe.observers import load_observer
 from psyprobe.probes.asking import features, respond
 from psyprobe.probes.pairs import seconds_an_image

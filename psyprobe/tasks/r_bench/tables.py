@@ -11,8 +11,7 @@ import pandas as pd
 from psyprobe.analysis.table import check_format
 from psyprobe.corruption import STRENGTHS
 from psyprobe.errors import unknown_name
-from psyprobe.files.tables import lay_out
-from psyprobe.files.terminal import printable
+from psyprobe.files.terminal import lay_out, printable
 from psyprobe.tasks.r_bench.items import TASKS
 from psyprobe.tasks.r_bench.metrics import MEASURES
 from psyprobe.tasks.tables import all_metrics
