@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe.files.png import encode_png
+from psyprobe.files.images import encode_png
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Decoding, Inquiry, ask_all, eight_bit
 from psyprobe.observers.chat.openai_protocol import Dialect, messages, settings

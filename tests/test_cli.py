@@ -19,8 +19,8 @@ from small_experiment import write_experiment
 import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import PsyprobeError
+from psyprobe.files.images import decode_png
 from psyprobe.files.output import write_whole
-from psyprobe.files.png import decode_png
 from psyprobe.files.terminal import printable
 from psyprobe.stimulus.catalogue import load_stimulus
 

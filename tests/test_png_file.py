@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from PIL import Image
 
 from psyprobe.errors import InputError
-from psyprobe.files.png import decode_png, encode_png
+from psyprobe.files.images import decode_png, encode_png
 
 shapes = st.tuples(st.integers(1, 9), st.integers(1, 9)) | st.tuples(st.integers(1, 9), st.integers(1, 9), st.just(3))
 

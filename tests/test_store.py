@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from psyprobe.errors import StoreError
-from psyprobe.files.digest import digest
+from psyprobe.files.output import digest
 from psyprobe.running.protocol import Answered, Question, RunRecord
 from psyprobe.running.store import APPLICATION_ID, SCHEMA_VERSION, Store
 
@@ -162,7 +162,7 @@ def test_two_connections_share_a_store(tmp_path: Path) -> None:
 
 def test_many_processes_make_one_store_at_once(tmp_path: Path) -> None:
     code = (
-        "import sys; from psyprobe.running.store import *; from psyprobe.files.digest import digest\n"
+        "import sys; from psyprobe.running.store import *; from psyprobe.files.output import digest\n"
         "with Store(sys.argv[1]) as store:\n"
         "    for i in range(20):\n"
         "        store.add([Answered(Question(digest(str(i)), 'asked', 'o', '1'), {'values': [[i / 3]]})])\n"

@@ -12,7 +12,7 @@ from psyprobe.analysis.published import EXPERIMENT_OF_TEST, published_scores
 from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Entry, Metric, Score, many, percent
 from psyprobe.analysis.table import check_format, csv_text, document, json_text, observer_name
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.files.tables import lay_out
+from psyprobe.files.terminal import lay_out
 
 #: Flag to what it says.
 FLAGS = {

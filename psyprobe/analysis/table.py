@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from psyprobe.analysis.score import OBSERVER, Recorded, Row, Score, frame
 from psyprobe.errors import unknown_name
-from psyprobe.files.tables import lay_out
-from psyprobe.files.terminal import printable
+from psyprobe.files.terminal import lay_out, printable
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,114 +10,19 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 from psyprobe import __version__
 from psyprobe.errors import PsyprobeError
 from psyprobe.files.terminal import tell
 
-
-@dataclass(frozen=True)
-class _Command:
-    """What is said of a command, and the functions, as "module:name", that add its options and do it."""
-
-    summary: str
-    example: str
-    options: str
-    function: str
-
-
-#: Modules are loaded when their command is asked for: ``psyprobe --help`` waits for none.
-_COMMANDS = {
-    "list": _Command(
-        "list stimuli, experiments, observers, probes, displays and models of human vision",
-        "list experiments",
-        "cli.listing:add_list_options",
-        "cli.listing:list_command",
-    ),
-    "render": _Command(
-        "draw a stimulus into an image file, with its certificate beside it (FILE.json)",
-        "render gabor_achromatic --set frequency=4 contrast=0.5 -o gabor.png --bits 16",
-        "cli.options:add_render_options",
-        "cli.images:render_command",
-    ),
-    "check": _Command(
-        "measure a stimulus, or a file that render wrote: requested against delivered",
-        "check gabor_achromatic --set frequency=8",
-        "cli.options:add_check_options",
-        "cli.images:check_command",
-    ),
-    "run": _Command(
-        "run experiments with observers; what a store holds already is not asked again",
-        "run gabor_achromatic --observer timm:resnet50.a1_in1k pixels --output results",
-        "cli.options:add_run_options",
-        "cli.running:run_command",
-    ),
-    "ask": _Command(
-        "ask an observer one question about an image, and print its answer",
-        'ask "Do you see a pattern?" --observer simulated:watson-malo --stimulus noise_hernandez2025',
-        "cli.asking:add_ask_options",
-        "cli.asking:ask_command",
-    ),
-    "score": _Command(
-        "score stored results, without the observer",
-        "score psyprobe-results/runs.sqlite",
-        "cli.options:add_score_options",
-        "cli.results:score_command",
-    ),
-    "plot": _Command(
-        "draw contours of responses with the human curve and contrast matches, or the scoreboard",
-        "plot result.nc -o contours.pdf --levels log\n  psyprobe plot runs.sqlite --scoreboard bars -o bars.pdf",
-        "cli.options:add_plot_options",
-        "cli.results:plot_command",
-    ),
-    "replay": _Command(
-        "make results of responses that others stored (see docs/replay.md)",
-        "replay published_sac_along_curve.csv.gz --grids published_sac_grids --model dinov2_vitb14",
-        "cli.replaying:add_replay_options",
-        "cli.replaying:replay_command",
-    ),
-    "corrupt": _Command(
-        "corrupt images in the 33 ways of R-Bench; without images, list them",
-        "corrupt photographs --name motion_blur jpeg --strength low high --output corrupted",
-        "cli.corrupting:add_corrupt_options",
-        "cli.corrupting:corrupt_command",
-    ),
-    "mvp-bench": _Command(
-        "check MVP-Bench questions, and score replies to them beside the paper's",
-        "mvp-bench all_questions.json mcq_questions.json --model GPT-4o GPT4o_evaluated.jsonl mcq_GPT4o.jsonl",
-        "tasks.mvp_bench.commands:add_mvp_options",
-        "tasks.mvp_bench.commands:mvp_bench_command",
-    ),
-    "r-bench": _Command(
-        "R-Bench: check an item table, score answers, report on runs, build a set",
-        "r-bench score Ref_Release.csv --model LLaVA1.5 dis=llava15_dis.csv ref=llava15_ref.csv "
-        "judged_dis=Result_dis_llava15.csv judged_ref=Result_ref_llava15.csv judged_com=Result_com_llava15.csv",
-        "tasks.r_bench.commands:add_r_bench_options",
-        "tasks.r_bench.commands:r_bench_command",
-    ),
-    "mvp-build": _Command(
-        "build image pairs with questions, like those of MVP-Bench, from photographs; resumable",
-        "mvp-build photographs --chat openai:gpt-4o --segmenter sam:facebook/sam-vit-huge --output set",
-        "tasks.mvp_construction.commands:add_mvp_build_options",
-        "tasks.mvp_construction.commands:mvp_build_command",
-    ),
-    "review": _Command(
-        "accept, answer or label the questions of a set on a page in the browser; say what came of it",
-        "review set --annotator ann",
-        "tasks.review.commands:add_review_options",
-        "tasks.review.commands:review_command",
-    ),
-    "serve-simulated": _Command(
-        "serve a simulated observer over HTTP on loopback, in the OpenAI protocol, with faults on request",
-        "serve-simulated watson-malo --port 8000 --latency 0.05 0.1 --faults overload=0.1 hang=0.02",
-        "cli.serving:add_serving_options",
-        "cli.serving:serve_simulated_command",
-    ),
-}
+_PAGE = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
+_COMMANDS = _PAGE["commands"]
+_TYPES = {"int": int, "float": float}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -148,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
-        code: int = _loaded(_COMMANDS[parsed.command].function)(parsed)
+        code: int = _loaded(_COMMANDS[parsed.command]["function"])(parsed)
         sys.stdout.flush()
         return code
     except PsyprobeError as error:
@@ -175,14 +80,8 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     """The parser, with the options of the command that is given and of no other."""
     parser = _Parser(
         prog="psyprobe",
-        description="Psychophysics for machines: calibrated stimuli, encoders as observers, human data beside them.",
-        epilog=(
-            "examples:\n"
-            "  psyprobe run gabor_achromatic\n"
-            "  psyprobe run gabor_achromatic --observer timm:vit_small_patch14_dinov2.lvd142m pixels\n"
-            "  psyprobe render gabor_achromatic --set frequency=4 contrast=0.5 -o gabor.png\n"
-            "  psyprobe list experiments"
-        ),
+        description=_PAGE["description"],
+        epilog=_PAGE["examples"],
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -191,17 +90,27 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     asked = next((word for word in given if not word.startswith("-")), None)
     for name, command in _COMMANDS.items():
+        summary = command["summary"]
         added = commands.add_parser(
             name,
-            help=command.summary,
-            description=f"{command.summary[0].upper()}{command.summary[1:]}.",
-            epilog=f"example:\n  psyprobe {command.example}",
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            epilog=f"example:\n  psyprobe {command['example']}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         added.add_argument("--json", action="store_true", help="print JSON")
         if name == asked:
-            _loaded(command.options)(added)
+            _add_options(added, command)
     return parser
+
+
+def _add_options(parser: argparse.ArgumentParser, command: Mapping[str, Any]) -> None:
+    if "adds" in command:
+        _loaded(command["adds"])(parser)
+    for options in (command.get("options", {}), *(_PAGE["shared"][name] for name in command.get("shares", ()))):
+        for names, option in options.items():
+            kind = {"type": _TYPES[option["type"]]} if "type" in option else {}
+            parser.add_argument(*names.split(), **(option | kind))
 
 
 def _loaded(function: str) -> Any:

@@ -1,4 +1,4 @@
-"""``psyprobe render`` and ``psyprobe check``: images with certificates, and whether they keep what they promise."""
+"""Images: ``psyprobe render`` and ``check`` with certificates, ``psyprobe corrupt`` in the 33 ways of R-Bench."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 
 from psyprobe import __version__
 from psyprobe._typing import FloatArray
+from psyprobe.corruption.apply import corrupt_files, dimensions
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
-from psyprobe.files.images import file_digest
+from psyprobe.files.images import decode_png, encode_png, file_digest, images_in
 from psyprobe.files.output import json_text, write_text, write_whole
-from psyprobe.files.png import decode_png, encode_png
 from psyprobe.files.terminal import say, say_json, settings, show, tell
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Specification, Stimulus, specification_from_dict
@@ -197,3 +197,41 @@ def _read(path: Path, display: Display) -> tuple[FloatArray, str, str]:
 
 def _beside(path: Path) -> Path:
     return path.with_name(f"{path.name}.json")
+
+
+def corrupt_command(arguments: argparse.Namespace) -> int:
+    """Corrupt images; without any, list the dimensions."""
+    if not arguments.images:
+        return _list_corruptions(arguments.json)
+    paths = [path for name in arguments.images for path in (images_in(name) if Path(name).is_dir() else [Path(name)])]
+    done = corrupt_files(
+        paths,
+        arguments.output,
+        names=arguments.name,
+        strengths=arguments.strength,
+        seed=arguments.seed,
+        scale=arguments.scale,
+        skip=arguments.skip_bad,
+    )
+    if not arguments.json:
+        for problem in done.skipped:
+            tell(f"left out: {problem}")
+    originals = len(paths) - len(done.skipped)
+    show(
+        {"files": len(done.files), "manifest": str(done.manifest), "skipped": list(done.skipped)},
+        f"{len(done.files)} images of {originals} originals in {done.manifest.parent}; "
+        f"{done.manifest.name} lists them.",
+        as_json=arguments.json,
+    )
+    return 0
+
+
+def _list_corruptions(as_json: bool) -> int:
+    known = dimensions().values()
+    lines = []
+    for each in known:
+        levels = ", ".join(f"{level:g}" for level in each.levels)
+        simulated = "; simulated, R-Bench photographed it" if each.captured else ""
+        lines.append(f"{each.id:2}  {each.name:24} {each.step}  {each.group:12} {levels} ({each.parameter}){simulated}")
+    show([vars(each) for each in known], "\n".join(lines), as_json=as_json)
+    return 0

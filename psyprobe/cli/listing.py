@@ -5,18 +5,21 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from psyprobe.errors import InputError
 from psyprobe.files.terminal import say, say_json
+from psyprobe.human import list_human
+from psyprobe.light.display import display_presets
+from psyprobe.observers import DEFAULT_OBSERVER, list_observers
+from psyprobe.probes import probe_names, probe_summary
+from psyprobe.stimulus import broken_kinds
+from psyprobe.stimulus.catalogue import broken_packages, catalogue_names, read_page
 
-KINDS = ("stimuli", "experiments", "observers", "probes", "displays", "human")
-
-
-def add_list_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", nargs="?", choices=KINDS, help="what to list; all without it")
+_KINDS = ("stimuli", "experiments", "observers", "probes", "displays", "human")
 
 
 def list_command(arguments: argparse.Namespace) -> int:
     """Print one line an item, or everything about each as JSON."""
-    kinds = KINDS if arguments.kind is None else (arguments.kind,)
+    kinds = _KINDS if arguments.kind is None else (arguments.kind,)
     items = {kind: _items(kind) for kind in kinds}
     if arguments.json:
         say_json(items if arguments.kind is None else items[arguments.kind])
@@ -37,38 +40,20 @@ def list_command(arguments: argparse.Namespace) -> int:
 
 def _items(kind: str) -> list[dict[str, Any]]:
     if kind == "observers":
-        from psyprobe.observers import DEFAULT_OBSERVER, list_observers
-
+        default = {DEFAULT_OBSERVER: " (the default)"}
         return [
-            {
-                "name": row.name,
-                "title": row.summary + (" (the default)" if row.name == DEFAULT_OBSERVER else ""),
-                "ability": row.ability,
-                "obstacle": row.obstacle,
-            }
-            for row in list_observers()
+            {"name": r.name, "title": r.summary + default.get(r.name, ""), "ability": r.ability, "obstacle": r.obstacle}
+            for r in list_observers()
         ]
     if kind == "probes":
-        from psyprobe.probes import probe_names, probe_summary
-
         return [{"name": name, "title": probe_summary(name)} for name in probe_names()]
     if kind == "displays":
-        from psyprobe.light.display import display_presets
-
-        presets = display_presets()
-        return [{"name": name, "title": preset["source"], **preset} for name, preset in presets.items()]
+        return [{"name": name, "title": preset["source"], **preset} for name, preset in display_presets().items()]
     if kind == "human":
-        from psyprobe.human import list_human
-
-        rows = list_human()
-        return [{"name": r.name, "title": r.summary, "source": r.source, "obstacle": r.obstacle} for r in rows]
-    from psyprobe.stimulus.catalogue import broken_packages, catalogue_names
-
+        return [{"name": r.name, "title": r.summary, "source": r.source, "obstacle": r.obstacle} for r in list_human()]
     items = [_page(kind, name) for name in catalogue_names(kind)]
     broken = {"pages of an installed package": broken_packages(kind)}
     if kind == "stimuli":
-        from psyprobe.stimulus import broken_kinds
-
         broken["a stimulus kind of an installed package"] = broken_kinds()
     for title, reasons in broken.items():
         items += [{"name": name, "title": title, "obstacle": why} for name, why in reasons.items()]
@@ -76,9 +61,6 @@ def _items(kind: str) -> list[dict[str, Any]]:
 
 
 def _page(kind: str, name: str) -> dict[str, Any]:
-    from psyprobe.errors import InputError
-    from psyprobe.stimulus.catalogue import read_page
-
     try:
         page = read_page(kind, name)[1]
     except InputError as error:

@@ -1,26 +1,27 @@
-"""``psyprobe score`` and ``psyprobe plot``: from stored responses, without the observer."""
+"""``psyprobe score``, ``plot`` and ``replay``: from stored responses, without the observer."""
 
 from __future__ import annotations
 
 import argparse
+import re
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import xarray
+
+from psyprobe.analysis.board import Scoreboard
+from psyprobe.analysis.stored import replay
+from psyprobe.analysis.table import score_table
 from psyprobe.errors import InputError
-from psyprobe.files.output import write_whole
+from psyprobe.files.output import make_folder, write_whole
 from psyprobe.files.terminal import say, show
-
-if TYPE_CHECKING:
-    import xarray
-
-    from psyprobe.analysis.board import Scoreboard
+from psyprobe.probes.conduct import load_results
+from psyprobe.probes.results import plot, score_layers, scoreboard
 
 
 def score_command(arguments: argparse.Namespace) -> int:
     """Print the scores of all finished runs, a line each or as one table of observers and experiments."""
-    from psyprobe.analysis.table import score_table
-    from psyprobe.probes.results import score_layers
-
     if arguments.scoreboard:
         say(_scoreboard(arguments, _load(arguments.results)).table("json" if arguments.json else arguments.format))
         return 0
@@ -36,7 +37,6 @@ def plot_command(arguments: argparse.Namespace) -> int:
 
     from psyprobe.plotting.axes import save_figure
     from psyprobe.plotting.scores import bar_panels, heat_map
-    from psyprobe.probes.results import plot
 
     mpl.use("agg")
     results = _load(arguments.results)
@@ -49,16 +49,28 @@ def plot_command(arguments: argparse.Namespace) -> int:
     else:
         drawn = (heat_map if arguments.scoreboard == "heat-map" else bar_panels)(_scoreboard(arguments, results))
     path = Path(arguments.output)
-    write_whole(path, lambda partial: save_figure(drawn, partial))
+    write_whole(path, partial(save_figure, drawn))
     panels = [[one.attrs["experiment"], one.attrs["observer"]] for one in results]
     told = f"{path}: {len(results)} result{'s' * (len(results) != 1)}"
     show({"file": str(path), "panels": panels}, told, as_json=arguments.json)
     return 0
 
 
-def _scoreboard(arguments: argparse.Namespace, results: list[xarray.Dataset]) -> Scoreboard:
-    from psyprobe.probes.results import scoreboard
+def replay_command(arguments: argparse.Namespace) -> int:
+    """Write a result file for each stored model and test."""
+    results = replay(arguments.table, arguments.grids, models=arguments.model, tests=arguments.test)
+    folder = make_folder(arguments.output)
+    files = []
+    for result in results:
+        # Names of models come out of files; they must not lead out of the folder.
+        name = re.sub(r"[^A-Za-z0-9._]+", "-", f"{result.attrs['experiment']}-{result.attrs['observer']}").strip("-.")
+        files.append(folder / f"{name[:200]}.nc")
+        write_whole(files[-1], partial(result.to_netcdf, engine="scipy"))
+    show({"files": list(map(str, files))}, "\n".join(map(str, files)), as_json=arguments.json)
+    return 0
 
+
+def _scoreboard(arguments: argparse.Namespace, results: list[xarray.Dataset]) -> Scoreboard:
     return scoreboard(results, published=arguments.published, sort=arguments.sort, measure=arguments.measure)
 
 
@@ -68,6 +80,4 @@ def _check_options(arguments: argparse.Namespace, option: str) -> None:
 
 
 def _load(paths: list[str]) -> list[xarray.Dataset]:
-    from psyprobe.probes.conduct import load_results
-
     return [result for path in paths for result in load_results(path)]

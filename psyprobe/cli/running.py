@@ -8,26 +8,24 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray
 
+from psyprobe.analysis.score import Score
+from psyprobe.analysis.table import score_table
 from psyprobe.errors import ConditionWarning, InputError, unknown_name
+from psyprobe.experiment import Experiment, read_suite
 from psyprobe.files.output import json_text, make_folder, write_text, write_whole
 from psyprobe.files.terminal import say, say_json, settings, show, tell
-
-if TYPE_CHECKING:
-    import xarray
-
-    from psyprobe.analysis.score import Score
-    from psyprobe.experiment import Experiment
+from psyprobe.probes import load_probe
+from psyprobe.probes.conduct import checked, observer_for, plan, run
+from psyprobe.probes.results import plot, score_layers
 
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Run each experiment with each observer; write result, score and figure; print the scores."""
-    from psyprobe.experiment import read_suite
-    from psyprobe.probes.conduct import checked
-
     asked = [checked(experiment) for name in dict.fromkeys(arguments.experiment) for experiment in read_suite(name)]
     if arguments.variants:
         asked = _varied(asked, dict(map(_variant, arguments.variants)))
@@ -35,17 +33,16 @@ def run_command(arguments: argparse.Namespace) -> int:
     experiments = list({(experiment.name, experiment.digest): experiment for experiment in asked}.values())
     folder = Path(arguments.output)
     store = folder / "runs.sqlite" if arguments.store is None else Path(arguments.store)
+    options = {"store": store, "batch_size": arguments.batch_size, "score_only": arguments.score_only}
     if arguments.plan:
-        return _plan(arguments, experiments, store)
+        return _plan(arguments, experiments, options)
     # Made for the results even where the store is elsewhere: a folder that cannot be made must not cost a run.
     make_folder(folder)
-    return _run(arguments, experiments, folder, store)
+    return _run(arguments, experiments, folder, options)
 
 
 def _varied(experiments: list[Experiment], variants: dict[str, list[float]]) -> list[Experiment]:
     """Vary in each experiment what its stimulus has; noise has a seed and no phase, a grating the other way round."""
-    from psyprobe.probes import load_probe
-
     for experiment in experiments:
         if "variants" not in load_probe(experiment.probe).SECTIONS:
             raise InputError(f"probe {experiment.probe!r} of {experiment.name} takes no --variants; leave it out")
@@ -70,13 +67,8 @@ def _variant(text: str) -> tuple[str, list[float]]:
     return name, [int(number) if number.is_integer() else number for number in numbers]
 
 
-def _plan(arguments: argparse.Namespace, experiments: list[Experiment], store: Path) -> int:
-    from psyprobe.probes.conduct import plan
-
-    options = {"batch_size": arguments.batch_size, "score_only": arguments.score_only, "timed": True}
-    plans = [
-        plan(experiment, observer, store=store, **options) for experiment, observer in _asked(arguments, experiments)
-    ]
+def _plan(arguments: argparse.Namespace, experiments: list[Experiment], options: dict[str, Any]) -> int:
+    plans = [plan(*asked, timed=True, **options) for asked in _asked(arguments, experiments)]
     seconds, images = sum(planned.seconds or 0 for planned in plans), sum(planned.images for planned in plans)
     takes = (
         f"In all {images} distinct images; what is left takes about {max(seconds, 1):.0f} s, an estimate that leaves "
@@ -87,18 +79,12 @@ def _plan(arguments: argparse.Namespace, experiments: list[Experiment], store: P
     return 0
 
 
-def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: Path, store: Path) -> int:
-    from psyprobe.analysis.table import score_table
-    from psyprobe.probes.conduct import run
-    from psyprobe.probes.results import score_layers
-
+def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: Path, options: dict[str, Any]) -> int:
     scores: list[Score] = []
     reports = []
     for experiment, observer in _asked(arguments, experiments):
         with _remarks_told():
-            result = run(
-                experiment, observer, store=store, batch_size=arguments.batch_size, score_only=arguments.score_only
-            )
+            result = run(experiment, observer, **options)
         found = score_layers(result)
         files = write_result(result, found, folder / _stem(arguments, experiment, observer.card))
         scores += found
@@ -106,7 +92,7 @@ def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: P
             {
                 "experiment": experiment.name,
                 "observer": observer.card.name,
-                "store": str(store),
+                "store": str(options["store"]),
                 "files": {kind: str(path) for kind, path in files.items()},
                 "scores": [one.to_dict() for one in found],
             }
@@ -154,7 +140,6 @@ def write_result(result: xarray.Dataset, scores: Sequence[Score], stem: Path) ->
     import matplotlib as mpl
 
     from psyprobe.plotting.axes import save_figure
-    from psyprobe.probes.results import plot
 
     endings = {"result": "nc", "score": "json", "plot": "png"}
     files = {kind: stem.with_name(f"{stem.name}.{ending}") for kind, ending in endings.items()}
@@ -178,17 +163,10 @@ def write_result(result: xarray.Dataset, scores: Sequence[Score], stem: Path) ->
 
 def _asked(arguments: argparse.Namespace, experiments: list[Experiment]) -> Iterator[tuple[Experiment, Any]]:
     """Every experiment with every observer; an observer that is fed alike is loaded once."""
-    from psyprobe.probes.conduct import observer_for
-
     layers = None if arguments.layers is None else "all" if arguments.layers == ["all"] else tuple(arguments.layers)
-    given = {
-        "input": arguments.input,
-        "layers": layers,
-        "device": arguments.device,
-        "random_weights": arguments.random_weights or None,
-    }
+    given = {"layers": layers} | {name: getattr(arguments, name) for name in ("input", "device", "random_weights")}
     options = settings(arguments.observer_option, "--observer-option")
-    options |= {name: value for name, value in given.items() if value is not None}
+    options |= {name: value for name, value in given.items() if value}
     for name in dict.fromkeys(arguments.observer) or [None]:
         loaded: dict[Any, Any] = {}
         for experiment in experiments:

@@ -1,13 +1,15 @@
-"""Files that are whole or not there, and the JSON in them."""
+"""What is kept: files that are whole or not there, JSON, digests of values, and versions of software."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from psyprobe import __version__
 from psyprobe.errors import InputError, PsyprobeError
 
 
@@ -71,3 +73,34 @@ def plain_value(value: Any) -> Any:
     if hasattr(value, "item"):
         return value.item()
     raise TypeError(f"{type(value).__name__} has no place in JSON")
+
+
+def digest(value: Any) -> str:
+    """SHA-256, hexadecimal, of the canonical JSON of a value without NaN and infinity; no order of keys matters.
+
+    Examples
+    --------
+    >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+    True
+    """
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def plain(value: Any) -> Any:
+    """A value with tuples, arrays and numpy's numbers as lists, dictionaries and numbers that JSON can hold."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def software_versions() -> dict[str, str]:
+    """Version of each package that has a part in every result."""
+    # Loaded here: ``psyprobe --help`` goes through this module.
+    import platform
+    from importlib.metadata import version
+
+    versions = {"python": platform.python_version(), "psyprobe": __version__}
+    return versions | {name: version(name) for name in ("numpy", "scipy", "xarray")}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from psyprobe.human.barten import barten_csf
+from psyprobe.human.achromatic import barten_csf, stela_csf, watson_ahumada_csf, watson_malo_csf
 from psyprobe.human.castle import CastleMechanisms, castle_csf, castle_mechanisms
 from psyprobe.human.evaluation import CsfEvaluation, evaluate_csf, read_csf_data
 from psyprobe.human.matched import noise_matched_csf
@@ -18,35 +18,10 @@ from psyprobe.human.measured import (
 from psyprobe.human.models import CSF_MODELS, csf
 from psyprobe.human.reference import Reference, human_names, list_human, load_reference, mismatches
 from psyprobe.human.signature import ContrastSensitivity
-from psyprobe.human.stela import stela_csf
-from psyprobe.human.watson_ahumada import watson_ahumada_csf
-from psyprobe.human.watson_malo import watson_malo_csf
 
 __all__ = [
-    "CSF_MODELS",
-    "CastleMechanisms",
-    "ContrastSensitivity",
-    "CsfEvaluation",
-    "MaskingData",
-    "MatchingData",
-    "ModelFestGabors",
-    "Reference",
-    "barten_csf",
-    "castle_csf",
-    "castle_mechanisms",
-    "csf",
-    "evaluate_csf",
-    "human_names",
-    "list_human",
-    "load_reference",
-    "masking_data",
-    "matching_data",
-    "mismatches",
-    "modelfest_csf",
-    "modelfest_gabors",
-    "noise_matched_csf",
-    "read_csf_data",
-    "stela_csf",
-    "watson_ahumada_csf",
-    "watson_malo_csf",
-]
+    "CSF_MODELS", "CastleMechanisms", "ContrastSensitivity", "CsfEvaluation", "MaskingData", "MatchingData",
+    "ModelFestGabors", "Reference", "barten_csf", "castle_csf", "castle_mechanisms", "csf", "evaluate_csf",
+    "human_names", "list_human", "load_reference", "masking_data", "matching_data", "mismatches", "modelfest_csf",
+    "modelfest_gabors", "noise_matched_csf", "read_csf_data", "stela_csf", "watson_ahumada_csf", "watson_malo_csf",
+]  # fmt: skip

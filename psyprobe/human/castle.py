@@ -1,19 +1,23 @@
 """castleCSF: contrast sensitivity over colour, area, spatio-temporal frequency, luminance and eccentricity.
 
-Written from the paper and checked against the values that its authors' code (v0.2.4, its constants too) returns.
+Written from the paper and checked against the values that its authors' code (v0.2.4, its constants too) returns. Its
+mechanisms are a sustained and a transient achromatic channel, added, which stelaCSF has too, and two chromatic ones.
 
 References
 ----------
 Ashraf, Mantiuk, Chapiro, Wuerger (2024). castleCSF: a contrast sensitivity function of color, area,
 spatiotemporal frequency, luminance and eccentricity. Journal of Vision 24(4):5. doi:10.1167/jov.24.4.5
+Rovamo, Luntinen, Näsänen (1993). Modelling the dependence of contrast sensitivity on grating area and spatial
+frequency. Vision Research 33:2773-2788.
 """
 
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, fields
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -21,18 +25,15 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.human import arguments
-from psyprobe.human.mechanisms import AchromaticMechanism, ChromaticMechanism, Condition, SpatialChannel
-from psyprobe.human.signature import Limits
+from psyprobe.human import signature
+from psyprobe.human.signature import QUANTITIES, Limits
 
 #: LMS directions by name: those of Cai et al. (CVPR 2025), each of which isolates one mechanism.
-DIRECTIONS: Mapping[str, tuple[float, float, float]] = MappingProxyType(
-    {
-        "achromatic": (0.917470668581922, 0.396967232858222, 0.025779610717139),
-        "red_green": (math.sqrt(0.5), -math.sqrt(0.5), 0.0),
-        "yellow_violet": (0.0, 0.0, 1.0),
-    }
-)
+DIRECTIONS: Mapping[str, tuple[float, float, float]] = {
+    "achromatic": (0.917470668581922, 0.396967232858222, 0.025779610717139),
+    "red_green": (math.sqrt(0.5), -math.sqrt(0.5), 0.0),
+    "yellow_violet": (0.0, 0.0, 1.0),
+}
 
 #: The direction that the authors' code takes when none is given; nearly, but not exactly, achromatic.
 DEFAULT_DIRECTION = (0.6855, 0.2951, 0.0194)
@@ -40,36 +41,189 @@ DEFAULT_DIRECTION = (0.6855, 0.2951, 0.0194)
 #: LMS of the background per cd/m² when only its luminance is given (daylight, D65).
 DEFAULT_BACKGROUND = (0.6991, 0.3009, 0.0198)
 
-ACHROMATIC = AchromaticMechanism(
-    sustained=SpatialChannel(0.000213047, 0.100207, 157.103, 0.702338),
-    transient=SpatialChannel(2.6761, 0.000241177, 3.81611, 3.01389),
-    sustained_sensitivity=(56.4947, 7.54726, 0.144532, 5.58341e-07, 9.66862e09),
-    sustained_peak=(1.78119, 91.5718, 0.256682),
-    transient_sensitivity=(0.193434, 2748.09),
-    transient_peak=0.000316696,
-    sustained_decay=(1.3314, 10.5795),
-    transient_tuning=(0.1898, 0.0844836),
-    transient_centre=(2.41482, 4.7036),
-    eccentricity=(0.0239853, 0.0400662, 0.0189038, 0.00813619),
-)
-RED_GREEN = ChromaticMechanism(
-    peak_sensitivity=(681.434, 38.0038, 0.480386),
-    peak_frequency=0.0178364,
-    bandwidth=2.42104,
-    critical_area=2816.44,
-    critical_frequency=0.0711058,
-    temporal_decay=(1.15591, 16.4325),
-    eccentricity=(0.0591402, 2.89615e-05, 2.04986e-69, 0.18108),
-)
-YELLOW_VIOLET = ChromaticMechanism(
-    peak_sensitivity=(166.683, 62.8974, 0.41193),
-    peak_frequency=0.00425753,
-    bandwidth=2.68197,
-    critical_area=2.82789e07,
-    critical_frequency=0.000635093,
-    temporal_decay=(0.969123, 7.15012),
-    eccentricity=(0.00356865, 5.85804e-141, 0.00806631, 0.0110662),
-)
+_LN10 = math.log(10.0)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What is shown, where and at which light level, as in `castle_csf`; arrays that broadcast against each other."""
+
+    frequency: FloatArray
+    luminance: FloatArray
+    area: FloatArray
+    temporal_frequency: FloatArray
+    eccentricity: FloatArray
+    visual_field: FloatArray
+
+    @classmethod
+    def read(cls, dtype: np.dtype[Any], *values: npt.ArrayLike) -> Condition:
+        """From what a caller gives, in the order of the fields, each checked."""
+        return cls(*(QUANTITIES[each.name].read(value, dtype) for each, value in zip(fields(cls), values, strict=True)))
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of the fields, by their names."""
+        return {name: value.shape for name, value in vars(self).items()}
+
+
+def saturating(luminance: FloatArray, maximum: float, knee: float, exponent: float) -> FloatArray:
+    """A response that grows with luminance up to `maximum`: maximum * (1 + knee / luminance)**-exponent."""
+    return np.asarray(maximum * np.exp(-exponent * np.log1p(knee / luminance)))
+
+
+def log10_saturating(luminance: FloatArray, maximum: float, knee: float, exponent: float) -> FloatArray:
+    """The decimal logarithm of `saturating`, which stays finite where `saturating` underflows."""
+    return np.asarray(math.log10(maximum) - (exponent / _LN10) * np.log1p(knee / luminance))
+
+
+def fading(luminance: FloatArray, knee: float, exponent: float) -> FloatArray:
+    """A response that is 1 in dim light and fades in bright: 1 - (1 + knee / luminance)**-exponent."""
+    # knee / luminance lies near the rounding of 1, so 1 + knee / luminance would lose it: all of it in float32.
+    return np.asarray(-np.expm1(-exponent * np.log1p(knee / luminance)))
+
+
+def log_parabola(
+    log_frequency: FloatArray, log_peak: FloatArray | float, bandwidth: float, truncation: float = 0.0
+) -> FloatArray:
+    """A parabola in log10 frequency with peak 1, which below its peak never falls under 1 - truncation."""
+    distance = log_frequency - log_peak
+    parabola = np.exp(distance * distance * (-_LN10 / 2.0**bandwidth))
+    return np.asarray(np.where(distance < 0, np.maximum(parabola, 1.0 - truncation), parabola))
+
+
+def area_summation(
+    frequency: FloatArray, area: FloatArray, critical_area: float, critical_frequency: float
+) -> FloatArray:
+    """Summation over area: grows as sqrt(area), saturates at a critical area that shrinks with frequency.
+
+    With Ac = critical_area / (1 + (f / critical_frequency)**2), this is f * sqrt(Ac / (1 + Ac / area)).
+    """
+    scale = 1.0 / (critical_area * critical_frequency**2)
+    return np.asarray(frequency / np.sqrt((1.0 / area + 1.0 / critical_area) + scale * frequency * frequency))
+
+
+def eccentricity_loss(condition: Condition, rates: tuple[float, float, float, float]) -> FloatArray:
+    """The factor, at most 1, by which sensitivity falls away from the fovea.
+
+    `rates` holds log10 units per deg, (k0, k0n, k1, k1n): constant, constant on the nasal side, and the same two
+    per cpd.
+    """
+    k0, k0n, k1, k1n = rates
+    # In degrees first: 1 - |v - 180| / 90 would lose, to rounding, the little that is left of nasal near 90 deg.
+    nasal = np.maximum(0.0, 90.0 - np.abs(condition.visual_field - 180.0)) / 90.0
+    constant = (1.0 - nasal) * k0 + nasal * k0n
+    slope = (1.0 - nasal) * k1 + nasal * k1n
+    return np.asarray(np.exp(-_LN10 * condition.eccentricity * (constant + slope * condition.frequency)))
+
+
+@dataclass(frozen=True)
+class SpatialChannel:
+    """The constants of one channel's dependence on spatial frequency and area, in the papers' units."""
+
+    bandwidth: float  # log2 of the parabola's scale in squared log10 units
+    truncation: float  # how far the parabola may fall below its peak on the low-frequency side
+    critical_area: float  # deg²
+    critical_frequency: float  # cpd
+
+    def shape(self, log_frequency: FloatArray, log_peak: FloatArray | float, condition: Condition) -> FloatArray:
+        """Sensitivity over frequency and area, for a peak sensitivity of 1."""
+        parabola = log_parabola(log_frequency, log_peak, self.bandwidth, self.truncation)
+        return parabola * area_summation(
+            condition.frequency, condition.area, self.critical_area, self.critical_frequency
+        )
+
+
+@dataclass(frozen=True)
+class AchromaticMechanism:
+    """The constants of an achromatic mechanism, under the names of the castleCSF paper."""
+
+    sustained: SpatialChannel
+    transient: SpatialChannel
+    #: Peak sensitivity (maximum, knee cd/m², exponent) in dim light, and its fading (knee, exponent) in bright.
+    sustained_sensitivity: tuple[float, float, float, float, float]
+    sustained_peak: tuple[float, float, float]  # maximum cpd, knee cd/m², exponent
+    transient_sensitivity: tuple[float, float]  # (exponent, factor) of factor * luminance**exponent
+    transient_peak: float  # cpd
+    sustained_decay: tuple[float, float]  # (exponent, scale) of exp(-w**exponent / scale), w in Hz
+    transient_tuning: tuple[float, float]  # (exponent B, scale) of exp(-|w**B - w0**B|**2 / scale), w in Hz
+    transient_centre: tuple[float, float]  # (slope, intercept) of w0 = slope * log10(luminance) + intercept, Hz
+    eccentricity: tuple[float, float, float, float]  # (k0, k0n, k1, k1n), see `eccentricity_loss`
+
+    def temporal_responses(self, condition: Condition) -> tuple[FloatArray, FloatArray]:
+        """Response of the sustained and of the transient channel to the temporal frequency, 0 to 1."""
+        frequency = condition.temporal_frequency
+        decay, scale = self.sustained_decay
+        sustained = np.exp(np.power(frequency, decay) / -scale)
+
+        exponent, scale = self.transient_tuning
+        slope, intercept = self.transient_centre
+        # In float64 always: the power is infinitely steep where the centre crosses 0 Hz (castleCSF: 0.0113 cd/m²).
+        centre = slope * np.log10(condition.luminance, dtype=np.float64) + intercept
+        tuned = np.power(np.abs(centre), exponent).astype(frequency.dtype)
+        position = np.power(frequency, exponent)
+        # Below 0 Hz the authors' code takes the complex principal power; this is the modulus of the difference.
+        turn = np.where(centre < 0, 2.0 - 2.0 * math.cos(math.pi * exponent), 0.0).astype(frequency.dtype)
+        distance = (position - tuned) ** 2 + turn * position * tuned
+        return sustained, np.exp(distance / -scale)
+
+    def sensitivity(self, condition: Condition) -> FloatArray:
+        """Sensitivity in the mechanism's own contrast units."""
+        luminance = condition.luminance
+        maximum, knee, rise, bright_knee, bright_exponent = self.sustained_sensitivity
+        exponent, factor = self.transient_sensitivity
+        sustained_response, transient_response = self.temporal_responses(condition)
+        sustained_gain = (
+            sustained_response
+            * saturating(luminance, maximum, knee, rise)
+            * fading(luminance, bright_knee, bright_exponent)
+        )
+        transient_gain = transient_response * factor * np.power(luminance, exponent)
+
+        log_frequency = np.log10(condition.frequency)
+        log_peak = log10_saturating(luminance, *self.sustained_peak)
+        total = sustained_gain * self.sustained.shape(log_frequency, log_peak, condition)
+        total = total + transient_gain * self.transient.shape(log_frequency, math.log10(self.transient_peak), condition)
+        return total * eccentricity_loss(condition, self.eccentricity)
+
+
+@dataclass(frozen=True)
+class ChromaticMechanism:
+    """The constants of a chromatic mechanism, one sustained, low-pass channel, under the names of the paper."""
+
+    peak_sensitivity: tuple[float, float, float]  # maximum, knee cd/m², exponent
+    peak_frequency: float  # cpd; sensitivity is flat below it
+    bandwidth: float  # log2 of the parabola's scale in squared log10 units
+    critical_area: float  # deg²
+    critical_frequency: float  # cpd
+    temporal_decay: tuple[float, float]  # (exponent, scale) of exp(-w**exponent / scale), w in Hz
+    eccentricity: tuple[float, float, float, float]  # (k0, k0n, k1, k1n), see `eccentricity_loss`
+
+    def temporal_response(self, condition: Condition) -> FloatArray:
+        """Response to the temporal frequency, 0 to 1."""
+        exponent, scale = self.temporal_decay
+        return np.exp(np.power(condition.temporal_frequency, exponent) / -scale)
+
+    def sensitivity(self, condition: Condition) -> FloatArray:
+        """Sensitivity in the mechanism's own contrast units."""
+        gain = self.temporal_response(condition) * saturating(condition.luminance, *self.peak_sensitivity)
+        log_frequency = np.log10(condition.frequency)
+        low_pass = log_parabola(log_frequency, math.log10(self.peak_frequency), self.bandwidth)
+        summation = area_summation(condition.frequency, condition.area, self.critical_area, self.critical_frequency)
+        return gain * (low_pass * summation) * eccentricity_loss(condition, self.eccentricity)
+
+
+_CONSTANTS = tomllib.loads((files("psyprobe.human") / "mechanisms.toml").read_text(encoding="utf-8"))
+
+
+def achromatic_mechanism(model: str) -> AchromaticMechanism:
+    """The achromatic mechanism of "castle" or "stela"."""
+    constants = dict(_CONSTANTS[f"{model}_achromatic"])
+    sustained, transient = (SpatialChannel(**constants.pop(name)) for name in ("sustained", "transient"))
+    return AchromaticMechanism(sustained, transient, **constants)
+
+
+ACHROMATIC = achromatic_mechanism("castle")
+RED_GREEN = ChromaticMechanism(**_CONSTANTS["castle_red_green"])
+YELLOW_VIOLET = ChromaticMechanism(**_CONSTANTS["castle_yellow_violet"])
 
 #: LMS to the responses of the achromatic, red-green and yellow-violet mechanism.
 _LMS_TO_MECHANISMS = np.array([[1.0, 1.0, 0.0], [1.0, -2.3112, 0.0], [-1.0, -1.0, 50.9875]])
@@ -197,33 +351,22 @@ def castle_csf(
             "both frequency and disc_radius are given, but a disc has no frequency: leave it out, or give area "
             "instead of disc_radius"
         )
-    dtype = arguments.floating_dtype(
+    dtype = signature.floating_dtype(
         frequency, luminance, background, direction, area, disc_radius, temporal_frequency, eccentricity, visual_field
     )
     light, surround = _read_background(luminance, background, dtype)
     modulation = _read_direction(direction, dtype)
-    asked = {
-        "luminance": light,
-        "temporal_frequency": temporal_frequency,
-        "eccentricity": eccentricity,
-        "visual_field": visual_field,
-    }
-    gabor = {
-        "frequency": _DISC_FREQUENCIES if frequency is None else frequency,
-        "area": _DISC_AREA if area is None else area,
-    }
-    read = arguments.QUANTITIES
-    condition = Condition(**{name: read[name].read(value, dtype) for name, value in (gabor | asked).items()})
-    shapes = {name: value.shape for name, value in vars(condition).items()}
-    shapes |= {"background": surround.shape[:-1], "direction": modulation.shape[:-1]}
+    gabor = (_DISC_FREQUENCIES if frequency is None else frequency, light, _DISC_AREA if area is None else area)
+    condition = Condition.read(dtype, *gabor, temporal_frequency, eccentricity, visual_field)
+    shapes = condition.shapes() | {"background": surround.shape[:-1], "direction": modulation.shape[:-1]}
     # What underflows is too faint to matter and becomes 0; what overflows ends as a division by infinity.
     with np.errstate(under="ignore", over="ignore"):
         if disc_radius is None:
-            arguments.common_shape(shapes)
+            signature.common_shape(shapes)
             sensitivity = _pooled_sensitivity(condition, _mechanism_weights(modulation, surround, dtype))
         else:
-            radius = arguments.DISC_RADIUS.read(disc_radius, dtype)
-            shape = arguments.common_shape(shapes | {"frequency": (), "disc_radius": radius.shape})
+            radius = QUANTITIES["disc_radius"].read(disc_radius, dtype)
+            shape = signature.common_shape(shapes | {"frequency": (), "disc_radius": radius.shape})
             best = _best_gabor(condition, _mechanism_weights(modulation, surround, dtype), shape)
             sensitivity = np.power(radius, _DISC_EXPONENT) * best
     result: FloatArray = sensitivity.astype(dtype, copy=False)[()]
@@ -250,16 +393,10 @@ def castle_mechanisms(
     >>> float(mechanisms.achromatic.round(4)), float(mechanisms.yellow_violet.round(4))
     (30.8735, 2.8869)
     """
-    asked = {
-        "frequency": frequency,
-        "luminance": luminance,
-        "area": area,
-        "temporal_frequency": temporal_frequency,
-        "eccentricity": eccentricity,
-        "visual_field": visual_field,
-    }
-    dtype = arguments.floating_dtype(*asked.values())
-    condition = Condition(**arguments.read_quantities(asked, dtype))
+    asked = (frequency, luminance, area, temporal_frequency, eccentricity, visual_field)
+    dtype = signature.floating_dtype(*asked)
+    condition = Condition.read(dtype, *asked)
+    signature.common_shape(condition.shapes())
     with np.errstate(under="ignore", over="ignore"):
         sustained, transient = ACHROMATIC.temporal_responses(condition)
         values = (
@@ -289,7 +426,7 @@ def _read_background(
     if luminance is not None:
         return luminance, np.asarray(DEFAULT_BACKGROUND)
     assert background is not None
-    lms = arguments.read_lms("background", background, dtype)
+    lms = signature.read_lms("background", background, dtype)
     if not (lms > 0).all():
         worst = lms.min(axis=tuple(range(lms.ndim - 1)))
         raise InputError(
@@ -306,7 +443,7 @@ def _read_direction(direction: npt.ArrayLike | None, dtype: np.dtype[Any]) -> Fl
         if direction not in DIRECTIONS:
             raise unknown_name("colour direction", direction, DIRECTIONS)
         return np.asarray(DIRECTIONS[direction])
-    lms = arguments.read_lms("direction", direction, dtype)
+    lms = signature.read_lms("direction", direction, dtype)
     if not lms.any(axis=-1).all():
         raise InputError("direction is (0, 0, 0), which points nowhere; give an LMS vector with a cone that changes")
     return lms

@@ -13,6 +13,7 @@ Watson, Ahumada (2005), Journal of Vision 5(9):6: filter HPmH and its oblique ef
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,25 +23,17 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.human.models import csf
 
-_MALO_OBLIQUE = 6.664  # cpd
-_AHUMADA_ONSET = 3.481  # cpd
-_AHUMADA_OBLIQUE = 13.57  # cpd
 
-
-def _watson_malo_oblique(radius: FloatArray, sine_of_twice: FloatArray) -> FloatArray:
+def _oblique(onset: float, scale: float, radius: FloatArray, sine_of_twice: FloatArray) -> FloatArray:
     # 4 fx² fy² / f⁴ is the square of the sine of twice the angle.
-    return np.asarray(1 - (1 - np.exp(-radius / _MALO_OBLIQUE)) * sine_of_twice**2)
+    return np.asarray(1 - (1 - np.exp(-np.maximum(radius - onset, 0.0) / scale)) * sine_of_twice**2)
 
 
-def _watson_ahumada_oblique(radius: FloatArray, sine_of_twice: FloatArray) -> FloatArray:
-    beyond = np.maximum(radius - _AHUMADA_ONSET, 0.0)
-    return np.asarray(1 - (1 - np.exp(-beyond / _AHUMADA_OBLIQUE)) * sine_of_twice**2)
-
-
-#: Models whose gain depends on orientation: a factor from radial frequency and the sine of twice the angle.
+#: Models whose gain depends on orientation: a factor from radial frequency and the sine of twice the
+#: angle, which falls from an onset on and over a scale in cpd.
 OBLIQUE_EFFECTS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
-    "watson_malo_csf": _watson_malo_oblique,
-    "watson_ahumada_csf": _watson_ahumada_oblique,
+    "watson_malo_csf": partial(_oblique, 0.0, 6.664),
+    "watson_ahumada_csf": partial(_oblique, 3.481, 13.57),
 }
 
 

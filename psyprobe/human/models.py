@@ -1,28 +1,36 @@
-"""The contrast sensitivity functions by name: ours, and those of installed packages."""
+"""The contrast sensitivity functions by name, ours and those of installed packages, and the functions of a file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+import reprlib
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from types import MappingProxyType
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.human import barten, castle, stela, watson_ahumada, watson_malo
-from psyprobe.human.own import OwnCsf, own_csf
+from psyprobe.human import achromatic, castle
 from psyprobe.human.signature import ContrastSensitivity, Limits
 
 ENTRY_POINTS = "psyprobe.human"
 
 _OURS: Mapping[str, tuple[ContrastSensitivity, Limits]] = {
     "castle_csf": (castle.castle_csf, castle.LIMITS),
-    "stela_csf": (stela.stela_csf, stela.LIMITS),
-    "barten_csf": (barten.barten_csf, barten.LIMITS),
-    "watson_malo_csf": (watson_malo.watson_malo_csf, watson_malo.LIMITS),
-    "watson_ahumada_csf": (watson_ahumada.watson_ahumada_csf, watson_ahumada.LIMITS),
+    "stela_csf": (achromatic.stela_csf, achromatic.STELA_LIMITS),
+    "barten_csf": (achromatic.barten_csf, achromatic.BARTEN_LIMITS),
+    "watson_malo_csf": (achromatic.watson_malo_csf, achromatic.WATSON_MALO_LIMITS),
+    "watson_ahumada_csf": (achromatic.watson_ahumada_csf, achromatic.WATSON_AHUMADA_LIMITS),
 }
 #: Our models by name, as an experiment file names them.
-CSF_MODELS: Mapping[str, ContrastSensitivity] = MappingProxyType({name: model for name, (model, _) in _OURS.items()})
+CSF_MODELS: Mapping[str, ContrastSensitivity] = {name: model for name, (model, _) in _OURS.items()}
 
 
 @dataclass(frozen=True)
@@ -58,10 +66,9 @@ def csf(name: str) -> ContrastSensitivity:
     return _load(points[name])
 
 
-def csf_limits(name: str) -> Limits:
-    """What the model of a name can be asked; errors as in `csf`."""
-    model = csf(name)
-    return model.limits if isinstance(model, OwnCsf) else _OURS[name][1]
+def csf_limits(model: ContrastSensitivity) -> Limits:
+    """What a model, as `csf` or `load_own_csf` gives it, can be asked."""
+    return model.limits if isinstance(model, OwnCsf) else dict(_OURS.values())[model]
 
 
 def csf_names() -> tuple[str, ...]:
@@ -113,3 +120,92 @@ def _source(point: EntryPoint) -> str:
 
 def _first_line(model: object) -> str:
     return ((model.__doc__ or "").strip().splitlines() or [""])[0]
+
+
+@dataclass(frozen=True)
+class OwnCsf:
+    """A function under the shared call: it gets those keywords that it takes, and may take others of its own.
+
+    What goes wrong in the function is an `InputError` that names its file and the line.
+    """
+
+    function: Callable[..., Any]
+    limits: Limits
+    file: str
+
+    def __call__(self, frequency: npt.ArrayLike | None = None, **conditions: Any) -> FloatArray:
+        given = self.limits.check({"frequency": frequency} | conditions)
+        try:
+            values = self.function(**given)
+        except Exception as problem:
+            raise InputError(f"{self.limits.name} fails at {_told(problem, self.file)}") from problem
+        found = np.asarray(values)
+        if found.dtype.kind not in "iuf":
+            raise InputError(f"{self.limits.name} gives {reprlib.repr(values)}, but it must give real numbers")
+        sensitivity: FloatArray = found.astype(np.float64)[()]
+        return sensitivity
+
+
+def own_csf(name: str, function: Callable[..., Any], source: str) -> OwnCsf:
+    """A function under the shared call, with what it needs and takes as its parameters tell.
+
+    Raises
+    ------
+    InputError
+        The function takes arguments by place or any keyword, so that its inputs cannot be told.
+
+    Examples
+    --------
+    >>> own = own_csf("mine", lambda frequency, orientation=0: 100 / frequency, "")
+    >>> float(own(4, luminance=None)), own.limits.needs, own.limits.takes
+    (25.0, ('frequency',), ('orientation',))
+    """
+    parameters = inspect.signature(function).parameters.values()
+    for each in parameters:
+        if each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL, each.POSITIONAL_ONLY):
+            raise InputError(f"{name} takes {str(each)!r}; give its inputs names, such as frequency and luminance")
+    needs = tuple(each.name for each in parameters if each.default is each.empty)
+    takes = tuple(each.name for each in parameters if each.default is not each.empty)
+    code = getattr(function, "__code__", None)
+    return OwnCsf(function, Limits(name, needs, takes, source=source), code.co_filename if code else "")
+
+
+def load_own_csf(place: str, folder: Path) -> OwnCsf:
+    """The function of a Python file, under the shared call.
+
+    Parameters
+    ----------
+    place : str
+        "FILE.py:FUNCTION".
+    folder : Path
+        Where the file is looked for.
+    """
+    file, _, name = place.rpartition(":")
+    path = folder / file
+    if not path.is_file():
+        raise InputError(f"there is no file {file!r} in {folder}; write human.model as FILE.py:FUNCTION")
+    module = ModuleType(f"psyprobe_human_{path.stem}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # where dataclasses look up the names in their annotations
+    try:
+        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
+    except (Exception, SystemExit) as problem:
+        raise InputError(f"{place} cannot be loaded: {_told(problem, str(path))}") from problem
+    function = getattr(module, name, None)
+    if not callable(function):
+        own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+        raise unknown_name(f"function in {file}", name, own)
+    return own_csf(place, function, str(path))
+
+
+def _told(problem: BaseException, file: str) -> str:
+    """What went wrong, in one line that names the file, and the last of its lines that had a part in it."""
+    line = problem.lineno if isinstance(problem, SyntaxError) else None
+    trace = problem.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    where = f"{Path(file).name}, line {line}: " if line else ""
+    what = " ".join(str(problem).split())
+    return f"{where}{type(problem).__name__}: {what}".removesuffix(": ")

@@ -6,24 +6,21 @@ sensitivity is at some levels, and `mismatches` tells where the stimulus is not 
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.human.arguments import QUANTITIES, common_shape
+from psyprobe.files.images import file_digest
 from psyprobe.human.castle import DIRECTIONS
-from psyprobe.human.measured import masking_data, matching_data, modelfest_gabors
-from psyprobe.human.models import HumanRow, csf, csf_limits, csf_names, list_csf
-from psyprobe.human.own import OwnCsf, load_own_csf
-from psyprobe.human.signature import ContrastSensitivity, Limits
-from psyprobe.human.tables import read_human_table, read_thresholds
+from psyprobe.human.measured import STUDIES, read_human_table, read_thresholds
+from psyprobe.human.models import HumanRow, OwnCsf, csf, csf_limits, csf_names, list_csf, load_own_csf
+from psyprobe.human.signature import QUANTITIES, ContrastSensitivity, Limits, common_shape
 
 #: Relative difference from which two conditions are told to differ; of orientation, degrees.
 TOLERANCE = 0.01
@@ -34,31 +31,32 @@ _SAME = 1e-9
 _UNITS = {"radius": "deg", "orientation": "deg", "mask_orientation": "deg", "phase": "deg", "x": "deg", "y": "deg"}
 
 
-class Reference(Protocol):
-    """What people see, from whatever source."""
+@dataclass(frozen=True)
+class ModelReference:
+    """A contrast sensitivity function; `load_reference` makes one."""
 
-    @property
-    def name(self) -> str:
-        """As the page names it."""
+    #: As the page names it.
+    name: str
+    model: ContrastSensitivity
+    limits: Limits
+    #: What the page fixes.
+    conditions: Mapping[str, Any]
+    #: Whether the stimulus has RMS contrast: a sinusoid's is its peak over sqrt(2), and so is the threshold.
+    rms: bool
+    #: (from, to, n): the model is read from n log-spaced points of the level by linear interpolation.
+    table: tuple[float, float, int] | None
+    #: SHA-256 of a file of one's own; empty for the catalogue.
+    digest: str = ""
+    #: A model is asked anywhere.
+    measured: ClassVar[None] = None
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """Conditions that it depends on."""
-
-    @property
-    def conditions(self) -> Mapping[str, Any]:
-        """What is fixed: in the measurement, or for a model by the page."""
-
-    @property
-    def measured(self) -> Mapping[str, FloatArray] | None:
-        """Conditions at which people were measured, a column for each input, a row each; None for a model."""
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of a file of one's own; empty for the catalogue."""
+        return self.limits.inputs
 
     def sensitivity(self, **inputs: Any) -> FloatArray:
-        """1 / threshold, in the shape to which the inputs broadcast; of data at measured conditions only.
+        """1 / threshold, in the shape to which the inputs broadcast.
 
         Inputs that it does not depend on are passed over: all parameters of a stimulus may be given
         (`human_inputs`). Levels are arrays, what is fixed are numbers.
@@ -68,30 +66,6 @@ class Reference(Protocol):
         InputError
             There is no threshold at some condition, an input is missing, or one's own function fails.
         """
-
-
-@dataclass(frozen=True)
-class ModelReference:
-    """A contrast sensitivity function; `load_reference` makes one."""
-
-    name: str
-    model: ContrastSensitivity
-    limits: Limits
-    conditions: Mapping[str, Any]
-    #: Whether the stimulus has RMS contrast: a sinusoid's is its peak over sqrt(2), and so is the threshold.
-    rms: bool
-    #: (from, to, n): the model is read from n log-spaced points of the level by linear interpolation.
-    table: tuple[float, float, int] | None
-    digest: str = ""
-    measured: ClassVar[None] = None
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """As in `Reference`."""
-        return self.limits.inputs
-
-    def sensitivity(self, **inputs: Any) -> FloatArray:
-        """As in `Reference`."""
         levels = {name: np.asarray(inputs[name], dtype=np.float64) for name in _levels(inputs, self.inputs)}
         for name in levels:
             if name in self.conditions:
@@ -139,22 +113,26 @@ class ModelReference:
 class DataReference:
     """Thresholds of people at some conditions; `load_reference` makes one."""
 
+    #: As the page names it.
     name: str
+    #: Where people were measured: a column for each input, a row each.
     measured: Mapping[str, FloatArray]
     #: 1 / threshold, one a row of ``measured``; of matches, 1 / matched contrast.
     values: FloatArray
+    #: What was fixed in the measurement.
     conditions: Mapping[str, Any]
+    #: SHA-256 of a file of one's own; empty for the catalogue.
     digest: str = ""
     #: Whether these are matched contrasts, which only a matching experiment compares with.
     matches: bool = False
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """As in `Reference`."""
+        """Conditions that it depends on."""
         return tuple(self.measured)
 
     def sensitivity(self, **inputs: Any) -> FloatArray:
-        """As in `Reference`."""
+        """As in `ModelReference`, at measured conditions only."""
         if self.matches:
             raise InputError(f'{self.name} holds matched contrasts and no thresholds; it goes with probe = "matching"')
         asked = {name: np.asarray(inputs[name], dtype=np.float64) for name in self._asked(inputs)}
@@ -227,6 +205,10 @@ class DataReference:
         return f"{self.name} has no threshold at {at}; people were measured at {known}"
 
 
+#: What people see, from either source.
+Reference: TypeAlias = ModelReference | DataReference
+
+
 def load_reference(entry: Mapping[str, Any], folder: Path) -> Reference:
     """The human reference that a page names.
 
@@ -263,7 +245,7 @@ def human_names() -> tuple[str, ...]:
     >>> human_names()[0], human_names()[-1]
     ('castle_csf', 'georgeson_sullivan1975')
     """
-    return (*csf_names(), *_STUDIES)
+    return (*csf_names(), *STUDIES)
 
 
 def list_human() -> list[HumanRow]:
@@ -274,8 +256,7 @@ def list_human() -> list[HumanRow]:
     >>> [row.name for row in list_human() if row.source.startswith("Foley")]
     ['foley1994', 'foley1994_orientation']
     """
-    data = [HumanRow(name, summary, source) for name, (summary, source, _) in _STUDIES.items()]
-    return list_csf() + data
+    return list_csf() + [HumanRow(name, study["summary"], study["source"]) for name, study in STUDIES.items()]
 
 
 def human_inputs(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -320,8 +301,7 @@ def mismatches(reference: Reference, stimulus_parameters: Mapping[str, Any]) -> 
     asked = human_inputs(stimulus_parameters)
     if "direction" not in stimulus_parameters:
         del asked["direction"]
-    is_model = reference.measured is None
-    said = "the human model is asked" if is_model else "people were measured"
+    said = "the human model is asked" if isinstance(reference, ModelReference) else "people were measured"
     lines = [
         f"{reference.name}: {said} at {_quantity(name, fixed)}, the stimulus has {_range(name, asked[name])}"
         for name, fixed in reference.conditions.items()
@@ -339,12 +319,9 @@ def mismatches(reference: Reference, stimulus_parameters: Mapping[str, Any]) -> 
 
 
 def _model(name: str, entry: Mapping[str, Any], folder: Path) -> ModelReference:
-    if ".py" in name:
-        model: ContrastSensitivity = load_own_csf(name, folder)
-        assert isinstance(model, OwnCsf)
-        limits, digest = model.limits, _digest(Path(model.limits.source))
-    else:
-        model, limits, digest = csf(name), csf_limits(name), ""
+    model: ContrastSensitivity = load_own_csf(name, folder) if ".py" in name else csf(name)
+    limits = csf_limits(model)
+    digest = file_digest(limits.source) if ".py" in name else ""
     fixed = {key: value for key, value in entry.items() if key not in ("model", "contrast", "table")}
     contrast = entry.get("contrast", "peak")
     if contrast not in ("peak", "rms"):
@@ -357,20 +334,18 @@ def _model(name: str, entry: Mapping[str, Any], folder: Path) -> ModelReference:
 def _data(name: str, entry: Mapping[str, Any], folder: Path) -> DataReference:
     fixed = {key: value for key, value in entry.items() if key != "data"}
     if not name.endswith(".csv"):
-        if name not in _STUDIES:
-            raise unknown_name("human data", name, _STUDIES)
+        if name not in STUDIES:
+            raise unknown_name("human data", name, STUDIES)
         _fixed(fixed, ("data",))
-        return _STUDIES[name][2]()
-    table = read_thresholds(folder / name)
-    constant: dict[str, Any] = {"direction": table.direction} if table.direction else {}
-    constant |= {key: float(column[0]) for key, column in table.conditions.items() if np.ptp(column) == 0}
+        return _study(name)
+    measured, sensitivity, direction = read_thresholds(folder / name)
+    constant: dict[str, Any] = {"direction": direction} if direction else {}
+    constant |= {key: float(column[0]) for key, column in measured.items() if np.ptp(column) == 0}
     for key in fixed:
-        if key in table.conditions:
+        if key in measured:
             raise InputError(f"human.{key} is given, and so is a column {key} of {name}; leave one out")
     known = ("data", "direction", *QUANTITIES, *_UNITS)
-    return DataReference(
-        name, table.conditions, table.sensitivity, constant | _fixed(fixed, known), _digest(folder / name)
-    )
+    return DataReference(name, measured, sensitivity, constant | _fixed(fixed, known), file_digest(folder / name))
 
 
 def _askable(model: ContrastSensitivity, limits: Limits) -> tuple[str, ...]:
@@ -383,9 +358,9 @@ def _fixed(given: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
         if key not in known:
             raise unknown_name("key in [human]", key, known)
         if key in ("direction", "background") and isinstance(value, str | list | tuple):
-            if not isinstance(value, str) and (len(value) != 3 or not all(map(_is_number, value))):
+            if not isinstance(value, str) and (len(value) != 3 or not all(map(is_number, value))):
                 raise InputError(f"human.{key} is {value!r}; give a name or three numbers (L, M, S)")
-        elif not _is_number(value) or (key in ("frequency", "luminance", "area", "radius") and value <= 0):
+        elif not is_number(value) or (key in ("frequency", "luminance", "area", "radius") and value <= 0):
             unit = f" in {_unit(key)}, without the unit" if _unit(key) else ""
             raise InputError(f"human.{key} is {value!r}; give a number{unit}")
     return {key: tuple(map(float, value)) if isinstance(value, list) else value for key, value in given.items()}
@@ -397,83 +372,21 @@ def _table(entry: Any) -> tuple[float, float, int]:
     low, high, n = entry["from"], entry["to"], entry["n"]
     if not isinstance(n, int) or isinstance(n, bool) or not 2 <= n <= 10_000:
         raise InputError(f"human.table.n is {n!r}; give a whole number from 2 to 10000")
-    if not (_is_number(low) and _is_number(high) and 0 < low < high):
+    if not (is_number(low) and is_number(high) and 0 < low < high):
         raise InputError(f"human.table goes from {low!r} to {high!r}; give numbers above 0, the second larger")
     return float(low), float(high), n
 
 
-def _masking(name: str, mask: str, radius: float, luminance: float) -> DataReference:
-    data = masking_data(name)
-    masks, thresholds = data.mask_contrast, data.threshold
-    if data.unmasked_threshold is not None:
-        masks, thresholds = np.append(0.0, masks), np.append(data.unmasked_threshold, thresholds)
-    conditions = {"frequency": data.frequency, "luminance": luminance, "radius": radius, "direction": "achromatic"}
-    return DataReference(name, {"mask_contrast": masks}, 1 / thresholds, conditions | {"mask": mask})
+def _study(name: str) -> DataReference:
+    study = STUDIES[name]
+    columns, measure = read_human_table(name)[1], study["measure"]
+    found = 10.0 ** -columns[measure] if measure == "log10_threshold" else 1 / columns[measure]
+    levels = {level: columns[level] for level in study["levels"]}
+    return DataReference(name, levels, found, study["conditions"], matches=measure == "matched_contrast")
 
 
-def _oblique_masking() -> DataReference:
-    _, columns = read_human_table("foley1994_orientation")
-    threshold = columns.pop("threshold")
-    return replace(_STUDIES["foley1994"][2](), name="foley1994_orientation", measured=columns, values=1 / threshold)
-
-
-def _modelfest() -> DataReference:
-    data = modelfest_gabors()
-    return DataReference(
-        "modelfest_gabors",
-        {"frequency": data.frequency, "radius": data.radius},
-        data.sensitivity,
-        {"luminance": data.luminance, "direction": "achromatic", "orientation": 0.0},
-    )
-
-
-def _matching() -> DataReference:
-    data = matching_data()
-    shape = data.matched_contrast.shape
-    columns = {
-        "reference_contrast": np.broadcast_to(data.reference_contrast[:, None], shape).ravel(),
-        "frequency": np.broadcast_to(data.frequency, shape).ravel(),
-    }
-    conditions = {"luminance": data.luminance, "direction": "achromatic"}
-    return DataReference("georgeson_sullivan1975", columns, 1 / data.matched_contrast.ravel(), conditions, matches=True)
-
-
-#: Measured data by name: what it is, where it comes from, and how it is read. Sizes and luminances of the masking
-#: studies are those that Cai et al. (2025) give for them in their Table 1.
-_STUDIES: Mapping[str, tuple[str, str, Callable[[], DataReference]]] = {
-    "foley1994": (
-        "thresholds of a Gabor on a grating, over the mask's contrast",
-        "Foley (1994), JOSA A 11:1710",
-        lambda: _masking("foley1994", "grating", 0.5, 32.0),
-    ),
-    "foley1994_orientation": (
-        "the same with gratings of 0, 45 and 90 deg, over the mask's orientation and contrast",
-        "Foley (1994), JOSA A 11:1710",
-        _oblique_masking,
-    ),
-    "gegenfurtner_kiper1992": (
-        "thresholds of a Gabor on noise, over the noise's RMS contrast",
-        "Gegenfurtner, Kiper (1992), JOSA A 9:1880",
-        lambda: _masking("gegenfurtner_kiper1992", "noise", 0.8, 37.0),
-    ),
-    "modelfest_gabors": (
-        "thresholds of 14 Gabors, means of sixteen people",
-        "Carney et al. (1999), Proc. SPIE 3644:542",
-        _modelfest,
-    ),
-    "georgeson_sullivan1975": (
-        "contrasts that look equal at different frequencies, for matching",
-        "Georgeson, Sullivan (1975), J. Physiol. 252:627",
-        _matching,
-    ),
-}
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a value of a page is a finite number, which true and false are not."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import math
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -12,7 +15,6 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
-from psyprobe.human import arguments
 
 
 class ContrastSensitivity(Protocol):
@@ -37,6 +39,124 @@ class ContrastSensitivity(Protocol):
     ) -> FloatArray:
         """Sensitivity, 1 / contrast at threshold."""
         ...
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A physical quantity: its name, unit and range."""
+
+    name: str
+    unit: str
+    low: float = 0.0
+    high: float = math.inf
+    open_low: bool = False  # whether `low` itself is excluded
+    remedy: str = ""  # what to do about a value out of range; ends the message
+
+    def read(self, value: npt.ArrayLike, dtype: np.dtype[Any]) -> FloatArray:
+        """The value as an array of `dtype`; `InputError` where one is not a finite real number in the range.
+
+        Examples
+        --------
+        >>> QUANTITIES["frequency"].read([1, 2], np.dtype("float32"))
+        array([1., 2.], dtype=float32)
+        >>> QUANTITIES["frequency"].read(-1.0, np.dtype("float64"))
+        Traceback (most recent call last):
+        psyprobe.errors.InputError: frequency is -1 cpd, but it must be above 0 cpd; for a uniform patch ...
+        """
+        array = _real(self.name, value, dtype)
+        above = array > self.low if self.open_low else array >= self.low
+        usable = above & (array <= self.high) & np.isfinite(array)
+        if usable.all():
+            return array
+        bad = array[~usable]
+        count = f" ({bad.size} of {array.size} values are out of range)" if array.size > 1 else ""
+        unit = f" {self.unit}" if self.unit else ""
+        bounds = f"{'above' if self.open_low else 'at least'} {self.low:g}{unit}"
+        if math.isfinite(self.high):
+            bounds += f" and at most {self.high:g}{unit}"
+        elif not np.isfinite(bad[0]):
+            bounds += " and finite"
+        remedy = f"; {self.remedy}" if self.remedy else ""
+        raise InputError(f"{self.name} is {bad[0]:g}{unit}{count}, but it must be {bounds}{remedy}")
+
+
+PHOTOPIC_LUMINANCE = Quantity(
+    "luminance", "cd/m²", low=10.0, remedy="this model is one curve for daylight; for dimmer light use castle_csf"
+)
+#: What a model can be asked, by name.
+QUANTITIES = {
+    each.name: each
+    for each in (
+        Quantity("frequency", "cpd", open_low=True, remedy="for a uniform patch give disc_radius and no frequency"),
+        Quantity("luminance", "cd/m²", open_low=True, remedy="give the adapting luminance"),
+        Quantity("area", "deg²", open_low=True, remedy="a Gabor of Gaussian sigma s deg has area pi * s**2"),
+        Quantity("disc_radius", "deg", open_low=True, remedy="give the radius of the disc"),
+        Quantity("temporal_frequency", "Hz", remedy="0 is a static stimulus"),
+        Quantity("eccentricity", "deg", remedy="0 is the fovea; its direction is visual_field"),
+        Quantity("visual_field", "deg", high=360.0, remedy="0 is temporal, 90 superior, 180 nasal, 270 inferior"),
+    )
+}
+
+
+def floating_dtype(*values: Any) -> np.dtype[Any]:
+    """The precision in which a function of these values is computed: float32 if every array is, else float64.
+
+    Python numbers, lists and tuples take the precision of the arrays beside them, as in numpy; None is passed over.
+
+    Examples
+    --------
+    >>> floating_dtype(np.float32([1, 2]), 100.0, None)
+    dtype('float32')
+    >>> floating_dtype(np.float32([1, 2]), np.float64(100.0))
+    dtype('float64')
+    """
+    dtypes = [value.dtype for value in values if isinstance(value, np.ndarray | np.generic)]
+    numbers = [dtype for dtype in dtypes if dtype.kind in "iuf"]
+    single = bool(numbers) and np.result_type(*numbers) in (np.float32, np.float16)
+    return np.dtype(np.float32 if single else np.float64)
+
+
+def read_lms(name: str, value: npt.ArrayLike, dtype: np.dtype[Any]) -> FloatArray:
+    """Cone values as an array with L, M and S on its last axis; `InputError` where they are not that, or not finite.
+
+    Examples
+    --------
+    >>> read_lms("background", (69.91, 30.09, 1.98), np.dtype("float64"))
+    array([69.91, 30.09,  1.98])
+    """
+    array = _real(name, value, dtype)
+    if array.ndim == 0 or array.shape[-1] != 3:
+        raise InputError(f"{name} has shape {array.shape}, but its last axis must be the three cones (L, M, S)")
+    if not np.isfinite(array).all():
+        bad = array[~np.isfinite(array)][0]
+        raise InputError(f"{name} holds {bad:g}, but every cone value must be finite; remove such rows first")
+    return array
+
+
+def common_shape(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape to which all arguments broadcast; `InputError` with the names of those that do not.
+
+    Examples
+    --------
+    >>> common_shape({"frequency": (5, 1), "luminance": (3,), "area": ()})
+    (5, 3)
+    """
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
+        raise InputError(f"the shapes {listed} do not broadcast; insert axes (x[:, None]) to form a grid") from None
+
+
+def _real(name: str, value: npt.ArrayLike, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    try:
+        array = np.asarray(value)
+    except ValueError:  # a ragged list
+        array = np.asarray(None)
+    if array.dtype.kind not in "iuf":
+        raise InputError(f"{name} is {reprlib.repr(value)}, but it must be a real number or an array of them")
+    with np.errstate(over="ignore"):  # what overflows float32 is told by the caller, as not finite
+        return array.astype(dtype, copy=False)
 
 
 @dataclass(frozen=True)
@@ -85,7 +205,7 @@ class Limits:
         if name == "direction" and isinstance(value, str) and value == "achromatic":
             return
         if name in ("temporal_frequency", "eccentricity", "visual_field"):
-            quantity = arguments.QUANTITIES[name]
+            quantity = QUANTITIES[name]
             array = quantity.read(value, np.dtype(np.float64))
             if name == "visual_field" or not array.any():  # all places meet at eccentricity 0
                 return
@@ -105,6 +225,10 @@ _LACKS = {
 }
 
 
+_CALL = inspect.signature(ContrastSensitivity.__call__)
+_CALL = _CALL.replace(parameters=list(_CALL.parameters.values())[1:])  # without self
+
+
 def achromatic_csf(limits: Limits) -> Callable[[Callable[..., FloatArray]], ContrastSensitivity]:
     """Decorator that gives a formula the shared call.
 
@@ -114,42 +238,24 @@ def achromatic_csf(limits: Limits) -> Callable[[Callable[..., FloatArray]], Cont
     """
 
     def decorate(formula: Callable[..., FloatArray]) -> ContrastSensitivity:
-        @functools.wraps(formula, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
-        def sensitivity(
-            frequency: npt.ArrayLike | None = None,
-            *,
-            luminance: npt.ArrayLike | None = None,
-            background: npt.ArrayLike | None = None,
-            direction: npt.ArrayLike | None = None,
-            area: npt.ArrayLike | None = None,
-            disc_radius: npt.ArrayLike | None = None,
-            temporal_frequency: npt.ArrayLike = 0.0,
-            eccentricity: npt.ArrayLike = 0.0,
-            visual_field: npt.ArrayLike = 180.0,
-        ) -> FloatArray:
-            asked = {
-                "frequency": frequency,
-                "luminance": luminance,
-                "area": area,
-                "temporal_frequency": temporal_frequency,
-                "eccentricity": eccentricity,
-                "visual_field": visual_field,
-            }
-            given = limits.check({"direction": direction, "background": background, "disc_radius": disc_radius} | asked)
-            dtype = arguments.floating_dtype(*asked.values())
-            if limits.daylight and luminance is not None:
-                arguments.PHOTOPIC_LUMINANCE.read(given.pop("luminance"), dtype)
-            arrays = arguments.read_quantities(given, dtype)
-            shape = arguments.common_shape(
-                {name: np.shape(value) for name, value in asked.items() if value is not None}
-            )
+        @functools.wraps(formula)
+        def sensitivity(frequency: npt.ArrayLike | None = None, **conditions: Any) -> FloatArray:
+            call = _CALL.bind(frequency, **conditions)
+            call.apply_defaults()
+            asked = call.arguments
+            given = limits.check(asked)
+            dtype = floating_dtype(*asked.values())
+            if limits.daylight and "luminance" in given:
+                PHOTOPIC_LUMINANCE.read(given.pop("luminance"), dtype)
+            arrays = {name: QUANTITIES[name].read(value, dtype) for name, value in given.items()}
+            shape = common_shape({name: np.shape(value) for name, value in asked.items() if value is not None})
             # What underflows ends as no sensitivity, also behind a noise that is infinite.
             with np.errstate(under="ignore", over="ignore", divide="ignore"):
                 values = formula(**arrays)
             result: FloatArray = np.broadcast_to(values, shape).astype(dtype)[()]
             return result
 
-        del sensitivity.__wrapped__  # the call is the shared one, not the formula's
+        vars(sensitivity)["__signature__"] = _CALL
         return sensitivity
 
     return decorate

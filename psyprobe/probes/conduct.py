@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from psyprobe.errors import ConditionWarning, InputError, unknown_name
 from psyprobe.experiment import Experiment, read_experiment
-from psyprobe.experiment.experiment import Page, variant_label
-from psyprobe.experiment.sections import in_file
-from psyprobe.files.digest import digest
+from psyprobe.experiment.experiment import Page, in_file, variant_label
+from psyprobe.files.output import digest
 from psyprobe.probes import load_probe
-from psyprobe.running.loop import ask
-from psyprobe.running.protocol import Plan, RunRecord, Session
+from psyprobe.running.protocol import Plan, RunRecord, Session, ask
 from psyprobe.running.store import Store, open_store
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
-from psyprobe.files.digest import digest, software_versions
+from psyprobe.files.output import digest, software_versions
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
 from psyprobe.observers.protocol import STIMULUS_PPD

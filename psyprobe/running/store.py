@@ -16,7 +16,6 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import RLock
-from types import TracebackType
 from typing import Any, Self
 
 from psyprobe.errors import StoreError
@@ -90,9 +89,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -137,24 +134,23 @@ class Store:
             An answer holds NaN or infinity, or the file cannot be written.
         """
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        rows: list[tuple[bytes, bytes, Question, str, str]] = []
+        rows: list[tuple[Question, str]] = []
         contents: list[tuple[str, str, Any]] = []
         for each in answered:
-            question = each.question
             try:
                 text = json.dumps(each.answer, allow_nan=False, separators=(",", ":"))
             except ValueError:
                 raise StoreError("a response is NaN or infinite; the store keeps finite responses only") from None
-            rows.append((bytes.fromhex(question.key), bytes.fromhex(question.shown), question, now, text))
+            rows.append((each.question, text))
             contents += each.contents
         with self._transaction() as connection:
             self._keep(connection, contents)
             # One round of ids, also for ways that another process added meanwhile.
-            ways = [self._way(connection, question) for _, _, question, _, _ in rows]
-            connection.executemany(
-                "INSERT INTO answer VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                [(key, shown, way, now, text) for (key, shown, _, now, text), way in zip(rows, ways, strict=True)],
-            )
+            values = [
+                (bytes.fromhex(asked.key), bytes.fromhex(asked.shown), self._way(connection, asked), now, text)
+                for asked, text in rows
+            ]
+            connection.executemany("INSERT INTO answer VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", values)
 
     # -- what digests stand for --------------------------------------------------------------------------------------
 
@@ -171,20 +167,11 @@ class Store:
         StoreError
             Nothing is kept under this digest.
         """
-        found = self.contents([name])
-        if name not in found:
-            raise StoreError(f"{self._name}: nothing is kept under the digest {name}")
-        return found[name]
-
-    def contents(self, names: Iterable[str]) -> dict[str, Any]:
-        """What digests stand for, of those that are kept."""
-        found = {}
         with self._explained():
-            for name in names:
-                row = self._connection.execute("SELECT json FROM content WHERE digest = ?", (name,)).fetchone()
-                if row is not None:
-                    found[name] = json.loads(row[0])
-        return found
+            row = self._connection.execute("SELECT json FROM content WHERE digest = ?", (name,)).fetchone()
+        if row is None:
+            raise StoreError(f"{self._name}: nothing is kept under the digest {name}")
+        return json.loads(row[0])
 
     # -- runs --------------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError
-from psyprobe.files.digest import digest, plain
+from psyprobe.files.output import digest, plain
 from psyprobe.light.display import Display
 from psyprobe.stimulus import estimate
 from psyprobe.stimulus.certificate import Row, Sheet

@@ -18,12 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe.errors import InputError
-from psyprobe.files.digest import digest
 from psyprobe.files.images import decode_image
+from psyprobe.files.output import digest
 from psyprobe.files.terminal import progress_bar
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
-from psyprobe.running.loop import ask_round
-from psyprobe.running.protocol import Answered, Batch, Question
+from psyprobe.running.protocol import Answered, Batch, Question, ask_round
 from psyprobe.running.store import Store, open_store
 
 

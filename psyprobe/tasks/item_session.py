@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.files.digest import digest, software_versions
+from psyprobe.files.output import digest, software_versions
 from psyprobe.observers.chat.answering import Answer, AnswerObserver
 from psyprobe.running.protocol import Batch, RunRecord
 from psyprobe.running.store import Store

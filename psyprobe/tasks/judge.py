@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.files.digest import digest
+from psyprobe.files.output import digest
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
 from psyprobe.running.store import Store

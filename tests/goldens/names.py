@@ -23,7 +23,7 @@ import psyprobe as pp
 from psyprobe.analysis import score_table as _score_table
 from psyprobe.cli import main
 from psyprobe.experiment import read_suite
-from psyprobe.files.png import encode_png
+from psyprobe.files.images import encode_png
 from psyprobe.light.display import display_presets
 from psyprobe.probes.results import score_layers
 from psyprobe.probes.results import scoreboard as _scoreboard

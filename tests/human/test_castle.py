@@ -13,7 +13,7 @@ import pytest
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.human import castle_csf, castle_mechanisms
-from psyprobe.human.mechanisms import fading
+from psyprobe.human.castle import fading
 
 Columns = dict[str, FloatArray]
 Reader = Callable[[str], Columns]

@@ -25,7 +25,7 @@ pytest.importorskip("openai", reason="the chat extra is not installed")
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.files.png import decode_png
+from psyprobe.files.images import decode_png
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat import openai_chat
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all

@@ -14,7 +14,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.words.reply import read_first_token, read_reply
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.experiment.prompts import load_prompts, prompt_sets
-from psyprobe.files.png import decode_png
+from psyprobe.files.images import decode_png
 from psyprobe.human import watson_malo_csf
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer

@@ -18,7 +18,7 @@ import pytest
 
 from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.files.png import encode_png
+from psyprobe.files.images import encode_png
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Decoding
 from psyprobe.observers.simulated import Behaviour, Faults, SimulatedServer, serve

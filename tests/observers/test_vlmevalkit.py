@@ -13,7 +13,7 @@ import pytest
 
 from psyprobe import load_observer
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.files.png import decode_png
+from psyprobe.files.images import decode_png
 from psyprobe.observers import registry
 from psyprobe.observers.chat import vlmevalkit
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding

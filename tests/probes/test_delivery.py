@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from psyprobe.errors import InputError
-from psyprobe.files.png import decode_png
+from psyprobe.files.images import decode_png
 from psyprobe.light.display import Display
 from psyprobe.observers.chat.answering import eight_bit
 from psyprobe.probes.words.delivery import (

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from psyprobe.cli import main
 from psyprobe.errors import InputError
-from psyprobe.files.png import decode_png
+from psyprobe.files.images import decode_png
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Disc, Gabor, Grating, Noise, Specification, Uniform, specification_from_dict
 from psyprobe.testing import (

@@ -74,8 +74,7 @@ class PromptEffects(Recorded):
         UnknownNameError
             If there is no such layout.
         """
-        from psyprobe.files.tables import lay_out
-        from psyprobe.files.terminal import printable
+        from psyprobe.files.terminal import lay_out, printable
 
         rows = [[printable(f"{self.observer}: log10 sensitivity"), "effect", "interval"]]
         rows += [[printable(e.name), f"{e.value:+.3f}", f"[{e.low:+.3f}, {e.high:+.3f}]"] for e in self.effects]

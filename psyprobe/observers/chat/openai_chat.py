@@ -26,7 +26,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.files.png import encode_png
+from psyprobe.files.images import encode_png
 from psyprobe.observers.chat.answering import Answer, Answering, Decoding, Inquiry, eight_bit
 from psyprobe.observers.chat.openai_protocol import URL_VARIABLE
 from psyprobe.observers.chat.openai_sending import Endpoint, Question, Sender

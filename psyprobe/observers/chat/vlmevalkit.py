@@ -13,7 +13,7 @@ from typing import Any
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
-from psyprobe.files.png import encode_png
+from psyprobe.files.images import encode_png
 from psyprobe.observers.chat.answering import Answer, Answering, Inquiry, eight_bit, image_digest
 from psyprobe.observers.protocol import Card
 from psyprobe.observers.registry import register_observer

@@ -18,7 +18,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.files.png import encode_png
+from psyprobe.files.images import encode_png
 from psyprobe.light.display import Display
 from psyprobe.observers.chat.answering import eight_bit
 from psyprobe.stimulus import Specification, Uniform
@@ -176,7 +176,7 @@ def png_bytes(drive: FloatArray) -> bytes:
 
     Examples
     --------
-    >>> from psyprobe.files.png import decode_png
+    >>> from psyprobe.files.images import decode_png
     >>> decode_png(png_bytes(np.full((1, 1, 3), 0.2, np.float32))).tolist()
     [[[51, 51, 51]]]
     """

@@ -16,7 +16,7 @@ from typing import Any
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
-from psyprobe.files.digest import digest
+from psyprobe.files.output import digest
 from psyprobe.light.display import Display
 from psyprobe.probes.presentation import show
 from psyprobe.probes.words.delivery import Delivered, Delivery, deliver, delivered_contrast, refused

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe.errors import InputError
-from psyprobe.files.digest import digest, plain, software_versions
+from psyprobe.files.output import digest, plain, software_versions
 from psyprobe.human.models import CSF_MODELS
 from psyprobe.observers.chat.answering import Answer, Decoding, Inquiry, ask_all
 from psyprobe.probes.grid import contrast_kind, remarks_of, sensitivity_at

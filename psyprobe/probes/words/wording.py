@@ -13,13 +13,13 @@ import numpy as np
 
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment.prompts import Prompt
-from psyprobe.files.digest import plain
+from psyprobe.files.output import plain
 from psyprobe.probes.words.reading import Read, Readout, readout_of, said
 from psyprobe.probes.words.scene import derived_seed
 
 if TYPE_CHECKING:
     from psyprobe.experiment import Experiment
-    from psyprobe.experiment.sections import Asking
+    from psyprobe.experiment.experiment import Asking
     from psyprobe.probes.designs import Design, Level
 
 #: Answers with text and probabilities from which it is decided which of the two counts.

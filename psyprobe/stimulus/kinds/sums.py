@@ -11,7 +11,7 @@ import numpy as np
 
 from psyprobe._typing import Array
 from psyprobe.errors import InputError
-from psyprobe.files.digest import plain
+from psyprobe.files.output import plain
 from psyprobe.light.display import Display
 from psyprobe.stimulus import pattern
 from psyprobe.stimulus.certificate import Row, Sheet

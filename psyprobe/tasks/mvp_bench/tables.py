@@ -10,8 +10,7 @@ import pandas as pd
 
 from psyprobe.analysis.table import check_format
 from psyprobe.errors import unknown_name
-from psyprobe.files.tables import lay_out
-from psyprobe.files.terminal import printable
+from psyprobe.files.terminal import lay_out, printable
 from psyprobe.tasks.tables import all_metrics
 
 _TITLES = {

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.files.digest import digest
 from psyprobe.files.images import read_image
-from psyprobe.files.output import json_text, make_folder, write_text
+from psyprobe.files.output import digest, json_text, make_folder, write_text
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
 from psyprobe.tasks.asking import ItemQuestion, ask_items
 from psyprobe.tasks.mvp_construction.items import STEPS, Item, Step, gather_items, write_item

@@ -18,9 +18,8 @@ import pandas as pd
 from psyprobe.corruption.apply import STRENGTHS, corrupt, dimension_numbered, dimensions, in_parallel, write_png
 from psyprobe.corruption.colour_planes import luma
 from psyprobe.errors import InputError
-from psyprobe.files.digest import software_versions
 from psyprobe.files.images import file_digest, read_image
-from psyprobe.files.output import json_text, make_folder, write_text
+from psyprobe.files.output import json_text, make_folder, software_versions, write_text
 from psyprobe.files.terminal import progress_bar
 from psyprobe.tasks.r_bench.items import TASKS, read_items, without_option, write_items
 from psyprobe.tasks.tables import read_table

@@ -29,8 +29,8 @@ from psyprobe.analysis.distance import MEASURES
 from psyprobe.analysis.score import OBSERVER, PIXELS, Metric, Row
 from psyprobe.corruption.apply import STEPS, STRENGTHS, corrupt, dimension_of, dimensions
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.files.digest import digest
 from psyprobe.files.images import file_digest, images_in
+from psyprobe.files.output import digest
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
 from psyprobe.plotting.axes import COLOURS, panels_in

@@ -21,8 +21,7 @@ from psyprobe.analysis.resampling import check_resampling
 from psyprobe.analysis.table import check_format
 from psyprobe.corruption import GROUPS, STEPS, STRENGTHS, dimension_numbered, dimensions
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.files.tables import lay_out
-from psyprobe.files.terminal import printable
+from psyprobe.files.terminal import lay_out, printable
 from psyprobe.tasks.r_bench.items import TASKS, check_once
 from psyprobe.tasks.tables import all_metrics
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from psyprobe.errors import InputError
-from psyprobe.files.digest import digest
 from psyprobe.files.images import file_digest
+from psyprobe.files.output import digest
 from psyprobe.files.terminal import printable
 
 

@@ -1,0 +1,104 @@
+"""``psyprobe ask``: one question about one image; ``psyprobe serve-simulated``: an observer of known truth to ask."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import signal
+import sys
+import threading
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.cli.images import display_from, specification_from
+from psyprobe.errors import InputError
+from psyprobe.experiment.prompts import Prompt
+from psyprobe.files.images import read_image
+from psyprobe.files.terminal import say, settings, show, tell
+from psyprobe.observers import load_observer
+from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding
+from psyprobe.observers.simulated import Behaviour, Faults, serve
+from psyprobe.probes.presentation import at_native_size
+from psyprobe.probes.words.delivery import Delivery, deliver
+from psyprobe.probes.words.reading import read_answer
+from psyprobe.stimulus.catalogue import load_stimulus
+
+
+def ask_command(arguments: argparse.Namespace) -> int:
+    """Ask, and print the answer; with first-token probabilities where the observer gives them."""
+    if not arguments.prompt.strip():
+        raise InputError('the question is empty; write for example "Do you see a pattern?"')
+    observer = load_observer(arguments.observer, **settings(arguments.observer_option, "--observer-option"))
+    if observer.card.ability != "answer":
+        raise InputError(
+            f"{observer.card.name} does not answer in words; name an observer that does, such as simulated:watson-malo "
+            "or openai:MODEL"
+        )
+    decoding = Decoding(temperature=arguments.temperature, max_tokens=arguments.max_tokens)
+    images = _images(arguments, observer)
+    answer = observer.answer(images, arguments.prompt, system=arguments.system, decoding=decoding)
+    read = read_answer(answer, Prompt("asked", "?"))
+    p_yes, mass = (None if math.isnan(value) else value for value in (read.p_yes, read.mass))
+    told = {"observer": observer.card.name, "prompt": arguments.prompt, **answer.to_dict()}
+    show({**told, "read": read.text, "p_yes": p_yes, "answer_mass": mass}, answer.text, as_json=arguments.json)
+    if not arguments.json:
+        parts = [f"read as {read.text}"]
+        if p_yes is not None:
+            parts.append(f"P(yes) = {p_yes:.3g} of the first token (yes and no together {mass:.3g})")
+        tell("; ".join([*parts, *_spent(answer)]))
+    return 0
+
+
+def _images(arguments: argparse.Namespace, observer: AnswerObserver) -> tuple[FloatArray, ...]:
+    if arguments.image and arguments.stimulus is not None:
+        raise InputError("--stimulus is not allowed with --image; leave one out")
+    if arguments.stimulus is None:
+        if arguments.set or arguments.display:
+            raise InputError("--set and --display are about a stimulus; add --stimulus NAME")
+        return tuple(read_image(name) / np.float64(255) for name in arguments.image or ())
+    spec = specification_from(arguments.stimulus, arguments.set)
+    drawn = at_native_size(load_stimulus(arguments.stimulus).name, spec, observer.card)
+    shown = np.asarray(display_from(arguments.display).encode(drawn.draw()))
+    return (deliver(shown, Delivery(bits=8 if observer.bits is not None else None), arguments.seed),)
+
+
+def _spent(answer: Answer) -> list[str]:
+    tokens = [] if answer.tokens_in is None else [f"{answer.tokens_in} tokens in, {answer.tokens_out} out"]
+    cost = [] if answer.cost is None else [f"{answer.cost:.2g} USD"]
+    return [*tokens, *cost, f"{answer.latency:.2f} s"]
+
+
+def serve_simulated_command(parsed: argparse.Namespace) -> int:
+    """Serve until Ctrl-C or SIGTERM; the line that says where is printed when it is ready."""
+    if len(parsed.latency) > 2:
+        raise InputError(f"--latency takes one or two numbers of seconds, not {len(parsed.latency)}")
+    key = None
+    if parsed.key_variable:
+        key = os.environ.get(parsed.key_variable)
+        if not key:
+            raise InputError(f"the environment variable {parsed.key_variable} is empty; put the key into it")
+    observer = load_observer(f"simulated:{parsed.name.removeprefix('simulated:')}", **settings(parsed.set, "--set"))
+    behaviour = Behaviour(logprobs=parsed.logprobs, images_at_once=parsed.images, key=key)
+    latency = (parsed.latency[0], parsed.latency[-1])
+    stop = threading.Event()
+    earlier = {each: signal.signal(each, lambda *_: stop.set()) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with serve(
+            observer, port=parsed.port, faults=Faults.parse(parsed.faults), latency=latency, behaviour=behaviour
+        ) as server:
+            if parsed.json:
+                ready = {"base_url": server.base_url, "model": server.model, "port": server.port, "pid": os.getpid()}
+                print(json.dumps(ready))
+            else:
+                say(f"serving {server.model} at {server.base_url} (Ctrl-C ends it)")
+            sys.stdout.flush()
+            stop.wait()
+    finally:
+        for each, handler in earlier.items():
+            signal.signal(each, handler)
+    became = ", ".join(f"{count} {what}" for what, count in sorted(server.counts.items()))
+    tell(f"psyprobe serve-simulated: ended; requests: {became or 'none'}")
+    return 0
