@@ -6,17 +6,22 @@ neither the number of questions under way, nor the order in which answers arrive
 
 from __future__ import annotations
 
+import json
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from threading import Event, Lock, Thread
 from time import monotonic
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from psyprobe.files.digest import software_versions
 from psyprobe.files.terminal import progress_bar
 from psyprobe.running.protocol import Answered, Batch, Probe, RunRecord, Session
 from psyprobe.running.store import Store
+
+if TYPE_CHECKING:
+    from psyprobe.experiment import Experiment
 
 #: Puts batches to observers, as `Probe.answer` does.
 Put = Callable[[Mapping[str, Any], Iterable[Batch]], Iterator[Answered]]
@@ -142,3 +147,64 @@ class Writer:
             except Exception as failure:
                 self._failure = failure
                 return
+
+
+class ExperimentSession:
+    """What sessions have in common: an experiment that is put to an observer and perhaps to others beside it."""
+
+    remarks: Sequence[str] = ()
+
+    def __init__(self, experiment: Experiment, observer: Any, *others: Any) -> None:
+        self.experiment, self.observer = experiment, observer
+        self.observers = {who.card.digest: who for who in (observer, *others)}
+
+    def layout(self) -> dict[str, Any]:
+        """All that a result needs besides the answers."""
+        raise NotImplementedError
+
+    def record(self, store: Store) -> RunRecord:
+        """The run as the store keeps it; its key depends on all that could change a question or its reading."""
+        experiment, card = self.experiment, self.observer.card
+        return RunRecord(
+            experiment=experiment.name,
+            experiment_digest=experiment.digest,
+            experiment_toml=experiment.toml,
+            observer=card.name,
+            observer_digest=card.digest,
+            observer_card=card.to_dict(),
+            probe=experiment.probe,
+            layout=self.layout(),
+            software=software_versions(),
+        )
+
+    def contents(self) -> Iterator[tuple[str, str, Any]]:
+        """The cards; what else is asked and shown is kept with the answers."""
+        for who in self.observers.values():
+            yield who.card.digest, "observer", who.card.to_dict()
+
+    def begin(self, record: RunRecord) -> None:
+        """Nothing of an earlier record binds."""
+
+    def tell(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
+        """Nothing depends on the answers."""
+
+    def outcome(self) -> dict[str, Any]:
+        """Nothing besides the answers."""
+        return {}
+
+
+def attributes_of(record: RunRecord, **values: Any) -> dict[str, Any]:
+    """What a result tells of its run, further values among it as JSON."""
+    return {
+        "experiment": record.experiment,
+        "experiment_digest": record.experiment_digest,
+        "experiment_toml": record.experiment_toml,
+        "probe": record.probe,
+        "observer": record.observer,
+        "random_weights": int(record.observer_card["random_weights"]),
+        "psyprobe_version": record.software["psyprobe"],
+        **{
+            name: json.dumps(value, sort_keys=True)
+            for name, value in {"observer_card": record.observer_card, "software": record.software, **values}.items()
+        },
+    }
