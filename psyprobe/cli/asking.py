@@ -59,7 +59,7 @@ def _images(arguments: argparse.Namespace, observer: AnswerObserver) -> tuple[Fl
     import numpy as np
 
     from psyprobe.cli.images import display_from, specification_from
-    from psyprobe.probes.presentation import at_native_size
+    from psyprobe.probes.asking import at_native_size
     from psyprobe.probes.words.delivery import Delivery, deliver
     from psyprobe.stimulus.catalogue import load_stimulus
 
