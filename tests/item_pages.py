@@ -10,7 +10,7 @@ import xarray
 
 from psyprobe.experiment import read_experiment
 from psyprobe.probes import load_probe
-from psyprobe.running.protocol import ask
+from psyprobe.running.loop import ask
 from psyprobe.running.store import open_store
 
 

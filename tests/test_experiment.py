@@ -23,7 +23,7 @@ from psyprobe.analysis.float32_cosine import angular_distance_float32
 from psyprobe.errors import GamutError, InputError, StoreError
 from psyprobe.experiment import read_experiment
 from psyprobe.probes.conduct import load_results, plan, run
-from psyprobe.probes.pair_plan import fixed_batches
+from psyprobe.probes.pairs import fixed_batches
 from psyprobe.running.store import Store
 
 #: 3 x 3 grid, 3 x 2 score points, 1 background; the background once more for the noise floor.

@@ -76,7 +76,7 @@ def test_files_of_an_encoder_run(tmp_path: Path, observer: str, most: int) -> No
     page = write_experiment(tmp_path)
     arguments = ["run", str(page), "--observer", observer, "--output", str(tmp_path / "results")]
     entered = files_entered(COMMAND.format(arguments=arguments))
-    assert "running/protocol.py" in entered and "plotting/contour_plot.py" in entered
+    assert "running/loop.py" in entered and "plotting/contour_plot.py" in entered
     assert len(entered) <= most, "\n".join(entered)
 
 
@@ -84,5 +84,5 @@ def test_files_of_a_chat_run(tmp_path: Path) -> None:
     page = tmp_path / "words.toml"
     page.write_text(NOISE, encoding="utf-8")
     entered = files_entered(RUN.format(page=str(page)))
-    assert "running/protocol.py" in entered and "analysis/words/reply.py" in entered
+    assert "running/loop.py" in entered and "analysis/words/reply.py" in entered
     assert len(entered) <= 58, "\n".join(entered)

@@ -23,9 +23,9 @@ _PROBES = {
     "detection": ("psyprobe.probes.detection", "how far a stimulus is from its background for an encoder or a metric"),
     "discrimination": ("psyprobe.probes.discrimination", "how far two stimuli are apart that differ in one parameter"),
     "matching": ("psyprobe.probes.matching", "which contrast of one grating draws the response of a reference grating"),
-    "yes_no": ("psyprobe.probes.words.probe:yes_no", "in words, whether a pattern is seen in an image"),
+    "yes_no": ("psyprobe.probes.words.session:yes_no", "in words, whether a pattern is seen in an image"),
     "two_interval": (
-        "psyprobe.probes.words.probe:two_interval",
+        "psyprobe.probes.words.session:two_interval",
         "in words, which of two images shows a pattern, in both orders",
     ),
     "mvp_bench": ("psyprobe.tasks.mvp_bench.probe", "MVP-Bench: natural and manipulated images, at two levels"),

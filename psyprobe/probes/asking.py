@@ -1,12 +1,14 @@
-"""Asking: what an observer makes of shown tests beside their references, as distances between its features.
+"""Showing and asking: stimuli as the drive values of a display, and how far tests are from references for an observer.
 
-A metric, which compares two images by itself, gives its own difference; a grid of either is what `detection` and
-`matching` are made of.
+Responses are distances between features. A metric, which compares two images by itself, gives its own difference; a
+grid of either is what `detection` and `matching` are made of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,11 +17,118 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.distance import MEASURES, distances
 from psyprobe.analysis.float32_cosine import angular_distance_float32
 from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.light.display import Display
+from psyprobe.observers import Card, DifferenceObserver, FeatureObserver
+from psyprobe.stimulus import Specification
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-    from psyprobe.observers import DifferenceObserver, FeatureObserver
+
+def show(specs: Sequence[Specification], display: Display) -> FloatArray:
+    """Draw stimuli and encode them for a display.
+
+    Parameters
+    ----------
+    specs : sequence of Specification
+        Of one size; neighbours that differ in numbers only are drawn in one call.
+    display : Display
+        What shows them.
+
+    Returns
+    -------
+    array, shape (n, H, W, 3), float32
+        Drive values; a grey batch is a read-only view whose channels share one plane.
+
+    Raises
+    ------
+    GamutError
+        The display cannot show one of them.
+    """
+    shown = []
+    for _, neighbours in groupby(specs, key=lambda spec: spec.family()):
+        first, *others = neighbours
+        shown.append(display.encode(first.joined([first, *others]).draw()))
+    if len(shown) == 1:
+        return np.asarray(shown[0])
+    if all(drive.strides[-1] == 0 for drive in shown):
+        plane = np.concatenate([drive[..., 0] for drive in shown])
+        return np.broadcast_to(plane[..., None], (*plane.shape, 3))
+    return np.concatenate(shown)
+
+
+def presented(drive: FloatArray, display: Display, ability: str) -> FloatArray:
+    """What an observer gets of a shown image.
+
+    Parameters
+    ----------
+    drive : array, shape (n, H, W, 3)
+        As `show` gives it.
+    display : Display
+        What shows it.
+    ability : {"features", "difference", "answer"}
+        Of the observer.
+
+    Returns
+    -------
+    array, shape (n, H, W, 3)
+        For a metric ("difference") the light that the display emits: linear, of BT.709 primaries, cd/m² a channel;
+        for others the drive values themselves. Grey stays a read-only view of one plane.
+
+    Raises
+    ------
+    InputError
+        The display shows a colour that BT.709 light of 0 or more cannot make.
+
+    Examples
+    --------
+    >>> presented(np.ones((1, 2, 2, 3)), Display(peak=400), "difference").max()
+    np.float64(400.0)
+    """
+    if ability != "difference":
+        return drive
+    if drive.strides[-1] == 0 and display.primaries == "sRGB":
+        plane = display.decode(drive[..., :1])
+        return np.broadcast_to(plane, drive.shape)
+    light = np.asarray(display.decode(drive))
+    if display.primaries != "sRGB":
+        light = light @ (Display().xyz_to_rgb @ display.rgb_to_xyz).astype(light.dtype).T
+        if light.min() < 0:
+            raise InputError(
+                f"a display with primaries {display.primaries} shows colours outside BT.709, down to {light.min():g} "
+                "cd/m² of a channel, and metrics take BT.709 light; use a display with sRGB primaries"
+            )
+    return light
+
+
+def at_native_size(name: str, native: Specification, card: Card) -> Specification:
+    """A stimulus at an observer's own input size, over the same degrees of visual angle.
+
+    Parameters
+    ----------
+    name : str
+        Of the experiment, for messages.
+    native : Specification
+        A stimulus as its file describes it.
+    card : Card
+        Of the observer.
+
+    Raises
+    ------
+    InputError
+        The observer takes images of other proportions.
+    """
+    height, width = native.shape
+    if card.input_size is None:
+        return native
+    rows, columns = card.input_size
+    if rows * width != columns * height:
+        raise InputError(
+            f"{name}: the stimulus is {height} x {width} px and {card.name} takes {rows} x {columns} px, "
+            "another shape; copy the stimulus file and give it a size of the observer's proportions"
+        )
+    return replace(native, size=(rows, columns), ppd=native.ppd * rows / height)
+
 
 #: The one measure of a metric: its own response. Beside it, that of the pixels is their angular distance.
 DIFFERENCE = "difference"
@@ -103,16 +212,17 @@ def respond(
     if not _has_features(observer):
         return _differences(observer, images, references, rows, ppd)
     tests = features(observer, images)
-    chosen = rows[:1] if len(set(rows)) == 1 else rows
+    chosen = list(rows[:1] if len(set(rows)) == 1 else rows)
     responses = np.empty((len(images), len(tests), len(measures)))
     for layer, name in enumerate(observer.card.features):
-        compared = references[name][list(chosen)]
+        compared = references[name][chosen]
         try:
             found = distances(tests[name], compared)
         except PsyprobeError as error:
             raise type(error)(f"observer {observer.card.name}, features {name}: {error}") from error
         if "angular_float32" in measures:
-            found["angular_float32"] = _published_distance(tests[name], compared)
+            both = zip(tests[name], np.broadcast_to(compared, tests[name].shape), strict=True)
+            found["angular_float32"] = np.array([float(angular_distance_float32(*pair)) for pair in both])
         found[DIFFERENCE] = found["angular"]
         for measure, key in enumerate(measures):
             responses[:, layer, measure] = found[key]
@@ -147,11 +257,6 @@ def _differences(
     return found[:, None, None]
 
 
-def _published_distance(tests: FloatArray, references: FloatArray) -> FloatArray:
-    pairs = zip(tests, np.broadcast_to(references, tests.shape), strict=True)
-    return np.array([float(angular_distance_float32(test, reference)) for test, reference in pairs])
-
-
 def noise_floor(repeats: FloatArray, measures: Sequence[str]) -> FloatArray:
     """The worst response to identical images.
 
@@ -167,10 +272,5 @@ def noise_floor(repeats: FloatArray, measures: Sequence[str]) -> FloatArray:
     array, shape (layers, measures), float64
         The largest distance, or the smallest similarity.
     """
-    return np.stack(
-        [
-            repeats[..., m].min(axis=0) if name == "cosine" else repeats[..., m].max(axis=0)
-            for m, name in enumerate(measures)
-        ],
-        axis=-1,
-    )
+    worst = [(np.min if name == "cosine" else np.max)(repeats[..., m], axis=0) for m, name in enumerate(measures)]
+    return np.stack(worst, axis=-1)

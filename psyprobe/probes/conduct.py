@@ -17,7 +17,8 @@ from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.experiment.experiment import Page, in_file, variant_label
 from psyprobe.files.output import digest
 from psyprobe.probes import load_probe
-from psyprobe.running.protocol import Plan, RunRecord, Session, ask
+from psyprobe.running.loop import ask
+from psyprobe.running.protocol import Plan, RunRecord, Session
 from psyprobe.running.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -77,19 +78,18 @@ def run(
     WeightsError
         The observer's weights are not on this machine.
     """
-    read = _prepared(experiment, score_only, variants)
-    who = observer_for(read, observer)
+    read, who = _prepared(experiment, observer, score_only, variants)
+    results = []
     with open_store(store) as opened:
-        results = []
         for one in read.expanded():
             session = _session(one, who, batch_size)
             for remark in session.remarks:
                 warnings.warn(f"{one.name}: {remark}", ConditionWarning, stacklevel=2)
-            record = ask(
-                opened, load_probe(one.probe), session, label=f"{one.name}: {who.card.name}", progress=progress
-            )
-            results.append(_result(opened, record))
-        return _together(results, read)
+            probe, label = load_probe(one.probe), f"{one.name}: {who.card.name}"
+            results.append(probe.result(ask(opened, probe, session, label=label, progress=progress), opened))
+    if not read.variants or read.variant:
+        return results[0]
+    return _averaged(results, read.variants, [one.variant for one in read.expanded()])
 
 
 def plan(
@@ -107,8 +107,7 @@ def plan(
     A store that does not exist yet is not made. With ``timed``, a network is given two batches of grey images to see
     how long it takes. The plan prints as a paragraph.
     """
-    read = _prepared(experiment, score_only, variants)
-    who = observer_for(read, observer)
+    read, who = _prepared(experiment, observer, score_only, variants)
     if isinstance(store, str | Path) and not Path(store).exists():
         store = None
     with open_store(store) as opened:
@@ -197,8 +196,11 @@ def checked(experiment: Experiment) -> Experiment:
 
 
 def _prepared(
-    experiment: str | Path | Experiment, score_only: bool, variants: Mapping[str, Sequence[float]] | None
-) -> Experiment:
+    experiment: str | Path | Experiment,
+    observer: str | Observer | None,
+    score_only: bool,
+    variants: Mapping[str, Sequence[float]] | None,
+) -> tuple[Experiment, Any]:
     read = checked(experiment if isinstance(experiment, Experiment) else read_experiment(experiment))
     takes = load_probe(read.probe).SECTIONS
     for name, given, section in (("score_only", score_only, "score"), ("variants", variants, "variants")):
@@ -206,7 +208,9 @@ def _prepared(
             raise InputError(f"probe {read.probe!r} of {read.name} takes no {name}; leave it out")
     if score_only:
         read = read.model_copy(update={"score_only": True})
-    return read if variants is None else read.with_variants(variants)
+    if variants is not None:
+        read = read.with_variants(variants)
+    return read, observer_for(read, observer)
 
 
 def _session(experiment: Experiment, observer: Any, batch_size: int | None) -> Session:
@@ -224,23 +228,14 @@ def _session(experiment: Experiment, observer: Any, batch_size: int | None) -> S
         return probe.plan(experiment, observer, **options)
 
 
-def _result(store: Store, record: RunRecord) -> xarray.Dataset:
-    return load_probe(record.probe).result(record, store)
-
-
-def _together(results: list[xarray.Dataset], experiment: Experiment) -> xarray.Dataset:
-    if not experiment.variants or experiment.variant:
-        return results[0]
+def _averaged(results: list[xarray.Dataset], variants: Mapping[str, Any], chosen: Sequence[Any]) -> xarray.Dataset:
     from psyprobe.analysis.variants import average_variants
 
-    labels = [variant_label(one.variant) for one in experiment.expanded()]
-    return average_variants(results, experiment.variants, labels)
+    return average_variants(results, variants, [variant_label(variant) for variant in chosen])
 
 
 def _whole_results(store: Store, records: Sequence[RunRecord]) -> list[xarray.Dataset]:
     """The results of finished runs; variants of one experiment, once all are finished, as one."""
-    from psyprobe.analysis.variants import average_variants
-
     together: dict[str, list[RunRecord]] = {}
     for record in records:
         together.setdefault(_group(record), []).append(record)
@@ -249,12 +244,11 @@ def _whole_results(store: Store, records: Sequence[RunRecord]) -> list[xarray.Da
         if any(record.finished is None for record in members):
             continue
         layout = members[0].layout
-        found = [_result(store, record) for record in members]
+        found = [load_probe(record.probe).result(record, store) for record in members]
         if "variant" not in layout:
             results += found
         elif len(members) == math.prod(len(values) for values in layout["variants"].values()):
-            labels = [variant_label(record.layout["variant"]) for record in members]
-            results.append(average_variants(found, layout["variants"], labels))
+            results.append(_averaged(found, layout["variants"], [record.layout["variant"] for record in members]))
     return results
 
 

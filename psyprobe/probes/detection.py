@@ -1,7 +1,8 @@
 """Detection: how far a stimulus is from its background for an observer, or how different it looks.
 
 The conditions are a grid of levels (for the contour plot) and points along the human contrast sensitivity curve (for
-the score).
+the score). Levels are any numeric parameters of the stimulus. Test and reference differ in one of them: in contrast,
+the reference being the uniform background (or the mask alone), or in what the experiment's [difference] names.
 
 References
 ----------
@@ -11,26 +12,34 @@ human visual system? CVPR.
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.detection import score_detection as score
+from psyprobe.analysis.distance import MEASURES
 from psyprobe.analysis.labelled import detection_result
+from psyprobe.errors import InputError
+from psyprobe.experiment import Experiment
+from psyprobe.human.reference import DataReference, Reference, human_inputs, mismatches
+from psyprobe.observers import Card
 from psyprobe.plotting.contour_plot import contour_panels as plot
-from psyprobe.probes.asking import noise_floor
-from psyprobe.probes.grid import grid_conditions
-from psyprobe.probes.pairs import ABILITIES, PairSession, Responses, answer, responses
+from psyprobe.probes.asking import DIFFERENCE, at_native_size, noise_floor
+from psyprobe.probes.pairs import ABILITIES, Conditions, Pair, PairSession, Responses, answer, responses
+from psyprobe.running.protocol import RunRecord
+from psyprobe.running.store import Store
+from psyprobe.stimulus import Specification
+from psyprobe.stimulus.levels import level_of, with_levels
 
 if TYPE_CHECKING:
     import xarray
-
-    from psyprobe.experiment import Experiment
-    from psyprobe.running.protocol import RunRecord
-    from psyprobe.running.store import Store
 
 __all__ = ["ABILITIES", "SECTIONS", "VERSION", "answer", "plan", "plot", "result", "score"]
 
@@ -53,14 +62,315 @@ def grid_result(layout: Mapping[str, Any], found: Responses) -> xarray.Dataset:
     """Responses at their places on the grid of levels, and at multiples of human thresholds."""
     grid = np.array(layout["grid"]) if np.size(layout["grid"]) else None
     scored = np.array(layout["scored"]) if layout["human"] else None
-
-    def of_observer(at: Any) -> FloatArray | None:
-        return None if at is None else np.moveaxis(found.observer[at], (-2, -1), (0, 1))
-
-    def of_pixels(at: Any) -> FloatArray | None:
-        return None if at is None else np.moveaxis(found.baseline[at], -1, 0)
-
+    observer = [None if at is None else np.moveaxis(found.observer[at], (-2, -1), (0, 1)) for at in (grid, scored)]
+    pixels = [None if at is None else np.moveaxis(found.baseline[at], -1, 0) for at in (grid, scored)]
     floor = noise_floor(found.observer[np.array(layout["noise_floor"])], layout["measures"])
     about = {**found.attributes, "ppd": layout["ppd"], "size": json.dumps(layout["size"])}
-    observer, pixels = (of_observer(grid), of_observer(scored)), (of_pixels(grid), of_pixels(scored))
-    return detection_result(layout, observer, pixels, floor, found.layers, about)
+    return detection_result(layout, (observer[0], observer[1]), (pixels[0], pixels[1]), floor, found.layers, about)
+
+
+#: Points of the human curve that a figure shows.
+_CURVE_POINTS = 200
+#: References that are shown twice to measure the noise floor, evenly spread over all of them.
+_REPEATED = 3
+
+_CONTRAST_LABELS = {
+    "sinusoid_rms": "sinusoid-equivalent RMS contrast",
+    "michelson": "Michelson contrast",
+    "weber": "Weber contrast",
+    "rms": "RMS contrast",
+    "cone": "RMS cone contrast",
+    "dkl_over_luminance": "DKL amplitude / luminance",
+}
+
+#: How a reference's value changes by a difference, and the unit of that difference; "" stands for the parameter's own.
+_CHANGES: Mapping[str, tuple[Any, str]] = {
+    "increment": (lambda value, by: value + by, ""),
+    "deg": (lambda value, by: value + by, "deg"),
+    "weber": (lambda value, by: value * (1 + by), "1"),
+    "octaves": (lambda value, by: value * 2**by, "octaves"),
+}
+
+
+@dataclass(frozen=True)
+class Differing:
+    """The parameter in which test and reference differ."""
+
+    #: Name of the dimension in the result.
+    name: str
+    parameter: str
+    unit: str
+    label: str
+    #: Kind of contrast; "" where the parameter is none.
+    kind: str
+    values: tuple[float, ...]
+    #: How the test comes of the reference: a key of `_CHANGES`; "" where the reference is the background.
+    change: str = ""
+
+    def pair(self, base: Specification, value: float) -> Pair:
+        """Test and reference that differ by a value."""
+        if not self.change:
+            test = with_levels(base, **{self.parameter: float(value)})
+            return test, test.reference()
+        changed = _CHANGES[self.change][0](float(base.value(self.parameter)), float(value))
+        return with_levels(base, **{self.parameter: changed}), base
+
+
+def differing(experiment: Experiment) -> Differing:
+    """In what test and reference of an experiment differ.
+
+    Raises
+    ------
+    InputError
+        Neither levels of contrast nor a table [difference] say so.
+    """
+    given, spec = experiment.difference, experiment.spec()
+    kind = contrast_kind(spec) if given is None or given.parameter == "contrast" else ""
+    if given is None:
+        if "contrast" not in experiment.levels:
+            raise InputError(
+                "[levels] has no 'contrast', and there is no [difference]; give one of them, such "
+                "as contrast = { from = 0.001, to = 1, n = 20 }"
+            )
+        label = _CONTRAST_LABELS.get(kind, kind)
+        return Differing("contrast", "contrast", "1", label, kind, experiment.levels["contrast"])
+    parameter = level_of(spec, given.parameter)
+    return Differing(
+        name=f"{given.parameter}_difference",
+        parameter=given.parameter,
+        unit=_CHANGES[given.unit][1] or parameter.unit,
+        label=f"{parameter.label} difference",
+        kind=kind,
+        values=given.levels,
+        change=given.unit,
+    )
+
+
+def contrast_kind(spec: Specification) -> str:
+    """The kind in which a stimulus has its contrast, such as "michelson"."""
+    if getattr(spec, "direction", "achromatic") != "achromatic":
+        return "cone"
+    return spec.contrast_kind or "michelson"
+
+
+def grid_conditions(experiment: Experiment, card: Card) -> Conditions:
+    """Plan the images of an experiment on a grid of levels for one observer.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What to show.
+    card : Card
+        Of the observer; its native input size decides the size of the images, over the same degrees of visual angle.
+
+    Raises
+    ------
+    InputError
+        A level cannot be drawn at this size, or the human reference has no threshold there.
+    """
+    by = differing(experiment)
+    levels = {name: np.array(values) for name, values in experiment.levels.items() if name != by.name}
+    check_levels({**levels, by.name: np.array(by.values)})
+    measures, scored_measure = measures_of(experiment, card)
+    first = {name: float(values[0]) for name, values in levels.items()}
+    native = with_levels(experiment.spec(), **first)
+    drawn = at_native_size(experiment.name, native, card)
+    with redrawn(experiment.name, native, drawn, card):
+        scored_levels, differences, people = _human(experiment, levels, native)
+        on_grid = {name: values[:0] for name, values in levels.items()} if experiment.score_only else levels
+        values = np.array([] if experiment.score_only else by.values)
+        grid = _pairs(drawn, by, on_grid, lambda place: values)
+        scored = _pairs(drawn, by, scored_levels, lambda place: differences[place])
+    pairs, grid_places, scored_places, repeated = pair_up(grid, scored)
+    parameters = {name: level_of(native, name) for name in levels}
+    units = {name: parameter.unit for name, parameter in parameters.items()}
+    strongest = _strongest(by, units, on_grid, values, grid_places)
+    if scored_places:
+        strongest |= _strongest(by, units, scored_levels, differences, scored_places)
+    return Conditions(
+        pairs=pairs,
+        grid=grid_places,
+        scored=scored_places,
+        noise_floor=repeated,
+        measures=measures,
+        axes={
+            "levels": [
+                {"name": name, "unit": parameter.unit, "label": parameter.label}
+                | {"values": on_grid[name].tolist(), "scored": scored_levels[name].tolist() if scored_places else []}
+                for name, parameter in parameters.items()
+            ],
+            "difference": {name: getattr(by, name) for name in ("name", "unit", "label", "kind")}
+            | {"values": values.tolist()},
+            "multiplier": list(experiment.score.multiplier or ()),
+            "multiplier_of": experiment.score.multiplier_of,
+            "score_measure": scored_measure,
+            **people,
+        },
+        strongest=strongest,
+        remarks=remarks_of(experiment, native),
+    )
+
+
+def check_levels(levels: Mapping[str, FloatArray]) -> None:
+    """Refuse a level of one value, which is no level, and contrasts of which none is left."""
+    if not levels:
+        raise InputError("[levels] is empty; give for example frequency = { values = [1, 2, 4] }")
+    for name, values in levels.items():
+        if len(values) < 2:
+            raise InputError(
+                f"levels.{name} are {values.tolist()}; give at least two levels, in ascending "
+                "order; a single value belongs to the stimulus"
+            )
+
+
+def _human(
+    experiment: Experiment, levels: Mapping[str, FloatArray], native: Specification
+) -> tuple[dict[str, FloatArray], FloatArray, dict[str, Any]]:
+    """Scored levels, thresholds there times the multipliers (the last axis), and what the result tells of people."""
+    reference, score = experiment.human, experiment.score
+    if reference is None:
+        return {}, np.empty(0), {"human": "", "scored_difference": None, "human_sensitivity": None, "curve": None}
+    if score.multiplier is None:
+        raise InputError('[score] has no multiplier; give for example { from = 0.5, to = 2, n = 10, scale = "log" }')
+    if isinstance(reference, DataReference):
+        points, _ = reference.within(levels, parameters_of(native))
+        curve_levels = scored = {name: np.unique(values) for name, values in points.items()}
+    else:
+        curve_levels = {name: np.geomspace(values[0], values[-1], _CURVE_POINTS) for name, values in levels.items()}
+        scored = dict(levels)
+    name = next(iter(levels))
+    scored = {**scored, name: _scored(experiment, name, scored[name])}
+    sensitivity = sensitivity_at(reference, native, scored)
+    curve = None
+    if len(levels) == 1:
+        seen = sensitivity_at(reference, native, curve_levels)
+        curve = {"level": name, "values": curve_levels[name].tolist(), "sensitivity": seen.tolist()}
+    multiplier = np.array(score.multiplier)
+    factor = multiplier if score.multiplier_of == "threshold" else 1 / multiplier
+    differences = factor / sensitivity[..., None]
+    people = {"human": reference.name, "scored_difference": differences.tolist(), "curve": curve}
+    return scored, differences, {**people, "human_sensitivity": sensitivity.tolist()}
+
+
+def sensitivity_at(reference: Reference, native: Specification, levels: Mapping[str, FloatArray]) -> FloatArray:
+    """1 / threshold at every combination of levels."""
+    every = dict(zip(levels, np.meshgrid(*levels.values(), indexing="ij"), strict=True))
+    return reference.sensitivity(**human_inputs({**parameters_of(native), **every}))
+
+
+def _scored(experiment: Experiment, name: str, values: FloatArray) -> FloatArray:
+    above, below = experiment.score.above, experiment.score.below
+    scored = values[(values > (-math.inf if above is None else above)) & (values < (below or math.inf))]
+    if not scored.size:
+        limits = " and ".join(
+            f"score.{key} = {limit:g}" for key, limit in (("above", above), ("below", below)) if limit is not None
+        )
+        unit = level_of(experiment.spec(), name).unit
+        raise InputError(
+            f"{limits} leaves no level of {name} to score; the levels reach from {values[0]:g} to {values[-1]:g} {unit}"
+        )
+    return scored
+
+
+def _pairs(drawn: Specification, by: Differing, levels: Mapping[str, FloatArray], differences: Any) -> Any:
+    """Pairs of test and reference, nested like the levels and the differences at each place."""
+
+    def at(chosen: dict[str, float], left: Sequence[str], place: tuple[int, ...]) -> Any:
+        if not left:
+            base = with_levels(drawn, **chosen) if chosen else drawn
+            return [by.pair(base, value) for value in differences(place)]
+        name, *others = left
+        return [at({**chosen, name: float(v)}, others, (*place, i)) for i, v in enumerate(levels[name])]
+
+    return at({}, list(levels), ())
+
+
+def pair_up(grid: Any, scored: Any) -> tuple[tuple[Pair, ...], Any, Any, list[int]]:
+    """Distinct pairs of test and reference, and where each is needed.
+
+    Parameters
+    ----------
+    grid, scored : nested list of (Specification, Specification)
+        Pairs of the level grid, and those that are scored.
+
+    Returns
+    -------
+    pairs : tuple of (Specification, Specification)
+        Up to three references of what is scored, or else of the grid, come first, with themselves, for the noise floor.
+    grid, scored : nested list of int
+        Indices into ``pairs``.
+    noise_floor : list of int
+        The same.
+    """
+    references = list(dict.fromkeys(reference for _, reference in _flat(scored) or _flat(grid)))
+    repeated = [references[i] for i in np.unique(np.linspace(0, len(references) - 1, _REPEATED).round().astype(int))]
+    index: dict[Pair, int] = {(reference, reference): i for i, reference in enumerate(repeated)}
+
+    def places(nested: Any) -> Any:
+        if isinstance(nested, tuple):
+            return index.setdefault(nested, len(index))
+        return [places(each) for each in nested]
+
+    grid_places, scored_places = places(grid), places(scored)
+    return tuple(index), grid_places, scored_places, list(range(len(repeated)))
+
+
+def _flat(nested: Any) -> list[Pair]:
+    return [nested] if isinstance(nested, tuple) else list(itertools.chain.from_iterable(map(_flat, nested)))
+
+
+def _strongest(
+    by: Differing, units: Mapping[str, str], levels: Mapping[str, FloatArray], values: FloatArray, places: Any
+) -> dict[int, str]:
+    """Index of the pair that differs most at each place, with words for it."""
+    found = {}
+    for place in np.ndindex(*map(len, levels.values())):
+        row: Any = places
+        for i in place:
+            row = row[i]
+        here = values[place] if values.ndim > 1 else values
+        at = int(np.argmax(here))
+        words = [f"{name} {levels[name][i]:.4g} {units[name]}" for name, i in zip(levels, place, strict=True)]
+        found[row[at]] = ", ".join([*words, f"{by.name} {here[at]:.4g}"])
+    return found
+
+
+def measures_of(experiment: Experiment, card: Card) -> tuple[tuple[str, ...], str]:
+    """What is measured of each response, and by which of it the observer is scored."""
+    if card.ability == "difference":
+        return (DIFFERENCE,), DIFFERENCE
+    wanted = experiment.score.measure
+    # The published arithmetic is slow and good for nothing else: only those experiments that name it pay for it.
+    return MEASURES if wanted in MEASURES else (*MEASURES, wanted), wanted
+
+
+@contextmanager
+def redrawn(name: str, native: Specification, drawn: Specification, card: Card) -> Iterator[None]:
+    """Say in errors which experiment they are about, and that an observer's own size may be the cause."""
+    try:
+        yield
+    except InputError as error:
+        if drawn.shape == native.shape:
+            raise
+        height, width = drawn.shape
+        raise type(error)(
+            f"{name}, redrawn at {height} x {width} px ({drawn.ppd:.4g} ppd) for {card.name}: {error}; for "
+            "this encoder, change the levels in a copy of the experiment file, or take one with a larger input"
+        ) from error
+
+
+def parameters_of(native: Specification) -> dict[str, Any]:
+    """All that a human reference may want to know of a stimulus."""
+    target = getattr(native, "parts", (native,))[0]
+    told = {each.name: getattr(target, each.name) for each in fields(target)}
+    return told | {name: native.value(name) for name in native.levels() if name not in target.derived_levels}
+
+
+def remarks_of(experiment: Experiment, native: Specification) -> tuple[str, ...]:
+    """In what the stimulus differs from what people saw, apart from its levels."""
+    if experiment.human is None:
+        return ()
+    fixed = {name: value for name, value in parameters_of(native).items() if name not in experiment.levels}
+    if "area" in experiment.levels:
+        fixed.pop("radius")
+    return tuple(mismatches(experiment.human, fixed))

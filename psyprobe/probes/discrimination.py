@@ -6,17 +6,16 @@ Otherwise it is detection, and pairs that both probes ask about share their answ
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from psyprobe.errors import InputError
-from psyprobe.probes.detection import VERSION, plot, result, score
-from psyprobe.probes.grid import grid_conditions
-from psyprobe.probes.pairs import ABILITIES, SECTIONS, PairSession, answer
-
-if TYPE_CHECKING:
-    from psyprobe.experiment import Experiment
+from psyprobe.experiment import Experiment
+from psyprobe.probes.detection import ABILITIES, VERSION, answer, grid_conditions, plot, result, score
+from psyprobe.probes.pairs import PairSession
 
 __all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "result", "score"]
+
+SECTIONS = ("stimulus", "levels", "difference", "variants", "human", "score", "observer")
 
 
 def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -> PairSession:

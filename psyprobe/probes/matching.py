@@ -20,29 +20,30 @@ import numpy as np
 from psyprobe.analysis.labelled import SCALE, Variable, labelled
 from psyprobe.analysis.matching_score import score_matching as score
 from psyprobe.errors import InputError
+from psyprobe.experiment import Experiment
 from psyprobe.human.measured import matching_data
 from psyprobe.human.reference import DataReference
+from psyprobe.observers import Card
 from psyprobe.plotting.matches import match_panels as plot
-from psyprobe.probes.asking import noise_floor
+from psyprobe.probes.asking import at_native_size, noise_floor
 
 # A grating on a uniform field is asked about as it is in detection: both probes share the answers of a store.
-from psyprobe.probes.detection import ABILITIES, VERSION, answer
-from psyprobe.probes.grid import check_levels, measures_of, pair_up, redrawn
+from psyprobe.probes.detection import ABILITIES, SECTIONS, VERSION, answer, check_levels, measures_of, pair_up, redrawn
 from psyprobe.probes.pairs import Conditions, PairSession, responses
-from psyprobe.probes.presentation import at_native_size
+from psyprobe.running.protocol import RunRecord
+from psyprobe.running.store import Store
 from psyprobe.stimulus.levels import with_levels
 
 if TYPE_CHECKING:
     import xarray
 
-    from psyprobe.experiment import Experiment
-    from psyprobe.observers import Card
-    from psyprobe.running.protocol import RunRecord
-    from psyprobe.running.store import Store
-
 __all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "result", "score"]
 
-SECTIONS = ("stimulus", "levels", "variants", "human", "score", "observer")
+#: The one study of matches that ships.
+_DATA = "georgeson_sullivan1975"
+
+_FREQUENCY = {"name": "frequency", "unit": "cpd", "label": "Spatial frequency"}
+_CONTRAST = {"name": "contrast", "unit": "1", "label": "Michelson contrast", "kind": "michelson"}
 
 
 def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -> PairSession:
@@ -61,7 +62,7 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
             f"human.data = {_DATA!r} goes with levels of frequency and contrast, and [levels] "
             f"varies {', '.join(levels)}"
         )
-    check_levels(experiment, levels)
+    check_levels(levels)
     frequency, contrast = levels["frequency"], levels["contrast"]
     lacking = [f for f in human.frequency if not np.isclose(frequency, f, rtol=1e-9, atol=0).any()]
     if lacking:
@@ -79,10 +80,8 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
         return [(test, test.reference()) for test in tests]
 
     with redrawn(name, native, drawn, card):
-        pairs, grid, scored, repeated = pair_up(
-            [pairs_at(f, contrast) for f in frequency],
-            [pairs_at(human.reference_frequency, human.reference_contrast)],
-        )
+        references = pairs_at(human.reference_frequency, human.reference_contrast)
+        pairs, grid, scored, repeated = pair_up([pairs_at(f, contrast) for f in frequency], [references])
     return Conditions(
         pairs=pairs,
         grid=grid,
@@ -90,22 +89,8 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
         noise_floor=repeated,
         measures=measures,
         axes={
-            "levels": [
-                {
-                    "name": "frequency",
-                    "unit": "cpd",
-                    "label": "Spatial frequency",
-                    "values": frequency.tolist(),
-                    "scored": [human.reference_frequency],
-                }
-            ],
-            "difference": {
-                "name": "contrast",
-                "unit": "1",
-                "label": "Michelson contrast",
-                "kind": "michelson",
-                "values": contrast.tolist(),
-            },
+            "levels": [{**_FREQUENCY, "values": frequency.tolist(), "scored": [human.reference_frequency]}],
+            "difference": {**_CONTRAST, "values": contrast.tolist()},
             "scored_difference": [human.reference_contrast.tolist()],
             "score_measure": measure,
             "match_method": experiment.score.method,
@@ -117,10 +102,6 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
             row[-1]: f"frequency {f:.4g}, contrast {contrast[-1]:.4g}" for f, row in zip(frequency, grid, strict=True)
         },
     )
-
-
-#: The one study of matches that ships.
-_DATA = "georgeson_sullivan1975"
 
 
 def result(record: RunRecord, store: Store) -> xarray.Dataset:

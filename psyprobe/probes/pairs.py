@@ -10,34 +10,28 @@ a run that was killed and taken up again ends with the same bytes as an unbroken
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
-from psyprobe.files.output import digest, software_versions
+from psyprobe.experiment import Experiment
+from psyprobe.files.output import digest
 from psyprobe.light.display import Display
-from psyprobe.observers import load_observer
+from psyprobe.observers import FeatureObserver, load_observer
 from psyprobe.observers.protocol import STIMULUS_PPD
-from psyprobe.probes.asking import features, respond
-from psyprobe.probes.pair_plan import PairPlan, default_batch_size, fixed_batches
-from psyprobe.probes.presentation import presented, show
+from psyprobe.probes.asking import features, presented, respond, show
+from psyprobe.running.loop import ExperimentSession, attributes_of
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
+from psyprobe.running.store import Store
 from psyprobe.stimulus import Specification
 
-if TYPE_CHECKING:
-    from psyprobe.experiment import Experiment
-    from psyprobe.observers import FeatureObserver
-    from psyprobe.running.store import Store
-
 ABILITIES = ("features", "difference")
-SECTIONS = ("stimulus", "levels", "difference", "variants", "human", "score", "observer")
 
 Pair = tuple[Specification, Specification]
 
@@ -66,19 +60,6 @@ class Conditions:
         """One of the stimuli, which all have its size."""
         return self.pairs[0][0]
 
-    def layout(self) -> dict[str, Any]:
-        """Everything but the responses, as JSON can hold it; digests in place of specifications."""
-        return {
-            **self.axes,
-            "pairs": [[test.digest, reference.digest] for test, reference in self.pairs],
-            "grid": self.grid,
-            "scored": self.scored,
-            "noise_floor": self.noise_floor,
-            "size": list(self.shown.shape),
-            "ppd": self.shown.ppd,
-            "measures": list(self.measures),
-        }
-
 
 @dataclass(frozen=True)
 class Work:
@@ -92,7 +73,7 @@ class Work:
     measures: tuple[str, ...]
 
 
-class PairSession:
+class PairSession(ExperimentSession):
     """One run of pairs: a single round, in batches that are fixed when it begins.
 
     Raises
@@ -102,57 +83,41 @@ class PairSession:
     """
 
     def __init__(
-        self,
-        experiment: Experiment,
-        observer: Any,
-        conditions: Conditions,
-        version: str,
-        batch_size: int | None,
+        self, experiment: Experiment, observer: Any, conditions: Conditions, version: str, batch_size: int | None
     ) -> None:
         _check_feeding(experiment, observer.card)
-        self.experiment, self.observer, self.conditions = experiment, observer, conditions
         self.baseline: FeatureObserver = load_observer("pixels")
-        self.observers = {who.card.digest: who for who in (observer, self.baseline)}
-        self.remarks = conditions.remarks
-        self._version, self._batch_size = version, batch_size
+        super().__init__(experiment, observer, self.baseline)
+        self.conditions, self.remarks = conditions, conditions.remarks
+        self._batch_size = batch_size
         self._batches: list[dict[str, Any]] = []
-        self._asked = asked_digest(conditions.measures)
-        self._display = digest(experiment.display.to_dict())
-        self._names = [
-            pair_digest(test.digest, reference.digest, self._display) for test, reference in conditions.pairs
-        ]
+        self._layout = {
+            **conditions.axes,
+            "pairs": [[test.digest, reference.digest] for test, reference in conditions.pairs],
+            **{name: getattr(conditions, name) for name in ("grid", "scored", "noise_floor")},
+            "size": list(conditions.shown.shape),
+            "ppd": conditions.shown.ppd,
+            "measures": list(conditions.measures),
+            "version": version,
+            "baseline": self.baseline.card.digest,
+            "display": digest(experiment.display.to_dict()),
+        }
+        if experiment.variant:
+            self._layout |= {"variants": experiment.variants, "variant": experiment.variant}
+        self._questions = questions_of(self._layout, self.observers)
+
+    def layout(self) -> dict[str, Any]:
+        """The conditions by digests, and what each of their responses is."""
+        return self._layout
 
     def record(self, store: Store) -> RunRecord:
         """The run as it would begin now, in batches of what the store lacks; `GamutError` if it cannot be shown."""
-        experiment, conditions, card = self.experiment, self.conditions, self.observer.card
-        missing = self._missing(store)
-        self._check_gamut(missing)
-        references = [reference.digest for _, reference in conditions.pairs]
-        size = self._batch_size
-        if size is None:
-            size = default_batch_size(conditions.shown.shape, card.device)
-        layout = {**conditions.layout(), "version": self._version, "baseline": self.baseline.card.digest}
-        if experiment.variant:
-            layout |= {"variants": experiment.variants, "variant": experiment.variant}
-        return RunRecord(
-            experiment=experiment.name,
-            experiment_digest=experiment.digest,
-            experiment_toml=experiment.toml,
-            observer=card.name,
-            observer_digest=card.digest,
-            observer_card=card.to_dict(),
-            probe=experiment.probe,
-            layout={**layout, "display": self._display},
-            software=software_versions(),
-            grouping={"batch_size": size, "batches": fixed_batches(references, sorted(missing), size)},
-        )
+        return self._planned(store, self._missing(store))
 
     def contents(self) -> Iterator[tuple[str, str, Any]]:
         """The stimuli, the display and the cards."""
-        display = self.experiment.display.to_dict()
-        yield digest(display), "display", display
-        for who in self.observers.values():
-            yield who.card.digest, "observer", who.card.to_dict()
+        yield self._layout["display"], "display", self.experiment.display.to_dict()
+        yield from super().contents()
         for spec in {spec.digest: spec for pair in self.conditions.pairs for spec in pair}.values():
             yield spec.digest, "stimulus", spec.to_dict()
 
@@ -164,22 +129,27 @@ class PairSession:
         """All batches at once, then none."""
         batches, self._batches = self._batches, []
         specs = {spec.digest: spec for pair in self.conditions.pairs for spec in pair}
-        return [self._batch(batch, specs) for batch in batches]
-
-    def tell(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
-        """Nothing depends on the answers."""
-
-    def outcome(self) -> dict[str, Any]:
-        """Nothing besides the answers."""
-        return {}
+        made = []
+        for batch in batches:
+            pairs = [self.conditions.pairs[i] for i in batch["pairs"]]
+            work = Work(
+                tests=tuple(test for test, _ in pairs),
+                references=tuple(specs[name] for name in batch["references"]),
+                rows=tuple(batch["references"].index(reference.digest) for _, reference in pairs),
+                display=self.experiment.display,
+                measures=self.conditions.measures,
+            )
+            questions = (asked[i] for asked in self._questions.values() for i in batch["pairs"])
+            made.append(Batch(tuple(questions), work, whole=True))
+        return made
 
     def cost(self, store: Store, *, timed: bool) -> PairPlan:
         """What is left to show, and how long that takes by one batch of grey images where it shall be timed."""
-        planned = self.record(store)
-        record = store.find(planned.key) or planned
         missing = self._missing(store)
+        planned = self._planned(store, missing)
+        record = store.find(planned.key) or planned
         conditions, grouping = self.conditions, record.grouping
-        grid, scored = _indices(conditions.grid), _indices(conditions.scored)
+        grid, scored = (set(np.ravel(nested).tolist()) for nested in (conditions.grid, conditions.scored))
         references = {reference for _, reference in conditions.pairs}
         left = [batch for batch in grouping["batches"] if missing & set(batch["pairs"])]
         seconds = 0.0 if timed else None
@@ -201,50 +171,38 @@ class PairSession:
             size=conditions.shown.shape,
             ppd=conditions.shown.ppd,
             seconds=seconds,
-            remarks=self.remarks,
+            remarks=tuple(self.remarks),
         )
+
+    def _planned(self, store: Store, missing: set[int]) -> RunRecord:
+        self._check_gamut(missing)
+        references = [reference.digest for _, reference in self.conditions.pairs]
+        memory_holds = default_batch_size(self.conditions.shown.shape, self.observer.card.device)
+        size = memory_holds if self._batch_size is None else self._batch_size
+        grouping = {"batch_size": size, "batches": fixed_batches(references, sorted(missing), size)}
+        return replace(super().record(store), grouping=grouping)
 
     def _check_gamut(self, missing: set[int]) -> None:
         """Draw the strongest contrast at each level before the observer works for minutes and the display refuses."""
         for place, words in self.conditions.strongest.items():
-            if place not in missing:
-                continue
             try:
-                self.experiment.display.encode(self.conditions.pairs[place][0].draw())
+                if place in missing:
+                    self.experiment.display.encode(self.conditions.pairs[place][0].draw())
             except InputError as error:
                 raise type(error)(f"{self.experiment.name}, {words}: {error}") from error
 
-    def _questions(self, who: Any, members: Iterable[int]) -> list[Question]:
-        return [Question(self._names[i], self._asked, who.card.digest, self._version) for i in members]
-
     def _missing(self, store: Store) -> set[int]:
         """Indices of pairs that the observer has not been asked about."""
-        keys = [question.key for question in self._questions(self.observer, range(len(self._names)))]
+        keys = [question.key for question in self._questions[self.observer.card.digest]]
         missing = store.missing(keys)
         return {i for i, key in enumerate(keys) if key in missing}
 
-    def _batch(self, batch: Mapping[str, Any], specs: Mapping[str, Specification]) -> Batch:
-        members, names = batch["pairs"], batch["references"]
-        pairs = [self.conditions.pairs[i] for i in members]
-        work = Work(
-            tests=tuple(test for test, _ in pairs),
-            references=tuple(specs[name] for name in names),
-            rows=tuple(names.index(reference.digest) for _, reference in pairs),
-            display=self.experiment.display,
-            measures=self.conditions.measures,
-        )
-        questions = [question for who in self.observers.values() for question in self._questions(who, members)]
-        return Batch(tuple(questions), work, whole=True)
 
-
-def pair_digest(test: str, reference: str, display: str) -> str:
-    """What is shown when a test is compared with a reference on a display, all by their digests."""
-    return digest([test, reference, display])
-
-
-def asked_digest(measures: Sequence[str]) -> str:
-    """What is asked about a pair."""
-    return digest({"measures": list(measures)})
+def questions_of(layout: Mapping[str, Any], observers: Iterable[str]) -> dict[str, list[Question]]:
+    """What is asked about each pair of a run, by the digest of each observer."""
+    shown = [digest([*pair, layout["display"]]) for pair in layout["pairs"]]
+    asked = digest({"measures": layout["measures"]})
+    return {who: [Question(each, asked, who, layout["version"]) for each in shown] for who in observers}
 
 
 def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:
@@ -290,33 +248,20 @@ def responses(record: RunRecord, store: Store) -> Responses:
     StoreError
         A question has no answer.
     """
-    layout, card = record.layout, record.observer_card
+    layout = record.layout
     baseline = store.content(layout["baseline"])
+    questions = questions_of(layout, (record.observer_digest, layout["baseline"]))
 
     def read(observer: str) -> FloatArray:
-        names = [pair_digest(test, reference, layout["display"]) for test, reference in layout["pairs"]]
-        asked = asked_digest(layout["measures"])
-        keys = [Question(name, asked, observer, layout["version"]).key for name in names]
+        keys = [question.key for question in questions[observer]]
         found = store.answers_of_all(keys)
         return np.array([found[key]["values"] for key in keys], dtype=np.float64)
 
     return Responses(
         observer=read(record.observer_digest),
         baseline=read(layout["baseline"])[:, 0],
-        layers=tuple(card["features"]),
-        attributes={
-            "experiment": record.experiment,
-            "experiment_digest": record.experiment_digest,
-            "experiment_toml": record.experiment_toml,
-            "probe": record.probe,
-            "observer": record.observer,
-            "observer_card": json.dumps(card, sort_keys=True),
-            "display": json.dumps(store.content(layout["display"]), sort_keys=True),
-            "baseline": json.dumps(baseline["name"]),
-            "software": json.dumps(record.software, sort_keys=True),
-            "psyprobe_version": record.software["psyprobe"],
-            "random_weights": int(card["random_weights"]),
-        },
+        layers=tuple(record.observer_card["features"]),
+        attributes=attributes_of(record, display=store.content(layout["display"]), baseline=baseline["name"]),
     )
 
 
@@ -338,10 +283,6 @@ def seconds_an_image(observer: Any, size: tuple[int, int], ppd: float, batch_siz
     return _SPEEDS[key]
 
 
-def _indices(nested: Any) -> set[int]:
-    return set(np.asarray(nested, dtype=np.int64).ravel().tolist())
-
-
 def _check_feeding(experiment: Experiment, card: Any) -> None:
     feeding = experiment.observer
     if feeding.input == "raw" and card.input != "raw":
@@ -355,3 +296,132 @@ def _check_feeding(experiment: Experiment, card: Any) -> None:
             f"{card.name} was loaded to take those {STIMULUS_PPD}; load it with ppd={feeding.metric_ppd:g}, or with "
             "the ppd you want"
         )
+
+
+#: Pixels of a batch: 8 images of 224 x 224. On a processor more of them cost more an image: from 16 on, activations
+#: are fetched anew from the system for each layer, which takes convolutional networks up to 2.7 times as long.
+BATCH_PIXELS = 8 * 224 * 224
+#: An accelerator works on so many times more at once.
+ACCELERATOR_FACTOR = 16
+#: Largest batch.
+MOST_IMAGES = 256
+
+
+@dataclass(frozen=True)
+class PairPlan:
+    """What running an experiment of pairs means, before anything is asked."""
+
+    #: Names.
+    experiment: str
+    observer: str
+    #: Distinct images of the level grid, those that only the score needs, and those that tests are compared with.
+    grid: int
+    score: int
+    references: int
+    #: References shown a second time, for the noise floor.
+    repeated: int
+    #: Pairs of test and reference, those of the noise floor included, and how many of them the store has answered.
+    questions: int
+    answered: int
+    #: Batches left to ask, and images in each.
+    batches: int
+    batch_size: int
+    #: Pixels (H, W) of an image, and pixels per degree.
+    size: tuple[int, int]
+    ppd: float
+    #: What is left takes about so long, without drawing; None where nothing was timed.
+    seconds: float | None
+    #: What a reader should know before anything is asked.
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def images(self) -> int:
+        """Distinct images, each drawn and passed through the observer once."""
+        return self.grid + self.score + self.references
+
+    def with_all(self, others: Sequence[PairPlan]) -> PairPlan:
+        """What running all variants of an experiment means: the sums of all counts."""
+        counts = ["grid", "score", "references", "repeated", "questions", "answered", "batches"]
+        counts += ["seconds"] * (self.seconds is not None)
+        sums = {name: sum(getattr(each, name) for each in (self, *others)) for name in counts}
+        return replace(self, experiment=f"{self.experiment} in {1 + len(others)} variants", **sums)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as numbers, text and lists.
+
+        Returns
+        -------
+        dict
+            One entry for each field, and "images".
+        """
+        return {**asdict(self), "size": list(self.size), "images": self.images}
+
+    def __str__(self) -> str:
+        height, width = self.size
+        return (
+            f"{self.experiment} with {self.observer}: {self.images} distinct images of {height} x {width} px at "
+            f"{self.ppd:.4g} ppd ({height / self.ppd:.3g} x {width / self.ppd:.3g} deg): {self.grid} on the level "
+            f"grid, {self.score} more for the score, {self.references} backgrounds; {self.repeated} shown again "
+            f"for the noise floor. {self.answered} of {self.questions} questions are answered; {self.batches} batches "
+            f"of up to {self.batch_size} are left." + "".join(f"\nNote: {remark}." for remark in self.remarks)
+        )
+
+
+def default_batch_size(size: tuple[int, int], device: str) -> int:
+    """How many images memory surely holds at once.
+
+    Parameters
+    ----------
+    size : (int, int)
+        Pixels (H, W) of an image.
+    device : str
+        As on the observer's card: "cpu", "cuda:0".
+
+    Returns
+    -------
+    int
+        At least 1; the same on every machine.
+
+    Examples
+    --------
+    >>> default_batch_size((224, 224), "cpu"), default_batch_size((1024, 1024), "cuda:0")
+    (8, 6)
+    """
+    factor = 1 if device.startswith("cpu") else ACCELERATOR_FACTOR
+    return max(1, min(factor * BATCH_PIXELS // (size[0] * size[1]), MOST_IMAGES))
+
+
+def fixed_batches(references: Sequence[str], wanted: Sequence[int], size: int) -> list[dict[str, Any]]:
+    """Group questions into batches whose references fit into memory together.
+
+    Parameters
+    ----------
+    references : sequence of str
+        Digest of each question's reference.
+    wanted : sequence of int
+        Index of each question to ask.
+    size : int
+        Images of a batch, and references kept at a time.
+
+    Returns
+    -------
+    list of dict
+        "references": digests to be passed through the observer together; "pairs": indices of questions. Batches with
+        the same references follow each other.
+
+    Examples
+    --------
+    >>> fixed_batches(["a", "a", "a", "b"], [0, 1, 2, 3], size=2)
+    [{'references': ['a', 'b'], 'pairs': [0, 1]}, {'references': ['a', 'b'], 'pairs': [2, 3]}]
+    """
+    if size < 1:
+        raise InputError(f"batch size is {size}; give at least 1 image")
+    distinct = list(dict.fromkeys(references[i] for i in wanted))
+    batches = []
+    for start in range(0, len(distinct), size):
+        together = distinct[start : start + size]
+        members = [i for i in wanted if references[i] in set(together)]
+        batches += [
+            {"references": together, "pairs": members[first : first + size]} for first in range(0, len(members), size)
+        ]
+    return batches

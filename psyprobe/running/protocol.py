@@ -1,24 +1,14 @@
-"""What is asked and what comes back; what a run needs of a probe, and a probe of a run; and the one loop.
-
-The loop takes a round, looks up what the store has, asks the rest, writes each answer as it comes, and tells. A round
-is planned from nothing but the answers to the rounds before, and answers are read back from the store. So neither the
-number of questions under way, nor the order in which answers arrive, nor an interruption changes a result.
-"""
+"""What is asked and what comes back; what a run needs of a probe, and a probe of a run."""
 
 from __future__ import annotations
 
 import hashlib
-import math
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from threading import Event, Lock, Thread
-from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 
 from psyprobe.files.output import digest
-from psyprobe.files.terminal import progress_bar
 
 if TYPE_CHECKING:
     import xarray
@@ -183,129 +173,3 @@ class Probe(Protocol):
 
     def plot(self, results: Sequence[xarray.Dataset], ax: Axes | None = None, **options: Any) -> Axes | Figure:
         """The figure that fits results."""
-
-
-#: Puts batches to observers, as `Probe.answer` does.
-Put = Callable[[Mapping[str, Any], Iterable[Batch]], Iterator[Answered]]
-
-#: Answers are written every so many seconds; the first at once.
-_WRITTEN_EVERY = 0.5
-
-
-def ask(store: Store, probe: Probe, session: Session, *, label: str, progress: bool | None = None) -> RunRecord:
-    """Ask what a session wants to know and the store does not hold yet.
-
-    Parameters
-    ----------
-    store : Store
-        Opened.
-    probe : Probe
-        Puts batches to observers.
-    session : Session
-        Of the probe; says what comes next.
-    label : str
-        What stands before the progress bar.
-    progress : bool, optional
-        Whether to show one; by default on a terminal and in a notebook.
-
-    Returns
-    -------
-    RunRecord
-        Of the finished run.
-    """
-    planned = session.record(store)
-    store.keep(session.contents())
-    record = store.begin(planned)
-    session.begin(record)
-    with progress_bar(0, progress, "question") as bar:
-        bar.set_description(label)
-        while batches := session.next():
-            session.tell(ask_round(store, probe.answer, session.observers, batches, bar))
-    outcome = session.outcome()
-    store.finish(record.key, outcome)
-    return replace(record, outcome=outcome)
-
-
-def ask_round(
-    store: Store, put: Put, observers: Mapping[str, Any], batches: Sequence[Batch], bar: Any
-) -> dict[str, dict[str, Any]]:
-    """Ask what the store does not hold of some batches; all their answers by the keys of their questions."""
-    keys = {question.key for batch in batches for question in batch.questions}
-    bar.total = (bar.total or 0) + len(keys)
-    left = len(store.missing(keys))
-    bar.update(len(keys) - left)
-    with Writer(store) as writer:
-        for answered in put(observers, _unanswered(store, batches, writer)):
-            writer.add(answered)
-            if left:
-                left -= 1
-                bar.update()
-    # Another process may have answered the rest meanwhile.
-    bar.update(left)
-    return store.answers(keys)
-
-
-def _unanswered(store: Store, batches: Sequence[Batch], writer: Writer) -> Iterator[Batch]:
-    """What is left of batches when their turn comes; of questions that are alike, one."""
-    put: set[str] = set()
-    for batch in batches:
-        missing = store.missing(question.key for question in batch.questions) - put
-        if not missing:
-            continue
-        # Whoever takes the next batch has answered the last one: it is written whole.
-        writer.write_if_due()
-        asked = {question.key: question for question in batch.questions if batch.whole or question.key in missing}
-        put |= set(asked)
-        yield replace(batch, questions=tuple(asked.values()))
-
-
-class Writer:
-    """Writes answers by the clock: a question that hangs must not hold back the answers to others."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._waiting: deque[Answered] = deque()
-        self._one_at_a_time, self._end = Lock(), Event()
-        self._failure: Exception | None = None
-        self._written = -math.inf
-        self._thread = Thread(target=self._write_now_and_then, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join()
-        self.write()
-
-    def add(self, answered: Answered) -> None:
-        """Take an answer; an error of the writing thread is raised here."""
-        self._waiting.append(answered)
-        if self._failure is not None:
-            raise self._failure
-
-    def write_if_due(self) -> None:
-        """Write what has come, if the last writing is long enough ago."""
-        if monotonic() - self._written >= _WRITTEN_EVERY:
-            self.write()
-
-    def write(self) -> None:
-        """Write what has come; only what is written is forgotten, so that after a failure all of it is tried again."""
-        with self._one_at_a_time:
-            # By place and not by iteration: another thread may append meanwhile.
-            answered = [self._waiting[i] for i in range(len(self._waiting))]
-            if not answered:
-                return
-            self._store.add(answered)
-            for _ in answered:
-                self._waiting.popleft()
-            self._written = monotonic()
-
-    def _write_now_and_then(self) -> None:
-        while not self._end.wait(_WRITTEN_EVERY):
-            try:
-                self.write()
-            except Exception as failure:
-                self._failure = failure
-                return

@@ -22,7 +22,8 @@ from psyprobe.files.images import decode_image
 from psyprobe.files.output import digest
 from psyprobe.files.terminal import progress_bar
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
-from psyprobe.running.protocol import Answered, Batch, Question, ask_round
+from psyprobe.running.loop import ask_round
+from psyprobe.running.protocol import Answered, Batch, Question
 from psyprobe.running.store import Store, open_store
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.files.output import digest, software_versions
+from psyprobe.files.output import digest
 from psyprobe.observers.chat.answering import Answer, AnswerObserver
+from psyprobe.running.loop import ExperimentSession, attributes_of
 from psyprobe.running.protocol import Batch, RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.asking import ItemQuestion, batches_of, check_questions, keys_of
@@ -63,50 +63,7 @@ class TaskPlan:
         )
 
 
-class TaskSession:
-    """What all runs about items have in common: questions that stand alone, of one observer and perhaps another."""
-
-    def __init__(self, experiment: Experiment, observer: Any, *others: Any) -> None:
-        self.experiment, self.observer = experiment, observer
-        self.observers = {who.card.digest: who for who in (observer, *others)}
-        self.remarks: Sequence[str] = ()
-
-    def layout(self) -> dict[str, Any]:
-        """All that a result needs besides the answers."""
-        raise NotImplementedError
-
-    def record(self, store: Store) -> RunRecord:
-        """The run as the store keeps it."""
-        experiment, card = self.experiment, self.observer.card
-        return RunRecord(
-            experiment=experiment.name,
-            experiment_digest=experiment.digest,
-            experiment_toml=experiment.toml,
-            observer=card.name,
-            observer_digest=card.digest,
-            observer_card=card.to_dict(),
-            probe=experiment.probe,
-            layout=self.layout(),
-            software=software_versions(),
-        )
-
-    def contents(self) -> Iterator[tuple[str, str, Any]]:
-        """The cards; what is asked is kept with the answers."""
-        for who in self.observers.values():
-            yield who.card.digest, "observer", who.card.to_dict()
-
-    def begin(self, record: RunRecord) -> None:
-        """Nothing of an earlier record binds."""
-
-    def tell(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
-        """Nothing depends on the answers."""
-
-    def outcome(self) -> dict[str, Any]:
-        """Nothing besides the answers."""
-        return {}
-
-
-class ItemSession(TaskSession):
+class ItemSession(ExperimentSession):
     """One run about items: a round of questions, and one to a judge about what rules leave open.
 
     Raises
@@ -219,24 +176,7 @@ def judged_of(record: RunRecord, store: Store) -> list[tuple[str, str, list[str]
     return [(name, prompt, [found[key]["reply"]["text"] for key in keys]) for name, prompt, keys in cases]
 
 
-def attributes_of(record: RunRecord, **values: Any) -> dict[str, Any]:
-    """What a result tells of its run, further values among it as JSON."""
-    return {
-        "experiment": record.experiment,
-        "experiment_digest": record.experiment_digest,
-        "experiment_toml": record.experiment_toml,
-        "probe": record.probe,
-        "observer": record.observer,
-        "random_weights": int(record.observer_card["random_weights"]),
-        "psyprobe_version": record.software["psyprobe"],
-        **{
-            name: json.dumps(value, sort_keys=True)
-            for name, value in {"observer_card": record.observer_card, "software": record.software, **values}.items()
-        },
-    }
-
-
 def judged_attributes(record: RunRecord, store: Store) -> dict[str, Any]:
-    """The same, with the options of the page, the judge, and what it replied."""
+    """What a result tells of its run, with the options of the page, the judge, and what it replied."""
     layout = record.layout
     return attributes_of(record, options=layout["options"], judge=layout["judge"], judged=judged_of(record, store))

@@ -20,8 +20,8 @@ from psyprobe.light.display import Display
 from psyprobe.observers import DifferenceObserver, load_observer
 from psyprobe.observers.castlecsf import CastleCsf
 from psyprobe.observers.protocol import Card
+from psyprobe.probes.asking import presented, show
 from psyprobe.probes.conduct import observer_for
-from psyprobe.probes.presentation import presented, show
 from psyprobe.stimulus import Gabor, Noise
 
 PPD = 60

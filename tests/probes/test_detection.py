@@ -18,9 +18,8 @@ from psyprobe.experiment import read_experiment
 from psyprobe.human import castle_csf
 from psyprobe.light.display import Display
 from psyprobe.observers import Card, load_observer
-from psyprobe.probes.asking import features, respond
-from psyprobe.probes.grid import grid_conditions as conditions
-from psyprobe.probes.presentation import show
+from psyprobe.probes.asking import features, respond, show
+from psyprobe.probes.detection import grid_conditions as conditions
 from psyprobe.stimulus import Gabor, Grating, Noise, Specification, Sum, Uniform
 
 PIXELS = load_observer("pixels")

@@ -1,18 +1,132 @@
-"""What adaptive designs share: each level is the one that tells most, or a catch or top trial whose turn it is."""
+"""Adaptive designs: each level is the one whose answer is expected to tell most, far enough from those on their way.
+
+QUEST+: Watson 2017, Journal of Vision 17(3):10. qCSF: Lesmes, Lu, Baek & Albright 2010, Journal of Vision 10(3):17;
+here for yes or no answers with guesses and lapses, and with frequencies that may deviate from the truncated
+log-parabola.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.errors import InputError
-from psyprobe.probes.designs.choosing import most_telling
-from psyprobe.probes.designs.estimating import Estimating, P
-from psyprobe.probes.designs.protocol import Level, checked_contrasts, checked_share, checked_values
-from psyprobe.probes.designs.psychometric_grid import Task
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.probes.designs.posterior import (
+    Function,
+    Grid,
+    Posterior,
+    Task,
+    ThresholdPosterior,
+    csf_width_and_rates,
+    default_grid,
+    seen,
+)
+from psyprobe.probes.designs.protocol import DesignEstimate, Estimating, Level, P, checked
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+About: TypeAlias = Literal["threshold", "all"]
+
+#: A level on its way takes up to this share of the expected information from levels near it,
+_DIVERSITY = 0.7
+#: which are those within about this distance, in log10 contrast.
+_NEAR = 0.15
+
+
+def binary_entropy(p: FloatArray) -> FloatArray:
+    """Entropy in nats of an answer that is yes with probability p.
+
+    Examples
+    --------
+    >>> binary_entropy(np.array([0.1, 0.5, 0.9])).round(4).tolist()
+    [0.3251, 0.6931, 0.3251]
+    """
+    q = np.clip(p, 1e-300, 1.0)
+    r = np.clip(1.0 - p, 1e-300, 1.0)
+    return np.asarray(-(p * np.log(q) + (1.0 - p) * np.log(r)))
+
+
+def information_on_threshold(mass: FloatArray, guess: FloatArray, rise: FloatArray, visible: FloatArray) -> FloatArray:
+    """Expected information of one answer on the threshold, in nats, with all else marginalised, shape (X,).
+
+    The mutual information of answer and threshold (Kontsevich & Tyler 1999, Vision Research 39; here marginal).
+
+    Parameters
+    ----------
+    mass, guess, rise : ndarray, shape (T, W)
+        Posterior of threshold and width, and in each cell its product with the mean guess rate and rise.
+    visible : ndarray, shape (T, W, X)
+        Probability of seeing the pattern at each of X contrasts.
+    """
+    of_threshold = mass.sum(axis=1)[:, None]
+    yes = guess.sum(axis=1)[:, None] + (rise[:, None, :] @ visible)[:, 0, :]
+    given = np.clip(yes / np.maximum(of_threshold, 1e-300), 0.0, 1.0)
+    return np.asarray(binary_entropy(yes.sum(axis=0)) - (of_threshold * binary_entropy(given)).sum(axis=0))
+
+
+def noise_table(visible: FloatArray, guess: FloatArray, lapse: FloatArray) -> FloatArray:
+    """Entropy of an answer given all parameters, shape (T * W * G * L, X), from the chances of seeing, (T, W, X)."""
+    g, l = guess[:, None, None], lapse[:, None]
+    return binary_entropy(g + (1 - g - l) * visible[:, :, None, None, :]).reshape(-1, visible.shape[-1])
+
+
+def most_telling(
+    information: Mapping[int, FloatArray],
+    values: Sequence[float],
+    contrasts: Sequence[float],
+    pending: Sequence[Level],
+) -> Level:
+    """The level with the highest expected information, less what levels on their way leave of it.
+
+    Parameters
+    ----------
+    information : mapping of int to ndarray, shape (X,)
+        Of each contrast, by the place of each value that may be asked; the first of equals is taken.
+    values, contrasts : sequence of float
+        Of the level; and above 0, X of them.
+    pending : sequence of Level
+        On their way.
+
+    Examples
+    --------
+    >>> most_telling({0: np.array([0.1, 0.3]), 1: np.array([0.2, 0.2])}, (1, 4), (0.01, 0.1), [Level(1, 0.1)])
+    Level(value=4, contrast=0.01)
+    """
+    x = np.log10(contrasts)
+    best, choice = -np.inf, Level(values[0], contrasts[0])
+    for place, promise in information.items():
+        value = values[place]
+        waiting = np.array([np.log10(one.contrast) for one in pending if one.value == value and not one.catch])
+        left = promise * diversity(x, waiting) if waiting.size else promise
+        index = int(np.argmax(left))
+        if left[index] > best:
+            best, choice = float(left[index]), Level(value, contrasts[index])
+    return choice
+
+
+def diversity(x: FloatArray, pending: FloatArray) -> FloatArray:
+    """What levels on their way leave of the information of others, in (0, 1].
+
+    Parameters
+    ----------
+    x : ndarray, shape (X,)
+        Candidate levels, log10 contrast.
+    pending : ndarray, shape (P,)
+        Levels of the same value whose answers are awaited.
+
+    Examples
+    --------
+    >>> diversity(np.array([-2.0, -1.0]), np.array([-2.0])).round(2).tolist()
+    [0.3, 1.0]
+    """
+    near = np.exp(-0.5 * ((x[:, None] - pending) / _NEAR) ** 2)
+    return np.asarray((1 - _DIVERSITY * near).prod(axis=1))
 
 
 class Adaptive(Estimating[P]):
@@ -29,14 +143,13 @@ class Adaptive(Estimating[P]):
         top: float,
         seed: int,
     ) -> None:
-        super().__init__(checked_values(values))
-        self.contrasts = checked_contrasts(contrasts)
+        found, self.contrasts, self._catch = checked(values, contrasts, catch, task)
+        super().__init__(found)
         if n_max < 1 or not stop >= 0 or not 0 <= top <= 0.5:
             raise InputError(
                 f"n_max is {n_max}, stop {stop} and top {top}; give at least 1, at least 0 and a share from 0 to 0.5"
             )
-        self._stop, self._n_max = stop, n_max
-        self._catch, self._top = checked_share(catch, task), top
+        self._stop, self._n_max, self._top = stop, n_max, top
         self._order: list[int] = np.random.default_rng(seed).permutation(len(self.values)).tolist()
 
     def ask(self, n: int = 1) -> list[Level]:
@@ -49,7 +162,7 @@ class Adaptive(Estimating[P]):
                 known |= {each: self._information(each) for each in open_ones if each not in known}
                 promises = {each: known[each] for each in open_ones}
                 level = most_telling(promises, self.values, self.contrasts, self._books.pending)
-            self._books.send(level)
+            self._books.pending.append(level)
             levels.append(level)
         return levels
 
@@ -68,6 +181,10 @@ class Adaptive(Estimating[P]):
             return Level(self.values[min(open_ones, key=self.posterior.mean)], self.contrasts[-1])
         return None
 
+    def _wide(self, place: int) -> bool:
+        low, high = self.posterior.interval(place)
+        return high - low > self._stop
+
     @abstractmethod
     def _open(self) -> list[int]:
         """Places of the values that may still be asked."""
@@ -75,3 +192,349 @@ class Adaptive(Estimating[P]):
     @abstractmethod
     def _information(self, place: int) -> FloatArray:
         """What an answer is expected to tell, at each contrast."""
+
+
+class QuestPlus(Adaptive[ThresholdPosterior]):
+    """QUEST+ over several values of a level at once, with guess and lapse rates that they share.
+
+    The first question is a catch trial and the second one at the highest contrast; both recur so that their shares
+    are kept at every moment. All others go to the value and contrast that tell most, less what levels on their
+    way are about to tell: so several can be asked before the first is answered.
+
+    Parameters
+    ----------
+    values : sequence of float
+        Of the level besides contrast, such as frequencies in cpd.
+    contrasts : sequence of float
+        Above 0; those that may be shown. Close ones cost time only: 0.05 log10 apart is enough.
+    task : {"yes_no", "two_interval"}
+        What is asked; with two intervals the guess rate is 0.5 and there are no catch trials.
+    about : {"threshold", "all"}
+        What a level should tell of: the threshold alone, the other parameters being a nuisance, or all four, as
+        QUEST+ was published.
+    stop : float
+        A value is done when the 95 % interval of its log10 threshold is at most this wide.
+    n_max : int
+        Or when it has had this many answers, excluded ones among them, catch trials not.
+    catch, top : float
+        Shares, at least, of catch trials and of trials at the highest contrast among all.
+    function : {"logistic", "normal"}
+        Form of the psychometric function; without meaning where `grid` is given.
+    grid : Grid, optional
+        Parameters and their prior, in place of `default_grid`.
+    refine : bool
+        Look closer at thresholds when the grid has become coarse against the interval.
+    seed : int
+        Orders values that promise the same.
+
+    Examples
+    --------
+    An observer that sees contrasts from 0.02 on:
+
+    >>> design = QuestPlus([4], np.geomspace(0.001, 1, 61))
+    >>> while not design.finished:
+    ...     for level in design.ask(3):
+    ...         design.tell(level, float(level.contrast >= 0.02))
+    >>> estimate = design.estimate()
+    >>> estimate.asked < 30, estimate.log10_sensitivity.round(1).tolist()
+    (True, [1.7])
+    """
+
+    def __init__(
+        self,
+        values: Iterable[float],
+        contrasts: Iterable[float],
+        *,
+        task: Task = "yes_no",
+        about: About = "threshold",
+        stop: float = 0.3,
+        n_max: int = 50,
+        catch: float = 0.1,
+        top: float = 0.05,
+        function: Function = "logistic",
+        grid: Grid | None = None,
+        refine: bool = True,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(values, contrasts, task, stop, n_max, catch, top, seed)
+        if about not in ("threshold", "all"):
+            raise unknown_name("aim of QUEST+", about, ("threshold", "all"))
+        self._about = about
+        self.posterior = ThresholdPosterior(
+            len(self.values), default_grid(self.contrasts, task, function) if grid is None else grid, refine
+        )
+        self._tables: dict[int, tuple[FloatArray, FloatArray, FloatArray | None]] = {}
+
+    def _open(self) -> list[int]:
+        few = (each for each in self._order if self._books.asked_at(self.values[each]) < self._n_max)
+        return [each for each in few if self._wide(each)]
+
+    def _information(self, place: int) -> FloatArray:
+        grid, thresholds = self.posterior.grid, self.posterior.thresholds[place]
+        if place not in self._tables or self._tables[place][0] is not thresholds:
+            x = np.log10(self.contrasts)
+            visible = seen(x, thresholds[:, None, None], grid.width[:, None], grid.function)
+            noise = noise_table(visible, grid.guess, grid.lapse) if self._about == "all" else None
+            self._tables[place] = (thresholds, visible, noise)
+        _, visible, noise = self._tables[place]
+        mass, guess, rise = self.posterior.expected(place)
+        if noise is None:
+            return information_on_threshold(mass, guess, rise, visible)
+        yes = guess.sum() + rise.reshape(-1) @ visible.reshape(rise.size, -1)
+        # The level that maximises it is the one that minimises the expected entropy of the posterior, as QUEST+ has it:
+        # one product with a table that does not change, where that computes a posterior for each level and answer.
+        return binary_entropy(yes) - self.posterior.joint(place).reshape(-1) @ noise
+
+
+def log_parabola(
+    frequency: FloatArray, gain: FloatArray, peak: FloatArray, bandwidth: FloatArray, truncation: FloatArray
+) -> FloatArray:
+    """log10 sensitivity of the truncated log-parabola, of the broadcast shape of all arguments; not floored.
+
+    Watson & Ahumada 2005, Journal of Vision 5(9):6; in the form of Lesmes et al. (2010), Eq. 1.
+
+    Parameters
+    ----------
+    frequency : ndarray
+        Spatial frequency in cpd.
+    gain : ndarray
+        log10 of the peak sensitivity.
+    peak : ndarray
+        log10 of the frequency of the peak in cpd.
+    bandwidth : ndarray
+        log10 of beta. The full width at half height is log10(2 beta) in log10 units, that is 1 + log2(beta) octaves:
+        beta itself only where it is 1 or 2.
+    truncation : ndarray
+        By how many log10 units at most sensitivity falls below its peak at frequencies below that of the peak.
+
+    Examples
+    --------
+    Half of the peak sensitivity lies half a bandwidth, here one octave, above the peak:
+
+    >>> curve = log_parabola(np.array([0.5, 3.0, 6.0]), 2.0, np.log10(3.0), np.log10(2.0), 0.5)
+    >>> (10**curve).round(2).tolist()
+    [31.62, 100.0, 50.0]
+    """
+    x = np.log10(np.asarray(frequency, dtype=np.float64))
+    half = (np.log10(2.0) + np.asarray(bandwidth)) / 2
+    curve = gain - np.log10(2.0) * ((x - peak) / half) ** 2
+    return np.asarray(np.where((x < peak) & (curve < gain - truncation), gain - truncation, curve))
+
+
+@dataclass(frozen=True, eq=False)
+class CsfGrid:
+    """Values that the parameters of a truncated log-parabola may take, all equally likely beforehand.
+
+    Parameters
+    ----------
+    gain, peak, bandwidth, truncation : ndarray
+        See `log_parabola`.
+    deviation : float
+        Standard deviation in log10 units by which frequencies deviate from the parabola; 0 for the parabola itself, as
+        qCSF was published. It also bridges the steps of the grid.
+    """
+
+    gain: FloatArray = field(default_factory=lambda: np.linspace(0.5, 3.2, 19))
+    peak: FloatArray = field(default_factory=lambda: np.linspace(-0.3, 1.3, 9))
+    bandwidth: FloatArray = field(default_factory=lambda: np.linspace(0.0, 1.2, 7))
+    truncation: FloatArray = field(default_factory=lambda: np.linspace(0.02, 1.6, 6))
+    deviation: float = 0.07
+
+    def parameters(self) -> FloatArray:
+        """Every combination of the parameters, shape (P, 4)."""
+        mesh = np.meshgrid(self.gain, self.peak, self.bandwidth, self.truncation, indexing="ij")
+        return np.stack([each.ravel() for each in mesh], axis=1)
+
+
+class CsfPosterior(Posterior):
+    """What answers tell of a contrast sensitivity function that may deviate from a truncated log-parabola.
+
+    log10 sensitivity at each tested frequency is that of the parabola plus a deviation of its own, normal with mean 0.
+    So what answers at one frequency tell of the others passes through the parabola, while a curve that is none still
+    comes out as it is where it was asked: intervals hold the truth of observers that the model does not fit. Given the
+    parabola, the width and the rates of guess and lapse, which all frequencies share, frequencies are independent; so
+    the joint posterior is kept exactly as one table of threshold a frequency and one over the parabolas.
+
+    Parameters
+    ----------
+    frequencies : sequence of float
+        In cpd.
+    grid : Grid
+        Thresholds, widths and rates, with their prior; the width is one for all frequencies.
+    csf : CsfGrid
+        Parabolas and the deviation from them.
+
+    Examples
+    --------
+    Three frequencies, of which two were asked; the third is expected to be in between:
+
+    >>> grid = Grid(np.linspace(-3.5, 0.5, 81), np.array([0.8]), np.array([0.02]), np.array([0.02]))
+    >>> posterior = CsfPosterior((2.0, 4.0, 8.0), grid, CsfGrid())
+    >>> for x, said in ((-2.4, 0), (-2.2, 0), (-1.8, 1), (-1.6, 1)):
+    ...     posterior.tell(0, x, said)
+    ...     posterior.tell(2, x + 0.4, said)
+    >>> -2.2 < posterior.mean(1) < -1.6
+    True
+    """
+
+    one_width = True
+
+    def __init__(self, frequencies: tuple[float, ...], grid: Grid, csf: CsfGrid) -> None:
+        from scipy.sparse import csr_array
+
+        t, w, g, l = grid.shape
+        super().__init__(len(frequencies), grid, (t, w * g * l))
+        self._step = float(grid.threshold[1] - grid.threshold[0])
+        self._parameters = csf.parameters()
+        place = -log_parabola(np.array(frequencies)[:, None], *self._parameters.T)
+        nearest = np.rint((place - grid.threshold[0]) / self._step).astype(np.int64)
+        self._cell = np.clip(nearest, 0, t - 1)
+        count = self._parameters.shape[0]
+        self._gather: list[csr_array] = [
+            csr_array((np.ones(count), (cells, np.arange(count))), shape=(t, count)) for cells in self._cell
+        ]
+        self._spread = _spread(grid.threshold, csf.deviation)
+        self._likelihood = [np.ones((t, w * g * l)) for _ in frequencies]
+        self._smooth = [np.ones((t, w * g * l)) for _ in frequencies]
+        prior = grid.width_prior[:, None, None] * grid.guess_prior[:, None] * grid.lapse_prior
+        with np.errstate(divide="ignore"):
+            self._log_prior = np.log(prior).reshape(-1)
+        self._log = np.zeros((count, w * g * l))
+        self._share()
+
+    def mean_parameters(self) -> dict[str, float]:
+        """Posterior means of gain, peak, bandwidth and truncation of the parabola (see `log_parabola`)."""
+        means = self._mass.sum(axis=1) @ self._parameters
+        return dict(zip(("gain", "peak", "bandwidth", "truncation"), means.tolist(), strict=True))
+
+    def draw(self, n: int, seed: int = 0) -> FloatArray:
+        """Draws of log10 sensitivity at all frequencies from the joint posterior, shape (n, F)."""
+        rng = np.random.default_rng(seed)
+        flat = rng.choice(self._mass.size, size=n, p=self._mass.reshape(-1))
+        row, column = np.unravel_index(flat, self._mass.shape)
+        draws = np.empty((n, len(self._cell)))
+        for each in range(len(self._cell)):
+            density = self._spread[:, self._cell[each, row]] * self._likelihood[each][:, column]
+            cumulative = np.cumsum(density, axis=0)
+            u = rng.random(n) * cumulative[-1]
+            cell = (cumulative < u).sum(axis=0)
+            draws[:, each] = -(self.grid.threshold[cell] + self._step * (rng.random(n) - 0.5))
+        return draws
+
+    def _tables(self, place: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        # What all other answers say of the parabola here, the deviation from it, and the answers here.
+        parabola = self._gather[place] @ self._mass / self._smooth[place]
+        joint = (self._spread @ parabola) * self._likelihood[place]
+        joint = (joint / joint.sum()).reshape(self.grid.shape)
+        g, l = self.grid.guess[:, None], self.grid.lapse
+        mass, guess, rise = ((joint * factor).sum(axis=(2, 3)) for factor in (np.ones((1, 1)), g, 1 - g - l))
+        return mass, guess, rise
+
+    def _seen(self, place: int, x: float) -> FloatArray:
+        return seen(np.array(x), self.grid.threshold[:, None], self.grid.width, self.grid.function)
+
+    def _condition(self, place: int) -> None:
+        log = self._log_likelihood(place)
+        before = self._smooth[place]
+        # Relative to the highest of all rates: these differ in evidence, which must not be lost.
+        self._likelihood[place] = np.exp(log - log.max())
+        self._smooth[place] = np.maximum(self._spread.T @ self._likelihood[place], 1e-200)
+        self._log += (np.log(self._smooth[place]) - np.log(before))[self._cell[place]]
+
+    def _share(self) -> None:
+        catch = np.broadcast_to(self._catch[0] + self._catch[1] / self.dispersion, self.grid.shape[1:]).reshape(-1)
+        self._mass = self._normalised(self._log + (self._log_prior + catch))
+
+    def _common(self) -> FloatArray:
+        return np.asarray(self._mass.sum(axis=0).reshape(self.grid.shape[1:]))
+
+
+def _spread(threshold: FloatArray, deviation: float) -> FloatArray:
+    """Probability of each threshold (rows) where the parabola's is each threshold (columns)."""
+    if deviation == 0:
+        return np.eye(threshold.size)
+    weights = np.exp(-0.5 * ((threshold[:, None] - threshold) / deviation) ** 2)
+    return np.asarray(weights / weights.sum(axis=0))
+
+
+#: Draws from the posterior behind the interval of the area under the log CSF.
+_DRAWS = 2000
+
+
+class QuickCSF(Adaptive[CsfPosterior]):
+    """qCSF over given frequencies.
+
+    Parameters
+    ----------
+    frequencies : sequence of float
+        In cpd, two or more.
+    contrasts, task, catch, top, function
+        As in `QuestPlus`.
+    stop : float
+        Done when the 95 % interval of log10 sensitivity is at most this wide at every frequency.
+    n_max : int
+        Or after this many answers altogether, catch trials and excluded ones among them.
+    grid : Grid, optional
+        Thresholds, widths and rates with their prior.
+    csf : CsfGrid, optional
+        Parabolas and the deviation from them.
+    seed : int
+        Orders frequencies that promise the same, and draws behind the interval of the area.
+
+    Examples
+    --------
+    >>> design = QuickCSF([1, 4, 16], np.geomspace(0.001, 1, 31), n_max=25)
+    >>> threshold = {1: 0.02, 4: 0.01, 16: 0.05}
+    >>> while not design.finished:
+    ...     for level in design.ask(2):
+    ...         design.tell(level, float(level.contrast > threshold[level.value]))
+    >>> estimate = design.estimate()
+    >>> estimate.asked, bool(np.abs(estimate.log10_sensitivity - [1.7, 2.0, 1.3]).max() < 0.3)
+    (25, True)
+    >>> estimate.aulcsf_low < estimate.aulcsf < estimate.aulcsf_high
+    True
+    """
+
+    def __init__(
+        self,
+        frequencies: Iterable[float],
+        contrasts: Iterable[float],
+        *,
+        task: Task = "yes_no",
+        stop: float = 0.3,
+        n_max: int = 60,
+        catch: float = 0.1,
+        top: float = 0.05,
+        function: Function = "logistic",
+        grid: Grid | None = None,
+        csf: CsfGrid | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(frequencies, contrasts, task, stop, n_max, catch, top, seed)
+        if len(self.values) < 2:
+            raise InputError("qCSF needs at least two frequencies; use QUEST+ for one")
+        self._seed = seed
+        grid = csf_width_and_rates(self.contrasts, task, function) if grid is None else grid
+        self.posterior = CsfPosterior(self.values, grid, CsfGrid() if csf is None else csf)
+        self._visible = seen(
+            np.log10(self.contrasts), grid.threshold[:, None, None], grid.width[:, None], grid.function
+        )
+
+    def estimate(self) -> DesignEstimate:
+        """What is known so far, the area under the log CSF between the lowest and the highest frequency included."""
+        found = super().estimate()
+        order = np.argsort(self.values)
+        x = np.log10(self.values)[order]
+        height = np.maximum(self.posterior.draw(_DRAWS, self._seed)[:, order], 0.0)
+        areas = ((height[:, 1:] + height[:, :-1]) / 2 * np.diff(x)).sum(axis=1)
+        low, high = np.quantile(areas, [(1 - found.level) / 2, (1 + found.level) / 2])
+        return replace(found, aulcsf=float(areas.mean()), aulcsf_low=float(low), aulcsf_high=float(high))
+
+    def _open(self) -> list[int]:
+        if self._books.told + len(self._books.pending) >= self._n_max:
+            return []
+        return self._order if any(map(self._wide, self._order)) else []
+
+    def _information(self, place: int) -> FloatArray:
+        # An answer tells of the curve through the threshold at its frequency alone.
+        return information_on_threshold(*self.posterior.expected(place), self._visible)

@@ -9,14 +9,13 @@ a normal error of their logit; their likelihood is divided by their dispersion r
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, TypedDict, Unpack, get_args
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.probes.designs.psychometric_grid import Task, seen
+from psyprobe.probes.designs.posterior import Task, seen
 
 DesignName: TypeAlias = Literal["constant", "ladder", "quest_plus", "quick_csf"]
 DESIGNS: tuple[DesignName, ...] = get_args(DesignName)
@@ -54,6 +53,18 @@ class AssumedObserver:
                 f"the assumed observer has width {self.width}, guess {self.guess}, lapse {self.lapse} and logit_sd "
                 f"{self.logit_sd}; give a width above 0, rates that stay below 1 together, a logit_sd above 0 or None"
             )
+
+
+class Asked(TypedDict, total=False):
+    """What is asked of whom; see `expected_interval_width`."""
+
+    values: int
+    contrasts: tuple[float, float]
+    levels: int
+    task: Task
+    observer: AssumedObserver
+    catch: float
+    top: float
 
 
 def expected_interval_width(
@@ -148,23 +159,12 @@ def expected_interval_width(
     return float(2 * 1.959963984540054 * np.sqrt(variance).mean())
 
 
-def expected_queries(
-    design: DesignName,
-    width: float = 0.3,
-    *,
-    values: int = 6,
-    contrasts: tuple[float, float] = (0.001, 1.0),
-    levels: int = 10,
-    task: Task = "yes_no",
-    observer: AssumedObserver = AssumedObserver(),
-    catch: float = 0.1,
-    top: float = 0.05,
-) -> int:
+def expected_queries(design: DesignName, width: float = 0.3, **asked: Unpack[Asked]) -> int:
     """How many queries in all bring 95 % intervals of log10 threshold to a width; see `expected_interval_width`.
 
     Parameters
     ----------
-    design, values, contrasts, levels, task, observer, catch, top
+    design, **asked
         As in `expected_interval_width`.
     width : float
         In log10 units, above 0.
@@ -185,19 +185,12 @@ def expected_queries(
     """
     if not width > 0:
         raise InputError(f"width is {width}; give log10 units above 0")
-    width_after = partial(
-        expected_interval_width,
-        design,
-        values=values,
-        contrasts=contrasts,
-        levels=levels,
-        task=task,
-        observer=observer,
-        catch=catch,
-        top=top,
-    )
+
+    def too_wide(queries: int) -> bool:
+        return expected_interval_width(design, queries, **asked) > width
+
     few, many = 0, 1
-    while width_after(many) > width:
+    while too_wide(many):
         few, many = many, many * 2
         if many > 10_000_000:
             raise InputError(
@@ -205,7 +198,7 @@ def expected_queries(
             )
     while many - few > 1:
         middle = (few + many) // 2
-        few, many = (middle, many) if width_after(middle) > width else (few, middle)
+        few, many = (middle, many) if too_wide(middle) else (few, middle)
     return many
 
 
@@ -235,5 +228,4 @@ def _relative_variance(x: FloatArray, t: float, psi: FloatArray, guess: float, o
     weights = weights / weights.sum()
     logit = 2 * np.log(19) * (x - t) / observer.width
     said = guess + (1 - guess - observer.lapse) / (1 + np.exp(-(logit[:, None] + observer.logit_sd * nodes)))
-    variance: FloatArray = (said - (said @ weights)[:, None]) ** 2 @ weights
-    return variance / np.maximum(psi * (1 - psi), 1e-6)
+    return np.asarray((said - (said @ weights)[:, None]) ** 2 @ weights / np.maximum(psi * (1 - psi), 1e-6))

@@ -1,4 +1,7 @@
-"""What the posteriors of designs share: answers, hard and soft, and means and intervals of the parameters.
+"""What answers tell: psychometric functions on log10 contrast, the grid of their parameters, and posteriors over it.
+
+psi(x) = guess + (1 - guess - lapse) F(x), F at 0.5 at the threshold and from 0.05 to 0.95 over the width (psignifit 4:
+Schütt, Harmeling, Macke & Wichmann 2016, Vision Research 122, Eq. 1).
 
 A probability of yes is taken in as a fractional answer: p log psi + (1 - p) log(1 - psi), the quasi-likelihood of the
 quasi-binomial model (McCullagh & Nelder 1989, Generalized Linear Models, ch. 9). Its maximum is where that of drawn
@@ -6,19 +9,185 @@ answers is on average; since p scatters less than a drawn yes or no does, it is 
 answers show, (1 + n r^2) / (1 + n - parameters): r^2 is the mean squared Pearson residual, weighted by the information
 on the threshold, which makes the curvature of the likelihood that of its robust ("sandwich") variance; n the number of
 answers; and one pseudo-residual of 1, the value for drawn answers, keeps intervals wide while there are few.
+
+Several values of a level share guess and lapse rates and a typical width. Given these, values are independent; so the
+joint posterior is kept exactly as one table of width x threshold x guess x lapse a value, and one table of common width
+x guess x lapse that ties them together.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.errors import InputError
-from psyprobe.probes.designs.psychometric_grid import Grid, seen
+from psyprobe.errors import InputError, unknown_name
+
+Function: TypeAlias = Literal["logistic", "normal"]
+Task: TypeAlias = Literal["yes_no", "two_interval"]
+#: Of the cells of a grid: a rate stands for its cell, whose prior mass it carries.
+Edges: TypeAlias = tuple[float, ...]
+
+#: F's argument runs over this distance while F runs from 0.05 to 0.95.
+_REACH = {"logistic": 2 * np.log(19.0), "normal": 3.2897072539029435}
+
+
+def seen(x: FloatArray, threshold: FloatArray, width: FloatArray, function: Function = "logistic") -> FloatArray:
+    """Probability F of seeing the pattern, without guesses and lapses.
+
+    Parameters
+    ----------
+    x, threshold, width : ndarray
+        In log10 contrast, of shapes that broadcast.
+    function : {"logistic", "normal"}
+        Form of the psychometric function.
+
+    Examples
+    --------
+    >>> seen(np.array([-2.4, -2.0, -1.6]), np.array(-2.0), np.array(0.8)).round(3).tolist()
+    [0.05, 0.5, 0.95]
+    """
+    from scipy.special import expit, ndtr
+
+    z = _REACH[function] * (np.asarray(x) - threshold) / width
+    return np.asarray(expit(z) if function == "logistic" else ndtr(z))
+
+
+def _weights(values: FloatArray, given: FloatArray) -> FloatArray:
+    weights = np.asarray(given, dtype=np.float64) * np.ones(1 if np.size(given) > 1 else values.size)
+    if weights.shape != values.shape or not (weights >= 0).all() or not weights.sum() > 0:
+        raise InputError(f"prior weights are {given}; give one of at least 0 for each of {values.size} values")
+    return np.asarray(weights / weights.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Values that the parameters of a psychometric function may take, with the prior probability of each.
+
+    Parameters
+    ----------
+    threshold, width : ndarray
+        In log10 contrast, ascending, evenly spaced in the threshold.
+    guess, lapse : ndarray
+        Rates in [0, 1).
+    width_prior, guess_prior, lapse_prior : ndarray
+        Prior weight of each value; equal unless given, as always for thresholds.
+    width_spread : float
+        Standard deviation of log10 width from value to value of the level about a common centre, whose prior
+        `width_prior` is; 0 for one width at all values, infinite for widths that tell nothing of each other.
+    function : {"logistic", "normal"}
+        Form of the psychometric function.
+
+    Examples
+    --------
+    >>> Grid(np.array([-3.0, -2.0, -1.0]), np.array([0.8]), np.array([0.02]), np.array([0.02])).shape
+    (3, 1, 1, 1)
+    """
+
+    threshold: FloatArray
+    width: FloatArray
+    guess: FloatArray
+    lapse: FloatArray
+    width_prior: FloatArray = field(default_factory=lambda: np.ones(1))
+    guess_prior: FloatArray = field(default_factory=lambda: np.ones(1))
+    lapse_prior: FloatArray = field(default_factory=lambda: np.ones(1))
+    width_spread: float = 0.0
+    function: Function = "logistic"
+
+    def __post_init__(self) -> None:
+        for name in ("threshold", "width", "guess", "lapse"):
+            values = np.atleast_1d(np.asarray(getattr(self, name), dtype=np.float64))
+            object.__setattr__(self, name, values)
+            if name != "threshold":
+                object.__setattr__(self, f"{name}_prior", _weights(values, getattr(self, f"{name}_prior")))
+        if self.function not in _REACH:
+            raise unknown_name("psychometric function of a design", self.function, _REACH)
+        if not (self.width > 0).all() or not self.width_spread >= 0:
+            raise InputError(
+                f"widths are {self.width.tolist()} and spread {self.width_spread}; give log10 contrasts above 0 and a "
+                "spread of at least 0"
+            )
+        if self.guess.min() < 0 or self.lapse.min() < 0 or self.guess.max() + self.lapse.max() >= 1:
+            raise InputError(
+                f"guess goes to {self.guess.max():g} and lapse to {self.lapse.max():g}; give rates of at least 0 that "
+                "together stay below 1"
+            )
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """How many thresholds, widths, guess rates and lapse rates."""
+        return self.threshold.size, self.width.size, self.guess.size, self.lapse.size
+
+    def width_given_centre(self) -> FloatArray:
+        """Probability of each width (columns) where the common centre is each width (rows), shape (W, W)."""
+        if np.isinf(self.width_spread):
+            return np.tile(self.width_prior, (self.width.size, 1))
+        if self.width_spread == 0:
+            return np.eye(self.width.size)
+        log = np.log10(self.width)
+        weights = np.exp(-0.5 * ((log[:, None] - log) / self.width_spread) ** 2)
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def default_grid(contrasts: Sequence[float], task: Task = "yes_no", function: Function = "logistic") -> Grid:
+    """The grid that designs use unless given another.
+
+    Thresholds lie evenly from half a log10 unit below the lowest contrast to half a unit above the highest, so that a
+    threshold which cannot be reached shows as one. The common width has a log-normal prior with median 0.7 and a
+    standard deviation of 0.25 log10, from which those of single values deviate by 0.1 log10. Guess and lapse rates
+    are Beta(1/2, 5) on [0, 0.5] and Beta(1/2, 10) on [0, 0.1]: rates near 0 are likeliest, larger ones not ruled out
+    (as in Jeffreys' prior). With two intervals the guess rate is 0.5.
+
+    Contrasts are those that can be shown, ascending; task and function are as in `constant`.
+
+    Examples
+    --------
+    >>> grid = default_grid((0.001, 1.0))
+    >>> float(grid.threshold[0]), float(grid.threshold[-1])
+    (-3.5, 0.5)
+    >>> default_grid((0.001, 1.0), task="two_interval").guess.tolist()
+    [0.5]
+    """
+    guess, lapse = (0.0, 0.01, 0.03, 0.06, 0.12, 0.22, 0.35, 0.5), (0.0, 0.01, 0.03, 0.06, 0.1)
+    low, high = np.log10(contrasts[0]) - 0.5, np.log10(contrasts[-1]) + 0.5
+    threshold = np.linspace(low, high, int(np.ceil((high - low) / 0.06)) + 1)
+    return _grid(threshold, np.geomspace(0.2, 2.0, 9), guess, lapse, 0.1, task, function)
+
+
+def csf_width_and_rates(contrasts: Sequence[float], task: Task = "yes_no", function: Function = "logistic") -> Grid:
+    """As `default_grid`, with fewer widths and rates, for designs that keep all frequencies in one table.
+
+    Examples
+    --------
+    >>> csf_width_and_rates((0.001, 1.0)).shape
+    (81, 3, 5, 2)
+    """
+    low, high = np.log10(contrasts[0]) - 0.5, np.log10(contrasts[-1]) + 0.5
+    threshold = np.linspace(low, high, round((high - low) / 0.05) + 1)
+    guess, lapse = (0.0, 0.03, 0.09, 0.18, 0.32, 0.5), (0.0, 0.03, 0.1)
+    return _grid(threshold, np.array([0.4, 0.75, 1.4]), guess, lapse, 0.0, task, function)
+
+
+def _grid(
+    threshold: FloatArray, width: FloatArray, guesses: Edges, lapses: Edges, spread: float, task: Task, form: Function
+) -> Grid:
+    guess, guess_prior = _rates(guesses, 5.0) if task == "yes_no" else (np.array([0.5]), np.ones(1))
+    lapse, lapse_prior = _rates(lapses, 10.0)
+    width_prior = np.exp(-0.5 * (np.log10(width / 0.7) / 0.25) ** 2)
+    return Grid(threshold, width, guess, lapse, width_prior, guess_prior, lapse_prior, spread, form)
+
+
+def _rates(edges: Edges, b: float) -> tuple[FloatArray, FloatArray]:
+    """Rates in the middle of their cells, and the mass of Beta(1/2, b) in each cell."""
+    from scipy.special import betainc
+
+    ends = np.array(edges)
+    return (ends[1:] + ends[:-1]) / 2, np.diff(betainc(0.5, b, ends))
+
 
 #: Variance of a Bernoulli answer is not taken to be below this when residuals are scaled.
 _LEAST_VARIANCE = 0.01
@@ -29,13 +198,9 @@ _STEP = 0.01
 def log_probability(p: FloatArray, said: float) -> FloatArray:
     """Log of the probability of an answer, fractional for one between 0 and 1."""
     with np.errstate(divide="ignore"):
-        if said == 1:
-            value: FloatArray = np.log(p)
-        elif said == 0:
-            value = np.log1p(-p)
-        else:
-            value = said * np.log(p) + (1 - said) * np.log1p(-p)
-    return value
+        if 0 < said < 1:
+            return np.asarray(said * np.log(p) + (1 - said) * np.log1p(-p))
+        return np.asarray(np.log(p) if said else np.log1p(-p))
 
 
 def quantiles(values: FloatArray, mass: FloatArray, probability: FloatArray) -> FloatArray:
@@ -232,3 +397,126 @@ class Posterior(ABC):
     @abstractmethod
     def _tables(self, place: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """As `expected`."""
+
+
+#: Thresholds lie at least this many to a 95 % interval; a finer grid takes over where they would not.
+STEPS_PER_INTERVAL = 8
+#: A finer grid leaves out less than this of the posterior on each side.
+_LEFT_OUT = 1e-5
+
+
+class ThresholdPosterior(Posterior):
+    """What answers tell of the thresholds at several values of a level.
+
+    Parameters
+    ----------
+    values, grid
+        As in `Posterior`.
+    refine : bool
+        Replace the thresholds of a value by closer ones when its posterior has become narrow.
+
+    Examples
+    --------
+    >>> grid = Grid(np.linspace(-4, 0, 41), np.array([0.8]), np.array([0.02]), np.array([0.02]))
+    >>> posterior = ThresholdPosterior(1, grid)
+    >>> for x, said in ((-3.0, 0), (-2.5, 0), (-1.5, 1), (-1.0, 1)):
+    ...     posterior.tell(0, x, said)
+    >>> round(posterior.mean(0), 2)
+    -2.0
+    """
+
+    one_width = False
+
+    def __init__(self, values: int, grid: Grid, refine: bool = True) -> None:
+        t, w, g, l = grid.shape
+        super().__init__(values, grid, (w, t, g, l))
+        self.refine = refine
+        self._link = grid.width_given_centre()
+        with np.errstate(divide="ignore"):
+            self._log_prior = (
+                np.log(grid.width_prior)[:, None, None] + np.log(grid.guess_prior)[:, None] + np.log(grid.lapse_prior)
+            )
+        self._threshold_given: list[FloatArray] = [np.empty(0)] * values
+        self._evidence: list[tuple[FloatArray, FloatArray]] = [(np.empty(0), np.empty(0))] * values
+        self._linked: list[FloatArray] = [np.empty(0)] * values
+        for each in range(values):
+            self._condition(each)
+        self._share()
+
+    def tell(self, place: int | None, x: float, said: float) -> None:
+        """As in `Posterior`."""
+        super().tell(place, x, said)
+        if self.refine and place is not None:
+            self._refine(place)
+
+    def joint(self, place: int) -> FloatArray:
+        """Posterior of threshold, width, guess and lapse at one value, shape (T, W, G, L)."""
+        joint = self._threshold_given[place] * self._rest(place)[:, None]
+        return np.asarray(np.swapaxes(joint, 0, 1))
+
+    def _tables(self, place: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        g, l = self.grid.guess[:, None], self.grid.lapse
+        rest = self._rest(place)
+        columns = np.stack([rest, rest * g, rest * (1 - g - l)], axis=-1)
+        w, t = self._threshold_given[place].shape[:2]
+        tables = self._threshold_given[place].reshape(w, t, -1) @ columns.reshape(w, -1, 3)
+        mass, guess, rise = tables.transpose(2, 1, 0)
+        return mass, guess, rise
+
+    def _seen(self, place: int, x: float) -> FloatArray:
+        return seen(np.array(x), self.thresholds[place], self.grid.width[:, None], self.grid.function)
+
+    def _condition(self, place: int) -> None:
+        # The threshold given all else, and the evidence for each width and pair of rates, relative to `top`.
+        log = self._log_likelihood(place)
+        top = log.max(axis=(0, 1))
+        top = np.where(np.isfinite(top), top, 0.0)
+        mass = np.exp(log - top)
+        total = mass.sum(axis=1)
+        self._evidence[place] = (total, top)
+        self._linked[place] = np.tensordot(self._link, total, 1)
+        self._threshold_given[place] = mass / np.where(total > 0, total, 1.0)[:, None]
+
+    def _share(self) -> None:
+        log = self._log_prior + self._catch[0] + self._catch[1] / self.dispersion
+        with np.errstate(divide="ignore"):
+            for (_, top), linked in zip(self._evidence, self._linked, strict=True):
+                log = log + top + np.log(linked)
+        self._shared = self._normalised(log)
+
+    def _common(self) -> FloatArray:
+        return self._shared
+
+    def _rest(self, place: int) -> FloatArray:
+        """Posterior of width, guess and lapse at one value, shape (W, G, L)."""
+        linked = self._linked[place]
+        share = self._shared / np.where(linked > 0, linked, 1.0)
+        return np.asarray(self._evidence[place][0] * np.tensordot(self._link.T, share, 1))
+
+    def _refine(self, place: int) -> None:
+        values, mass = self.thresholds[place], self.threshold_mass(place)
+        if values.size < 2 * STEPS_PER_INTERVAL:
+            return
+        full = self.grid.threshold
+        at_low_edge = values[0] > full[0] + 1e-9 and mass[:2].sum() > 1e-3
+        at_high_edge = values[-1] < full[-1] - 1e-9 and mass[-2:].sum() > 1e-3
+        if at_low_edge or at_high_edge:
+            self._rebuild(place, full)
+            values, mass = full, self.threshold_mass(place)
+        step = values[1] - values[0]
+        low, high = quantiles(values, mass, np.array([0.025, 0.975]))
+        if high - low >= STEPS_PER_INTERVAL * step:
+            return
+        ends = quantiles(values, mass, np.array([_LEFT_OUT, 1 - _LEFT_OUT])) + np.array([-2, 2]) * step
+        ends = np.clip(ends, full[0], full[-1])
+        if ends[1] - ends[0] < 0.75 * (values[-1] - values[0]):
+            self._rebuild(place, np.linspace(ends[0], ends[1], values.size))
+
+    def _rebuild(self, place: int, thresholds: FloatArray) -> None:
+        self.thresholds[place] = thresholds
+        self._hard[place] = np.zeros_like(self._hard[place])
+        self._soft[place] = None
+        for answer in self._answers[place]:
+            self._add(place, answer)
+        self._condition(place)
+        self._share()

@@ -1,15 +1,21 @@
-"""What a design is: it says which contrast to show next, is told what the observer said, and knows when to stop."""
+"""What a design is: it says which contrast to show next, is told what the observer said, and knows when to stop.
+
+What all designs share stands below: the books of what was asked, a posterior that is told the answers, and what they
+report of it.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.probes.designs.posterior import Posterior
 
 #: What may be asked: whether a pattern is there, or in which of two images.
 TASKS = ("yes_no", "two_interval")
@@ -87,9 +93,9 @@ class DesignEstimate:
     asked: int
     excluded: int
     level: float
-    aulcsf: float | None
-    aulcsf_low: float | None
-    aulcsf_high: float | None
+    aulcsf: float | None = None
+    aulcsf_low: float | None = None
+    aulcsf_high: float | None = None
 
 
 @runtime_checkable
@@ -126,35 +132,131 @@ class Design(Protocol):
         """What is known so far."""
 
 
-def checked_values(values: Iterable[float]) -> tuple[float, ...]:
-    """Values of a level as a tuple; an `InputError` unless there is one, and each is finite and comes once."""
-    found = tuple(float(each) for each in values)
-    if not found or not np.isfinite(found).all() or len(set(found)) < len(found):
-        raise InputError(f"levels are {found}; give at least one, each finite and only once")
-    return found
+def checked(
+    values: Iterable[float], contrasts: Iterable[float], catch: float, task: str
+) -> tuple[tuple[float, ...], tuple[float, ...], float]:
+    """Values of a level; contrasts in ascending order; and the share of catch trials.
 
+    The share is 0 with two intervals, where a uniform pair has no right answer.
 
-def checked_contrasts(contrasts: Iterable[float]) -> tuple[float, ...]:
-    """Contrasts in ascending order as a tuple; an `InputError` unless there are two, each above 0 and only once."""
-    found = tuple(sorted(float(each) for each in contrasts))
-    if len(set(found)) < max(len(found), 2) or not np.isfinite(found).all() or found[0] <= 0:
+    Raises
+    ------
+    InputError
+        There is no value or only one contrast, one comes twice, is not finite or no contrast above 0, the share is out
+        of range, or there is no such task.
+    """
+    levels, ascending = tuple(float(each) for each in values), tuple(sorted(float(each) for each in contrasts))
+    if not levels or not np.isfinite(levels).all() or len(set(levels)) < len(levels):
+        raise InputError(f"levels are {levels}; give at least one, each finite and only once")
+    if len(set(ascending)) < max(len(ascending), 2) or not np.isfinite(ascending).all() or ascending[0] <= 0:
         raise InputError(
-            f"contrasts are {found}; give at least two, each above 0 and only once (designs add catch trials)"
+            f"contrasts are {ascending}; give at least two, each above 0 and only once (designs add catch trials)"
         )
-    return found
-
-
-def checked_share(catch: float, task: str) -> float:
-    """Share of catch trials; 0 with two intervals, where a uniform pair has no right answer."""
     if task not in TASKS:
         raise unknown_name("task", task, TASKS)
     if not 0 <= catch <= 0.9:
         raise InputError(f"catch is {catch}; give the share of catch trials, from 0 to 0.9")
-    return float(catch) if task == "yes_no" else 0.0
+    return levels, ascending, float(catch) if task == "yes_no" else 0.0
 
 
-def checked_said(said: float | None) -> float | None:
-    """An answer as a float in [0, 1], or None; an `InputError` where it lies outside."""
-    if said is not None and not 0 <= said <= 1:
-        raise InputError(f"said is {said}; give 1 (yes), 0 (no), a probability in between, or None (excluded)")
-    return None if said is None else float(said)
+class Ledger:
+    """Levels on their way to the observer and back.
+
+    Examples
+    --------
+    >>> books = Ledger()
+    >>> books.pending.append(Level(4, 0.1))
+    >>> books.asked_at(4)
+    1
+    >>> books.receive(Level(4, 0.1), excluded=False)
+    >>> books.pending, books.told
+    ([], 1)
+    """
+
+    def __init__(self) -> None:
+        #: Asked, and not answered yet.
+        self.pending: list[Level] = []
+        self.told = 0
+        self.excluded = 0
+        self.by_contrast: Counter[float] = Counter()
+        self.by_value: Counter[float] = Counter()
+
+    def receive(self, level: Level, excluded: bool) -> None:
+        """Note that a level was answered; when a run is replayed, it need not have been asked."""
+        self.told += 1
+        self.excluded += excluded
+        self.by_contrast[level.contrast] += 1
+        if not level.catch:
+            self.by_value[level.value] += 1
+        if level in self.pending:
+            self.pending.remove(level)
+
+    def asked_at(self, value: float) -> int:
+        """How often a value was asked, on its way or answered, catch trials not counted."""
+        return self.by_value[value] + sum(each.value == value and not each.catch for each in self.pending)
+
+    def asked_of(self, contrast: float) -> int:
+        """How often a contrast was asked, on its way or answered; 0 for catch trials."""
+        return self.by_contrast[contrast] + sum(each.contrast == contrast for each in self.pending)
+
+    def below(self, contrast: float, share: float) -> bool:
+        """Whether the next question must be of this contrast for it to keep its share of all."""
+        return self.asked_of(contrast) < share * (self.told + len(self.pending) + 1)
+
+
+#: Probability that the intervals of an estimate hold.
+INTERVAL = 0.95
+
+P = TypeVar("P", bound=Posterior)
+
+
+class Estimating(Generic[P]):
+    """A design with a posterior over its values, in whose order the posterior has them."""
+
+    #: What the answers told so far tell of the parameters.
+    posterior: P
+
+    def __init__(self, values: tuple[float, ...]) -> None:
+        self.values = values
+        self._books = Ledger()
+
+    def tell(self, level: Level, said: float | None, delivered: float | None = None) -> None:
+        """Take in one answer; see `Design`.
+
+        Raises
+        ------
+        InputError
+            The level is none of the design's.
+        """
+        if said is not None and not 0 <= said <= 1:
+            raise InputError(f"said is {said}; give 1 (yes), 0 (no), a probability in between, or None (excluded)")
+        self._expect(level)
+        self._books.receive(level, excluded=said is None)
+        if said is None:
+            return
+        contrast = level.contrast if delivered is None else delivered
+        if level.catch or contrast <= 0:
+            self.posterior.tell(None, -np.inf, float(said))
+        else:
+            self.posterior.tell(self.values.index(level.value), float(np.log10(contrast)), float(said))
+
+    def estimate(self) -> DesignEstimate:
+        """What is known so far."""
+        places = range(len(self.values))
+        ends = np.array([self.posterior.interval(each, INTERVAL) for each in places])
+        return DesignEstimate(
+            values=np.array(self.values),
+            log10_sensitivity=-np.array([self.posterior.mean(each) for each in places]),
+            low=-ends[:, 1],
+            high=-ends[:, 0],
+            width=np.array([self.posterior.mean_width(each) for each in places]),
+            guess=self.posterior.mean_guess(),
+            lapse=self.posterior.mean_lapse(),
+            asked=self._books.told,
+            excluded=self._books.excluded,
+            level=INTERVAL,
+        )
+
+    def _expect(self, level: Level) -> None:
+        if level.value not in self.values:
+            raise InputError(f"the level is {level.value}; this design asks at {self.values}")

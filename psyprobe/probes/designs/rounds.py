@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from psyprobe.errors import InputError
-from psyprobe.probes.designs.estimating import Estimating
-from psyprobe.probes.designs.protocol import Level, checked_contrasts, checked_share, checked_values
-from psyprobe.probes.designs.psychometric_grid import Function, Task, default_grid
-from psyprobe.probes.designs.threshold_posterior import ThresholdPosterior
+from psyprobe.probes.designs.posterior import Function, Task, ThresholdPosterior, default_grid
+from psyprobe.probes.designs.protocol import Estimating, Level, checked
 
 
 class Rounds(Estimating[ThresholdPosterior]):
@@ -31,8 +30,7 @@ class Rounds(Estimating[ThresholdPosterior]):
         """Up to `n` levels to put at once; none between the rounds until all of the first is told."""
         self._go_on()
         levels, self._left = self._left[:n], self._left[n:]
-        for level in levels:
-            self._books.send(level)
+        self._books.pending += levels
         return levels
 
     @property
@@ -93,7 +91,7 @@ def constant(
     >>> design.finished
     True
     """
-    shown, c, share = checked_values(values), checked_contrasts(contrasts), checked_share(catch, task)
+    shown, c, share = checked(values, contrasts, catch, task)
     if repeats < 1:
         raise InputError(f"repeats is {repeats}; give a whole number of at least 1")
     levels = [Level(each, contrast) for each in shown for contrast in c for _ in range(repeats)]
@@ -140,7 +138,7 @@ def ladder(
     >>> estimate.asked, estimate.log10_sensitivity.round(1).tolist()
     (11, [1.7])
     """
-    shown, c, share = checked_values(values), checked_contrasts(contrasts), checked_share(catch, task)
+    shown, c, share = checked(values, contrasts, catch, task)
     if coarse < 2 or fine < 0 or repeats < 1:
         raise InputError(
             f"coarse is {coarse}, fine {fine} and repeats {repeats}; give at least 2, at least 0 and at least 1"
@@ -161,10 +159,14 @@ def ladder(
     return Rounds(shown, posterior, _shuffled(first, share, shown, [seed, 1]), second if fine else None)
 
 
+def catch_trials(others: int, share: float) -> int:
+    """How many catch trials beside the others make up a share of all, at least."""
+    return math.ceil(others * share / (1 - share) - 1e-9)
+
+
 def _shuffled(levels: list[Level], share: float, values: tuple[float, ...], seed: int | list[int]) -> list[Level]:
     """Levels with catch trials that make up at least `share` of all, over the values in turn, in random order."""
-    catches = int(np.ceil(len(levels) * share / (1 - share) - 1e-9))
-    levels = levels + [Level(values[i % len(values)], 0.0) for i in range(catches)]
+    levels = levels + [Level(values[i % len(values)], 0.0) for i in range(catch_trials(len(levels), share))]
     return [levels[i] for i in np.random.default_rng(seed).permutation(len(levels))]
 
 

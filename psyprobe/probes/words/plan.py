@@ -10,19 +10,19 @@ import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psyprobe.probes import designs
-from psyprobe.probes.designs.expected import DesignName
+from psyprobe.probes.designs.expected import DESIGNS, Asked, DesignName
+from psyprobe.probes.designs.rounds import catch_trials
 from psyprobe.running.store import Store
 from psyprobe.stimulus.levels import level_of
 
 if TYPE_CHECKING:
     from psyprobe.probes.words.session import WordsSession
 
-_DESIGNS: tuple[DesignName, ...] = get_args(DesignName)
 #: Unless tokens were counted: a patch of so many pixels square is one, and so many letters.
 _PATCH = 14
 _LETTERS = 4
@@ -136,9 +136,10 @@ def words_plan(session: WordsSession, store: Store) -> WordsPlan:
     readout = "text" if session.asking.readout == "text" else "p_yes"
     costs = {
         (design, reading): _cost(session, design, reading, len(refused), pace)
-        for design in _offered(session)
+        for design in DESIGNS
         for reading in ("p_yes", "text")
-        if not (design == "ladder" and reading == "text")
+        # One of them models sensitivity over frequency.
+        if (design != "quick_csf" or session.level == "frequency") and (design, reading) != ("ladder", "text")
     }
     name: DesignName = session.asking.design
     chosen = costs.pop((name, readout), None) or _cost(session, name, readout, len(refused), pace)
@@ -155,11 +156,6 @@ def words_plan(session: WordsSession, store: Store) -> WordsPlan:
         size=session.scene.spec.shape,
         ppd=session.scene.spec.ppd,
     )
-
-
-def _offered(session: WordsSession) -> tuple[DesignName, ...]:
-    """Designs that can ask this; one of them models sensitivity over frequency."""
-    return tuple(name for name in _DESIGNS if name != "quick_csf" or session.level == "frequency")
 
 
 def refused_levels(session: WordsSession) -> dict[tuple[float, float], str]:
@@ -203,17 +199,8 @@ def _remarks(session: WordsSession) -> tuple[str, ...]:
     )
 
 
-@dataclass(frozen=True)
-class _Pace:
-    """What an answer took on average."""
-
-    tokens_in: float
-    tokens_out: float
-    seconds: float
-
-
-def _so_far(session: WordsSession, store: Store) -> tuple[int, _Pace | None]:
-    """How many questions of the run are answered, and what an answer took: the session is played as far as it goes."""
+def _so_far(session: WordsSession, store: Store) -> tuple[int, tuple[float, ...] | None]:
+    """How many questions are answered, and tokens in, tokens out and seconds of one: played as far as it goes."""
     answered, replies = 0, []
     while batches := session.next():
         keys = [question.key for batch in batches for question in batch.questions]
@@ -226,15 +213,13 @@ def _so_far(session: WordsSession, store: Store) -> tuple[int, _Pace | None]:
         session.tell(found)
     if not replies:
         return 0, None
-    n = len(replies)
-    return answered, _Pace(
-        tokens_in=sum(each["tokens_in"] or 0 for each in replies) / n,
-        tokens_out=sum(each["tokens_out"] or 0 for each in replies) / n,
-        seconds=sum(each["latency"] for each in replies) / n,
-    )
+    sums = (sum(each[name] or 0 for each in replies) for name in ("tokens_in", "tokens_out", "latency"))
+    return answered, tuple(each / len(replies) for each in sums)
 
 
-def _cost(session: WordsSession, design: DesignName, readout: str, refused: int, pace: _Pace | None) -> DesignCost:
+def _cost(
+    session: WordsSession, design: DesignName, readout: str, refused: int, pace: tuple[float, ...] | None
+) -> DesignCost:
     asking, orders, prompts = session.asking, len(session.task.orders), len(session.asking.prompts)
     trials, shared = _trials(session, design, readout, refused)
     questions = trials * prompts * orders
@@ -243,13 +228,12 @@ def _cost(session: WordsSession, design: DesignName, readout: str, refused: int,
         letters = sum(len(prompt.full) for prompt in asking.prompts) / prompts
         patches = orders * math.ceil(height / _PATCH) * math.ceil(columns / _PATCH)
         checked = 1.0 if readout == "text" else asking.check
-        tokens_out = 1 + checked * (asking.max_tokens - 1)
-        pace = _Pace(patches + (letters + len(asking.system)) / _LETTERS, tokens_out, _LATENCY)
+        pace = (patches + (letters + len(asking.system)) / _LETTERS, 1 + checked * (asking.max_tokens - 1), _LATENCY)
+    tokens_in, tokens_out, seconds = (questions * each for each in pace)
     who: Any = session.observer
     price_in, price_out = getattr(who, "prices", (None, None))
-    seconds = questions * pace.seconds / (getattr(who, "concurrency", None) or 1)
+    seconds /= getattr(who, "concurrency", None) or 1
     rate = getattr(who, "rate", None)
-    tokens_in, tokens_out = questions * pace.tokens_in, questions * pace.tokens_out
     priced = price_in is not None or price_out is not None
     return DesignCost(
         design=design,
@@ -260,9 +244,7 @@ def _cost(session: WordsSession, design: DesignName, readout: str, refused: int,
         tokens_out=round(tokens_out),
         seconds=max(seconds, questions / rate) if rate else seconds,
         cost=(tokens_in * (price_in or 0) + tokens_out * (price_out or 0)) / 1e6 if priced else None,
-        interval_width=designs.expected_interval_width(
-            design, trials, observer=_assumed(readout), **_conditions(session)
-        ),
+        interval_width=designs.expected_interval_width(design, trials, **_asked(session, readout)),
     )
 
 
@@ -277,31 +259,25 @@ def _trials(session: WordsSession, design: DesignName, readout: str, refused: in
         if readout == "text" and asking.readout == "auto":
             parts = [asking.repeats.p_yes, asking.repeats.text - asking.repeats.p_yes]
         conditions = values * len(levels["contrast"])
-        trials = sum(repeats * (conditions - refused) + _catches(repeats * conditions, share) for repeats in parts)
+        trials = sum(repeats * (conditions - refused) + catch_trials(repeats * conditions, share) for repeats in parts)
         return trials, trials
     if design == "ladder":
         repeats = values * options.get("repeats", 1)
         coarse, fine = (options.get(name, count) * repeats for name, count in (("coarse", 5), ("fine", 4)))
-        first = coarse + _catches(coarse, share)
-        return first + fine + _catches(fine, share), first + _catches(fine, share)
+        first = coarse + catch_trials(coarse, share)
+        return first + fine + catch_trials(fine, share), first + catch_trials(fine, share)
     per_value = design == "quest_plus"
     limits = inspect.signature(designs.QuestPlus if per_value else designs.QuickCSF).parameters
     stop, most = (options.get(name, limits[name].default) for name in ("stop", "n_max"))
     if per_value:
         most = math.ceil(most * values / (1 - share))
-    wanted = _expected_queries(design, stop, most, _assumed(readout), _conditions(session))
-    return wanted, 0
+    asked = _asked(session, readout)
+    if designs.expected_interval_width(design, most, **asked) >= stop:
+        return most, 0
+    return designs.expected_queries(design, stop, **asked), 0
 
 
-def _expected_queries(
-    design: DesignName, stop: float, most: int, observer: designs.AssumedObserver, conditions: Mapping[str, Any]
-) -> int:
-    if designs.expected_interval_width(design, most, observer=observer, **conditions) >= stop:
-        return most
-    return designs.expected_queries(design, stop, observer=observer, **conditions)
-
-
-def _conditions(session: WordsSession) -> dict[str, Any]:
+def _asked(session: WordsSession, readout: str) -> Asked:
     levels = session.experiment.levels
     contrasts = levels["contrast"]
     return {
@@ -310,42 +286,25 @@ def _conditions(session: WordsSession) -> dict[str, Any]:
         "levels": len(contrasts),
         "task": session.task.name,
         "catch": session.asking.catch if session.task.name == "yes_no" else 0.0,
+        "observer": designs.AssumedObserver(logit_sd=None if readout == "text" else _LOGIT_SD),
     }
-
-
-def _assumed(readout: str) -> designs.AssumedObserver:
-    return designs.AssumedObserver(logit_sd=None if readout == "text" else _LOGIT_SD)
-
-
-def _catches(trials: int, share: float) -> int:
-    return math.ceil(trials * share / (1 - share) - 1e-9)
 
 
 def _table(costs: list[DesignCost]) -> list[str]:
     head = ("design", "read-out", "questions", "images", "tokens in", "tokens out", "time", "price", "95 % interval")
-    rows = [head]
-    for place, cost in enumerate(costs):
-        rows.append(
-            (
-                ("* " if place == 0 else "  ") + cost.design,
-                cost.readout,
-                f"{cost.questions:,}",
-                f"{cost.images:,}",
-                f"{cost.tokens_in:,}",
-                f"{cost.tokens_out:,}",
-                duration(cost.seconds),
-                "-" if cost.cost is None else f"{cost.cost:.2f} USD",
-                f"{cost.interval_width:.2f}",
-            )
+    rows = [head] + [
+        (
+            ("* " if cost is costs[0] else "  ") + cost.design,
+            cost.readout,
+            *(f"{each:,}" for each in (cost.questions, cost.images, cost.tokens_in, cost.tokens_out)),
+            duration(cost.seconds),
+            "-" if cost.cost is None else f"{cost.cost:.2f} USD",
+            f"{cost.interval_width:.2f}",
         )
-    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-    return [
-        "  ".join(
-            cell.ljust(width) if i < 2 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
+        for cost in costs
     ]
+    layouts = [f"{'<' if i < 2 else '>'}{max(map(len, column))}" for i, column in enumerate(zip(*rows, strict=True))]
+    return ["  ".join(map(format, row, layouts)).rstrip() for row in rows]
 
 
 def duration(seconds: float) -> str:

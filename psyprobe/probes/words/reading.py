@@ -1,20 +1,29 @@
 """What an answer says: its words, the probability that it begins with yes, and which of the two counts.
 
-Answers are stored word for word and read anew whenever a result is made.
+Answers are stored word for word and read anew whenever a result is made: one row a question.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from psyprobe.analysis.words.reply import read_first_token, read_reply
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.observers.chat.answering import Answer
+from psyprobe.running.loop import attributes_of
+from psyprobe.running.protocol import RunRecord
+from psyprobe.running.store import Store
+
+if TYPE_CHECKING:
+    import xarray
 
 Readout: TypeAlias = Literal["text", "p_yes"]
 
@@ -65,15 +74,13 @@ def read_answer(answer: Answer, prompt: Prompt) -> Read:
     'yes'
     """
     text = read_reply(answer.text, yes=prompt.yes, no=prompt.no, polarity=prompt.polarity)
-    token = None
-    if answer.first_tokens:
-        token = read_first_token(answer.first_tokens, answer.complete, prompt.yes, prompt.no)
-    if token is None:
+    if not answer.first_tokens:
         return Read(text)
-    return Read(text, token.p_yes, token.logit, token.mass, token.censored)
+    token = read_first_token(answer.first_tokens, answer.complete, prompt.yes, prompt.no)
+    return Read(text, token.p_yes, token.logit, token.mass, token.censored) if token else Read(text)
 
 
-def readout_of(answers: Iterable[Read], wanted: str) -> Readout:
+def readout_of(answers: Iterable[Read], wanted: Literal["auto", "text", "p_yes"]) -> Readout:
     """Which reading of the answers to one prompt counts.
 
     Parameters
@@ -93,22 +100,20 @@ def readout_of(answers: Iterable[Read], wanted: str) -> Readout:
     >>> readout_of([Read("yes", 0.9, 2.2, 0.98)], "auto"), readout_of([Read("yes")], "auto")
     ('p_yes', 'text')
     """
-    if wanted == "text":
-        return "text"
-    if wanted == "p_yes":
-        return "p_yes"
+    if wanted != "auto":
+        return wanted
     masses = np.nan_to_num([each.mass for each in answers])
     usable = masses.size > 0 and float(np.median(masses)) >= LEAST_MASS
     return "p_yes" if usable else "text"
 
 
-def said(answer: Read | None, readout: Readout, polarity: int) -> float:
+def said(answer: Read, readout: Readout, polarity: int) -> float:
     """What an answer counts as.
 
     Parameters
     ----------
-    answer : Read or None
-        None where nothing was asked.
+    answer : Read
+        As it was read.
     readout : {"text", "p_yes"}
         Which reading counts.
     polarity : {1, -1}
@@ -124,8 +129,6 @@ def said(answer: Read | None, readout: Readout, polarity: int) -> float:
     >>> said(Read("no"), "text", -1), said(Read("refusal"), "text", 1)
     (1.0, nan)
     """
-    if answer is None:
-        return math.nan
     if readout == "text":
         value = {"yes": 1.0, "no": 0.0}.get(answer.text, math.nan)
     else:
@@ -148,3 +151,95 @@ def polarity(prompt: Prompt, order: int) -> int:
     {1, -1}
     """
     return prompt.polarity if order == 0 else -prompt.polarity
+
+
+#: Name to unit and description of each variable but the level; those whose unit is "text" hold text.
+VARIABLES: Mapping[str, tuple[str, str]] = tomllib.loads(
+    files("psyprobe.probes.words").joinpath("variables.toml").read_text(encoding="utf-8")
+)
+#: What is told of a reply as it stands, and of one that was never asked for.
+_OF_REPLY = ("latency", "tokens_in", "tokens_out", "cost", "finish", "attempts")
+_NOTHING = Answer("", latency=math.nan, finish="", attempts=0)
+
+
+def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
+    """The result of a finished run, from a store alone.
+
+    Returns
+    -------
+    xarray.Dataset
+        One dimension, "trial"; `VARIABLES` says what it holds, beside a column named after the level ("frequency").
+
+    Raises
+    ------
+    StoreError
+        A question of the run has no answer.
+    """
+    import xarray
+
+    layout, trials = record.layout, record.outcome["trials"]
+    (level,) = layout["levels"]
+    prompts = {prompt.id: prompt for prompt in map(Prompt.from_dict, layout["prompts"])}
+    found = store.answers_of_all([trial["key"] for trial in trials])
+    rows: list[dict[str, Any]] = []
+    heard: dict[str, list[Read]] = {name: [] for name in prompts}
+    for trial in trials:
+        answer, prompt = found[trial["key"]], prompts[trial["prompt"]]
+        asked = answer["reply"] is not None
+        reply = Answer.from_dict(answer["reply"]) if asked else _NOTHING
+        read = read_answer(reply, prompt) if asked else Read("")
+        heard[prompt.id] += [read] * asked
+        rows.append(
+            {name: trial[name] for name in ("contrast", "repeat", "order", "image_seed")}
+            | {name: answer[name] for name in ("delivered_contrast", "coherent_gain", "total_contrast", "refused")}
+            | {name: getattr(reply, name) for name in ("text", *_OF_REPLY)}
+            | {
+                level["name"]: trial["value"],
+                "catch": trial["contrast"] == 0,
+                "shown": not answer["refused"],
+                "prompt": prompt.id,
+                "prompt_text": prompt.full,
+                "polarity": prompt.polarity,
+                "text_asked": asked and trial["text_asked"],
+                "first_tokens": json.dumps(reply.first_tokens, ensure_ascii=False) if reply.first_tokens else "",
+                "read": read.text,
+                "p_yes": read.p_yes,
+                "logit": read.logit,
+                "answer_mass": read.mass,
+                "logit_censored": read.censored,
+                "said": read,
+            }
+        )
+    readouts = {name: readout_of(reads, layout["asking"]["readout"]) for name, reads in heard.items()}
+    for row in rows:
+        row["readout"] = readouts[row["prompt"]]
+        row["said"] = said(row["said"], row["readout"], polarity(prompts[row["prompt"]], row["order"]))
+    variables = {level["name"]: (level["unit"], f"{level['label']}; of a catch trial one that it has no use for")}
+    data = {
+        name: (
+            ("trial",),
+            np.array([row[name] for row in rows], dtype=object if unit == "text" else np.float64),
+            {"units": "1" if unit == "text" else unit, "long_name": long_name},
+        )
+        for name, (unit, long_name) in {**variables, **VARIABLES}.items()
+    }
+    used = set(readouts.values())
+    return xarray.Dataset(
+        data,
+        coords={"observer": ((), record.observer, {"units": "1", "long_name": "Observer"})},
+        attrs={
+            **attributes_of(
+                record,
+                display=store.content(layout["display"]),
+                levels=[level["name"]],
+                delivery=layout["delivery"],
+                asking=layout["asking"],
+                design_estimates=record.outcome["estimates"],
+                size=layout["size"],
+            ),
+            **{name: json.dumps(layout[name]) for name in ("prompts", "human") if name in layout},
+            "readout": used.pop() if len(used) == 1 else "mixed",
+            "design": layout["asking"]["design"],
+            "ppd": layout["ppd"],
+        },
+    )

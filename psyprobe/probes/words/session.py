@@ -7,44 +7,31 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from psyprobe.analysis.words.score import score_chat
 from psyprobe.errors import InputError
-from psyprobe.files.output import digest, plain, software_versions
+from psyprobe.experiment import Experiment
+from psyprobe.files.output import digest, plain
 from psyprobe.human.models import CSF_MODELS
-from psyprobe.observers.chat.answering import Answer, Decoding, Inquiry, ask_all
-from psyprobe.probes.grid import contrast_kind, remarks_of, sensitivity_at
-from psyprobe.probes.presentation import at_native_size
-from psyprobe.probes.words.delivery import Delivery
-from psyprobe.probes.words.reading import Read, polarity, read_answer
-from psyprobe.probes.words.scene import Scene, derived_seed
+from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
+from psyprobe.plotting.csf import csf_panels
+from psyprobe.probes.asking import at_native_size
+from psyprobe.probes.detection import contrast_kind, remarks_of, sensitivity_at
+from psyprobe.probes.words.delivery import Delivery, Scene, derived_seed
+from psyprobe.probes.words.reading import Read, read_answer, words_result
 from psyprobe.probes.words.wording import Trial, Wording, asking_of, level_name
-from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
+from psyprobe.running.loop import ExperimentSession
+from psyprobe.running.protocol import Answered, Batch, Question
+from psyprobe.running.store import Store
 from psyprobe.stimulus.levels import level_of
 
 if TYPE_CHECKING:
-    from psyprobe.experiment import Experiment
-    from psyprobe.observers.chat.answering import AnswerObserver
     from psyprobe.probes.words.plan import WordsPlan
-    from psyprobe.running.store import Store
-
-
-@dataclass(frozen=True)
-class Task:
-    """What is asked in every trial: seen or not in one image, or in which of two."""
-
-    #: Of the probe: "yes_no" or "two_interval".
-    name: str
-    #: Showing or asking differently makes another question of the same trial.
-    version: str
-    #: Images in a question: 1, or 2 of which one is uniform.
-    intervals: int
-    #: In which order images are shown; every trial is asked in each.
-    orders: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -57,18 +44,7 @@ class Work:
     asked: Mapping[str, Mapping[str, Any]]
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """One question of a run."""
-
-    trial: Trial
-    order: int
-    question: Question
-    #: Prompt, system text, words and decoding, as JSON can hold them.
-    asked: Mapping[str, Any]
-
-
-class WordsSession:
+class WordsSession(ExperimentSession):
     """One run of an experiment in words.
 
     Raises
@@ -77,12 +53,13 @@ class WordsSession:
         The observer cannot be asked so, or something cannot be shown to it.
     """
 
-    def __init__(self, task: Task, experiment: Experiment, observer: AnswerObserver) -> None:
-        self.task, self.experiment, self.observer = task, experiment, observer
-        self.observers = {observer.card.digest: observer}
+    def __init__(self, task: WordsProbe, experiment: Experiment, observer: AnswerObserver) -> None:
+        super().__init__(experiment, observer)
+        self.task = task
         self.level = level_name(experiment)
         self.asking = asking_of(experiment)
         self._check()
+        self._native = experiment.spec(**{name: values[0] for name, values in experiment.levels.items()})
         self.scene = self._scene()
         levels = experiment.levels
         self.scene.check(experiment.name, observer.card.name, levels[self.level], levels["contrast"][-1])
@@ -90,44 +67,31 @@ class WordsSession:
         self._wordings = [Wording(experiment, task.name, i) for i in range(len(self.asking.prompts))]
         self._trials: list[Trial] = []
         self._after_pilot: list[Trial] | None = None
-        self._round: dict[tuple[Trial, int], _Entry] = {}
+        #: The questions of a round, of each trial one an order of its images.
+        self._round: dict[tuple[Trial, int], Question] = {}
         self._answers: dict[str, Mapping[str, Any]] = {}
         self._log: list[dict[str, Any]] = []
 
-    def record(self, store: Store) -> RunRecord:
-        """The run as the store keeps it; its key depends on all that could change a question or its reading."""
-        experiment, card = self.experiment, self.observer.card
+    def layout(self) -> dict[str, Any]:
+        """The level, what is asked, and how it is shown."""
         parameter = level_of(self.scene.spec, self.level)
-        return RunRecord(
-            experiment=experiment.name,
-            experiment_digest=experiment.digest,
-            experiment_toml=experiment.toml,
-            observer=card.name,
-            observer_digest=card.digest,
-            observer_card=card.to_dict(),
-            probe=experiment.probe,
-            layout={
-                "version": self.task.version,
-                "levels": [{"name": self.level, "unit": parameter.unit, "label": parameter.label}],
-                "prompts": [prompt.to_dict() for prompt in self.asking.prompts],
-                "asking": plain(self.asking.model_dump(exclude={"prompts", "suffix"})),
-                "delivery": self.scene.delivery.to_dict(),
-                "display": digest(experiment.display.to_dict()),
-                "size": list(self.scene.spec.shape),
-                "ppd": self.scene.spec.ppd,
-                **({} if self.people is None else {"human": self.people}),
-            },
-            software=software_versions(),
-        )
+        return {
+            "version": self.task.version,
+            "levels": [{"name": self.level, "unit": parameter.unit, "label": parameter.label}],
+            "prompts": [prompt.to_dict() for prompt in self.asking.prompts],
+            "asking": plain(self.asking.model_dump(exclude={"prompts", "suffix"})),
+            "delivery": asdict(self.scene.delivery),
+            "display": digest(self.experiment.display.to_dict()),
+            "size": list(self.scene.spec.shape),
+            "ppd": self.scene.spec.ppd,
+            **({} if self.people is None else {"human": self.people}),
+        }
 
     def contents(self) -> Iterator[tuple[str, str, Any]]:
         """The display and the card; what is asked and shown is kept with the answers."""
-        display, card = self.experiment.display.to_dict(), self.observer.card
+        display = self.experiment.display.to_dict()
         yield digest(display), "display", display
-        yield card.digest, "observer", card.to_dict()
-
-    def begin(self, record: RunRecord) -> None:
-        """Nothing of an earlier record binds: images are drawn one by one."""
+        yield from super().contents()
 
     def next(self) -> list[Batch]:
         """The questions of a round; those that decide which reading counts come first, as a round of their own."""
@@ -158,10 +122,7 @@ class WordsSession:
     def outcome(self) -> dict[str, Any]:
         """The log of all trials, and what the designs themselves have found by prompt."""
         found = {wording.prompt.id: wording.estimate() for wording in self._wordings}
-        return {
-            "trials": self._log,
-            "estimates": {name: estimate for name, estimate in found.items() if estimate is not None},
-        }
+        return {"trials": self._log, "estimates": {name: one for name, one in found.items() if one is not None}}
 
     def cost(self, store: Store, *, timed: bool) -> WordsPlan:
         """What is left to ask: questions, images, tokens, time, price, and the precision to expect."""
@@ -183,13 +144,11 @@ class WordsSession:
                 f"{experiment.name} delivers unrounded images, and {who.card.name} takes {who.bits} bits a channel; "
                 f"give [delivery] bits = {who.bits}"
             )
-        for name, least in ((self.level, 1), ("contrast", 2)):
-            values = experiment.levels[name]
-            if len(values) < least or (name == "contrast" and not values[0] > 0):
-                raise InputError(
-                    f"levels.{name} are {list(values)}; give at least "
-                    f"{'two levels above 0' if least == 2 else 'one level'}, in ascending order"
-                )
+        contrasts = experiment.levels["contrast"]
+        if len(contrasts) < 2 or not contrasts[0] > 0:
+            raise InputError(
+                f"levels.contrast are {list(contrasts)}; give at least two levels above 0, in ascending order"
+            )
         self._check_prompts()
 
     def _check_prompts(self) -> None:
@@ -206,9 +165,7 @@ class WordsSession:
                 )
 
     def _scene(self) -> Scene:
-        experiment, sending = self.experiment, self.experiment.delivery
-        first = {name: values[0] for name, values in experiment.levels.items()}
-        native = experiment.spec(**first)
+        experiment, sending, native = self.experiment, self.experiment.delivery, self._native
         drawn = at_native_size(experiment.name, native, self.observer.card) if sending.native else native
         bits = None if sending.bits == "float" else sending.bits
         return Scene(
@@ -228,9 +185,8 @@ class WordsSession:
         None where the analysis has a curve of its own: over frequency, that of achromatic noise in the models' own
         terms, and a usual one where the page names nobody.
         """
-        experiment = self.experiment
+        experiment, native = self.experiment, self._native
         reference, values = experiment.human, np.array(experiment.levels[self.level])
-        native = experiment.spec(**{name: levels[0] for name, levels in experiment.levels.items()})
         grey = self.level == "frequency" and contrast_kind(native) != "cone"
         if grey and (reference is None or (native.kind == "annulus_noise" and reference.name in CSF_MODELS)):
             return None, ()
@@ -249,71 +205,58 @@ class WordsSession:
             key=lambda pair: (derived_seed(self.asking.seed, "order", *pair[0].place), pair[1], pair[0].prompt),
         )
         batches = []
-        for (*place, order), members in groupby(pairs, key=lambda pair: (*pair[0].place, pair[1])):
-            together = list(members)
-            level = together[0][0].level
-            trial = (level.value, level.contrast, int(place[-1]), order)
-            shown = digest(self.scene.identity(self.scene.shown(*trial)))
-            entries = [self._entry(trial, order, shown) for trial, order in together]
-            self._round |= {(entry.trial, entry.order): entry for entry in entries}
-            self._log += [self._about(entry) for entry in entries]
-            asked = {entry.question.asked: entry.asked for entry in entries}
-            batches.append(Batch(tuple(entry.question for entry in entries), Work(self.scene, trial, asked)))
+        for (*_, order), members in groupby(pairs, key=lambda pair: (*pair[0].place, pair[1])):
+            together = [trial for trial, _ in members]
+            image = (together[0].level.value, together[0].level.contrast, together[0].repeat, order)
+            images = self.scene.shown(*image)
+            shown = digest(self.scene.identity(images))
+            asked = [self._asked(trial) for trial in together]
+            questions = [Question(shown, digest(each), self.observer.card.digest, self.task.version) for each in asked]
+            for trial, question, each in zip(together, questions, asked, strict=True):
+                self._round[trial, order] = question
+                self._log.append(
+                    {
+                        "key": question.key,
+                        "prompt": self._wordings[trial.prompt].prompt.id,
+                        "value": trial.level.value,
+                        "contrast": trial.level.contrast,
+                        "repeat": trial.repeat,
+                        "order": order,
+                        "image_seed": images.image_seed,
+                        "text_asked": each["decoding"]["max_tokens"] > 1,
+                    }
+                )
+            work = Work(self.scene, image, dict(zip((each.asked for each in questions), asked, strict=True)))
+            batches.append(Batch(tuple(questions), work))
         return batches
 
-    def _entry(self, trial: Trial, order: int, shown: str) -> _Entry:
+    def _asked(self, trial: Trial) -> dict[str, Any]:
+        """Prompt, system text, words and decoding, as JSON can hold them."""
         wording = self._wordings[trial.prompt]
-        asked = {
+        return {
             "prompt": wording.prompt.full,
             "system": self.asking.system,
             "words": list(wording.prompt.words),
-            "decoding": dict(wording.decoding(trial)),
-        }
-        question = Question(shown, digest(asked), self.observer.card.digest, self.task.version)
-        return _Entry(trial, order, question, asked)
-
-    def _about(self, entry: _Entry) -> dict[str, Any]:
-        trial = entry.trial
-        catch = trial.level.catch
-        return {
-            "key": entry.question.key,
-            "prompt": self._wordings[trial.prompt].prompt.id,
-            "value": trial.level.value,
-            "contrast": trial.level.contrast,
-            "repeat": trial.repeat,
-            "order": entry.order,
-            "image_seed": derived_seed(self.scene.seed, "noise", "catch" if catch else trial.level.value, trial.repeat),
-            "text_asked": entry.asked["decoding"]["max_tokens"] > 1,
+            "decoding": wording.decoding(trial),
         }
 
-    def _heard(self, entry: _Entry) -> Read | None:
-        answer = self._answers.get(entry.question.key)
+    def _heard(self, trial: Trial, order: int) -> Read | None:
+        answer = self._answers.get(self._round[trial, order].key)
         if answer is None or answer["refused"]:
             return None
-        return read_answer(Answer.from_dict(answer["reply"]), self._wordings[entry.trial.prompt].prompt)
+        return read_answer(Answer.from_dict(answer["reply"]), self._wordings[trial.prompt].prompt)
 
     def _decide(self) -> None:
         """Let each wording's answers show which reading of them counts."""
-        heard: dict[int, list[Read]] = {}
-        for entry in self._round.values():
-            read = self._heard(entry)
-            if read is not None:
-                heard.setdefault(entry.trial.prompt, []).append(read)
-        for index, reads in heard.items():
-            self._wordings[index].hear(reads)
+        for index, wording in enumerate(self._wordings):
+            reads = (self._heard(trial, order) for trial, order in self._round if trial.prompt == index)
+            wording.hear([read for read in reads if read is not None])
 
     def _tell_designs(self) -> None:
         for trial in self._trials:
-            wording = self._wordings[trial.prompt]
-            entries = [self._round[trial, order] for order in self.task.orders]
-            heard = [(entry, read) for entry in entries if (read := self._heard(entry)) is not None]
-            delivered = self._answers[entries[0].question.key]["delivered_contrast"]
-            wording.tell(
-                trial,
-                [read for _, read in heard],
-                [polarity(wording.prompt, entry.order) for entry, _ in heard],
-                float(delivered or 0),
-            )
+            heard = {order: read for order in self.task.orders if (read := self._heard(trial, order)) is not None}
+            delivered = self._answers[self._round[trial, self.task.orders[0]].key]["delivered_contrast"]
+            self._wordings[trial.prompt].tell(trial, heard, float(delivered or 0))
 
 
 def put(observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]) -> Iterator[Answered]:
@@ -323,10 +266,9 @@ def put(observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]) -> It
     its image, and "refused": why nothing was asked, or "".
     """
     (observer,) = observers.values()
-    done: deque[Answered] = deque()
-    under_way: dict[str, tuple[Question, dict[str, Any]]] = {}
-    # An observer may draw upon this from a thread of its own.
-    kept: dict[str, Any] = {}
+    # An observer may draw upon these from a thread of its own.
+    refused: deque[Answered] = deque()
+    under_way: dict[str, Answered] = {}
 
     def inquiries() -> Iterator[Inquiry]:
         for batch in batches:
@@ -334,14 +276,14 @@ def put(observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]) -> It
             shown = work.scene.shown(*work.trial)
             images, measured = work.scene.draw(shown, observer.delivered)
             stimuli = {**work.scene.identity(shown), "stimuli": [spec.to_dict() for spec in shown.specs]}
-            kept[batch.questions[0].shown] = ("shown", stimuli)
             for question in batch.questions:
                 asked = work.asked[question.asked]
-                kept.setdefault(question.asked, ("asked", asked))
+                contents = ((question.shown, "shown", stimuli), (question.asked, "asked", asked))
+                answered = Answered(question, {**measured, "reply": None}, contents)
                 if measured["refused"]:
-                    done.append(_answered(question, measured, None, kept))
+                    refused.append(answered)
                     continue
-                under_way[question.key] = (question, measured)
+                under_way[question.key] = answered
                 yield Inquiry(
                     prompt=asked["prompt"],
                     images=images,
@@ -352,16 +294,37 @@ def put(observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]) -> It
                 )
 
     for inquiry, answer in ask_all(observer, inquiries()):
-        while done:
-            yield done.popleft()
-        question, measured = under_way.pop(inquiry.key)
-        yield _answered(question, measured, answer, kept)
-    yield from done
+        while refused:
+            yield refused.popleft()
+        answered = under_way.pop(inquiry.key)
+        yield replace(answered, answer={**answered.answer, "reply": answer.to_dict()})
+    yield from refused
 
 
-def _answered(question: Question, measured: Mapping[str, Any], answer: Answer | None, kept: dict[str, Any]) -> Answered:
-    """With the first answer about it goes what a digest stands for."""
-    contents = tuple((name, *kept.pop(name)) for name in (question.shown, question.asked) if kept.get(name))
-    for name, *_ in contents:
-        kept[name] = None
-    return Answered(question, {**measured, "reply": None if answer is None else answer.to_dict()}, contents)
+@dataclass(frozen=True)
+class WordsProbe:
+    """A task in words as a probe: what is asked in every trial."""
+
+    #: Name of the probe.
+    name: Literal["yes_no", "two_interval"]
+    #: Showing or asking differently makes another question of the same trial.
+    version: str
+    #: Images in a question: 1, or 2 of which one is uniform.
+    intervals: int
+    #: In which order images are shown; every trial is asked in each.
+    orders: tuple[int, ...]
+    ABILITIES: tuple[str, ...] = ("answer",)
+    SECTIONS: tuple[str, ...] = ("stimulus", "levels", "asking", "delivery", "human", "fit")
+    answer = staticmethod(put)
+    result = staticmethod(words_result)
+    score = staticmethod(score_chat)
+    plot = staticmethod(csf_panels)
+
+    def plan(self, experiment: Experiment, observer: Any) -> WordsSession:
+        """As in `Probe`."""
+        return WordsSession(self, experiment, observer)
+
+
+yes_no = WordsProbe("yes_no", "yes_no 1", intervals=1, orders=(0,))
+#: Always asked in both orders: an observer that prefers one position does so in both, so that the mean is free of it.
+two_interval = WordsProbe("two_interval", "two_interval 1", intervals=2, orders=(0, 1))

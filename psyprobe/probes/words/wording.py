@@ -5,32 +5,35 @@ from __future__ import annotations
 import inspect
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.experiment import Experiment
+from psyprobe.experiment.experiment import Asking
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.output import plain
-from psyprobe.probes.words.reading import Read, Readout, readout_of, said
-from psyprobe.probes.words.scene import derived_seed
-
-if TYPE_CHECKING:
-    from psyprobe.experiment import Experiment
-    from psyprobe.experiment.experiment import Asking
-    from psyprobe.probes.designs import Design, Level
+from psyprobe.probes.designs import Design, Level, QuestPlus, QuickCSF, constant, ladder
+from psyprobe.probes.words.delivery import derived_seed
+from psyprobe.probes.words.reading import Read, Readout, polarity, readout_of, said
 
 #: Answers with text and probabilities from which it is decided which of the two counts.
 PILOT = 4
 #: Contrasts among which an adaptive design chooses lie so far apart, in log10.
 _STEP = 0.05
-#: What the session gives to every design by itself.
-_GIVEN = ("values", "frequencies", "contrasts", "task", "catch", "seed", "repeats", "grid", "csf")
+#: What the session gives to every design by itself; to constant stimuli also "repeats", which depend on the read-out.
+_GIVEN = ("values", "frequencies", "contrasts", "task", "catch", "seed", "grid", "csf")
 _ALL = 2**31
 #: What makes each design.
-_MAKERS = {"constant": "constant", "ladder": "ladder", "quest_plus": "QuestPlus", "quick_csf": "QuickCSF"}
+_MAKERS: Mapping[str, Callable[..., Design]] = {
+    "constant": constant,
+    "ladder": ladder,
+    "quest_plus": QuestPlus,
+    "quick_csf": QuickCSF,
+}
 
 
 @dataclass(frozen=True)
@@ -91,33 +94,24 @@ def design_of(experiment: Experiment, task: str, prompt: Prompt, repeats: int, p
     InputError
         An option is unknown or out of range.
     """
-    from psyprobe.probes import designs
-
-    asking = asking_of(experiment)
-    name, make = level_name(experiment), getattr(designs, _MAKERS[asking.design])
+    asking, levels = asking_of(experiment), experiment.levels
+    name, make, fixed = level_name(experiment), _MAKERS[asking.design], not adaptive(asking.design)
     if asking.design == "quick_csf" and name != "frequency":
         raise InputError(
             f"the design 'quick_csf' models sensitivity over frequency, and [levels] varies {name}; take 'quest_plus'"
         )
-    known = [each for each in inspect.signature(make).parameters if each not in _GIVEN or each == _more(asking.design)]
+    given: dict[str, Any] = {"repeats": repeats} if asking.design == "constant" else {}
+    known = [each for each in inspect.signature(make).parameters if each not in (*_GIVEN, *given)]
     for option in asking.options:
         if option not in known:
             raise unknown_name(f"key in [asking.options] of design {asking.design!r}", option, known)
-    given: dict[str, Any] = {"task": task, "catch": asking.catch, **asking.options}
-    if adaptive(asking.design):
-        given["seed"] = derived_seed(asking.seed, "design", prompt.id)
-        contrasts = fine_contrasts(experiment.levels["contrast"])
-    else:
-        given["seed"] = derived_seed(asking.seed, "design", part)
-        contrasts = experiment.levels["contrast"]
-    if asking.design == "constant":
-        given["repeats"] = repeats
+    given |= {"task": task, "catch": asking.catch, **asking.options}
+    given["seed"] = derived_seed(asking.seed, "design", part if fixed else prompt.id)
     try:
-        made: Design = make(experiment.levels[name], contrasts, **given)
-        return made
+        return make(levels[name], levels["contrast"] if fixed else fine_contrasts(levels["contrast"]), **given)
+    except InputError:
+        raise
     except (TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"design {asking.design!r} does not take {dict(asking.options)}: {error}") from error
 
 
@@ -126,11 +120,6 @@ def asking_of(experiment: Experiment) -> Asking:
     if experiment.asking is None:
         raise InputError(f'{experiment.name}: there is no [asking]; give for example prompts = "hernandez2025"')
     return experiment.asking
-
-
-def _more(design: str) -> str:
-    # Constant stimuli have their repeats from asking.repeats, which depends on the read-out; a ladder from its options.
-    return "repeats" if design == "ladder" else ""
 
 
 def adaptive(design: str) -> bool:
@@ -176,10 +165,10 @@ class Wording:
         if self.readout is None and len(self._pilot) >= PILOT:
             self.readout = readout_of(self._pilot, "auto")
 
-    def tell(self, trial: Trial, answers: list[Read], polarities: list[int], delivered: float) -> None:
-        """Tell the design what was answered, in each order of the images, and the contrast that arrived."""
+    def tell(self, trial: Trial, heard: Mapping[int, Read], delivered: float) -> None:
+        """Tell the design what was answered, by the order of the images, and the contrast that arrived."""
         readout = self.readout or readout_of(self._pilot, "auto")
-        values = [said(each, readout, polarity) for each, polarity in zip(answers, polarities, strict=True)]
+        values = [said(read, readout, polarity(self.prompt, order)) for order, read in heard.items()]
         mean = float(np.mean(values)) if values else math.nan
         self._design.tell(trial.level, None if math.isnan(mean) else mean, delivered if delivered > 0 else None)
 
@@ -187,10 +176,9 @@ class Wording:
         """What the design itself has found, as JSON can hold it; None of constant stimuli, which are not told."""
         if self._asking.design == "constant":
             return None
-        found: dict[str, Any] = plain(asdict(self._design.estimate()))
-        return found
+        return dict(plain(asdict(self._design.estimate())))
 
-    def decoding(self, trial: Trial) -> Mapping[str, Any]:
+    def decoding(self, trial: Trial) -> dict[str, Any]:
         """Arguments of `Decoding` for a trial; as long as the read-out is undecided, with text and probabilities."""
         asking = self._asking
         text = trial.check or self.readout != "p_yes"
@@ -202,9 +190,7 @@ class Wording:
         }
 
     def _repeat(self, level: Level) -> int:
-        place: Any = "catch" if level.catch else level.value
-        if not level.catch and not adaptive(self._asking.design):
-            place = level
+        place = "catch" if level.catch else level.value if adaptive(self._asking.design) else level
         self._shown[place] += 1
         return self._shown[place] - 1
 

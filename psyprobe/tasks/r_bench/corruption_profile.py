@@ -36,10 +36,11 @@ from psyprobe.observers import load_observer
 from psyprobe.plotting.axes import COLOURS, panels_in
 from psyprobe.probes.asking import features, respond
 from psyprobe.probes.pairs import seconds_an_image
+from psyprobe.running.loop import ExperimentSession, attributes_of
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.asking import read_planned
-from psyprobe.tasks.item_session import TaskPlan, TaskSession, attributes_of, items_of, options_of
+from psyprobe.tasks.item_session import TaskPlan, items_of, options_of
 from psyprobe.tasks.r_bench.figures import coloured_cells, starred
 from psyprobe.tasks.r_bench.metrics import interval_of_mean
 from psyprobe.tasks.task_score import TaskScore
@@ -85,7 +86,7 @@ class Work:
     size: tuple[int, int]
 
 
-class ProfileSession(TaskSession):
+class ProfileSession(ExperimentSession):
     """One run of a profile: a single round, in batches of one photograph each.
 
     Raises

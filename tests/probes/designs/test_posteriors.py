@@ -9,11 +9,8 @@ import pytest
 
 from psyprobe.errors import InputError
 from psyprobe.probes.designs import CsfGrid, Grid
-from psyprobe.probes.designs.csf_posterior import CsfPosterior
-from psyprobe.probes.designs.log_parabola import log_parabola
-from psyprobe.probes.designs.posterior import GivenAnswer, dispersion
-from psyprobe.probes.designs.psychometric_grid import default_grid, seen
-from psyprobe.probes.designs.threshold_posterior import ThresholdPosterior
+from psyprobe.probes.designs.adaptive import CsfPosterior, log_parabola
+from psyprobe.probes.designs.posterior import GivenAnswer, ThresholdPosterior, default_grid, dispersion, seen
 
 SMALL = Grid(
     threshold=np.linspace(-3.0, 0.0, 7),
