@@ -1,5 +1,9 @@
 """The alignment score: does an observer respond more the further a stimulus lies above human threshold?
 
+The score mixes two things, which `score_slices` takes apart. A slice holds the responses at one level (a frequency, a
+luminance, an area), for contrasts at fixed multiples of the human threshold. A high score needs responses that rise
+with the multiple within each slice, and responses that are the same at every level for the same multiple.
+
 References
 ----------
 Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level characteristics of
@@ -9,14 +13,12 @@ the human visual system? CVPR. Section 3, model alignment score.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.rank import weighted_spearman
-from psyprobe.analysis.resampling import check_resampling, student_reach
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
 
@@ -187,15 +189,14 @@ def align(
     defined = samples[np.isfinite(samples)]
     lost = len(samples) - len(defined)
     note = f"{lost} of {resamples} resamples had equal responses only and were left out" if lost else ""
-    low, high = _interval(value, defined, slices, confidence)
+    z, reach = fisher(value), student_reach(fisher(defined), slices, confidence)
+    low, high = min(float(np.tanh(z - reach)), value), max(float(np.tanh(z + reach)), value)
     return Alignment(value, low, high, confidence, attainable, note)
 
 
-def _interval(value: float, samples: FloatArray, slices: int, confidence: float) -> tuple[float, float]:
-    # r_s of exactly 1 would have an infinite transform; its interval is a point either way.
-    z, zs = (np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12)) for r in (value, samples))
-    reach = student_reach(zs, slices, confidence)
-    return min(float(np.tanh(z - reach)), value), max(float(np.tanh(z + reach)), value)
+def fisher(r: Any) -> Any:
+    """Fisher's transform of correlations; of exactly 1 it would be infinite, and intervals are points either way."""
+    return np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12))
 
 
 def _pooled(
@@ -221,3 +222,173 @@ def _pooled(
     if len(np.unique(m)) < 2:
         raise InputError("the alignment score needs two different multipliers at least")
     return (m if multiplier_of == "threshold" else 1 / m), r
+
+
+@dataclass(frozen=True)
+class Slices(Recorded):
+    """Monotonicity within slices, and unevenness between them."""
+
+    #: Mean over slices of Spearman's r_s of response with multiplier, -1 to 1; 1 if each slice rises throughout. None
+    #: if all responses are equal within every slice.
+    monotonicity: float | None
+    #: The smallest r_s of a slice.
+    lowest: float | None
+    #: Number of slices with equal responses, which have no r_s and are left out of the two above.
+    constant: int
+    #: Common slope of log response over log contrast: 1 for a response proportional to contrast. None if no two slices
+    #: have responses above 0 only.
+    slope: float | None
+    #: Root mean square over slices of the displacement, in log10 contrast, that would bring each slice onto the common
+    #: response curve. 0 is level; 0.3 says that, to draw equal responses, the human curve would have to be moved by a
+    #: factor of two (one octave), up here and down there. None where `slope` is None or not above 0, so that no change
+    #: of contrast could level the responses.
+    unevenness: float | None
+    #: Number of slices with a response of 0 or less, which have no logarithm and are left out of the two above.
+    not_positive: int
+    #: Number of slices.
+    total: int
+
+
+def score_slices(multiplier: npt.ArrayLike, response: npt.ArrayLike) -> Slices:
+    """Measure monotonicity within slices and unevenness between them.
+
+    Parameters
+    ----------
+    multiplier : array_like of float, shape (M,)
+        Multipliers of the human threshold contrast, above 0.
+    response : array_like of float, shape (K, M)
+        Responses; each row is a slice.
+
+    Returns
+    -------
+    Slices
+        With counts of what could not be used.
+
+    Raises
+    ------
+    InputError
+        If shapes disagree, a value is not finite, or a multiplier is not above 0.
+
+    Notes
+    -----
+    Unevenness comes from an analysis of covariance: log10 response = a_k + b log10 multiplier, with an intercept for
+    each slice k and one slope b for all. Slice k lies (a_k - mean a) / b of log10 contrast away from the common curve.
+
+    Examples
+    --------
+    >>> m = np.logspace(-0.3, 0.3, 10)
+    >>> found = score_slices(m, [2 * m, m / 2])
+    >>> round(found.monotonicity, 3), round(found.slope, 3), round(found.unevenness, 3)
+    (1.0, 1.0, 0.301)
+    """
+    m, r = np.asarray(multiplier, dtype=np.float64), np.asarray(response, dtype=np.float64)
+    if m.ndim != 1 or r.ndim != 2 or r.shape[1] != len(m) or len(np.unique(m)) < 2:
+        raise InputError(
+            f"responses of shape {r.shape} do not fit multipliers of shape {m.shape}; give (slices, multipliers) "
+            f"and (multipliers,), with two different ones at least"
+        )
+    if not (np.isfinite(r).all() and np.isfinite(m).all() and (m > 0).all()):
+        raise InputError("responses must be finite, and multipliers finite and above 0")
+    within = weighted_spearman(np.tile(m, len(r)), r.ravel(), np.repeat(np.eye(len(r)), len(m), axis=1))
+    within = within[np.isfinite(within)]
+    usable = r[(r > 0).all(axis=1)]
+    slope, unevenness = _apart(np.log10(m), np.log10(usable)) if len(usable) >= 2 else (None, None)
+    return Slices(
+        monotonicity=float(within.mean()) if len(within) else None,
+        lowest=float(within.min()) if len(within) else None,
+        constant=len(r) - len(within),
+        slope=slope,
+        unevenness=unevenness,
+        not_positive=len(r) - len(usable),
+        total=len(r),
+    )
+
+
+def _apart(log_m: FloatArray, log_r: FloatArray) -> tuple[float, float | None]:
+    centred = log_m - log_m.mean()
+    slope = float((log_r @ centred).mean() / (centred @ centred))
+    if slope <= 0:
+        return slope, None
+    return slope, float(np.std(log_r.mean(axis=1)) / slope)
+
+
+def midranks(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """Average rank of each value when each stands in the sample as often as its weight says.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (N,)
+        What to rank; equal values share the average of their ranks.
+    weights : ndarray of float, shape (B, N)
+        Number of copies of each value, one row for each sample.
+
+    Returns
+    -------
+    ndarray of float64, shape (B, N)
+        Ranks from 1; for a value with no copies, the middle of its neighbours' ranks.
+
+    Examples
+    --------
+    >>> midranks(np.array([5.0, 3.0, 5.0]), np.array([[1.0, 1.0, 1.0], [2.0, 1.0, 1.0]]))
+    array([[2.5, 1. , 2.5],
+           [3. , 1. , 3. ]])
+    """
+    _, group = np.unique(values, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    starts = np.searchsorted(group[order], np.arange(group.max() + 1))
+    copies = np.add.reduceat(weights[:, order], starts, axis=1)
+    ranks: FloatArray = (copies.cumsum(axis=1) - copies / 2 + 0.5)[:, group]
+    return ranks
+
+
+def weighted_spearman(x: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
+    """Spearman's r_s of y with x in each weighted sample: the correlation of average ranks.
+
+    A bootstrap sample of a set of points is the set with a count for each point. With counts as weights all samples
+    are ranked from one sort, so 2,000 of them take some 20 ms for 200 points.
+
+    Parameters
+    ----------
+    x, y : ndarray of float, shape (N,)
+        Paired values.
+    weights
+        As for `midranks`, of each pair.
+
+    Returns
+    -------
+    ndarray of float64, shape (B,)
+        r_s, -1 to 1; nan where all x or all y of a sample are equal, so that no correlation exists. Callers
+        take these out.
+
+    Examples
+    --------
+    >>> weighted_spearman(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]), np.ones((1, 3)))
+    array([0.5])
+    """
+    centre = (weights.sum(axis=1, keepdims=True) + 1) / 2
+    rank_x, rank_y = midranks(x, weights) - centre, midranks(y, weights) - centre
+    weighted = weights * rank_x
+    covariance = np.einsum("bn,bn->b", weighted, rank_y)
+    spread_x = np.einsum("bn,bn->b", weighted, rank_x)
+    spread_y = np.einsum("bn,bn,bn->b", weights, rank_y, rank_y)
+    product = np.sqrt(spread_x * spread_y)
+    r = np.full(len(weights), np.nan)
+    np.divide(covariance, product, out=r, where=product > 0)
+    r.clip(-1.0, 1.0, out=r)
+    return r
+
+
+def check_resampling(confidence: float, resamples: int) -> None:
+    """Refuse a confidence outside (0, 1) and fewer than 100 bootstrap samples."""
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence {confidence:g} must lie between 0 and 1; usual is 0.9 or 0.95")
+    if resamples < 100:
+        raise InputError(f"{resamples} resamples give no usable interval; take at least 100, usual is 2000")
+
+
+def student_reach(samples: FloatArray, drawn_from: int, confidence: float) -> float:
+    """Half of a symmetric interval: Student's t times the spread of samples that were drawn from few."""
+    from scipy.special import stdtrit
+
+    spread = float(np.std(samples)) * np.sqrt(drawn_from / (drawn_from - 1))
+    return float(stdtrit(drawn_from - 1, (1 + confidence) / 2) * spread)

@@ -7,10 +7,23 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from psyprobe.analysis.detection import ALIGNMENT
-from psyprobe.analysis.matching_score import ERROR_MEAN, ERROR_POOLED
+from psyprobe.analysis.matching import ERROR_MEAN, ERROR_POOLED
 from psyprobe.analysis.published import EXPERIMENT_OF_TEST, published_scores
-from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Entry, Metric, Score, many, percent
-from psyprobe.analysis.table import check_format, csv_text, document, json_text, observer_name
+from psyprobe.analysis.score import (
+    CONTRAST,
+    OBSERVER,
+    PIXELS,
+    Entry,
+    Metric,
+    Score,
+    check_format,
+    csv_text,
+    document,
+    json_text,
+    many,
+    observer_name,
+    percent,
+)
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.tables import lay_out
 

@@ -20,7 +20,7 @@ def add_replay_options(parser: argparse.ArgumentParser) -> None:
 
 def replay_command(arguments: argparse.Namespace) -> int:
     """Write a result file for each stored model and test."""
-    from psyprobe.analysis.stored import replay
+    from psyprobe.analysis.published import replay
 
     results = replay(arguments.table, arguments.grids, models=arguments.model, tests=arguments.test)
     folder = make_folder(arguments.output)

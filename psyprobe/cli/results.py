@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def score_command(arguments: argparse.Namespace) -> int:
     """Print the scores of all finished runs, a line each or as one table of observers and experiments."""
-    from psyprobe.analysis.table import score_table
+    from psyprobe.analysis.score import score_table
     from psyprobe.probes.results import score_layers
 
     if arguments.scoreboard:

@@ -88,7 +88,7 @@ def _plan(arguments: argparse.Namespace, experiments: list[Experiment], store: P
 
 
 def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: Path, store: Path) -> int:
-    from psyprobe.analysis.table import score_table
+    from psyprobe.analysis.score import score_table
     from psyprobe.probes.conduct import run
     from psyprobe.probes.results import score_layers
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from psyprobe.analysis.board import BoardRow, Scoreboard, Test
-from psyprobe.analysis.matching_score import ERROR_MEAN
+from psyprobe.analysis.matching import ERROR_MEAN
 from psyprobe.analysis.score import OBSERVER, PIXELS, Entry, Metric, Score
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.plotting.axes import BLANK, COLOURS, label, new_axes, panels_in, printable

@@ -19,8 +19,8 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.detection import score_detection as score
-from psyprobe.analysis.labelled import detection_result
-from psyprobe.plotting.contour_plot import contour_panels as plot
+from psyprobe.analysis.responses import detection_result
+from psyprobe.plotting.features import contour_panels as plot
 from psyprobe.probes.asking import noise_floor
 from psyprobe.probes.grid import grid_conditions
 from psyprobe.probes.pairs import ABILITIES, PairSession, Responses, answer, responses

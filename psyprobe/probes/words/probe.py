@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from psyprobe.analysis.words.score import score_chat
-from psyprobe.plotting.csf import csf_panels
+from psyprobe.plotting.words import csf_panels
 from psyprobe.probes.words.result import words_result
 from psyprobe.probes.words.session import Task, WordsSession, put
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.resampling import check_resampling
+from psyprobe.analysis.alignment import check_resampling
 from psyprobe.corruption import GROUPS, STEPS, STRENGTHS, dimensions
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.tasks.r_bench.items import TASKS
