@@ -59,8 +59,9 @@ def _held(name: str) -> list[dict[str, str]]:
 _TESTS = {row["test"]: row for row in _held("published_tests.csv")}
 _REPLAYED = [test for test, about in _TESTS.items() if about["level"]]
 
-#: Their name of each test, and ours of the experiment.
+#: Their name of each test and ours of the experiment; the latter's name above a column.
 EXPERIMENT_OF_TEST = {test: about["experiment"] for test, about in _TESTS.items()}
+SHORT_NAMES = {about["experiment"]: about["short"] for about in _TESTS.values()}
 
 
 @dataclass(frozen=True)

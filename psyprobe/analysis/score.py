@@ -8,6 +8,7 @@ import json
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from psyprobe.errors import unknown_name
@@ -190,17 +191,17 @@ def score_table(scores: Score | Iterable[Score], format: str = "text") -> str:
     rows = [(one, list(one.rows())) for one in listed]
     if format == "csv":
         return csv_text([row.record for _, own in rows for row in own if row.record])
-    groups: dict[str, list[tuple[Score, list[Row]]]] = {}
-    for one, own in sorted(rows, key=lambda pair: pair[1][0].table):
-        groups.setdefault(own[0].table, []).append((one, own))
-    tables = [text for group in groups.values() for text in _tables(group, format)]
-    keys: dict[str, list[float]] = {}
+
+    def title(pair: tuple[Score, list[Row]]) -> str:
+        return pair[1][0].table
+
+    groups = groupby(sorted(rows, key=title), title)
+    tables = [text for _, group in groups for text in _tables(list(group), format)]
+    keys: dict[str, set[float]] = {}
     for one in listed:
         for note in one.notes():
-            keys.setdefault(note, []).append(one.confidence)
-    lines = [
-        note.format(confidence=" or ".join(f"{100 * c:g}" for c in sorted(set(found)))) for note, found in keys.items()
-    ]
+            keys.setdefault(note, set()).add(one.confidence)
+    lines = [note.format(confidence=" or ".join(f"{100 * c:g}" for c in sorted(found))) for note, found in keys.items()]
     return document(format, tables, lines) if listed else NO_SCORE
 
 
@@ -243,32 +244,22 @@ def observer_name(one: Score, group: Iterable[Score]) -> str:
 def _tables(group: Sequence[tuple[Score, list[Row]]], format: str) -> list[str]:
     """One table for each title, observers before trivial responders, equal ones of these once."""
     scores = [one for one, _ in group]
-    seen: dict[tuple[str, str, str], list[Row]] = {}
-    cells: dict[str, dict[str, list[list[str]]]] = {}
-    headings: dict[str, list[str]] = {}
-    notes: dict[str, dict[str, list[str]]] = {}
-    for one, own in group:
-        for row in own:
-            if not row.table:
+    titles: dict[str, dict[str, list[tuple[str, Row]]]] = {}
+    for one, row in ((one, row) for one, own in group for row in own if row.table):
+        placed = titles.setdefault(row.table, {}).setdefault(row.responder, [])
+        name = row.label or observer_name(one, scores)
+        if row.responder != OBSERVER:
+            same = [other for _, other in placed if other.label == row.label]
+            if any((row.cells, row.entries) == (other.cells, other.entries) for other in same):
                 continue
-            name = row.label or observer_name(one, scores)
-            if row.responder != OBSERVER:
-                same = seen.setdefault((row.table, row.responder, row.label), [])
-                if any((row.cells, row.entries) == (other.cells, other.entries) for other in same):
-                    continue
-                # Observers with other input sizes see other pixels, so their baselines differ a little.
-                name += f", as shown to {one.observer}" if same else ""
-                same.append(row)
-            headings.setdefault(row.table, list(row.cells))
-            body = cells.setdefault(row.table, {}).setdefault(row.responder, [])
-            body.append([printable(name), *(row.cells.get(heading, "") for heading in headings[row.table])])
-            said = notes.setdefault(row.table, {}).setdefault(row.responder, [])
-            said += [f"{printable(name)}: {note}." for note in row.notes]
-    return [
-        lay_out(
-            format,
-            [[printable(title), *headings[title]], *(line for lines in body.values() for line in lines)],
-            [note for lines in notes[title].values() for note in lines],
-        )
-        for title, body in cells.items()
-    ]
+            # Observers with other input sizes see other pixels, so their baselines differ a little.
+            name += f", as shown to {one.observer}" if same else ""
+        placed.append((printable(name), row))
+    tables = []
+    for title, responders in titles.items():
+        rows = [named for placed in responders.values() for named in placed]
+        headings = list(rows[0][1].cells)
+        cells = [[name, *(row.cells.get(heading, "") for heading in headings)] for name, row in rows]
+        notes = [f"{name}: {note}." for name, row in rows for note in row.notes]
+        tables.append(lay_out(format, [[printable(title), *headings], *cells], notes))
+    return tables

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from psyprobe.analysis.board import BoardRow, Scoreboard, Test
-from psyprobe.analysis.matching import ERROR_MEAN
 from psyprobe.analysis.score import OBSERVER, PIXELS, Entry, Metric, Score
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError
 from psyprobe.plotting.axes import BLANK, COLOURS, label, new_axes, panels_in, printable
 
 if TYPE_CHECKING:
@@ -109,11 +108,7 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
         There is no such column.
     """
     ordered = board.sort(test)
-    columns = {t.name: t for t in reversed(board.tests)}
-    columns |= {t.experiment: t for t in reversed(board.tests) if t.metric.suffix in ("", ERROR_MEAN.suffix)}
-    if test not in columns:
-        raise unknown_name("test", test, columns)
-    column = columns[test]
+    column = board.column(test)
     colours = _colours(board.rows)
     shown = [row for row in ordered.rows if _has(row, column) and not _is_reference(row)]
     alone = ax is None
