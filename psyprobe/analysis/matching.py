@@ -194,12 +194,7 @@ def normalise_responses(contrast: npt.ArrayLike, response: npt.ArrayLike) -> Flo
 
 
 def matching_error(
-    matched: npt.ArrayLike,
-    human: npt.ArrayLike,
-    *,
-    confidence: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
+    matched: npt.ArrayLike, human: npt.ArrayLike, *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> MatchingError:
     """Error of matched contrasts, in log10 units, with bootstrap intervals over frequencies.
 

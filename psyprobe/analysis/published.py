@@ -133,11 +133,7 @@ class _Stored:
 
 
 def replay(
-    table: str | Path,
-    grids: str | Path,
-    *,
-    models: Iterable[str] | None = None,
-    tests: Iterable[str] | None = None,
+    table: str | Path, grids: str | Path, *, models: Iterable[str] | None = None, tests: Iterable[str] | None = None
 ) -> list[xr.Dataset]:
     """Stored responses of models as results, which `score`, `scoreboard` and `plot` take like those of a run.
 

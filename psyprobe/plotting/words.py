@@ -234,11 +234,7 @@ _STEP = 1e-3
 
 
 def plot_psychometric(
-    result: xr.Dataset,
-    ax: Axes | None = None,
-    *,
-    prompt: str | None = None,
-    values: Sequence[float] | None = None,
+    result: xr.Dataset, ax: Axes | None = None, *, prompt: str | None = None, values: Sequence[float] | None = None
 ) -> Axes:
     """Draw the psychometric functions of one wording, one colour a level.
 
@@ -424,11 +420,7 @@ def plot_prompts(result: xr.Dataset, ax: Axes | None = None) -> Axes:
 
 
 def plot_yes_map(
-    result: xr.Dataset,
-    ax: Axes | None = None,
-    *,
-    prompt: str | None = None,
-    human: str | None = None,
+    result: xr.Dataset, ax: Axes | None = None, *, prompt: str | None = None, human: str | None = None
 ) -> Axes:
     """Draw how often the observer says yes, over level and contrast.
 
