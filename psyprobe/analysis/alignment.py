@@ -183,8 +183,7 @@ def align(
     slices, points = r.shape
     if slices < 3:
         return Alignment(value, None, None, confidence, attainable, f"{slices} slices are too few for an interval")
-    counts = np.random.default_rng(seed).multinomial(slices, np.full(slices, 1 / slices), size=resamples)
-    weights = np.repeat(counts.astype(np.float64), points, axis=1)
+    weights = np.repeat(draw_counts(slices, resamples, seed).astype(np.float64), points, axis=1)
     samples = weighted_spearman(m.ravel(), r.ravel(), weights)
     defined = samples[np.isfinite(samples)]
     lost = len(samples) - len(defined)
@@ -384,6 +383,12 @@ def check_resampling(confidence: float, resamples: int) -> None:
         raise InputError(f"confidence {confidence:g} must lie between 0 and 1; usual is 0.9 or 0.95")
     if resamples < 100:
         raise InputError(f"{resamples} resamples give no usable interval; take at least 100, usual is 2000")
+
+
+def draw_counts(drawn_from: int, resamples: int, seed: int) -> npt.NDArray[np.int64]:
+    """How often each is drawn in each of so many bootstrap samples, shape (resamples, drawn from)."""
+    even = np.full(drawn_from, 1 / drawn_from)
+    return np.random.default_rng(seed).multinomial(drawn_from, even, size=resamples)
 
 
 def student_reach(samples: FloatArray, drawn_from: int, confidence: float) -> float:

@@ -217,11 +217,7 @@ def fit_iso_response(
 def _fraction(low: FloatArray, high: FloatArray, level: FloatArray) -> FloatArray:
     """Where between two responses the level lies, 0 to 1."""
     positive = (low > 0) & (high > 0)
-    low, high, level = np.broadcast_arrays(
-        np.where(positive, np.log(np.where(positive, low, 1.0)), low),
-        np.where(positive, np.log(np.where(positive, high, 1.0)), high),
-        np.where(positive, np.log(level), level),
-    )
+    low, high, level = (np.where(positive, np.log(np.where(positive, each, 1.0)), each) for each in (low, high, level))
     rise = high - low
     fraction: FloatArray = (level - low) / np.where(rise == 0, 1.0, rise)
     return fraction

@@ -17,9 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.alignment import check_resampling, student_reach
+from psyprobe.analysis.alignment import check_resampling, draw_counts, student_reach
 from psyprobe.analysis.iso_response import iso_contrast
-from psyprobe.analysis.responses import LayerScore, chosen_layer, layer_facts, levels_of, measure_of, values_of
+from psyprobe.analysis.responses import (
+    LayerScore,
+    chosen_layer,
+    layer_facts,
+    layers_with,
+    levels_of,
+    measure_of,
+    values_of,
+)
 from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Metric, Recorded, Row
 from psyprobe.errors import InputError
 
@@ -243,10 +251,7 @@ def matching_error(
     check_resampling(confidence, resamples)
     squares = ((np.log10(m) - np.log10(h)) ** 2).mean(axis=0)
     frequencies = len(squares)
-    share = (
-        np.random.default_rng(seed).multinomial(frequencies, np.full(frequencies, 1 / frequencies), size=resamples)
-        / frequencies
-    )
+    share = draw_counts(frequencies, resamples, seed) / frequencies
     return MatchingError(
         mean=_estimate(float(np.sqrt(squares).mean()), share @ np.sqrt(squares), frequencies, confidence),
         pooled=_estimate(float(np.sqrt(squares.mean())), np.sqrt(share @ squares), frequencies, confidence),
@@ -273,8 +278,6 @@ _KEY = (
     "more than one contrast. f32 floor, noise: share of responses to the "
     "reference that the paper's float32 arithmetic puts at its floor, and that are not above the noise floor."
 )
-
-_NEEDED = ("response", "reference_response", "human_match", "noise_floor")
 
 
 @dataclass(frozen=True)
@@ -494,13 +497,8 @@ def _score_layer(result: xr.Dataset, found: MatchedCurves, interval: dict[str, A
 
 
 def matching_layers(result: xr.Dataset) -> list[str]:
-    """Names of the layers in a matching result, in the observer's order; `InputError` if it is none."""
-    missing = [name for name in _NEEDED if name not in getattr(result, "variables", ())]
-    if missing:
-        raise InputError(
-            f"this is no matching result: it lacks {', '.join(missing)}; pass what psyprobe.run() returned"
-        )
-    return [str(name) for name in result["layer"].values]
+    """As `psyprobe.analysis.responses.layers_of`, of a matching result."""
+    return layers_with(result, "matching", ("response", "reference_response", "human_match", "noise_floor"))
 
 
 def _responder(found: MatchedCurves, interval: dict[str, Any]) -> MatchingResponder:

@@ -112,26 +112,6 @@ def published_scores() -> tuple[PublishedScore, ...]:
 Table = dict[tuple[str, str], FloatArray]
 
 
-@dataclass(frozen=True)
-class _Stored:
-    """Responses of one model in one test, as their files hold them."""
-
-    #: Of the level (frequency, luminance, ...) on the grid, shape (X,).
-    values: FloatArray
-    #: Of the grid, shape (C,).
-    contrast: FloatArray
-    #: Responses on it, shape (X, C).
-    grid: FloatArray
-    #: Values of the level that are scored, shape (K,).
-    scored: FloatArray
-    #: Of the human value, shape (M,).
-    multiplier: FloatArray
-    #: Shape (K, M).
-    scored_contrast: FloatArray
-    #: To these contrasts, shape (K, M).
-    response: FloatArray
-
-
 def replay(
     table: str | Path, grids: str | Path, *, models: Iterable[str] | None = None, tests: Iterable[str] | None = None
 ) -> list[xr.Dataset]:
@@ -185,10 +165,11 @@ def replay(
 
 
 def _replayed(table: Table, grids: Path, model: str, test: str, source: str) -> xr.Dataset:
-    own, baseline = (_stored(table, grids, name, test) for name in (model, BASELINE))
-    about, contrast = _TESTS[test], own.scored_contrast
+    values, contrasts, grid, points = _stored(table, grids, model, test)
+    _, _, pixels_grid, pixels_points = _stored(table, grids, BASELINE, test)
+    about, scored, multiplier, contrast = _TESTS[test], points[:, 0, 0], points[0, :, 1], points[..., 2]
     masked = about["level"] == "mask_contrast"
-    thresholds = contrast * (1 / own.multiplier if masked else own.multiplier)
+    thresholds = contrast * (1 / multiplier if masked else multiplier)
     if not np.allclose(thresholds, thresholds[:, :1], rtol=1e-5, atol=0):
         raise InputError(
             f"{source}, {model}, {test}: contrasts are not the multiples of one human threshold at each level; "
@@ -199,16 +180,16 @@ def _replayed(table: Table, grids: Path, model: str, test: str, source: str) -> 
     level = {name: about[key] for name, key in (("name", "level"), ("unit", "unit"), ("label", "label"))}
     difference = {"name": "contrast", "unit": "1", "label": about["contrast"], "kind": about["kind"]}
     layout = {
-        "levels": [{**level, "values": own.values, "scored": own.scored}],
-        "difference": {**difference, "values": own.contrast},
-        "multiplier": own.multiplier,
+        "levels": [{**level, "values": values, "scored": scored}],
+        "difference": {**difference, "values": contrasts},
+        "multiplier": multiplier,
         "multiplier_of": "threshold" if masked else "sensitivity",
         "scored_difference": contrast,
         "measures": [measure],
         "score_measure": measure,
         "human": about["human"],
         "human_sensitivity": sensitivity,
-        "curve": {"level": about["level"], "values": own.scored, "sensitivity": sensitivity},
+        "curve": {"level": about["level"], "values": scored, "sensitivity": sensitivity},
     }
     attributes = {
         "experiment": f"{about['experiment']}_published",
@@ -219,8 +200,8 @@ def _replayed(table: Table, grids: Path, model: str, test: str, source: str) -> 
         "psyprobe_version": __version__,
         "random_weights": 0,
     }
-    responses = (own.grid[None, None], own.response[None, None])
-    pixels = (baseline.grid[None], baseline.response[None])
+    responses = (grid[None, None], points[None, None, ..., 3])
+    pixels = (pixels_grid[None], pixels_points[None, ..., 3])
     return detection_result(layout, responses, pixels, np.zeros((1, 1)), ["stored"], attributes)
 
 
@@ -244,7 +225,8 @@ def _read_table(path: Path) -> Table:
     return {key: np.array(values) for key, values in rows.items()}
 
 
-def _stored(table: Table, grids: Path, model: str, test: str) -> _Stored:
+def _stored(table: Table, grids: Path, model: str, test: str) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Levels (X,), contrasts (C,) and responses (X, C) of the grid, and the table's rows of score points, (K, M, 4)."""
     if (model, test) not in table:
         raise InputError(
             f"there are no responses of {model} at multiples of the human threshold in {test}"
@@ -270,12 +252,7 @@ def _stored(table: Table, grids: Path, model: str, test: str) -> _Stored:
     shape = (len(models), *held["x"].shape, *held["contrast"].shape)
     if held["s_ac"].shape != shape:
         raise InputError(f"{path}: s_ac has shape {held['s_ac'].shape}, and (models, x, contrast) is {shape}")
-    return _Stored(
-        values=held["x"].astype(np.float64),
-        contrast=held["contrast"].astype(np.float64),
-        grid=held["s_ac"][models.index(model)].astype(np.float64),
-        scored=scored,
-        multiplier=multiplier,
-        scored_contrast=rows[..., 2],
-        response=rows[..., 3],
+    x, contrast, grid = (
+        values.astype(np.float64) for values in (held["x"], held["contrast"], held["s_ac"][models.index(model)])
     )
+    return x, contrast, grid, rows

@@ -31,10 +31,6 @@ MEASURE_LABELS = {
 #: Angles that the paper's float32 arccosine gives as 0 or as its smallest value other than 0, over pi.
 FLOAT32_FLOOR = 1.1e-4
 
-#: What every detection result holds, and what those with a human reference hold besides.
-_NEEDED = ("noise_floor",)
-_OF_PEOPLE = ("scored_response", "pixels_scored_response", "human_sensitivity")
-
 
 @dataclass(frozen=True)
 class Scored:
@@ -96,16 +92,14 @@ def observer_of(result: xr.Dataset) -> str:
         If several were concatenated, or one was taken out of them: only the first one's card is still there.
     """
     named = str(result.attrs.get("observer", ""))
-    held = result.coords.get("observer")
-    if held is None:
-        return named
-    if held.ndim:
+    held = result.coords.get("observer", named)
+    if np.ndim(held):
         raise InputError(
-            f"the result holds {held.size} observers; score and draw each result before they are concatenated"
+            f"the result holds {np.size(held)} observers; score and draw each result before they are concatenated"
         )
-    if str(held.values) != named:
+    if str(np.asarray(held)) != named:
         raise InputError(
-            f"the responses are those of {held.values!s} and the attributes those of {named}; score and draw the "
+            f"the responses are those of {np.asarray(held)!s} and the attributes those of {named}; score and draw the "
             f"results before they are concatenated"
         )
     return named
@@ -114,15 +108,21 @@ def observer_of(result: xr.Dataset) -> str:
 def layers_of(result: xr.Dataset) -> list[str]:
     """Names of the layers in a detection result, in the observer's order; `InputError` if it is none."""
     held = getattr(result, "variables", ())
-    missing = [name for name in _NEEDED if name not in held]
-    if not {"response", "scored_response"} & set(held):
-        missing = ["scored_response", *missing]
+    needed = ["noise_floor"]
     if "scored_response" in held:
-        missing += [name for name in (*_OF_PEOPLE, f"scored_{result.attrs.get('difference')}") if name not in held]
+        needed += ["pixels_scored_response", "human_sensitivity", f"scored_{result.attrs.get('difference')}"]
+    elif "response" not in held:
+        needed = ["scored_response", *needed]
+    return layers_with(result, "detection", needed)
+
+
+def layers_with(result: xr.Dataset, probe: str, needed: Sequence[str]) -> list[str]:
+    """Names of the layers in the result of a probe; `InputError` if it lacks a variable that such results have."""
+    missing = [name for name in needed if name not in getattr(result, "variables", ())]
     if missing:
         raise InputError(
-            f"this is no detection result: it lacks {', '.join(missing)}; pass what psyprobe.run() returned or a "
-            f"store holds"
+            f"this is no {probe} result: it lacks {', '.join(missing)}; pass what psyprobe.run() returned or a store "
+            f"holds"
         )
     return [str(name) for name in result["layer"].values]
 
@@ -208,7 +208,6 @@ def select(result: xr.Dataset, *, measure: str | None = None, layer: str | None 
     """
     chosen, wanted = chosen_layer(layers_of(result), layer), measure_of(result, measure)
     observer_of(result)
-    stored_measure([str(name) for name in result["measure"].values], wanted)
     names, difference = levels_of(result), str(result.attrs["difference"])
     gridded = "response" in result
     free = [name for name in names if gridded and name in result["response"].dims]
@@ -216,7 +215,10 @@ def select(result: xr.Dataset, *, measure: str | None = None, layer: str | None 
         values_of(result, name, wanted, chosen, [*free, difference]) if gridded else np.empty((0, 0))
         for name in ("response", "pixels_response")
     )
-    curve = next((name for name in names if f"curve_{name}" in result.dims), None)
+    curve = None
+    for name in (name for name in names if f"curve_{name}" in result.dims):
+        at = result[f"curve_{name}"].values.astype(np.float64)
+        curve = name, at, values_of(result, "human_curve", wanted, order=[f"curve_{name}"])
     return Responses(
         layer=chosen,
         measure=wanted,
@@ -226,13 +228,7 @@ def select(result: xr.Dataset, *, measure: str | None = None, layer: str | None 
         grid=grid,
         pixels=pixels,
         scored=_scored(result, names, difference, wanted, chosen) if "scored_response" in result else None,
-        curve=None
-        if curve is None
-        else (
-            curve,
-            result[f"curve_{curve}"].values.astype(np.float64),
-            values_of(result, "human_curve", wanted, order=[f"curve_{curve}"]),
-        ),
+        curve=curve,
     )
 
 
@@ -325,18 +321,18 @@ def labelled(
     """
     import xarray
 
-    def described(units: str, long_name: str) -> dict[str, str]:
-        return {"units": units, "long_name": long_name}
+    def variable(dims: tuple[str, ...], values: Any, units: str, long_name: str) -> Any:
+        return dims, values, {"units": units, "long_name": long_name}
 
     return xarray.Dataset(
         {
-            name: (dims, np.asarray(values, dtype=np.float64), described(units, text))
-            for name, (dims, values, units, text) in data.items()
+            name: variable(dims, np.asarray(values, dtype=np.float64), *about)
+            for name, (dims, values, *about) in data.items()
             if values is not None
         },
         coords={
-            **{name: (dims, values, described(*text)) for name, (dims, values, *text) in coordinates.items()},
-            "observer": ((), str(attributes["observer"]), described("1", "Observer")),
+            **{name: variable(*one) for name, one in coordinates.items()},
+            "observer": variable((), str(attributes["observer"]), "1", "Observer"),
         },
         attrs=dict(attributes),
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.alignment import student_reach
+from psyprobe.analysis.alignment import draw_counts, student_reach
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
 
@@ -69,14 +69,10 @@ def average_variants(
     Raises
     ------
     InputError
-        If there is no result, or they are not of one experiment and observer.
+        If they are not of one experiment and observer.
     """
     import xarray
 
-    if not results or len(results) != len(labels):
-        raise InputError(
-            f"{len(results)} results with {len(labels)} labels cannot be averaged; give one label a result"
-        )
     first = results[0]
     for name in ("experiment", "observer", "observer_card", "display"):
         different = {str(result.attrs.get(name)) for result in results}
@@ -95,9 +91,8 @@ def average_variants(
     # A cosine similarity of identical images is worst where it is smallest.
     cosine = first["measure"].values == "cosine"
     averaged["noise_floor"] = first["noise_floor"].copy(data=np.where(cosine, floors.min(axis=0), floors.max(axis=0)))
-    averaged = averaged.assign_coords(
-        variant=("variant", list(labels), {"units": "1", "long_name": "Variant of the stimulus"})
-    )
+    about = {"units": "1", "long_name": "Variant of the stimulus"}
+    averaged = averaged.assign_coords(variant=("variant", list(labels), about))
     averaged.attrs["variants"] = json.dumps({name: list(values) for name, values in variants.items()})
     averaged.attrs.pop("variant", None)
     return averaged
@@ -143,7 +138,7 @@ def variant_spread(
     value = of(np.full(count, 1 / count))
     if value is None or count < 2:
         return Spread(alone, None, None, confidence)
-    draws = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=resamples) / count
+    draws = draw_counts(count, resamples, seed) / count
     samples = np.array([found for found in map(of, draws) if found is not None])
     if len(samples) < 2:
         return Spread(alone, None, None, confidence)

@@ -150,7 +150,7 @@ def contours(
     InputError
         As in `contour`; also if there are no results, not as many titles as panels, or results name different measures.
     """
-    shown = axes.shown_layers(list(results), layer, layers_of)
+    shown = axes.shown_layers(list(results), layer, layers_of, None)
     if not shown:
         raise InputError("there are no results to draw; give at least one")
     if titles is not None and len(titles) != len(shown):
@@ -182,8 +182,7 @@ def contour_panels(
     **options: Any,
 ) -> Axes | Figure | SubFigure:
     """Draw a contour plot for each result and layer: ``plot`` of a probe, see `psyprobe.probes.results`."""
-    shown = axes.shown_layers(results, layer, layers_of)
-    axes.check_room(ax, len(shown))
+    shown = axes.shown_layers(results, layer, layers_of, ax)
     if len(shown) == 1 and figure is None:
         return contour(results[0], ax, layer=layer, **options)
     titles = None
@@ -285,9 +284,17 @@ def _draw(
     from matplotlib.patches import Patch
 
     for i, (ax, result, responses) in enumerate(zip(panels, results, found, strict=True)):
-        _panel(ax, result, responses, scale, human)
+        ((level, values),) = responses.levels.items()
+        # Masking studies plot thresholds, contrast sensitivity studies their inverse.
+        upwards = responses.difference if _upwards(result) else 1 / responses.difference
+        ax.set_facecolor(axes.BLANK)
+        _draw_contours(ax, values, upwards, scale.drawn(responses), scale)
+        if human:
+            _draw_human(ax, result, responses)
+        axes.level_axis(ax.xaxis, values)
+        axes.log_axis(ax.yaxis, float(upwards.min()), float(upwards.max()))
         title = titles[i] if titles else axes.panel_title(result, responses.layer, experiment=False, observer=True)
-        axes.label(ax, axes.level_label(result, next(iter(responses.levels))), _upward_label(result), title)
+        axes.label(ax, axes.level_label(result, level), _upward_label(result), title)
     handles = panels[0].get_legend_handles_labels()[0]
     if any(np.ma.is_masked(scale.drawn(one)) for one in found):
         handles.append(Patch(facecolor=axes.BLANK, edgecolor="0.4", label="Not above noise floor"))
@@ -295,19 +302,6 @@ def _draw(
         place = "lower right" if _upwards(results[0]) else "lower left"
         panels[0].legend(handles=handles, loc=place, fontsize="small", framealpha=0.9)
     _colour_bar(scale, found[0].measure, panels)
-
-
-def _panel(ax: Axes, result: xr.Dataset, found: Responses, scale: _Scale, human: bool) -> None:
-    ((_, values),) = found.levels.items()
-    # Masking studies plot thresholds, contrast sensitivity studies their inverse.
-    upwards, drawn = found.difference if _upwards(result) else 1 / found.difference, scale.drawn(found)
-    ax.set_facecolor(axes.BLANK)
-    if drawn.count():
-        _draw_contours(ax, values, upwards, drawn, scale)
-    if human:
-        _draw_human(ax, result, found)
-    axes.level_axis(ax.xaxis, values)
-    axes.log_axis(ax.yaxis, float(upwards.min()), float(upwards.max()))
 
 
 def _upwards(result: xr.Dataset) -> bool:
@@ -324,6 +318,8 @@ def _upward_label(result: xr.Dataset) -> str:
 
 
 def _draw_contours(ax: Axes, x: FloatArray, upwards: FloatArray, drawn: Masked, scale: _Scale) -> None:
+    if not drawn.count():
+        return
     colours, levels = scale.colours, scale.levels
     filled = ax.contourf(x, upwards, drawn, levels=levels, cmap=colours.cmap, norm=colours.norm, extend=scale.extend)
     # Without an edge of their own, neighbouring bands leave hairlines between them in PDF and SVG.
@@ -337,32 +333,23 @@ def _draw_contours(ax: Axes, x: FloatArray, upwards: FloatArray, drawn: Masked, 
 def _draw_human(ax: Axes, result: xr.Dataset, found: Responses) -> None:
     from matplotlib.patheffects import withStroke
 
-    known = _human_curve(found)
-    if known is None:
+    ((level, values),) = found.levels.items()
+    if found.curve is not None and found.curve[0] == level:
+        _, at, sensitivity = found.curve
+    elif found.scored is not None and list(found.scored.at) == [level]:
+        at, sensitivity = found.scored.at[level], found.scored.sensitivity
+    else:
         return
-    at, sensitivity = known
     model = str(result.attrs.get("human_model", ""))
     name = f"Human ({_HUMAN_LABELS.get(model, axes.printable(model))})" if model else "Human"
     if _upwards(result):
         # Thresholds behind a mask are measured points, not a model's curve.
-        (values,) = found.levels.values()
         inside = (at >= values.min()) & (at <= values.max())
-        at, drawn = at[inside], 1 / sensitivity[inside]
         style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markeredgecolor": "white", "clip_on": False}
-        ax.plot(at, drawn, color="black", zorder=3, label=name, **style)
+        ax.plot(at[inside], 1 / sensitivity[inside], color="black", zorder=3, label=name, **style)
         return
     halo = [withStroke(linewidth=4, foreground="white", alpha=0.6)]
     ax.plot(at, sensitivity, color="black", linestyle="--", linewidth=2, path_effects=halo, label=name)
-
-
-def _human_curve(found: Responses) -> tuple[FloatArray, FloatArray] | None:
-    """Where on the drawn level people's sensitivity is known, and what it is."""
-    (level,) = found.levels
-    if found.curve is not None and found.curve[0] == level:
-        return found.curve[1], found.curve[2]
-    if found.scored is None or list(found.scored.at) != [level]:
-        return None
-    return found.scored.at[level], found.scored.sensitivity
 
 
 def _colour_bar(scale: _Scale, measure: str, panels: Sequence[Axes]) -> None:
@@ -506,17 +493,17 @@ def matched_contrast(
         exists = found.matches.saturated[k] == 0
         ax.plot(found.frequency, np.where(exists, found.matches.contrast[k], np.nan), color=colour, linewidth=1.4)
         ax.plot(found.measured_frequency, found.human[k], color=colour, **people)
+        exists = at.saturated[k] == 0
         for marked, marker, fill in (
-            ((at.saturated[k] == 0) & ~at.ambiguous[k], "o", colour),
-            ((at.saturated[k] == 0) & at.ambiguous[k], "X", colour),
-            (at.saturated[k] != 0, "o", "white"),
+            (exists & ~at.ambiguous[k], "o", colour),
+            (exists & at.ambiguous[k], "X", colour),
+            (~exists, "o", "white"),
         ):
-            if not marked.any():
-                # Unclipped markers of no points would claim the corner of the figure for the layout.
-                continue
-            style: dict[str, Any] = {"markersize": 5, "markerfacecolor": fill, "markeredgecolor": colour, "zorder": 3}
-            place = found.measured_frequency[marked], at.contrast[k][marked]
-            ax.plot(*place, linestyle="none", marker=marker, clip_on=False, **style)
+            # Unclipped markers of no points would claim the corner of the figure for the layout.
+            if marked.any():
+                style = {"markersize": 5, "markerfacecolor": fill, "markeredgecolor": colour, "zorder": 3}
+                place = found.measured_frequency[marked], at.contrast[k][marked]
+                ax.plot(*place, linestyle="none", marker=marker, clip_on=False, **style)
     contrast = result[str(result.attrs["difference"])].values
     axes.log_axis(ax.xaxis, float(found.frequency.min()) / 1.1, float(found.frequency.max()) * 1.1)
     axes.log_axis(ax.yaxis, float(contrast.min()), float(contrast.max()))
@@ -531,7 +518,13 @@ def matched_contrast(
         keys.append(Line2D([], [], color="0.3", linestyle="none", marker="X", label="Ambiguous"))
     # Few matches are as low as the lowest contrast, so a flat legend there hides least.
     ax.legend(handles=keys, fontsize="small", framealpha=0.9, loc="lower center", ncols=2)
-    _label_references(ax, found.reference_contrast[order], float(result.attrs["reference_frequency"]), colours)
+    side = ax.secondary_yaxis("right")
+    references = found.reference_contrast[order]
+    side.set_yticks(references, labels=[f"{c:.2g}" for c in references], fontsize="small")
+    side.minorticks_off()
+    for tick, colour in zip(side.get_yticklabels(), colours, strict=True):
+        tick.set_color(colour)
+    side.set_ylabel(f"Reference contrast at {float(result.attrs['reference_frequency']):g} cpd")
     title = axes.title_of(result) if title is None else title
     axes.label(ax, axes.level_label(result, levels_of(result)[0]), "Matched contrast", title, framed=False)
     return ax
@@ -548,8 +541,7 @@ def match_panels(
     **_: Any,
 ) -> Axes | Figure | SubFigure:
     """Draw the contrast matches of each result and layer: ``plot`` of a probe, see `psyprobe.probes.results`."""
-    shown = axes.shown_layers(results, layer, matching_layers)
-    axes.check_room(ax, len(shown))
+    shown = axes.shown_layers(results, layer, matching_layers, ax)
     if len(shown) == 1 and figure is None:
         return matched_contrast(results[0], ax, measure=measure, layer=shown[0][1])
     names = {axes.title_of(one, width=80) for one in results}
@@ -562,13 +554,3 @@ def match_panels(
         title = axes.panel_title(one, name, experiment=named, observer=observer and not together)
         matched_contrast(one, panel, measure=measure, layer=name, title=title)
     return cast("Figure | SubFigure", place)
-
-
-def _label_references(ax: Axes, contrast: np.typing.NDArray[np.floating], frequency: float, colours: object) -> None:
-    """A scale of the reference contrasts on the right, each in its colour."""
-    side = ax.secondary_yaxis("right")
-    side.set_yticks(contrast, labels=[f"{c:.2g}" for c in contrast], fontsize="small")
-    side.minorticks_off()
-    for tick, colour in zip(side.get_yticklabels(), np.asarray(colours), strict=True):
-        tick.set_color(colour)
-    side.set_ylabel(f"Reference contrast at {frequency:g} cpd")

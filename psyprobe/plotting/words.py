@@ -164,32 +164,27 @@ def _draw(ax: Axes, csf: xr.Dataset, name: str, colour: str, marker: str) -> Non
     reach = np.stack([mean - np.maximum(low, mean * 1e-3), np.minimum(high, mean * 1e3) - mean])[:, known]
     style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.5, "label": name}
     ax.errorbar(values[known], mean[known], yerr=reach, elinewidth=1, capsize=2, zorder=3, **style)
-    beyond = beyond_levels(csf)
-    for i in np.flatnonzero(~known):
-        if beyond[i]:
-            _arrow(ax, float(values[i]), *_bound(csf, int(i), int(beyond[i])), colour)
-
-
-def beyond_levels(csf: xr.Dataset) -> FloatArray:
-    """At each level -1 where most wordings tell only that sensitivity is lower, 1 where that it is higher, else 0."""
-    status = csf["status"].values.astype(str)
-    above, below = (status == "censored_above").sum(axis=0), (status == "censored_below").sum(axis=0)
-    side: FloatArray = np.where(above > below, -1.0, np.where(below > 0, 1.0, 0.0))
-    return side
-
-
-def _bound(csf: xr.Dataset, i: int, side: int) -> tuple[float, int]:
-    # Of the wordings that say so, the contrasts at which they gave an answer that counts.
-    says = csf["status"].values[:, i].astype(str) == ("censored_above" if side < 0 else "censored_below")
-    contrast = np.where(csf["trials"].values[says, i] > 0, csf["contrast"].values[says, i], np.nan)
-    return (1 / float(np.nanmax(contrast)), -1) if side < 0 else (1 / float(np.nanmin(contrast)), 1)
-
-
-def _arrow(ax: Axes, x: float, y: float, side: int, colour: str) -> None:
     head = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.4}
-    ax.annotate("", xy=(x, y * 1.6**side), xytext=(x, y), arrowprops=head)
-    # The text of an annotation does not move the limits of an axis; a bar at the bound does.
-    ax.plot([x], [y], marker="_", markersize=9, color=colour, linestyle="none")
+    for i, bound, side in _bounds(csf):
+        ax.annotate("", xy=(values[i], bound * 1.6**side), xytext=(values[i], bound), arrowprops=head)
+        # The text of an annotation does not move the limits of an axis; a bar at the bound does.
+        ax.plot([values[i]], [bound], marker="_", markersize=9, color=colour, linestyle="none")
+
+
+def _bounds(csf: xr.Dataset) -> list[tuple[int, float, int]]:
+    """Levels without a mean: place, bound and side, -1 where most wordings tell that sensitivity is lower, else 1."""
+    found = []
+    for i in np.flatnonzero(~np.isfinite(csf["mean_sensitivity"].values)):
+        status = csf["status"].values[:, i].astype(str)
+        above, below = status == "censored_above", status == "censored_below"
+        lower = above.sum() > below.sum()
+        if lower or below.any():
+            # Of the wordings that say so, the contrasts at which they gave an answer that counts.
+            says = above if lower else below
+            contrast = np.where(csf["trials"].values[says, i] > 0, csf["contrast"].values[says, i], np.nan)
+            bound = float(np.nanmax(contrast) if lower else np.nanmin(contrast))
+            found.append((int(i), 1 / bound, -1 if lower else 1))
+    return found
 
 
 def _finish(ax: Axes, csfs: Sequence[xr.Dataset], human: str | None, title: str, extra: Any = ()) -> None:
@@ -200,12 +195,7 @@ def _finish(ax: Axes, csfs: Sequence[xr.Dataset], human: str | None, title: str,
     (level,) = levels
     values = np.concatenate([csf[level].values for csf in csfs])
     shown = [np.asarray(extra), *(csf["mean_sensitivity"].values for csf in csfs)]
-    shown += [
-        np.array([_bound(csf, int(i), int(side))[0]])
-        for csf in csfs
-        for i, side in enumerate(beyond_levels(csf))
-        if side and not np.isfinite(csf["mean_sensitivity"].values[i])
-    ]
+    shown += [np.array([bound]) for csf in csfs for _, bound, _ in _bounds(csf)]
     people = human_line(csfs[0], human, values.min() / 1.25, values.max() * 1.25)
     if people is not None:
         name, x, curve = people
