@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.alignment import Alignment, Slices, align, alignment_score, fisher, score_slices
-from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response
+from psyprobe.analysis import alignment as statistics
 from psyprobe.analysis.responses import LayerScore, Responses, Scored, layer_facts, layers_of, select
 from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Metric, Recorded, Row, number
 
@@ -40,14 +39,14 @@ class ResponderScore(Recorded):
     """All statistics of one responder: the observer, or a baseline."""
 
     #: Spearman's r_s at multiples of human thresholds, with its interval and attainable maximum.
-    alignment: Alignment
+    alignment: statistics.Alignment
     #: What the alignment is made of: monotonicity within each slice, unevenness between them.
-    slices: Slices
+    slices: statistics.Slices
     #: The iso-response curve whose shape resembles the human curve best, and its shift. None if no level is crossed in
     #: two conditions or more, or the run was without a level grid.
-    shape: IsoResponse | None
+    shape: statistics.IsoResponse | None
     #: The iso-response curve that lies nearest to the human curve, shift included.
-    absolute: IsoResponse | None
+    absolute: statistics.IsoResponse | None
 
     def cells(self) -> dict[str, str]:
         """Rounded for reading."""
@@ -184,9 +183,10 @@ def _score_layer(result: xr.Dataset, found: Responses, interval: dict[str, Any])
         return None
 
     def scored(response: FloatArray, grid: FloatArray, floor: float) -> ResponderScore:
-        shape, absolute = _iso_responses(found, points, grid, floor) if grid.size else (None, None)
         return ResponderScore(
-            align(points.multiplier, response, **interval), score_slices(points.multiplier, response), shape, absolute
+            statistics.align(points.multiplier, response, **interval),
+            statistics.score_slices(points.multiplier, response),
+            *(_iso_responses(found, points, grid, floor) if grid.size else (None, None)),
         )
 
     def responses(of: xr.Dataset, measure: str) -> FloatArray:
@@ -195,19 +195,19 @@ def _score_layer(result: xr.Dataset, found: Responses, interval: dict[str, Any])
 
     def r_s(averaged: xr.Dataset) -> float | None:
         response = responses(averaged, found.measure)
-        return None if len(np.unique(response)) < 2 else alignment_score(points.multiplier, response)
+        return None if len(np.unique(response)) < 2 else statistics.alignment_score(points.multiplier, response)
 
     return DetectionScore(
         score=scored(points.response, found.grid, found.noise_floor),
         pixels=scored(points.pixels, found.pixels, 0.0),
         contrast=scored(points.difference, np.broadcast_to(found.difference, found.grid.shape), 0.0),
-        **layer_facts(result, found.layer, found.measure, responses, interval, r_s, (fisher, np.tanh)),
+        **layer_facts(result, found.layer, found.measure, responses, interval, r_s, (statistics.fisher, np.tanh)),
     )
 
 
 def _iso_responses(
     found: Responses, points: Scored, grid: FloatArray, floor: float
-) -> tuple[IsoResponse | None, IsoResponse | None]:
+) -> tuple[statistics.IsoResponse | None, statistics.IsoResponse | None]:
     at, rows = found.rows(grid)
     human = _human_at(found, points, at)
     known = np.isfinite(human)
@@ -215,8 +215,8 @@ def _iso_responses(
     if known.sum() < 2:
         return None, None
     return (
-        fit_iso_response(names, found.difference, where, human[known], criterion="shape", floor=floor),
-        fit_iso_response(names, found.difference, where, human[known], criterion="absolute", floor=floor),
+        statistics.fit_iso_response(names, found.difference, where, human[known], criterion="shape", floor=floor),
+        statistics.fit_iso_response(names, found.difference, where, human[known], criterion="absolute", floor=floor),
     )
 
 
@@ -238,7 +238,7 @@ def _human_at(found: Responses, points: Scored, at: dict[str, FloatArray]) -> Fl
     return human
 
 
-def _shift(shape: IsoResponse) -> str:
+def _shift(shape: statistics.IsoResponse) -> str:
     low, high = shape.shift_range
     if high - low <= _SAME_SHIFT:
         return number(shape.shift, sign=True)

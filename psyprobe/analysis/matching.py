@@ -17,17 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.alignment import check_resampling, draw_counts, student_reach
-from psyprobe.analysis.iso_response import iso_contrast
-from psyprobe.analysis.responses import (
-    LayerScore,
-    chosen_layer,
-    layer_facts,
-    layers_with,
-    levels_of,
-    measure_of,
-    values_of,
-)
+from psyprobe.analysis.alignment import check_resampling, draw_counts, iso_contrast, student_reach
+from psyprobe.analysis.responses import LayerScore, chosen, layer_facts, layers_with, levels_of, values_of
 from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Metric, Recorded, Row
 from psyprobe.errors import InputError
 
@@ -429,10 +420,10 @@ def match_result(
     UnknownNameError
         If the measure or layer is not in the result.
     """
-    layer = chosen_layer(matching_layers(result), layer)
+    measure, layer = chosen(result, matching_layers(result), measure, layer)
     how = cast(Method, method or str(result.attrs.get("match_method", "crossing")))
     by_own = bool(result.attrs.get("match_normalised", 0)) if normalised is None else normalised
-    return _matched(result, "", measure_of(result, measure), layer, how, by_own)
+    return _matched(result, "", measure, layer, how, by_own)
 
 
 def score_matching(
@@ -469,8 +460,8 @@ def score_matching(
     """
     interval: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
     layers = matching_layers(result) if layer is None else [layer]
-    chosen: dict[str, Any] = {"measure": measure, "method": method, "normalised": normalised}
-    return tuple(_score_layer(result, match_result(result, layer=name, **chosen), interval) for name in layers)
+    how: dict[str, Any] = {"measure": measure, "method": method, "normalised": normalised}
+    return tuple(_score_layer(result, match_result(result, layer=name, **how), interval) for name in layers)
 
 
 def _score_layer(result: xr.Dataset, found: MatchedCurves, interval: dict[str, Any]) -> MatchingScore:

@@ -127,18 +127,13 @@ def layers_with(result: xr.Dataset, probe: str, needed: Sequence[str]) -> list[s
     return [str(name) for name in result["layer"].values]
 
 
-def chosen_layer(layers: Sequence[str], layer: str | None) -> str:
-    """The layer that was named, or the only one."""
+def chosen(result: xr.Dataset, layers: Sequence[str], measure: str | None, layer: str | None) -> tuple[str, str]:
+    """The measure that was named, that of the experiment, or "angular"; the layer that was named, or the only one."""
     if layer is None and len(layers) > 1:
         raise InputError(f"the result holds {len(layers)} layers ({', '.join(layers)}); name one with layer=")
     if layer is not None and layer not in layers:
         raise unknown_name("layer", layer, layers)
-    return layers[0] if layer is None else layer
-
-
-def measure_of(result: xr.Dataset, measure: str | None) -> str:
-    """The measure that was named, or that of the experiment, or "angular"."""
-    return measure or str(result.attrs.get("score_measure", "angular"))
+    return measure or str(result.attrs.get("score_measure", "angular")), layer or layers[0]
 
 
 def values_of(
@@ -206,13 +201,13 @@ def select(result: xr.Dataset, *, measure: str | None = None, layer: str | None 
     UnknownNameError
         If the measure or the layer is not in the result.
     """
-    chosen, wanted = chosen_layer(layers_of(result), layer), measure_of(result, measure)
+    wanted, held = chosen(result, layers_of(result), measure, layer)
     observer_of(result)
     names, difference = levels_of(result), str(result.attrs["difference"])
     gridded = "response" in result
     free = [name for name in names if gridded and name in result["response"].dims]
     grid, pixels = (
-        values_of(result, name, wanted, chosen, [*free, difference]) if gridded else np.empty((0, 0))
+        values_of(result, name, wanted, held, [*free, difference]) if gridded else np.empty((0, 0))
         for name in ("response", "pixels_response")
     )
     curve = None
@@ -220,14 +215,14 @@ def select(result: xr.Dataset, *, measure: str | None = None, layer: str | None 
         at = result[f"curve_{name}"].values.astype(np.float64)
         curve = name, at, values_of(result, "human_curve", wanted, order=[f"curve_{name}"])
     return Responses(
-        layer=chosen,
+        layer=held,
         measure=wanted,
-        noise_floor=float(values_of(result, "noise_floor", wanted, chosen)),
+        noise_floor=float(values_of(result, "noise_floor", wanted, held)),
         levels={name: result[name].values.astype(np.float64) for name in free},
         difference=result[difference].values.astype(np.float64) if gridded else np.empty(0),
         grid=grid,
         pixels=pixels,
-        scored=_scored(result, names, difference, wanted, chosen) if "scored_response" in result else None,
+        scored=_scored(result, names, difference, wanted, held) if "scored_response" in result else None,
         curve=curve,
     )
 

@@ -429,12 +429,8 @@ def scored_responses(
             ax.axhline(found.noise_floor, color="0.4", linestyle=":", label="noise floor")
             ax.legend(fontsize="small")
     ax.axvline(1, color="0.7", linewidth=0.8, zorder=0)
-    axes.label(
-        ax,
-        "Contrast / human threshold",
-        MEASURE_LABELS[found.measure],
-        axes.title_of(result) if title is None else title,
-    )
+    title = axes.title_of(result) if title is None else title
+    axes.label(ax, "Contrast / human threshold", MEASURE_LABELS[found.measure], title)
     bar = ax.figure.colorbar(colours, ax=ax, label=axes.level_label(result, f"scored_{level}"))
     axes.level_axis(bar.ax.yaxis, values)
     return ax

@@ -9,18 +9,19 @@ the human visual system? CVPR. Figure 6.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from psyprobe.analysis.board import BoardRow, Scoreboard, Test
 from psyprobe.analysis.score import OBSERVER, PIXELS, Entry, Metric, Score
 from psyprobe.errors import InputError
 from psyprobe.plotting.axes import BLANK, COLOURS, label, new_axes, panels_in, printable
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 #: Published entries that are no encoders: without an encoder, and the metric that stands for people.
 _NO_ENCODER, _HUMAN_LIKE = "No Encoder", "ColorVideoVDP"
@@ -52,9 +53,6 @@ def heat_map(board: Scoreboard, ax: Axes | None = None) -> Axes:
     InputError
         The board is empty.
     """
-    import matplotlib as mpl
-    from matplotlib.colors import Normalize
-
     tests, rows = board.tests, board.rows
     if not (tests and rows):
         raise InputError("the scoreboard is empty; there is nothing to draw")
@@ -130,7 +128,7 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
     ax.set_xlim(-0.7, len(shown) - 0.3)
     label(ax, "", column.metric.label, column.short_name, framed=False)
     if alone:
-        _legend(cast("Figure", ax.figure), board)
+        _legend(cast(Figure, ax.figure), board)
     return ax
 
 
@@ -164,7 +162,7 @@ def bar_panels(board: Scoreboard, figure: Figure | None = None) -> Figure:
     for ax, test in zip(panels, board.tests, strict=True):
         score_bars(board, test.name, ax)
     _legend(place, board)
-    return cast("Figure", place)
+    return cast(Figure, place)
 
 
 def depth_curve(scores: Iterable[Score], ax: Axes | None = None) -> Axes:
@@ -282,8 +280,6 @@ def _group(row: BoardRow, colours: Mapping[str, str]) -> str:
 
 def _legend(figure: Figure, board: Scoreboard) -> None:
     """Models or families and reference lines, above all panels of a figure."""
-    from matplotlib.patches import Patch
-
     handles = [
         Patch(facecolor=colour, edgecolor="black", linewidth=0.4, label=printable(group))
         for group, colour in _colours(board.rows).items()
