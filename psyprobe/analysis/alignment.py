@@ -518,8 +518,7 @@ def _fraction(low: FloatArray, high: FloatArray, level: FloatArray) -> FloatArra
     positive = (low > 0) & (high > 0)
     low, high, level = (np.where(positive, np.log(np.where(positive, each, 1.0)), each) for each in (low, high, level))
     rise = high - low
-    fraction: FloatArray = (level - low) / np.where(rise == 0, 1.0, rise)
-    return fraction
+    return np.asarray((level - low) / np.where(rise == 0, 1.0, rise))
 
 
 def midranks(values: FloatArray, weights: FloatArray) -> FloatArray:
@@ -547,8 +546,7 @@ def midranks(values: FloatArray, weights: FloatArray) -> FloatArray:
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(group.max() + 1))
     copies = np.add.reduceat(weights[:, order], starts, axis=1)
-    ranks: FloatArray = (copies.cumsum(axis=1) - copies / 2 + 0.5)[:, group]
-    return ranks
+    return np.asarray((copies.cumsum(axis=1) - copies / 2 + 0.5)[:, group])
 
 
 def weighted_spearman(x: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
@@ -582,10 +580,8 @@ def weighted_spearman(x: FloatArray, y: FloatArray, weights: FloatArray) -> Floa
     spread_x = np.einsum("bn,bn->b", weighted, rank_x)
     spread_y = np.einsum("bn,bn,bn->b", weights, rank_y, rank_y)
     product = np.sqrt(spread_x * spread_y)
-    r = np.full(len(weights), np.nan)
-    np.divide(covariance, product, out=r, where=product > 0)
-    r.clip(-1.0, 1.0, out=r)
-    return r
+    r = np.divide(covariance, product, out=np.full(len(weights), np.nan), where=product > 0)
+    return np.asarray(r.clip(-1.0, 1.0))
 
 
 def check_resampling(confidence: float, resamples: int) -> None:
@@ -598,8 +594,7 @@ def check_resampling(confidence: float, resamples: int) -> None:
 
 def draw_counts(drawn_from: int, resamples: int, seed: int) -> npt.NDArray[np.int64]:
     """How often each is drawn in each of so many bootstrap samples, shape (resamples, drawn from)."""
-    even = np.full(drawn_from, 1 / drawn_from)
-    return np.random.default_rng(seed).multinomial(drawn_from, even, size=resamples)
+    return np.random.default_rng(seed).multinomial(drawn_from, np.full(drawn_from, 1 / drawn_from), size=resamples)
 
 
 def student_reach(samples: FloatArray, drawn_from: int, confidence: float) -> float:

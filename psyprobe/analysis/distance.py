@@ -221,21 +221,18 @@ def _unit(rows: FloatArray, name: str, index: tuple[npt.NDArray[np.intp], ...]) 
             f"{which} holds values that are not finite (or beyond 1e150); run the observer in float32 or "
             f"better, and check its input range"
         )
-    unit: FloatArray = rows / np.sqrt(square)[:, None]
-    return unit
+    return np.asarray(rows / np.sqrt(square)[:, None])
 
 
 def _square(rows: FloatArray, out: FloatArray | None = None) -> FloatArray:
     """Squared lengths, by pairwise summation: a dot product rounds ten times worse at 100,000 values."""
-    square: FloatArray = np.multiply(rows, rows, out=out).sum(axis=-1)
-    return square
+    return np.asarray(np.multiply(rows, rows, out=out).sum(axis=-1))
 
 
 def _angle(u: FloatArray, v: FloatArray, work: FloatArray) -> FloatArray:
     apart = np.sqrt(_square(np.subtract(u, v, out=work), work))
     along = np.sqrt(_square(np.add(u, v, out=work), work))
-    angle: FloatArray = 2 / np.pi * np.arctan2(apart, along)
-    return angle
+    return np.asarray(2 / np.pi * np.arctan2(apart, along))
 
 
 def angular_distance_float32(test: FloatArray, reference: FloatArray) -> FloatArray:

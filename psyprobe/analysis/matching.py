@@ -188,8 +188,7 @@ def normalise_responses(contrast: npt.ArrayLike, response: npt.ArrayLike) -> Flo
             f"{int((r[..., -1] <= 0).sum())} responses at contrast 1 are 0, and nothing can be divided by them; "
             f"match without normalising"
         )
-    normalised: FloatArray = r / r[..., -1:]
-    return normalised
+    return np.asarray(r / r[..., -1:])
 
 
 def matching_error(

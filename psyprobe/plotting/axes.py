@@ -65,8 +65,7 @@ def panels_in(
 
 def label(ax: Axes, x: str, y: str, title: str, *, framed: bool = True) -> None:
     """Say what is to the right, what is upwards and what it is; unframed axes have no lines above and on the right."""
-    ax.set_xlabel(x)
-    ax.set_ylabel(y)
+    ax.set(xlabel=x, ylabel=y)
     ax.set_title(title, fontsize="medium")
     if not framed:
         ax.spines[["top", "right"]].set_visible(False)

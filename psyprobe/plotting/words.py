@@ -340,8 +340,7 @@ def _wilson(yes: FloatArray, trials: FloatArray) -> FloatArray:
     share = yes / trials
     middle = (share + z * z / (2 * trials)) / (1 + z * z / trials)
     half = z / (1 + z * z / trials) * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials**2))
-    ends: FloatArray = np.stack([share - (middle - half), middle + half - share]).clip(0)
-    return ends
+    return np.asarray(np.stack([share - (middle - half), middle + half - share]).clip(0))
 
 
 def plot_prompts(result: xr.Dataset, ax: Axes | None = None) -> Axes:
