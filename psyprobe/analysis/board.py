@@ -6,24 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from psyprobe.analysis import score as table
 from psyprobe.analysis.detection import ALIGNMENT
 from psyprobe.analysis.matching import ERROR_MEAN, ERROR_POOLED
 from psyprobe.analysis.published import SHORT_NAMES, published_scores
-from psyprobe.analysis.score import (
-    CONTRAST,
-    OBSERVER,
-    PIXELS,
-    Entry,
-    Metric,
-    Score,
-    check_format,
-    csv_text,
-    document,
-    json_text,
-    many,
-    observer_name,
-    percent,
-)
+from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Entry, Metric, Score, many, percent
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.tables import lay_out
 
@@ -170,14 +157,14 @@ class Scoreboard:
         UnknownNameError
             If the format is none of these.
         """
-        check_format(format)
+        table.check_format(format)
         if format == "csv":
-            return csv_text(self._records())
+            return table.csv_text(self._records())
         if format == "json":
-            return json_text(self._content())
+            return table.json_text(self._content())
         step = _COLUMNS if format == "text" else len(self.tests)
         blocks = [self.tests[i : i + step] for i in range(0, len(self.tests), step)]
-        return document(format, [lay_out(format, self._cells(block)) for block in blocks], self._lines())
+        return table.document(format, [lay_out(format, self._cells(block)) for block in blocks], self._lines())
 
     def __str__(self) -> str:
         return self.table()
@@ -321,7 +308,7 @@ def _observers(found: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
     scores = [one for one, _ in found]
     rows: dict[tuple[str, str], dict[Test, Entry]] = {}
     for one, own in found:
-        name = observer_name(one, scores)
+        name = table.observer_name(one, scores)
         entries = rows.setdefault((name, one.observer.split(":")[0] if ":" in one.observer else "other"), {})
         for test, entry in own[OBSERVER].items():
             if entries.setdefault(test, entry) != entry:
