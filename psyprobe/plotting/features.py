@@ -211,10 +211,8 @@ class _Scale:
     def drawn(self, found: Responses) -> Masked:
         if not self.log:
             return np.ma.asarray(found.grid.T)
-        floor = max(found.noise_floor, 0.0)
         # Blank, not clipped: between a response and 0 lie all levels, and contours would be made up there.
-        blank = np.less_equal(found.grid.T, floor)
-        return np.ma.masked_array(np.log10(np.where(blank, 1.0, found.grid.T)), mask=blank)
+        return np.ma.log10(np.ma.masked_less_equal(found.grid.T, max(found.noise_floor, 0.0)))
 
 
 def _select(result: xr.Dataset, measure: str | None, layer: str | None) -> Responses:
@@ -252,8 +250,8 @@ def _linear_levels(top: float, measure: str) -> FloatArray:
 
     if measure.startswith("angular") and top >= _FEWEST_BANDS * _STEP:
         return _STEP * np.arange(max(2, np.ceil(top / _STEP - 1e-9) + 1))
-    ticks = MaxNLocator(_MOST_BANDS, steps=[1, 2, 2.5, 5, 10]).tick_values(0, top if top > 0 else 1)
-    return np.asarray(ticks, dtype=np.float64)
+    locator = MaxNLocator(_MOST_BANDS, steps=[1, 2, 2.5, 5, 10])
+    return np.asarray(locator.tick_values(0, top if top > 0 else 1), dtype=np.float64)
 
 
 def _log_levels(found: Sequence[Responses], top: float) -> tuple[FloatArray, float]:
