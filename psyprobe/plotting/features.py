@@ -212,7 +212,7 @@ class _Scale:
         if not self.log:
             return np.ma.asarray(found.grid.T)
         # Blank, not clipped: between a response and 0 lie all levels, and contours would be made up there.
-        return np.ma.log10(np.ma.masked_less_equal(found.grid.T, max(found.noise_floor, 0.0)))
+        return np.ma.asarray(np.ma.log10(np.ma.masked_less_equal(found.grid.T, max(found.noise_floor, 0.0))))
 
 
 def _select(result: xr.Dataset, measure: str | None, layer: str | None) -> Responses:
