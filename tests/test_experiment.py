@@ -19,7 +19,7 @@ import xarray
 from small_experiment import Counting, write_experiment
 
 import psyprobe as pp
-from psyprobe.analysis.float32_cosine import angular_distance_float32
+from psyprobe.analysis.distance import angular_distance_float32
 from psyprobe.errors import GamutError, InputError, StoreError
 from psyprobe.experiment import read_experiment
 from psyprobe.probes.conduct import load_results, plan, run

@@ -8,62 +8,34 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-#: Public name to the module that defines it.
+#: Public names, by the module that defines them.
 _PUBLIC = {
-    "Agreement": "words.agreement",
-    "Alignment": "alignment",
-    "ChatCounts": "words.counts",
-    "ChatScore": "words.score",
-    "CsfScores": "words.csf_scores",
-    "DetectionScore": "detection",
-    "IsoResponse": "iso_response",
-    "MatchedCurves": "matching_score",
-    "Matches": "matching",
-    "MatchingError": "matching",
-    "MatchingResponder": "matching_score",
-    "MatchingScore": "matching_score",
-    "PromptEffects": "words.prompt_effects",
-    "PublishedScore": "published",
-    "ResponderScore": "detection",
-    "Score": "score",
-    "Scoreboard": "board",
-    "Slices": "slices",
-    "align": "alignment",
-    "alignment_score": "alignment",
-    "angular_distance": "distance",
-    "answer_agreement": "words.agreement",
-    "attainable_alignment": "alignment",
-    "bridge": "words.bridge",
-    "chat_csf": "words.csf",
-    "compare_with_human": "words.csf_scores",
-    "count_answers": "words.counts",
-    "csf_statistics": "words.csf_scores",
-    "fit_iso_response": "iso_response",
-    "human_names": "words.csf_human",
-    "iso_contrast": "iso_response",
-    "match_contrast": "matching",
-    "match_result": "matching_score",
-    "matching_error": "matching",
-    "normalise_responses": "matching",
-    "prompt_effects": "words.prompt_effects",
-    "published_scores": "published",
-    "replay": "stored",
-    "score_chat": "words.score",
-    "score_detection": "detection",
-    "score_matching": "matching_score",
-    "score_slices": "slices",
-    "score_table": "table",
-    "scoreboard": "board",
-}
+    "alignment": ("Alignment", "IsoResponse", "Slices", "align", "alignment_score", "attainable_alignment",
+                  "fit_iso_response", "iso_contrast", "score_slices"),
+    "board": ("Scoreboard", "scoreboard"),
+    "detection": ("DetectionScore", "ResponderScore", "score_detection"),
+    "distance": ("angular_distance",),
+    "matching": ("MatchedCurves", "Matches", "MatchingError", "MatchingResponder", "MatchingScore", "match_contrast",
+                 "match_result", "matching_error", "normalise_responses", "score_matching"),
+    "published": ("PublishedScore", "published_scores", "replay"),
+    "score": ("Score", "score_table"),
+    "words.agreement": ("Agreement", "answer_agreement"),
+    "words.bridge": ("bridge",),
+    "words.counts": ("ChatCounts", "count_answers"),
+    "words.csf": ("chat_csf",),
+    "words.csf_human": ("human_names",),
+    "words.csf_scores": ("CsfScores", "compare_with_human", "csf_statistics"),
+    "words.prompt_effects": ("PromptEffects", "prompt_effects"),
+    "words.score": ("ChatScore", "score_chat"),
+}  # fmt: skip
+_MODULES = {name: module for module, names in _PUBLIC.items() for name in names}
 
-__all__ = [*_PUBLIC]
+__all__ = [*_MODULES]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PUBLIC:
-        value = getattr(import_module(f"psyprobe.analysis.{_PUBLIC[name]}"), name)
-        globals()[name] = value
-        return value
+    if name in _MODULES:
+        return getattr(import_module(f"psyprobe.analysis.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'psyprobe.analysis' has no attribute {name!r}")
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from psyprobe.analysis import score as table
 from psyprobe.analysis.detection import ALIGNMENT
-from psyprobe.analysis.matching_score import ERROR_MEAN, ERROR_POOLED
-from psyprobe.analysis.published import EXPERIMENT_OF_TEST, published_scores
+from psyprobe.analysis.matching import ERROR_MEAN, ERROR_POOLED
+from psyprobe.analysis.published import SHORT_NAMES, published_scores
 from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Entry, Metric, Score, many, percent
-from psyprobe.analysis.table import check_format, csv_text, document, json_text, observer_name
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.terminal import lay_out
 
@@ -30,16 +30,6 @@ _OF_PAPER = {metric.name: metric for metric in (ALIGNMENT, ERROR_MEAN, ERROR_POO
 
 #: Columns of a text table side by side; more go under each other.
 _COLUMNS = 5
-
-_SHORT = {
-    "gabor_achromatic": "Gabor ach",
-    "noise_achromatic": "noise ach",
-    "gabor_red_green": "Gabor RG",
-    "gabor_yellow_violet": "Gabor YV",
-    "mask_coherent": "mask coh",
-    "mask_incoherent": "mask incoh",
-    "contrast_matching": "matching",
-}
 
 _KEY = (
     "Spearman's r_s of response with multiples of the human threshold, larger is better; matching: root mean "
@@ -64,6 +54,11 @@ class Test:
         return " ".join([self.experiment, *[self.metric.suffix] * bool(self.metric.suffix)])
 
     @property
+    def about(self) -> dict[str, str]:
+        """Its part of a record."""
+        return {"experiment": self.experiment, "metric": self.metric.name}
+
+    @property
     def base(self) -> str:
         """The experiment, published or corrected."""
         return self.experiment.removesuffix(_SUFFIX)
@@ -77,7 +72,7 @@ class Test:
         >>> Test("contrast_matching_published", ERROR_MEAN).short_name
         'matching mean (pub)'
         """
-        name = " ".join([_SHORT.get(self.base, self.base), *[self.metric.suffix] * bool(self.metric.suffix)])
+        name = " ".join([SHORT_NAMES.get(self.base, self.base), *[self.metric.suffix] * bool(self.metric.suffix)])
         return name + (" (pub)" if self.experiment != self.base else "")
 
 
@@ -132,19 +127,22 @@ class Scoreboard:
         """
         if test == "name":
             return replace(self, rows=tuple(sorted(self.rows, key=lambda row: row.name)))
+        column = self.column(test)
+        sign = -1 if column.metric.more_is_better else 1
+
+        def key(row: BoardRow) -> float:
+            entry = row.entries.get(column)
+            return float("inf") if entry is None or entry.value is None else sign * entry.value
+
+        return replace(self, rows=tuple(sorted(self.rows, key=key)))
+
+    def column(self, test: str) -> Test:
+        """The test of a name as `sort` takes it."""
         names = {t.name: t for t in reversed(self.tests)}
         names |= {t.experiment: t for t in reversed(self.tests) if t.metric == ERROR_MEAN}
         if test not in names:
             raise unknown_name("test", test, ["name", *(t.name for t in self.tests)])
-        column = names[test]
-
-        def key(row: BoardRow) -> float:
-            entry = row.entries.get(column)
-            if entry is None or entry.value is None:
-                return float("inf")
-            return -entry.value if column.metric.more_is_better else entry.value
-
-        return replace(self, rows=tuple(sorted(self.rows, key=key)))
+        return names[test]
 
     def table(self, format: str = "text") -> str:
         """The board as text, Markdown, LaTeX, CSV or JSON.
@@ -159,31 +157,24 @@ class Scoreboard:
         UnknownNameError
             If the format is none of these.
         """
-        check_format(format)
+        table.check_format(format)
         if format == "csv":
-            return csv_text(self._records())
+            return table.csv_text(self._records())
         if format == "json":
-            return json_text(self._content())
+            return table.json_text(self._content())
         step = _COLUMNS if format == "text" else len(self.tests)
         blocks = [self.tests[i : i + step] for i in range(0, len(self.tests), step)]
-        return document(format, [lay_out(format, self._cells(block)) for block in blocks], self._lines())
+        return table.document(format, [lay_out(format, self._cells(block)) for block in blocks], self._lines())
 
     def __str__(self) -> str:
         return self.table()
 
     def _cells(self, tests: Sequence[Test]) -> list[list[str]]:
-        heading = ["observer", *(test.short_name for test in tests), "f32 floor"]
-        return [
-            heading,
-            *(
-                [
-                    row.title,
-                    *(_cell(row.entries.get(test), test.metric) for test in tests),
-                    "" if row.kind == "baseline" and row.float32_floor is None else percent(row.float32_floor),
-                ]
-                for row in self.rows
-            ),
-        ]
+        cells = [["observer", *(test.short_name for test in tests), "f32 floor"]]
+        for row in self.rows:
+            floor = "" if row.kind == "baseline" and row.float32_floor is None else percent(row.float32_floor)
+            cells.append([row.title, *(_cell(row.entries.get(test), test.metric) for test in tests), floor])
+        return cells
 
     def _lines(self) -> list[str]:
         used = {flag for row in self.rows for entry in row.entries.values() for flag in entry.flags}
@@ -199,14 +190,7 @@ class Scoreboard:
 
     def _records(self) -> list[dict[str, Any]]:
         return [
-            {
-                "name": row.name,
-                "kind": row.kind,
-                "family": row.family,
-                "experiment": test.experiment,
-                "metric": test.metric.name,
-                **vars(entry),
-            }
+            {"name": row.name, "kind": row.kind, "family": row.family, **test.about, **vars(entry)}
             for row in self.rows
             for test, entry in row.entries.items()
         ]
@@ -214,13 +198,7 @@ class Scoreboard:
     def _content(self) -> dict[str, Any]:
         return {
             "tests": [
-                {
-                    "name": test.name,
-                    "experiment": test.experiment,
-                    "metric": test.metric.name,
-                    "more_is_better": test.metric.more_is_better,
-                }
-                for test in self.tests
+                {"name": test.name, **test.about, "more_is_better": test.metric.more_is_better} for test in self.tests
             ],
             "confidence": self.confidence,
             "flags": FLAGS,
@@ -267,7 +245,7 @@ def scoreboard(scores: Iterable[Score] = (), *, published: bool = False, sort: s
         if not published:
             raise InputError("there are no results for a scoreboard; give some, or published=True")
         tests = list(dict.fromkeys(Test(one.experiment, _OF_PAPER[one.metric]) for one in published_scores()))
-    order = list(EXPERIMENT_OF_TEST.values())
+    order = list(SHORT_NAMES)
     tests.sort(key=lambda t: (order.index(t.base) if t.base in order else len(order), t.experiment.endswith(_SUFFIX)))
     rows = [*_observers(found), *_baselines(found)]
     if published:
@@ -288,10 +266,11 @@ Entries = dict[str, dict[Test, Entry]]
 
 def _entries(one: Score) -> Entries:
     """Responder to its entries; those of the observer are flagged where the trivial responders are as good."""
-    found: Entries = {}
-    for row in one.rows():
-        if row.entries:
-            found[row.responder] = {Test(one.experiment, metric): entry for metric, entry in row.entries.items()}
+    found: Entries = {
+        row.responder: {Test(one.experiment, metric): entry for metric, entry in row.entries.items()}
+        for row in one.rows()
+        if row.entries
+    }
     if OBSERVER not in found:
         raise InputError(
             f"{one.experiment} has no metric by which observers are ranked, as where it was asked in words; put its "
@@ -307,38 +286,36 @@ def _entries(one: Score) -> Entries:
 
 
 def _compared(metric: Metric, value: float, trivial: Entry | None, flag: str) -> str:
-    if trivial is None or trivial.value is None or metric.better(value, trivial.value):
-        return ""
-    return flag
+    beaten = trivial is None or trivial.value is None or metric.better(value, trivial.value)
+    return "" if beaten else flag
 
 
 def _check_measures(scores: Sequence[Score]) -> None:
     measures: dict[str, str] = {}
     for one in scores:
         # A metric has no features, and so no choice of a distance between them.
-        if one.measure not in ("", "difference"):
-            other = measures.setdefault(one.experiment, one.measure)
-            if other != one.measure:
-                raise InputError(
-                    f"scores of {one.experiment} are of the measures {other} and {one.measure}, which cannot stand in "
-                    f"one column; choose one with measure="
-                )
+        if one.measure in ("", "difference"):
+            continue
+        other = measures.setdefault(one.experiment, one.measure)
+        if other != one.measure:
+            raise InputError(
+                f"scores of {one.experiment} are of the measures {other} and {one.measure}, which cannot stand in one "
+                f"column; choose one with measure="
+            )
 
 
 def _observers(found: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
     scores = [one for one, _ in found]
-    rows: dict[str, BoardRow] = {}
+    rows: dict[tuple[str, str], dict[Test, Entry]] = {}
     for one, own in found:
-        name = observer_name(one, scores)
-        family = one.observer.split(":")[0] if ":" in one.observer else "other"
-        entries = dict(rows[name].entries) if name in rows else {}
+        name = table.observer_name(one, scores)
+        entries = rows.setdefault((name, one.observer.split(":")[0] if ":" in one.observer else "other"), {})
         for test, entry in own[OBSERVER].items():
             if entries.setdefault(test, entry) != entry:
                 raise InputError(
                     f"{name} has two different scores in {test.name}; leave out the results of one of the runs"
                 )
-        rows[name] = BoardRow(name, "observer", family, entries)
-    return list(rows.values())
+    return [BoardRow(name, "observer", family, entries) for (name, family), entries in rows.items()]
 
 
 def _baselines(found: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
@@ -355,16 +332,15 @@ def _baselines(found: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
 def _published(tests: Sequence[Test]) -> list[BoardRow]:
     listed = published_scores()
     pixels = {(one.experiment, one.metric): Entry(one.score) for one in listed if one.model == "no_encoder"}
-    rows: dict[str, BoardRow] = {}
+    rows: dict[tuple[str, str, str], dict[Test, Entry]] = {}
     for one in listed:
-        entries = dict(rows[one.model].entries) if one.model in rows else {}
+        entries = rows.setdefault((one.model, one.label, one.family), {})
         for test in tests:
             if (test.base, test.metric.name) == (one.experiment, one.metric):
                 trivial = None if one.model == "no_encoder" else pixels[test.base, test.metric.name]
                 flags = _compared(test.metric, one.score, trivial, "p") + many(one.float32_floor, "f")
                 entries[test] = Entry(one.score, flags=flags, float32_floor=one.float32_floor)
-        rows[one.model] = BoardRow(one.label, "published", one.family, entries)
-    return [row for row in rows.values() if row.entries]
+    return [BoardRow(label, "published", family, entries) for (_, label, family), entries in rows.items() if entries]
 
 
 def _cell(entry: Entry | None, metric: Metric) -> str:

@@ -5,25 +5,18 @@ Everything here works from stored responses; no observer is needed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.alignment import Alignment, align, alignment_score
-from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response
-from psyprobe.analysis.responses import Responses, Scored, layers_of, observer_of, select
-from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Entry, Metric, Recorded, Row, many, number, percent
-from psyprobe.analysis.slices import Slices, score_slices
-from psyprobe.analysis.table import LayerScore
-from psyprobe.analysis.variants import Spread, variant_columns, variant_spread
+from psyprobe.analysis import alignment as statistics
+from psyprobe.analysis.responses import LayerScore, Responses, Scored, layer_facts, layers_of, select
+from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Metric, Recorded, Row, number
 
 if TYPE_CHECKING:
     import xarray as xr
-
-#: Angles that the paper's float32 arccosine gives as 0 or as its smallest value other than 0, over pi.
-FLOAT32_FLOOR = 1.1e-4
 
 ALIGNMENT = Metric("alignment", "Alignment $r_s$", more_is_better=True, digits=2)
 
@@ -46,18 +39,14 @@ class ResponderScore(Recorded):
     """All statistics of one responder: the observer, or a baseline."""
 
     #: Spearman's r_s at multiples of human thresholds, with its interval and attainable maximum.
-    alignment: Alignment
+    alignment: statistics.Alignment
     #: What the alignment is made of: monotonicity within each slice, unevenness between them.
-    slices: Slices
+    slices: statistics.Slices
     #: The iso-response curve whose shape resembles the human curve best, and its shift. None if no level is crossed in
     #: two conditions or more, or the run was without a level grid.
-    shape: IsoResponse | None
+    shape: statistics.IsoResponse | None
     #: The iso-response curve that lies nearest to the human curve, shift included.
-    absolute: IsoResponse | None
-
-    def entry(self) -> Entry:
-        """The alignment, for the scoreboard."""
-        return Entry(self.alignment.value, self.alignment.low, self.alignment.high)
+    absolute: statistics.IsoResponse | None
 
     def cells(self) -> dict[str, str]:
         """Rounded for reading."""
@@ -108,9 +97,7 @@ class ResponderScore(Recorded):
             "shift_high_log10": shape and shape.shift_range[1],
             "absolute_rmse_log10": absolute and absolute.rmse,
             "absolute_level": absolute and absolute.level,
-            "reached": shape and shape.reached,
-            "total": shape and shape.total,
-            "recrossed": shape and shape.recrossed,
+            **{name: shape and getattr(shape, name) for name in ("reached", "total", "recrossed")},
         }
 
 
@@ -124,19 +111,6 @@ class DetectionScore(LayerScore):
     pixels: ResponderScore
     #: Of a responder whose response is the stimulus contrast (or other difference), the same at every level.
     contrast: ResponderScore
-    #: Share of the score points (0 to 1) that the paper's float32 arccosine would have put at 0 or at its smallest
-    #: value, 1.1e-4: as stored by experiments that use it, else by rounding the stored cosine.
-    float32_floor: float | None
-    #: Response to identical images, run again.
-    noise_floor: float
-    #: Share of the score points (0 to 1) with responses not above the noise floor.
-    below_noise: float
-    #: Of the bootstrap.
-    seed: int
-    #: Of the bootstrap.
-    resamples: int
-    #: How far r_s depends on which variants of the stimulus were shown; None for a run without variants.
-    variants: Spread | None = None
 
     @property
     def confidence(self) -> float:
@@ -154,23 +128,11 @@ class DetectionScore(LayerScore):
             (PIXELS, PIXELS, "pixels", self.pixels),
             (CONTRAST, "contrast alone", "contrast", self.contrast),
         ):
-            own, entry, notes = responder == OBSERVER, found.entry(), found.remarks(gridded)
-            record = {
-                **self.about(short),
-                **found.record(),
-                "float32_floor": self.float32_floor if own else None,
-                "noise_floor": self.noise_floor if own else None,
-                "below_noise": self.below_noise if own else None,
-                **variant_columns(self.variants if own else None),
-                "note": "; ".join(notes),
-            }
-            shares = {"f32 floor": "", "noise": ""}
-            if own:
-                shares = {"f32 floor": percent(self.float32_floor), "noise": percent(self.below_noise)}
-                flags = many(self.float32_floor, "f") + many(self.below_noise, "n")
-                entry = Entry(entry.value, entry.low, entry.high, flags, self.float32_floor)
-                notes = [f"r_s of the {self.variants}"] * (self.variants is not None) + notes
-            rows.append(Row(title, responder, label, {**found.cells(), **shares}, record, {ALIGNMENT: entry}, notes))
+            remarks = found.remarks(gridded)
+            told = Row(title, responder, label, found.cells(), found.record(), notes=remarks)
+            reached = {ALIGNMENT: (found.alignment.value, found.alignment.low, found.alignment.high)}
+            row = self.row(told, short, reached, "r_s")
+            rows.append(replace(row, record={**row.record, "note": "; ".join(remarks)}))
         attainable = {"r_s [interval]": number(self.score.alignment.attainable, 3)}
         return [*rows, Row(title, "attainable", "attainable", attainable)]
 
@@ -209,46 +171,43 @@ def score_detection(
     InputError, UnknownNameError
         As for `select`.
     """
+    interval = {"confidence": confidence, "resamples": resamples, "seed": seed}
     layers = layers_of(result) if layer is None else [layer]
-    found = (_score_layer(result, measure, name, confidence, resamples, seed) for name in layers)
+    found = (_score_layer(result, select(result, measure=measure, layer=name), interval) for name in layers)
     return tuple(one for one in found if one is not None)
 
 
-def _score_layer(
-    result: xr.Dataset, measure: str | None, layer: str, confidence: float, resamples: int, seed: int
-) -> DetectionScore | None:
-    found = select(result, measure=measure, layer=layer)
+def _score_layer(result: xr.Dataset, found: Responses, interval: dict[str, Any]) -> DetectionScore | None:
     points = found.scored
     if points is None:
         return None
 
     def scored(response: FloatArray, grid: FloatArray, floor: float) -> ResponderScore:
-        alignment = align(points.multiplier, response, confidence=confidence, resamples=resamples, seed=seed)
-        slices = score_slices(points.multiplier, response)
-        shape, absolute = _iso_responses(found, points, grid, floor) if grid.size else (None, None)
-        return ResponderScore(alignment, slices, shape, absolute)
+        return ResponderScore(
+            statistics.align(points.multiplier, response, **interval),
+            statistics.score_slices(points.multiplier, response),
+            *(_iso_responses(found, points, grid, floor) if grid.size else (None, None)),
+        )
+
+    def responses(of: xr.Dataset, measure: str) -> FloatArray:
+        at = select(of, measure=measure, layer=found.layer).scored
+        return np.empty(0) if at is None else at.response
+
+    def r_s(averaged: xr.Dataset) -> float | None:
+        response = responses(averaged, found.measure)
+        return None if len(np.unique(response)) < 2 else statistics.alignment_score(points.multiplier, response)
 
     return DetectionScore(
-        observer=observer_of(result),
-        experiment=str(result.attrs.get("experiment", "")),
-        layer=found.layer,
-        measure=found.measure,
-        random_weights=bool(result.attrs.get("random_weights", 0)),
         score=scored(points.response, found.grid, found.noise_floor),
         pixels=scored(points.pixels, found.pixels, 0.0),
         contrast=scored(points.difference, np.broadcast_to(found.difference, found.grid.shape), 0.0),
-        float32_floor=_share_at_float32_floor(result, found.layer),
-        noise_floor=found.noise_floor,
-        below_noise=float((points.response <= found.noise_floor).mean()),
-        seed=seed,
-        resamples=resamples,
-        variants=_by_variant(result, found, points, confidence, seed),
+        **layer_facts(result, found.layer, found.measure, responses, interval, r_s, (statistics.fisher, np.tanh)),
     )
 
 
 def _iso_responses(
     found: Responses, points: Scored, grid: FloatArray, floor: float
-) -> tuple[IsoResponse | None, IsoResponse | None]:
+) -> tuple[statistics.IsoResponse | None, statistics.IsoResponse | None]:
     at, rows = found.rows(grid)
     human = _human_at(found, points, at)
     known = np.isfinite(human)
@@ -256,8 +215,8 @@ def _iso_responses(
     if known.sum() < 2:
         return None, None
     return (
-        fit_iso_response(names, found.difference, where, human[known], criterion="shape", floor=floor),
-        fit_iso_response(names, found.difference, where, human[known], criterion="absolute", floor=floor),
+        statistics.fit_iso_response(names, found.difference, where, human[known], criterion="shape", floor=floor),
+        statistics.fit_iso_response(names, found.difference, where, human[known], criterion="absolute", floor=floor),
     )
 
 
@@ -279,28 +238,7 @@ def _human_at(found: Responses, points: Scored, at: dict[str, FloatArray]) -> Fl
     return human
 
 
-def _by_variant(result: xr.Dataset, found: Responses, points: Scored, confidence: float, seed: int) -> Spread | None:
-    def r_s(averaged: xr.Dataset) -> float | None:
-        scored = select(averaged, measure=found.measure, layer=found.layer).scored
-        if scored is None or len(np.unique(scored.response)) < 2:
-            return None
-        return alignment_score(points.multiplier, scored.response)
-
-    return variant_spread(result, r_s, transform=_fisher, inverse=np.tanh, confidence=confidence, seed=seed)
-
-
-def _fisher(r: Any) -> Any:
-    return np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12))
-
-
-def _share_at_float32_floor(result: xr.Dataset, layer: str) -> float | None:
-    if not {"cosine", "angular_float32"} & set(result["measure"].values):
-        return None
-    scored = select(result, measure="angular_float32", layer=layer).scored
-    return None if scored is None else float((scored.response <= FLOAT32_FLOOR).mean())
-
-
-def _shift(shape: IsoResponse) -> str:
+def _shift(shape: statistics.IsoResponse) -> str:
     low, high = shape.shift_range
     if high - low <= _SAME_SHIFT:
         return number(shape.shift, sign=True)

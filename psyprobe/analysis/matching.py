@@ -1,7 +1,6 @@
 """Contrast matching: which contrast of one grating draws the response that a reference grating drew?
 
-Everything here works on arrays: response curves over contrast, one for each test frequency, and the responses to the
-reference grating.
+How far an observer's matches lie from those of people is computed from stored responses; no observer is needed.
 
 References
 ----------
@@ -12,16 +11,19 @@ the human visual system? CVPR. Section 3, contrast matching, and Equation 2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.iso_response import iso_contrast
-from psyprobe.analysis.resampling import check_resampling, student_reach
-from psyprobe.analysis.score import Recorded
+from psyprobe.analysis.alignment import check_resampling, draw_counts, iso_contrast, student_reach
+from psyprobe.analysis.responses import LayerScore, chosen, layer_facts, layers_with, levels_of, values_of
+from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Metric, Recorded, Row
 from psyprobe.errors import InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Method = Literal["crossing", "bracket"]
 
@@ -186,17 +188,11 @@ def normalise_responses(contrast: npt.ArrayLike, response: npt.ArrayLike) -> Flo
             f"{int((r[..., -1] <= 0).sum())} responses at contrast 1 are 0, and nothing can be divided by them; "
             f"match without normalising"
         )
-    normalised: FloatArray = r / r[..., -1:]
-    return normalised
+    return np.asarray(r / r[..., -1:])
 
 
 def matching_error(
-    matched: npt.ArrayLike,
-    human: npt.ArrayLike,
-    *,
-    confidence: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
+    matched: npt.ArrayLike, human: npt.ArrayLike, *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> MatchingError:
     """Error of matched contrasts, in log10 units, with bootstrap intervals over frequencies.
 
@@ -245,10 +241,7 @@ def matching_error(
     check_resampling(confidence, resamples)
     squares = ((np.log10(m) - np.log10(h)) ** 2).mean(axis=0)
     frequencies = len(squares)
-    share = (
-        np.random.default_rng(seed).multinomial(frequencies, np.full(frequencies, 1 / frequencies), size=resamples)
-        / frequencies
-    )
+    share = draw_counts(frequencies, resamples, seed) / frequencies
     return MatchingError(
         mean=_estimate(float(np.sqrt(squares).mean()), share @ np.sqrt(squares), frequencies, confidence),
         pooled=_estimate(float(np.sqrt(squares.mean())), np.sqrt(share @ squares), frequencies, confidence),
@@ -262,3 +255,289 @@ def _estimate(value: float, samples: FloatArray, frequencies: int, confidence: f
     # A sample of perfectly matched frequencies only has no logarithm.
     reach = float(np.exp(student_reach(np.log(np.maximum(samples, 1e-6 * value)), frequencies, confidence)))
     return Estimate(value, value / reach, value * reach, confidence)
+
+
+ERROR_MEAN = Metric("error_mean", "Error (log$_{10}$ contrast)", more_is_better=False, digits=3, suffix="mean")
+ERROR_POOLED = Metric("error_pooled", "Error (log$_{10}$ contrast)", more_is_better=False, digits=3, suffix="pooled")
+
+_KEY = (
+    "mean, pooled: root mean square error of matched contrast, log10 units (0.3 is a factor of two), of each "
+    "frequency and then averaged, or of all matches at once, with intervals ({confidence} %); smaller is better. "
+    "sat. high, sat. low: saturated matches, which do not exist because no contrast draws as much as the reference, or "
+    "because the lowest draws more; they enter the errors with the end of the contrast range. ambiguous: matches of "
+    "more than one contrast. f32 floor, noise: share of responses to the "
+    "reference that the paper's float32 arithmetic puts at its floor, and that are not above the noise floor."
+)
+
+
+@dataclass(frozen=True)
+class MatchingResponder(Recorded):
+    """The matches of one responder: the observer, or the images themselves."""
+
+    #: In log10 contrast units, with both definitions.
+    error: MatchingError
+    #: Matches that do not exist since the lowest contrast draws more than the reference; they enter the error with the
+    #: end of the contrast range, as those of `saturated_high` do.
+    saturated_low: int
+    #: Matches that do not exist since no contrast draws as much.
+    saturated_high: int
+    #: Matches at which more than one contrast draws as much as the reference.
+    ambiguous: int
+    #: Number of matches.
+    total: int
+
+    @property
+    def saturated(self) -> int:
+        """Number of matches that do not exist."""
+        return self.saturated_low + self.saturated_high
+
+
+@dataclass(frozen=True)
+class MatchingScore(LayerScore):
+    """The score of a matching run, beside the scores of trivial responders."""
+
+    #: As for `match_contrast`.
+    method: Method
+    #: Whether responses were divided by those at contrast 1.
+    normalised: bool
+    #: Of the observer.
+    score: MatchingResponder
+    #: Of the images themselves, without an encoder; None where they were not measured.
+    pixels: MatchingResponder | None
+    #: Of a responder that answers the contrast of the reference at every frequency.
+    constancy: MatchingError
+
+    @property
+    def confidence(self) -> float:
+        """Of all intervals."""
+        return self.constancy.mean.confidence
+
+    def rows(self) -> list[Row]:
+        """The observer, the pixels where they were measured, and perfect constancy."""
+        how = [self.measure, *["bracket"] * (self.method == "bracket"), *["normalised"] * self.normalised]
+        title = f"{self.experiment} ({', '.join(how)})"
+        rows = [self._row(title, OBSERVER, "", "observer", self.score.error, self.score)]
+        if self.pixels is not None:
+            rows.append(self._row(title, PIXELS, PIXELS, "pixels", self.pixels.error, self.pixels))
+        return [*rows, self._row(title, CONTRAST, "perfect constancy", "constancy", self.constancy, None)]
+
+    def _row(
+        self, title: str, responder: str, label: str, short: str, error: MatchingError, found: MatchingResponder | None
+    ) -> Row:
+        reached = {
+            metric: (one.value, one.low, one.high)
+            for metric, one in ((ERROR_MEAN, error.mean), (ERROR_POOLED, error.pooled))
+        }
+        counts = {"sat. high": "saturated_high", "sat. low": "saturated_low", "ambiguous": "ambiguous"}
+        cells = {
+            "mean [interval]": _interval(error.mean),
+            "pooled [interval]": _interval(error.pooled),
+            **{heading: "" if found is None else f"{getattr(found, n)}/{found.total}" for heading, n in counts.items()},
+        }
+        statistics = {
+            "confidence": error.mean.confidence,
+            "method": self.method,
+            "normalised": int(self.normalised),
+            **{
+                f"{metric.name}{end}": value
+                for metric, values in reached.items()
+                for end, value in zip(("", "_low", "_high"), values, strict=True)
+            },
+            **{name: found and getattr(found, name) for name in ("saturated_low", "saturated_high", "ambiguous")},
+            "matches": found and found.total,
+        }
+        flags, note = "", ""
+        if found is not None and responder == OBSERVER:
+            flags = "s" * (found.saturated > 0) + "a" * (found.ambiguous > 0)
+            said = [f"{found.saturated} of {found.total} matches saturated"] * (found.saturated > 0)
+            note = "; ".join([*said, *[f"{found.ambiguous} ambiguous"] * (found.ambiguous > 0)])
+        return self.row(Row(title, responder, label, cells, statistics), short, reached, "mean error", flags, note)
+
+    def notes(self) -> list[str]:
+        """What the headings mean."""
+        return [_KEY]
+
+
+@dataclass(frozen=True)
+class MatchedCurves:
+    """Matches at all test frequencies of a matching result, for figures and scores."""
+
+    #: Of the tests, cpd, shape (F,).
+    frequency: FloatArray
+    #: Of the reference gratings, shape (K,).
+    reference_contrast: FloatArray
+    #: Of the observer, shape (K, F).
+    matches: Matches
+    #: Frequencies at which people matched, shape (H,); among `frequency`.
+    measured_frequency: FloatArray
+    #: Contrasts that people matched, shape (K, H).
+    human: FloatArray
+    layer: str
+    measure: str
+    #: As for `match_contrast`.
+    method: Method
+    #: Whether responses were divided by those at contrast 1.
+    normalised: bool
+
+    def measured(self) -> Matches:
+        """The matches at the frequencies at which people matched, shape (K, H)."""
+        at = np.argmin(np.abs(np.log(self.frequency[:, None] / self.measured_frequency)), axis=0)
+        if not np.allclose(self.frequency[at], self.measured_frequency, rtol=1e-6, atol=0):
+            raise InputError(
+                f"people matched at {', '.join(f'{f:g}' for f in self.measured_frequency)} cpd, and the result was "
+                f"measured at {', '.join(f'{f:g}' for f in self.frequency)} cpd; measure it at all of theirs"
+            )
+        found = self.matches
+        return Matches(found.contrast[:, at], found.saturated[:, at], found.ambiguous[:, at])
+
+
+def match_result(
+    result: xr.Dataset,
+    *,
+    measure: str | None = None,
+    layer: str | None = None,
+    method: Method | None = None,
+    normalised: bool | None = None,
+) -> MatchedCurves:
+    """Match contrasts from the responses of a matching run.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of a matching run.
+    measure, layer : str, optional
+        As for `psyprobe.analysis.responses.select`.
+    method : {"crossing", "bracket"}, optional
+        As for `match_contrast`; without it what the experiment names, else "crossing".
+    normalised : bool, optional
+        Divide each response by that of its frequency at contrast 1; without it what the experiment says, else not.
+
+    Raises
+    ------
+    InputError
+        If this is no matching result, several layers were run and none was named, or values are not finite.
+    UnknownNameError
+        If the measure or layer is not in the result.
+    """
+    measure, layer = chosen(result, matching_layers(result), measure, layer)
+    how = cast(Method, method or str(result.attrs.get("match_method", "crossing")))
+    by_own = bool(result.attrs.get("match_normalised", 0)) if normalised is None else normalised
+    return _matched(result, "", measure, layer, how, by_own)
+
+
+def score_matching(
+    result: xr.Dataset,
+    *,
+    measure: str | None = None,
+    layer: str | None = None,
+    method: Method | None = None,
+    normalised: bool | None = None,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> tuple[MatchingScore, ...]:
+    """Score a matching result against human contrast matches, layer by layer.
+
+    Parameters
+    ----------
+    result, measure, method, normalised
+        As for `match_result`.
+    layer : str, optional
+        Name of a layer; without it all.
+    confidence, resamples, seed
+        As for `matching_error`.
+
+    Returns
+    -------
+    tuple of MatchingScore
+        In the order of the observer's layers.
+
+    Raises
+    ------
+    InputError, UnknownNameError
+        As for `match_result` and `matching_error`.
+    """
+    interval: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
+    layers = matching_layers(result) if layer is None else [layer]
+    how: dict[str, Any] = {"measure": measure, "method": method, "normalised": normalised}
+    return tuple(_score_layer(result, match_result(result, layer=name, **how), interval) for name in layers)
+
+
+def _score_layer(result: xr.Dataset, found: MatchedCurves, interval: dict[str, Any]) -> MatchingScore:
+    def matched(of: xr.Dataset, whose: str = "") -> MatchedCurves:
+        return _matched(of, whose, found.measure, found.layer, found.method, found.normalised)
+
+    def references(of: xr.Dataset, measure: str) -> FloatArray:
+        return _responses(of, measure, found.layer, "")[1]
+
+    def mean_error(averaged: xr.Dataset) -> float:
+        again = matched(averaged)
+        return matching_error(again.measured().contrast, again.human, resamples=100).mean.value
+
+    pixels = {"pixels_response", "pixels_reference_response"} <= set(result.variables)
+    constant = np.broadcast_to(found.reference_contrast[:, None], found.human.shape)
+    return MatchingScore(
+        method=found.method,
+        normalised=found.normalised,
+        score=_responder(found, interval),
+        pixels=_responder(matched(result, "pixels_"), interval) if pixels else None,
+        constancy=matching_error(constant, found.human, **interval),
+        **layer_facts(result, found.layer, found.measure, references, interval, mean_error, (np.log, np.exp)),
+    )
+
+
+def matching_layers(result: xr.Dataset) -> list[str]:
+    """As `psyprobe.analysis.responses.layers_of`, of a matching result."""
+    return layers_with(result, "matching", ("response", "reference_response", "human_match", "noise_floor"))
+
+
+def _responder(found: MatchedCurves, interval: dict[str, Any]) -> MatchingResponder:
+    matches = found.measured()
+    return MatchingResponder(
+        error=matching_error(matches.contrast, found.human, **interval),
+        saturated_low=int((matches.saturated < 0).sum()),
+        saturated_high=int((matches.saturated > 0).sum()),
+        ambiguous=int(matches.ambiguous.sum()),
+        total=matches.ambiguous.size,
+    )
+
+
+def _matched(
+    result: xr.Dataset, whose: str, measure: str, layer: str, method: Method, normalised: bool
+) -> MatchedCurves:
+    curves, target = _responses(result, measure, layer, whose)
+    (level,) = levels_of(result)
+    frequency, contrast = (result[name].values.astype(np.float64) for name in (level, result.attrs["difference"]))
+    if normalised:
+        own = np.flatnonzero(np.isclose(frequency, float(result.attrs["reference_frequency"]), rtol=1e-6, atol=0))
+        if not own.size:
+            raise InputError(
+                f"normalising needs the response of the reference frequency, {result.attrs['reference_frequency']:g} "
+                f"cpd, at contrast 1, and it is not among the test frequencies; match without normalising"
+            )
+        curves, target = normalise_responses(contrast, curves), target / curves[own[0], -1]
+    measured = f"measured_{level}"
+    return MatchedCurves(
+        frequency=frequency,
+        reference_contrast=result["reference_contrast"].values.astype(np.float64),
+        matches=match_contrast(contrast, curves, target, method=method),
+        measured_frequency=result[measured].values.astype(np.float64),
+        human=result["human_match"].transpose("reference_contrast", measured).values.astype(np.float64),
+        layer=layer,
+        measure=measure,
+        method=method,
+        normalised=normalised,
+    )
+
+
+def _responses(result: xr.Dataset, measure: str, layer: str, whose: str) -> tuple[FloatArray, FloatArray]:
+    """Curves (F, C) and responses to the references (K,), of a layer or of the pixels ("pixels_")."""
+    order = [*levels_of(result), str(result.attrs["difference"]), "reference_contrast"]
+    return (
+        values_of(result, f"{whose}response", measure, layer, order),
+        values_of(result, f"{whose}reference_response", measure, layer, order),
+    )
+
+
+def _interval(estimate: Estimate) -> str:
+    return f"{estimate.value:.3f} [{estimate.low:.2f}, {estimate.high:.2f}]"

@@ -1,4 +1,15 @@
-"""The published alignment scores of the 45 models of Cai et al., for display beside one's own.
+"""What Cai et al. found of 45 models, for display beside one's own: printed scores, and stored responses to replay.
+
+Two files hold what a model responded, in the layout in which the responses of Cai et al. (2025) are kept:
+
+* at multiples of the human threshold, a table (``.csv`` or ``.csv.gz``) with a line for each score point and the
+  columns ``model``, ``test``, ``x`` (the level: cpd, cd/m², deg² or mask contrast), ``multiplier`` (of the human
+  sensitivity or, on masks, of the human threshold), ``stimulus_contrast`` and ``s_ac``;
+* on the level grid, a folder with a ``TEST.npz`` for each test: ``s_ac`` (models, X, C), ``x`` (X,), ``contrast``
+  (C,), ``models``.
+
+The model ``no_encoder`` holds the responses of the images themselves, the baseline of all others. Other models
+whose responses lie in such files are replayed alike.
 
 References
 ----------
@@ -9,25 +20,48 @@ the human visual system? CVPR, arXiv 2502.20256. Figure 6.
 from __future__ import annotations
 
 import csv
+import gzip
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-#: Their name of each test, and ours of the experiment.
-EXPERIMENT_OF_TEST = {
-    "sf_gabor_ach": "gabor_achromatic",
-    "sf_noise_ach": "noise_achromatic",
-    "sf_gabor_rg": "gabor_red_green",
-    "sf_gabor_yv": "gabor_yellow_violet",
-    "luminance": "luminance",
-    "area": "area",
-    "mask_coherent": "mask_coherent",
-    "mask_incoherent": "mask_incoherent",
-    "matching": "contrast_matching",
-}
+import numpy as np
+
+from psyprobe import __version__
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.responses import detection_result
+from psyprobe.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _NUMBERS = ("score", "submission", "float32_floor")
+
+#: The model whose responses are those of the images themselves.
+BASELINE = "no_encoder"
+
+#: Models whose responses are no angles between features but a metric's own scale.
+_METRICS = ("cvvdp_hdr",)
+
+_COLUMNS = ("model", "test", "x", "multiplier", "stimulus_contrast", "s_ac")
+
+
+def _held(name: str) -> list[dict[str, str]]:
+    """The rows of a table of this package."""
+    text = files("psyprobe.analysis").joinpath("data", name).read_text(encoding="utf-8")
+    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
+
+
+_TESTS = {row["test"]: row for row in _held("published_tests.csv")}
+_REPLAYED = [test for test, about in _TESTS.items() if about["level"]]
+
+#: Their name of each test and ours of the experiment; the latter's name above a column.
+EXPERIMENT_OF_TEST = {test: about["experiment"] for test, about in _TESTS.items()}
+SHORT_NAMES = {about["experiment"]: about["short"] for about in _TESTS.values()}
 
 
 @dataclass(frozen=True)
@@ -69,8 +103,156 @@ def published_scores() -> tuple[PublishedScore, ...]:
     >>> len(scores), scores[0].label, scores[0].score
     (450, 'No Encoder', 0.4688)
     """
-    text = files("psyprobe.analysis").joinpath("data", "published_scores.csv").read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
-    rows: list[dict[str, Any]] = list(csv.DictReader(lines))
+    rows: list[dict[str, Any]] = [*_held("published_scores.csv")]
     numbers = [{name: float(row[name]) if row[name] else None for name in _NUMBERS} for row in rows]
     return tuple(PublishedScore(**row | each) for row, each in zip(rows, numbers, strict=True))
+
+
+#: Rows (x, multiplier, contrast, response) of each model and test.
+Table = dict[tuple[str, str], FloatArray]
+
+
+def replay(
+    table: str | Path, grids: str | Path, *, models: Iterable[str] | None = None, tests: Iterable[str] | None = None
+) -> list[xr.Dataset]:
+    """Stored responses of models as results, which `score`, `scoreboard` and `plot` take like those of a run.
+
+    Parameters
+    ----------
+    table : str or Path
+        Responses at multiples of the human threshold.
+    grids : str or Path
+        Folder of responses on the level grid.
+    models : iterable of str, optional
+        Which models; without it all of the table but "no_encoder".
+    tests : iterable of str, optional
+        Which tests, by their names in the table; without it all that `models` did.
+
+    Returns
+    -------
+    list of xarray.Dataset
+        One for each model and test, model by model, as "replay:MODEL" in the experiment of that name with
+        "_published". Attribute `replayed` is 1. The only measure is "angular_float32", their angle by a float32
+        arccosine, or for ColorVideoVDP ("cvvdp_hdr") "difference". The noise floor was not measured, and is 0. The
+        human curve is known at the score points only.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, lacks a column or the baseline, or holds what lies on no human curve.
+    UnknownNameError
+        If a model or test is not in the files.
+
+    See Also
+    --------
+    psyprobe.analysis.published_scores : scores of the models whose responses are not stored.
+    """
+    rows = _read_table(Path(table))
+    known = list(dict.fromkeys(model for model, _ in rows))
+    chosen = [model for model in known if model != BASELINE] if models is None else list(models)
+    for model in chosen:
+        if model not in known:
+            raise unknown_name("stored model", model, known)
+    listed = None if tests is None else list(tests)
+    for test in listed or []:
+        if test not in _REPLAYED:
+            raise unknown_name("test", test, _REPLAYED)
+    return [
+        _replayed(rows, Path(grids), model, test, Path(table).name)
+        for model in chosen
+        for test in listed or [test for name, test in rows if name == model and test in _REPLAYED]
+    ]
+
+
+def _replayed(table: Table, grids: Path, model: str, test: str, source: str) -> xr.Dataset:
+    values, contrasts, grid, points = _stored(table, grids, model, test)
+    _, _, pixels_grid, pixels_points = _stored(table, grids, BASELINE, test)
+    about, scored, multiplier, contrast = _TESTS[test], points[:, 0, 0], points[0, :, 1], points[..., 2]
+    masked = about["level"] == "mask_contrast"
+    thresholds = contrast * (1 / multiplier if masked else multiplier)
+    if not np.allclose(thresholds, thresholds[:, :1], rtol=1e-5, atol=0):
+        raise InputError(
+            f"{source}, {model}, {test}: contrasts are not the multiples of one human threshold at each level; "
+            f"stimulus_contrast must be {'multiplier * threshold' if masked else '1 / (multiplier * sensitivity)'}"
+        )
+    sensitivity = 1 / np.median(thresholds, axis=1)
+    measure = "difference" if model in _METRICS else "angular_float32"
+    level = {name: about[key] for name, key in (("name", "level"), ("unit", "unit"), ("label", "label"))}
+    difference = {"name": "contrast", "unit": "1", "label": about["contrast"], "kind": about["kind"]}
+    layout = {
+        "levels": [{**level, "values": values, "scored": scored}],
+        "difference": {**difference, "values": contrasts},
+        "multiplier": multiplier,
+        "multiplier_of": "threshold" if masked else "sensitivity",
+        "scored_difference": contrast,
+        "measures": [measure],
+        "score_measure": measure,
+        "human": about["human"],
+        "human_sensitivity": sensitivity,
+        "curve": {"level": about["level"], "values": scored, "sensitivity": sensitivity},
+    }
+    attributes = {
+        "experiment": f"{about['experiment']}_published",
+        "observer": f"replay:{model}",
+        "observer_card": json.dumps({"name": f"replay:{model}", "source": source}),
+        "probe": "detection",
+        "replayed": 1,
+        "psyprobe_version": __version__,
+        "random_weights": 0,
+    }
+    responses = (grid[None, None], points[None, None, ..., 3])
+    pixels = (pixels_grid[None], pixels_points[None, ..., 3])
+    return detection_result(layout, responses, pixels, np.zeros((1, 1)), ["stored"], attributes)
+
+
+def _read_table(path: Path) -> Table:
+    """Rows (x, multiplier, contrast, response) of each model and test."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
+            if missing:
+                raise InputError(f"{path} has no column {', '.join(missing)}; it needs {', '.join(_COLUMNS)}")
+            rows: dict[tuple[str, str], list[list[float]]] = {}
+            for number, row in enumerate(reader, 2):
+                try:
+                    values = [float(row[name]) for name in _COLUMNS[2:]]
+                except (TypeError, ValueError):
+                    raise InputError(f"{path}, line {number}: {row} holds something that is no number") from None
+                rows.setdefault((row["model"], row["test"]), []).append(values)
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+    return {key: np.array(values) for key, values in rows.items()}
+
+
+def _stored(table: Table, grids: Path, model: str, test: str) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Levels (X,), contrasts (C,) and responses (X, C) of the grid, and the table's rows of score points, (K, M, 4)."""
+    if (model, test) not in table:
+        raise InputError(
+            f"there are no responses of {model} at multiples of the human threshold in {test}"
+            + ("; they are the baseline of all others" if model == BASELINE else "")
+        )
+    rows = table[model, test]
+    scored, multiplier = np.unique(rows[:, 0]), np.unique(rows[:, 1])
+    if len(rows) != len(scored) * len(multiplier) or not np.isfinite(rows).all():
+        raise InputError(
+            f"{model}, {test}: {len(rows)} score points are not each of {len(scored)} x with each of "
+            f"{len(multiplier)} multipliers, once and finite"
+        )
+    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))].reshape(len(scored), len(multiplier), 4)
+    path = grids / f"{test}.npz"
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            held = {name: file[name] for name in ("s_ac", "x", "contrast", "models")}
+    except (OSError, KeyError, ValueError) as error:
+        raise InputError(f"{path} is no level grid: {error}; it needs s_ac, x, contrast and models") from None
+    models = [str(name) for name in held["models"]]
+    if model not in models:
+        raise unknown_name(f"model in {path.name}", model, models)
+    shape = (len(models), *held["x"].shape, *held["contrast"].shape)
+    if held["s_ac"].shape != shape:
+        raise InputError(f"{path}: s_ac has shape {held['s_ac'].shape}, and (models, x, contrast) is {shape}")
+    x, contrast, grid = (
+        values.astype(np.float64) for values in (held["x"], held["contrast"], held["s_ac"][models.index(model)])
+    )
+    return x, contrast, grid, rows

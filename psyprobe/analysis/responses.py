@@ -1,16 +1,18 @@
-"""The responses of a detection run, checked and brought to one form for scores and figures."""
+"""Results of runs that compare features, as labelled arrays: how they are named, read and scored layer by layer."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.distance import angular_of_rounded_cosine
+from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, Tabled, many, percent
+from psyprobe.analysis.variants import Spread, variant_spread
 from psyprobe.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -26,9 +28,8 @@ MEASURE_LABELS = {
     "difference": "Difference (the metric's own scale)",
 }
 
-#: What every detection result holds, and what those with a human reference hold besides.
-_NEEDED = ("noise_floor",)
-_OF_PEOPLE = ("scored_response", "pixels_scored_response", "human_sensitivity")
+#: Angles that the paper's float32 arccosine gives as 0 or as its smallest value other than 0, over pi.
+FLOAT32_FLOOR = 1.1e-4
 
 
 @dataclass(frozen=True)
@@ -91,16 +92,14 @@ def observer_of(result: xr.Dataset) -> str:
         If several were concatenated, or one was taken out of them: only the first one's card is still there.
     """
     named = str(result.attrs.get("observer", ""))
-    held = result.coords.get("observer")
-    if held is None:
-        return named
-    if held.ndim:
+    held = result.coords.get("observer", named)
+    if np.ndim(held):
         raise InputError(
-            f"the result holds {held.size} observers; score and draw each result before they are concatenated"
+            f"the result holds {np.size(held)} observers; score and draw each result before they are concatenated"
         )
-    if str(held.values) != named:
+    if str(np.asarray(held)) != named:
         raise InputError(
-            f"the responses are those of {held.values!s} and the attributes those of {named}; score and draw the "
+            f"the responses are those of {np.asarray(held)!s} and the attributes those of {named}; score and draw the "
             f"results before they are concatenated"
         )
     return named
@@ -109,31 +108,32 @@ def observer_of(result: xr.Dataset) -> str:
 def layers_of(result: xr.Dataset) -> list[str]:
     """Names of the layers in a detection result, in the observer's order; `InputError` if it is none."""
     held = getattr(result, "variables", ())
-    missing = [name for name in _NEEDED if name not in held]
-    if not {"response", "scored_response"} & set(held):
-        missing = ["scored_response", *missing]
+    needed = ["noise_floor"]
     if "scored_response" in held:
-        missing += [name for name in (*_OF_PEOPLE, f"scored_{result.attrs.get('difference')}") if name not in held]
+        needed += ["pixels_scored_response", "human_sensitivity", f"scored_{result.attrs.get('difference')}"]
+    elif "response" not in held:
+        needed = ["scored_response", *needed]
+    return layers_with(result, "detection", needed)
+
+
+def layers_with(result: xr.Dataset, probe: str, needed: Sequence[str]) -> list[str]:
+    """Names of the layers in the result of a probe; `InputError` if it lacks a variable that such results have."""
+    missing = [name for name in needed if name not in getattr(result, "variables", ())]
     if missing:
         raise InputError(
-            f"this is no detection result: it lacks {', '.join(missing)}; pass what psyprobe.run() returned or a "
-            f"store holds"
+            f"this is no {probe} result: it lacks {', '.join(missing)}; pass what psyprobe.run() returned or a store "
+            f"holds"
         )
     return [str(name) for name in result["layer"].values]
 
 
-def chosen_layer(layers: Sequence[str], layer: str | None) -> str:
-    """The layer that was named, or the only one."""
+def chosen(result: xr.Dataset, layers: Sequence[str], measure: str | None, layer: str | None) -> tuple[str, str]:
+    """The measure that was named, that of the experiment, or "angular"; the layer that was named, or the only one."""
     if layer is None and len(layers) > 1:
         raise InputError(f"the result holds {len(layers)} layers ({', '.join(layers)}); name one with layer=")
     if layer is not None and layer not in layers:
         raise unknown_name("layer", layer, layers)
-    return layers[0] if layer is None else layer
-
-
-def measure_of(result: xr.Dataset, measure: str | None) -> str:
-    """The measure that was named, or that of the experiment, or "angular"."""
-    return measure or str(result.attrs.get("score_measure", "angular"))
+    return measure or str(result.attrs.get("score_measure", "angular")), layer or layers[0]
 
 
 def values_of(
@@ -201,33 +201,29 @@ def select(result: xr.Dataset, *, measure: str | None = None, layer: str | None 
     UnknownNameError
         If the measure or the layer is not in the result.
     """
-    chosen, wanted = chosen_layer(layers_of(result), layer), measure_of(result, measure)
+    wanted, held = chosen(result, layers_of(result), measure, layer)
     observer_of(result)
-    stored_measure([str(name) for name in result["measure"].values], wanted)
     names, difference = levels_of(result), str(result.attrs["difference"])
     gridded = "response" in result
     free = [name for name in names if gridded and name in result["response"].dims]
     grid, pixels = (
-        values_of(result, name, wanted, chosen, [*free, difference]) if gridded else np.empty((0, 0))
+        values_of(result, name, wanted, held, [*free, difference]) if gridded else np.empty((0, 0))
         for name in ("response", "pixels_response")
     )
-    curve = next((name for name in names if f"curve_{name}" in result.dims), None)
+    curve = None
+    for name in (name for name in names if f"curve_{name}" in result.dims):
+        at = result[f"curve_{name}"].values.astype(np.float64)
+        curve = name, at, values_of(result, "human_curve", wanted, order=[f"curve_{name}"])
     return Responses(
-        layer=chosen,
+        layer=held,
         measure=wanted,
-        noise_floor=float(values_of(result, "noise_floor", wanted, chosen)),
+        noise_floor=float(values_of(result, "noise_floor", wanted, held)),
         levels={name: result[name].values.astype(np.float64) for name in free},
         difference=result[difference].values.astype(np.float64) if gridded else np.empty(0),
         grid=grid,
         pixels=pixels,
-        scored=_scored(result, names, difference, wanted, chosen) if "scored_response" in result else None,
-        curve=None
-        if curve is None
-        else (
-            curve,
-            result[f"curve_{curve}"].values.astype(np.float64),
-            values_of(result, "human_curve", wanted, order=[f"curve_{curve}"]),
-        ),
+        scored=_scored(result, names, difference, wanted, held) if "scored_response" in result else None,
+        curve=curve,
     )
 
 
@@ -292,3 +288,237 @@ def as_difference(values: FloatArray, stored: str, measure: str) -> FloatArray:
     if stored != "cosine":
         return values
     return angular_of_rounded_cosine(values) if measure == "angular_float32" else 1 - values
+
+
+#: Dimensions, values, units and description of a variable; None in place of values leaves it out.
+Variable = tuple[tuple[str, ...], Any, str, str]
+
+SCALE = "angular: angle / pi; cosine: cosine similarity; l1, l2: feature units; difference: the metric's own"
+
+
+def labelled(
+    data: Mapping[str, Variable], coordinates: Mapping[str, Variable], attributes: Mapping[str, Any]
+) -> xr.Dataset:
+    """A dataset of float64 variables, with the observer as a coordinate: results concatenate along it.
+
+    Parameters
+    ----------
+    data, coordinates : mapping of str to Variable
+        By name.
+    attributes : mapping of str to (str or number)
+        Of the whole, "observer" among them.
+
+    Examples
+    --------
+    >>> found = labelled({"response": (("contrast",), [0.1, 0.2], "1", "Response")}, {}, {"observer": "pixels"})
+    >>> str(found["observer"].values), found["response"].attrs["units"]
+    ('pixels', '1')
+    """
+    import xarray
+
+    def variable(dims: tuple[str, ...], values: Any, units: str, long_name: str) -> Any:
+        return dims, values, {"units": units, "long_name": long_name}
+
+    return xarray.Dataset(
+        {
+            name: variable(dims, np.asarray(values, dtype=np.float64), *about)
+            for name, (dims, values, *about) in data.items()
+            if values is not None
+        },
+        coords={
+            **{name: variable(*one) for name, one in coordinates.items()},
+            "observer": variable((), str(attributes["observer"]), "1", "Observer"),
+        },
+        attrs=dict(attributes),
+    )
+
+
+def detection_result(
+    layout: Mapping[str, Any],
+    observer: tuple[FloatArray | None, FloatArray | None],
+    pixels: tuple[FloatArray | None, FloatArray | None],
+    noise_floor: FloatArray,
+    layers: Sequence[str],
+    attributes: Mapping[str, Any],
+) -> xr.Dataset:
+    """The result of a run that compares tests with references, on a grid of levels and at multiples of thresholds.
+
+    Parameters
+    ----------
+    layout : mapping
+        What was asked:
+
+        * "levels": a mapping each, "name", "unit", "label", "values" (of the grid) and "scored" (which are);
+        * "difference", in which test and reference differ: "name" (a dimension: "contrast", "orientation_difference"),
+          "unit", "label", "kind" (of a contrast, else absent or empty) and "values";
+        * "score_measure", "measures", "ppd" and "size";
+        * "human", the name of the human reference or "". With one: "human_sensitivity" (scored levels ...),
+          "multiplier" and "multiplier_of" ("threshold" or "sensitivity"), "scored_difference" (scored levels ...,
+          multiplier), and "curve", a mapping "level", "values", "sensitivity", or None.
+    observer : (array or None, array or None)
+        Responses on the grid (layers, measures, levels ..., difference) and at what is scored (layers, measures,
+        scored levels ..., multiplier).
+    pixels : (array or None, array or None)
+        The same of the images themselves, without layers.
+    noise_floor : array, shape (layers, measures)
+        Responses to identical images.
+    layers : sequence of str
+        Names of its features.
+    attributes : mapping of str to (str or number)
+        Where the result comes from.
+
+    Returns
+    -------
+    xarray.Dataset
+        Dimensions are named after the levels and after the difference: ``response`` (layer, measure, frequency,
+        contrast), ``scored_response`` (layer, measure, scored_frequency, multiplier). What was not asked is absent.
+    """
+    levels, difference, human = layout["levels"], layout["difference"], layout["human"]
+    grid = (*(level["name"] for level in levels), difference["name"])
+    sensitivity = "1" if difference["unit"] == "1" else f"1 / ({difference['unit']})"
+    places = tuple(f"scored_{level['name']}" for level in levels)
+    scored = (*places, "multiplier")
+    data: dict[str, Variable] = {
+        "response": (("layer", "measure", *grid), observer[0], SCALE, "Response on the level grid"),
+        "pixels_response": (("measure", *grid), pixels[0], SCALE, "Response of the pixels on the level grid"),
+        "noise_floor": (("layer", "measure"), noise_floor, SCALE, "Largest response to identical images"),
+    }
+    coordinates: dict[str, Variable] = {
+        "layer": (("layer",), list(layers), "1", "Features"),
+        "measure": (("measure",), list(layout["measures"]), "1", "Measure"),
+    }
+    if observer[0] is not None:
+        for one in (*levels, difference):
+            coordinates[one["name"]] = ((one["name"],), one["values"], one["unit"], one["label"])
+    if human:
+        at_threshold = "at multiples of human thresholds"
+        data |= {
+            "scored_response": (("layer", "measure", *scored), observer[1], SCALE, f"Response {at_threshold}"),
+            "pixels_scored_response": (
+                ("measure", *scored), pixels[1], SCALE, f"Response of the pixels {at_threshold}",
+            ),
+            f"scored_{difference['name']}": (
+                scored, layout["scored_difference"], difference["unit"], difference["label"],
+            ),
+            "human_sensitivity": (places, layout["human_sensitivity"], sensitivity, "Human sensitivity"),
+        }  # fmt: skip
+        for name, one in zip(places, levels, strict=True):
+            coordinates[name] = ((name,), one["scored"], one["unit"], one["label"])
+        multiplier = f"Multiplier of the human {layout['multiplier_of']}"
+        coordinates["multiplier"] = (("multiplier",), layout["multiplier"], "1", multiplier)
+    if human and layout["curve"] is not None:
+        curve = layout["curve"]
+        name, one = f"curve_{curve['level']}", next(one for one in levels if one["name"] == curve["level"])
+        data["human_curve"] = ((name,), curve["sensitivity"], sensitivity, "Human sensitivity")
+        coordinates[name] = ((name,), curve["values"], one["unit"], one["label"])
+    named = {
+        "levels": json.dumps([level["name"] for level in levels]),
+        "difference": difference["name"],
+        "difference_label": difference["label"],
+        **({"contrast_kind": difference["kind"]} if difference.get("kind") else {}),
+        **({"multiplier_of": layout["multiplier_of"]} if human else {}),
+        "score_measure": layout["score_measure"],
+        "human_model": human,
+    }
+    return labelled(data, coordinates, {**attributes, **named})
+
+
+@dataclass(frozen=True)
+class LayerScore(Tabled):
+    """Of what every score of features is."""
+
+    observer: str
+    experiment: str
+    layer: str
+    measure: str
+    #: True if the observer was not trained, so that the score says nothing about a trained one.
+    random_weights: bool
+    #: Share (0 to 1) of what is scored (of matches, the responses to references) that the paper's float32 arccosine
+    #: would have put at 0 or at its smallest value, 1.1e-4: as stored by experiments that use it, else by rounding the
+    #: stored cosine.
+    float32_floor: float | None
+    #: Response to identical images, run again.
+    noise_floor: float
+    #: Share (0 to 1) of the same responses that are not above the noise floor.
+    below_noise: float
+    #: Of the bootstrap.
+    seed: int
+    #: Of the bootstrap.
+    resamples: int
+    #: How far the first metric depends on which variants of the stimulus were shown; None for a run without variants.
+    variants: Spread | None
+
+    def row(
+        self,
+        told: Row,
+        short: str,
+        reached: Mapping[Metric, tuple[float | None, float | None, float | None]],
+        first: str,
+        flags: str = "",
+        note: str = "",
+    ) -> Row:
+        """A row with the columns that all have; to it short name, (value, low, high) of metrics, name of the first."""
+        own = told.responder == OBSERVER
+        spread = self.variants if own else None
+        only = {name: getattr(self, name) if own else None for name in ("float32_floor", "noise_floor", "below_noise")}
+        if own:
+            flags += many(self.float32_floor, "f") + many(self.below_noise, "n")
+        record = {
+            **{name: getattr(self, name) for name in ("experiment", "measure", "observer", "layer")},
+            "random_weights": int(self.random_weights),
+            "responder": short,
+            **told.record,
+            **only,
+            "variants": spread and spread.count,
+            "variants_low": spread and spread.low,
+            "variants_high": spread and spread.high,
+        }
+        cells = {
+            **told.cells,
+            "f32 floor": percent(self.float32_floor) if own else "",
+            "noise": percent(self.below_noise) if own else "",
+        }
+        entries = {metric: Entry(*values, flags, only["float32_floor"], note) for metric, values in reached.items()}
+        notes = [f"{first} of the {spread}"] * (spread is not None) + list(told.notes)
+        return replace(told, cells=cells, record=record, entries=entries, notes=notes)
+
+
+def layer_facts(
+    result: xr.Dataset,
+    layer: str,
+    measure: str,
+    scored: Callable[[xr.Dataset, str], FloatArray],
+    interval: Mapping[str, Any],
+    statistic: Callable[[xr.Dataset], float | None],
+    scale: tuple[Callable[[Any], Any], Callable[[Any], Any]],
+) -> dict[str, Any]:
+    """The fields of a `LayerScore`.
+
+    Parameters
+    ----------
+    result, layer, measure
+        What was scored.
+    scored : callable
+        From a result and a measure to the responses that are scored.
+    interval : mapping
+        "confidence", "resamples" and "seed".
+    statistic, scale
+        As for `variant_spread`: of the first metric, and its transform and inverse.
+    """
+    floor = float(values_of(result, "noise_floor", measure, layer))
+    rounded = {"cosine", "angular_float32"} & set(result["measure"].values.tolist())
+    return {
+        "observer": observer_of(result),
+        "experiment": str(result.attrs.get("experiment", "")),
+        "layer": layer,
+        "measure": measure,
+        "random_weights": bool(result.attrs.get("random_weights", 0)),
+        "float32_floor": float((scored(result, "angular_float32") <= FLOAT32_FLOOR).mean()) if rounded else None,
+        "noise_floor": floor,
+        "below_noise": float((scored(result, measure) <= floor).mean()),
+        "seed": interval["seed"],
+        "resamples": interval["resamples"],
+        "variants": variant_spread(result, statistic, *scale, confidence=interval["confidence"], seed=interval["seed"])
+        if "variant" in result.dims
+        else None,
+    }

@@ -1,11 +1,18 @@
-"""What every score says of itself, so that tables, scoreboards, figures and files need not know its kind."""
+"""What every score says of itself, so that scoreboards, figures and files need not know its kind, and tables of it."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from psyprobe.errors import unknown_name
+from psyprobe.files.terminal import lay_out, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,3 +147,118 @@ def number(value: float | None, digits: int = 2, sign: bool = False) -> str:
 def percent(share: float | None) -> str:
     """A share in percent, or a dash for none."""
     return "-" if share is None else f"{100 * share:.0f} %"
+
+
+FORMATS = ("text", "markdown", "latex", "csv", "json")
+
+#: What is said where nothing could be scored.
+NO_SCORE = "no score: there is no human reference to compare with"
+
+
+@dataclass(frozen=True)
+class Tabled(Recorded):
+    """What the scores of this package do alike."""
+
+    def to_frame(self) -> pd.DataFrame:
+        """All single values, one row a responder."""
+        return frame(cast(Score, self))
+
+    def __str__(self) -> str:
+        return score_table(cast(Score, self))
+
+
+def score_table(scores: Score | Iterable[Score], format: str = "text") -> str:
+    """Lay out scores as a table: the observers of each experiment, and under them the trivial baselines.
+
+    Parameters
+    ----------
+    scores : Score or iterable of Score
+        What to show; those of one experiment and measure stand together.
+    format : {"text", "markdown", "latex", "csv", "json"}, optional
+        "text", "markdown" and "latex" are rounded for reading; "csv" and "json" hold all digits, and "json" all
+        statistics.
+
+    Raises
+    ------
+    UnknownNameError
+        If the format is none of these.
+    """
+    listed = list(scores) if isinstance(scores, Iterable) else [scores]
+    check_format(format)
+    if format == "json":
+        return json_text([one.to_dict() for one in listed])
+    rows = [(one, list(one.rows())) for one in listed]
+    if format == "csv":
+        return csv_text([row.record for _, own in rows for row in own if row.record])
+
+    def title(pair: tuple[Score, list[Row]]) -> str:
+        return pair[1][0].table
+
+    groups = groupby(sorted(rows, key=title), title)
+    tables = [text for _, group in groups for text in _tables(list(group), format)]
+    keys: dict[str, set[float]] = {}
+    for one in listed:
+        for note in one.notes():
+            keys.setdefault(note, set()).add(one.confidence)
+    lines = [note.format(confidence=" or ".join(f"{100 * c:g}" for c in sorted(found))) for note, found in keys.items()]
+    return document(format, tables, lines) if listed else NO_SCORE
+
+
+def document(format: str, tables: Sequence[str], lines: Sequence[str]) -> str:
+    """Tables in one of the formats for reading, and paragraphs under them."""
+    if format == "latex":
+        lines = [f"% {line}" for line in lines]
+    elif format == "text":
+        lines = [textwrap.fill(line, 100) for line in lines]
+    return "\n\n".join([*tables, *lines])
+
+
+def check_format(format: str) -> None:
+    """Refuse a format that there is not."""
+    if format not in FORMATS:
+        raise unknown_name("table format", format, FORMATS)
+
+
+def json_text(content: Any) -> str:
+    """Indented JSON without numbers that JSON has not."""
+    return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False)
+
+
+def csv_text(records: Sequence[Mapping[str, Any]]) -> str:
+    """Records as lines, each with the columns of all."""
+    stream = io.StringIO()
+    columns = list(dict.fromkeys(column for record in records for column in record))
+    writer = csv.DictWriter(stream, columns or ["experiment"], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return stream.getvalue().rstrip("\n")
+
+
+def observer_name(one: Score, group: Iterable[Score]) -> str:
+    """The observer's name; with the layer where a group has several of an observer, and loud if it is untrained."""
+    several = len({other.layer for other in group if other.observer == one.observer}) > 1
+    return one.observer + (f" / {one.layer}" if several else "") + (" (random weights)" if one.random_weights else "")
+
+
+def _tables(group: Sequence[tuple[Score, list[Row]]], format: str) -> list[str]:
+    """One table for each title, observers before trivial responders, equal ones of these once."""
+    scores = [one for one, _ in group]
+    titles: dict[str, dict[str, list[tuple[str, Row]]]] = {}
+    for one, row in ((one, row) for one, own in group for row in own if row.table):
+        placed = titles.setdefault(row.table, {}).setdefault(row.responder, [])
+        name = row.label or observer_name(one, scores)
+        if row.responder != OBSERVER:
+            same = [other for _, other in placed if other.label == row.label]
+            if any((row.cells, row.entries) == (other.cells, other.entries) for other in same):
+                continue
+            # Observers with other input sizes see other pixels, so their baselines differ a little.
+            name += f", as shown to {one.observer}" if same else ""
+        placed.append((printable(name), row))
+    tables = []
+    for title, responders in titles.items():
+        rows = [named for placed in responders.values() for named in placed]
+        headings = list(rows[0][1].cells)
+        cells = [[name, *(row.cells.get(heading, "") for heading in headings)] for name, row in rows]
+        notes = [f"{name}: {note}." for name, row in rows for note in row.notes]
+        tables.append(lay_out(format, [[printable(title), *headings], *cells], notes))
+    return tables

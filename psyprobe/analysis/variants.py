@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.resampling import student_reach
+from psyprobe.analysis.alignment import draw_counts, student_reach
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
 
@@ -69,14 +69,10 @@ def average_variants(
     Raises
     ------
     InputError
-        If there is no result, or they are not of one experiment and observer.
+        If they are not of one experiment and observer.
     """
     import xarray
 
-    if not results or len(results) != len(labels):
-        raise InputError(
-            f"{len(results)} results with {len(labels)} labels cannot be averaged; give one label a result"
-        )
     first = results[0]
     for name in ("experiment", "observer", "observer_card", "display"):
         different = {str(result.attrs.get(name)) for result in results}
@@ -95,9 +91,8 @@ def average_variants(
     # A cosine similarity of identical images is worst where it is smallest.
     cosine = first["measure"].values == "cosine"
     averaged["noise_floor"] = first["noise_floor"].copy(data=np.where(cosine, floors.min(axis=0), floors.max(axis=0)))
-    averaged = averaged.assign_coords(
-        variant=("variant", list(labels), {"units": "1", "long_name": "Variant of the stimulus"})
-    )
+    about = {"units": "1", "long_name": "Variant of the stimulus"}
+    averaged = averaged.assign_coords(variant=("variant", list(labels), about))
     averaged.attrs["variants"] = json.dumps({name: list(values) for name, values in variants.items()})
     averaged.attrs.pop("variant", None)
     return averaged
@@ -106,19 +101,19 @@ def average_variants(
 def variant_spread(
     result: xr.Dataset,
     statistic: Callable[[xr.Dataset], float | None],
-    *,
     transform: Callable[[Any], Any] = np.asarray,
     inverse: Callable[[Any], Any] = np.asarray,
+    *,
     confidence: float = 0.95,
     resamples: int = 200,
     seed: int = 0,
-) -> Spread | None:
+) -> Spread:
     """How far a statistic of mean responses depends on the variants that were shown.
 
     Parameters
     ----------
     result : xarray.Dataset
-        As `average_variants` gives it; any other has no spread.
+        As `average_variants` gives it.
     statistic : callable
         From a result to its score, or None where there is none.
     transform, inverse : callable, optional
@@ -126,19 +121,12 @@ def variant_spread(
     confidence, resamples, seed
         As for `psyprobe.analysis.align`.
 
-    Returns
-    -------
-    Spread or None
-        None where the result has no variants.
-
     Notes
     -----
     Variants are drawn with replacement, their responses averaged, and the statistic taken anew. The interval is
     z ± t s with s the standard deviation of the transformed samples times sqrt(V / (V - 1)) and t the quantile of
     Student's t with V - 1 degrees of freedom, since V is small.
     """
-    if "variant" not in result.dims:
-        return None
     said = {name: result[f"{name}_by_variant"] for name in _SAID if f"{name}_by_variant" in result}
     count = result.sizes["variant"]
 
@@ -150,19 +138,10 @@ def variant_spread(
     value = of(np.full(count, 1 / count))
     if value is None or count < 2:
         return Spread(alone, None, None, confidence)
-    draws = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=resamples) / count
+    draws = draw_counts(count, resamples, seed) / count
     samples = np.array([found for found in map(of, draws) if found is not None])
     if len(samples) < 2:
         return Spread(alone, None, None, confidence)
     middle, reach = float(transform(value)), student_reach(transform(samples), count, confidence)
     low, high = (float(inverse(middle + side * reach)) for side in (-1, 1))
     return Spread(alone, low, high, confidence)
-
-
-def variant_columns(spread: Spread | None) -> dict[str, Any]:
-    """Number of variants and the ends of the interval over them, for a record; None where there were none."""
-    return {
-        "variants": spread and spread.count,
-        "variants_low": spread and spread.low,
-        "variants_high": spread and spread.high,
-    }

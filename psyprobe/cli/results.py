@@ -11,8 +11,8 @@ from typing import Any
 import xarray
 
 from psyprobe.analysis.board import Scoreboard
-from psyprobe.analysis.stored import replay
-from psyprobe.analysis.table import score_table
+from psyprobe.analysis.published import replay
+from psyprobe.analysis.score import score_table
 from psyprobe.errors import InputError
 from psyprobe.files.output import make_folder, write_whole
 from psyprobe.files.terminal import say, show

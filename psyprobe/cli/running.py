@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import xarray
 
-from psyprobe.analysis.score import Score
-from psyprobe.analysis.table import score_table
+from psyprobe.analysis.score import Score, score_table
 from psyprobe.errors import ConditionWarning, InputError, unknown_name
 from psyprobe.experiment import Experiment, read_suite
 from psyprobe.files.output import json_text, make_folder, write_text, write_whole

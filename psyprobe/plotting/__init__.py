@@ -9,29 +9,20 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-#: Public name to the module that defines it.
+#: Public names, by the module that defines them.
 _PUBLIC = {
-    "bar_panels": "scores",
-    "contour": "contour_plot",
-    "contours": "contour_plot",
-    "depth_curve": "scores",
-    "heat_map": "scores",
-    "matched_contrast": "matches",
-    "plot_bridge": "csf",
-    "plot_csf": "csf",
-    "plot_prompts": "prompts",
-    "plot_psychometric": "psychometric",
-    "plot_yes_map": "prompts",
-    "save_figure": "axes",
-    "score_bars": "scores",
-    "scored_responses": "scored",
-    "stimulus_strip": "strip",
+    "axes": ("save_figure",),
+    "features": ("contour", "contours", "matched_contrast", "scored_responses"),
+    "scores": ("bar_panels", "depth_curve", "heat_map", "score_bars"),
+    "strip": ("stimulus_strip",),
+    "words": ("plot_bridge", "plot_csf", "plot_prompts", "plot_psychometric", "plot_yes_map"),
 }
+_MODULES = {name: module for module, names in _PUBLIC.items() for name in names}
 
-__all__ = [*_PUBLIC]
+__all__ = [*_MODULES]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PUBLIC:
-        return getattr(import_module(f"psyprobe.plotting.{_PUBLIC[name]}"), name)
+    if name in _MODULES:
+        return getattr(import_module(f"psyprobe.plotting.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'psyprobe.plotting' has no attribute {name!r}")

@@ -65,8 +65,7 @@ def panels_in(
 
 def label(ax: Axes, x: str, y: str, title: str, *, framed: bool = True) -> None:
     """Say what is to the right, what is upwards and what it is; unframed axes have no lines above and on the right."""
-    ax.set_xlabel(x)
-    ax.set_ylabel(y)
+    ax.set(xlabel=x, ylabel=y)
     ax.set_title(title, fontsize="medium")
     if not framed:
         ax.spines[["top", "right"]].set_visible(False)
@@ -177,10 +176,12 @@ def printable(text: str) -> str:
 
 
 def shown_layers(
-    results: Sequence[xr.Dataset], layer: str | None, names_of: Callable[[xr.Dataset], list[str]]
+    results: Sequence[xr.Dataset], layer: str | None, names_of: Callable[[xr.Dataset], list[str]], ax: Axes | None
 ) -> list[tuple[xr.Dataset, str]]:
-    """Each result with each of its layers, or with the one that was named."""
-    return [(one, name) for one in results for name in (names_of(one) if layer is None else [layer])]
+    """Each result with each of its layers, or with the one that was named; several do not go on one Axes."""
+    shown = [(one, name) for one in results for name in (names_of(one) if layer is None else [layer])]
+    check_room(ax, len(shown))
+    return shown
 
 
 def check_room(ax: Axes | None, panels: int) -> None:

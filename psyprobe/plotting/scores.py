@@ -8,20 +8,20 @@ the human visual system? CVPR. Figure 6.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable, Sequence
+from typing import cast
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from psyprobe.analysis.board import BoardRow, Scoreboard, Test
-from psyprobe.analysis.matching_score import ERROR_MEAN
 from psyprobe.analysis.score import OBSERVER, PIXELS, Entry, Metric, Score
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError
 from psyprobe.plotting.axes import BLANK, COLOURS, label, new_axes, panels_in, printable
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 #: Published entries that are no encoders: without an encoder, and the metric that stands for people.
 _NO_ENCODER, _HUMAN_LIKE = "No Encoder", "ColorVideoVDP"
@@ -53,9 +53,6 @@ def heat_map(board: Scoreboard, ax: Axes | None = None) -> Axes:
     InputError
         The board is empty.
     """
-    import matplotlib as mpl
-    from matplotlib.colors import Normalize
-
     tests, rows = board.tests, board.rows
     if not (tests and rows):
         raise InputError("the scoreboard is empty; there is nothing to draw")
@@ -109,11 +106,7 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
         There is no such column.
     """
     ordered = board.sort(test)
-    columns = {t.name: t for t in reversed(board.tests)}
-    columns |= {t.experiment: t for t in reversed(board.tests) if t.metric.suffix in ("", ERROR_MEAN.suffix)}
-    if test not in columns:
-        raise unknown_name("test", test, columns)
-    column = columns[test]
+    column = board.column(test)
     colours = _colours(board.rows)
     shown = [row for row in ordered.rows if _has(row, column) and not _is_reference(row)]
     alone = ax is None
@@ -121,7 +114,8 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
     for place, row in enumerate(shown):
         entry = row.entries[column]
         value = _value(entry)
-        ax.bar(place, value, width=0.8, color=colours[_group(row, colours)], edgecolor="black", linewidth=0.4)
+        colour = colours.get(row.name) or colours[row.family]
+        ax.bar(place, value, width=0.8, color=colour, edgecolor="black", linewidth=0.4)
         if entry.low is not None and entry.high is not None:
             ax.plot([place, place], [entry.low, entry.high], color="black", linewidth=0.9)
     for name, style, value in _references(ordered.rows, column):
@@ -130,12 +124,14 @@ def score_bars(board: Scoreboard, test: str, ax: Axes | None = None) -> Axes:
     if all(row.name in colours for row in shown):
         ax.set_xticks([])
     else:
-        names = [_short(row) for row in shown]
-        ax.set_xticks(range(len(shown)), names, rotation=60, ha="right", rotation_mode="anchor", fontsize=6)
+        # The name of a model without its family, which its colour says.
+        names = [row.name.removeprefix(f"{row.family} - ").removeprefix(f"{row.family}:") for row in shown]
+        labels = [printable(name) for name in names]
+        ax.set_xticks(range(len(shown)), labels, rotation=60, ha="right", rotation_mode="anchor", fontsize=6)
     ax.set_xlim(-0.7, len(shown) - 0.3)
     label(ax, "", column.metric.label, column.short_name, framed=False)
     if alone:
-        _legend(cast("Figure", ax.figure), board)
+        _legend(cast(Figure, ax.figure), board)
     return ax
 
 
@@ -169,7 +165,7 @@ def bar_panels(board: Scoreboard, figure: Figure | None = None) -> Figure:
     for ax, test in zip(panels, board.tests, strict=True):
         score_bars(board, test.name, ax)
     _legend(place, board)
-    return cast("Figure", place)
+    return cast(Figure, place)
 
 
 def depth_curve(scores: Iterable[Score], ax: Axes | None = None) -> Axes:
@@ -204,27 +200,24 @@ def depth_curve(scores: Iterable[Score], ax: Axes | None = None) -> Axes:
         lines.setdefault((one.observer, one.experiment), []).append(one)
     observers = list(dict.fromkeys(observer for observer, _ in lines))
     tests = list(dict.fromkeys(test for _, test in lines))
+    alone = len(observers) == 1
     for i, ((observer, test), layers) in enumerate(lines.items()):
         colour, marker = COLOURS[i % len(COLOURS)], "osD^vP*X"[i % 8]
         found = [_depth_entry(one, metric) for one in layers]
         at = np.array([k for k, (entry, _) in enumerate(found) if entry.value is not None])
-        name = " · ".join(
-            ([observer] if len(observers) > 1 else []) + ([test] if len(tests) > 1 or len(observers) == 1 else [])
-        )
+        name = " · ".join([observer] * (not alone) + [test] * (alone or len(tests) > 1))
         values = np.array([_value(found[k][0]) for k in at])
         ax.plot(at, values, color=colour, marker=marker, markersize=4, label=printable(name))
         bounded = [k for k in at if found[k][0].low is not None]
         low, high = (np.array([getattr(found[k][0], end) for k in bounded], dtype=float) for end in ("low", "high"))
         ax.fill_between(bounded, low, high, color=colour, alpha=0.15, linewidth=0)
-        pixels = found[0][1]
-        if pixels is not None:
-            ax.axhline(pixels, color=colour, linestyle=":", linewidth=1)
+        if found[0][1] is not None:
+            ax.axhline(found[0][1], color=colour, linestyle=":", linewidth=1)
     ax.plot([], [], color="0.3", linestyle=":", label="pixels")
     deepest = max(lines.values(), key=len)
-    if len(observers) == 1:
+    if alone:
         labels = [printable(one.layer) for one in deepest]
         ax.set_xticks(range(len(deepest)), labels, rotation=40, ha="right", fontsize="small")
-    alone = len(observers) == 1
     to_the_right = "Layer" if alone else "Layer, counted from the input"
     label(ax, to_the_right, metric.label, printable(observers[0]) if alone else "", framed=False)
     ax.legend(fontsize="small", framealpha=0.9)
@@ -281,14 +274,8 @@ def _colours(rows: Sequence[BoardRow]) -> dict[str, str]:
     return {family: COLOURS[i % len(COLOURS)] for i, family in enumerate(families)}
 
 
-def _group(row: BoardRow, colours: Mapping[str, str]) -> str:
-    return row.name if row.name in colours else row.family
-
-
 def _legend(figure: Figure, board: Scoreboard) -> None:
     """Models or families and reference lines, above all panels of a figure."""
-    from matplotlib.patches import Patch
-
     handles = [
         Patch(facecolor=colour, edgecolor="black", linewidth=0.4, label=printable(group))
         for group, colour in _colours(board.rows).items()
@@ -296,9 +283,3 @@ def _legend(figure: Figure, board: Scoreboard) -> None:
     lines = {str(line.get_label()): line for ax in figure.axes for line in ax.lines}
     lines = {label: line for label, line in lines.items() if not label.startswith("_")}
     figure.legend(handles=[*handles, *lines.values()], loc="outside upper center", ncols=6, fontsize="small")
-
-
-def _short(row: BoardRow) -> str:
-    """The name of a model without its family, which its colour says."""
-    name = row.name.removeprefix(f"{row.family} - ").removeprefix(f"{row.family}:")
-    return printable(name)

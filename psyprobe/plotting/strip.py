@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib.figure import Figure
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.plotting.axes import panels_in
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def stimulus_strip(
@@ -57,7 +55,12 @@ def stimulus_strip(
     >>> [ax.get_title() for ax in strip.axes]
     ['vertical', 'horizontal']
     """
-    arrays = [_checked(np.asarray(image, dtype=np.float64)) for image in images]
+    arrays = [np.asarray(image, dtype=np.float64) for image in images]
+    for array in arrays:
+        if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[-1] != 3) or not array.size:
+            raise InputError(f"an image of shape {array.shape} cannot be drawn; give (H, W) or (H, W, 3)")
+        if not np.isfinite(array).all():
+            raise InputError("an image holds values that are not finite; give display drive values in [0, 1]")
     if not arrays:
         raise InputError("there are no images to draw; give at least one")
     if not (np.isfinite(ppd) and ppd > 0):
@@ -74,15 +77,5 @@ def stimulus_strip(
         if outside:
             lines.append(f"{100 * outside:.2g} % clipped here")
         ax.set_title("\n".join(lines), fontsize="small")
-        ax.set_xlabel("x (deg)")
-        if i == 0:
-            ax.set_ylabel("y (deg)")
-    return cast("Figure", place)
-
-
-def _checked(image: FloatArray) -> FloatArray:
-    if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[-1] != 3) or not image.size:
-        raise InputError(f"an image of shape {image.shape} cannot be drawn; give (H, W) or (H, W, 3)")
-    if not np.isfinite(image).all():
-        raise InputError("an image holds values that are not finite; give display drive values in [0, 1]")
-    return image
+        ax.set(xlabel="x (deg)", ylabel="" if i else "y (deg)")
+    return cast(Figure, place)

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.distance import MEASURES, distances
-from psyprobe.analysis.float32_cosine import angular_distance_float32
+from psyprobe.analysis.distance import MEASURES, angular_distance_float32, distances
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.light.display import Display
 from psyprobe.observers import Card, DifferenceObserver, FeatureObserver

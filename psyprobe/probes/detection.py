@@ -25,13 +25,14 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.detection import score_detection as score
 from psyprobe.analysis.distance import MEASURES
-from psyprobe.analysis.labelled import detection_result
+from psyprobe.analysis.responses import detection_result
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.human.reference import DataReference, Reference, human_inputs, mismatches
 from psyprobe.observers import Card
-from psyprobe.plotting.contour_plot import contour_panels as plot
+from psyprobe.plotting.features import contour_panels as plot
 from psyprobe.probes.asking import DIFFERENCE, at_native_size, noise_floor
+from psyprobe.probes.detection import grid_conditions
 from psyprobe.probes.pairs import ABILITIES, Conditions, Pair, PairSession, Responses, answer, responses
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe.analysis.labelled import SCALE, Variable, labelled
-from psyprobe.analysis.matching_score import score_matching as score
+from psyprobe.analysis.matching import score_matching as score
+from psyprobe.analysis.responses import SCALE, Variable, labelled
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.human.measured import matching_data
 from psyprobe.human.reference import DataReference
 from psyprobe.observers import Card
-from psyprobe.plotting.matches import match_panels as plot
+from psyprobe.plotting.features import match_panels as plot
 from psyprobe.probes.asking import at_native_size, noise_floor
 
 # A grating on a uniform field is asked about as it is in detection: both probes share the answers of a store.

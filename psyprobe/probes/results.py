@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
-from psyprobe.analysis.score import Score
-from psyprobe.analysis.table import NO_SCORE
+from psyprobe.analysis.score import NO_SCORE, Score
 from psyprobe.errors import InputError
 from psyprobe.plotting.axes import title_of
 from psyprobe.probes import load_probe

@@ -13,8 +13,16 @@ from psyprobe.observers.chat.answering import Answer, AnswerObserver
 from psyprobe.running.loop import ExperimentSession, attributes_of
 from psyprobe.running.protocol import Batch, RunRecord
 from psyprobe.running.store import Store
-from psyprobe.tasks.asking import ItemQuestion, batches_of, check_questions, keys_of
-from psyprobe.tasks.judge import JUDGING, Case, Judge, judge_questions
+from psyprobe.tasks.asking import (
+    JUDGING,
+    Case,
+    ItemQuestion,
+    Judge,
+    batches_of,
+    check_questions,
+    judge_questions,
+    keys_of,
+)
 
 if TYPE_CHECKING:
     from psyprobe.experiment import Experiment

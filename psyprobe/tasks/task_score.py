@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, frame, number
-from psyprobe.analysis.table import score_table
+from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, frame, number, score_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from detection_results import MULTIPLIER, published_along, published_scores
 from hypothesis import assume, given
 
 from psyprobe.analysis import align, alignment_score, attainable_alignment
-from psyprobe.analysis.rank import midranks, weighted_spearman
+from psyprobe.analysis.alignment import midranks, weighted_spearman
 from psyprobe.errors import InputError
 
 RESPONSES = hnp.arrays(np.float64, st.tuples(st.integers(3, 8), st.just(10)), elements=st.integers(-6, 6).map(float))

@@ -15,7 +15,7 @@ from matching_results import simulated_matching
 from psyprobe.analysis import published_scores, replay
 from psyprobe.analysis.board import Scoreboard, Test
 from psyprobe.analysis.detection import ALIGNMENT
-from psyprobe.analysis.matching_score import ERROR_MEAN, ERROR_POOLED
+from psyprobe.analysis.matching import ERROR_MEAN, ERROR_POOLED
 from psyprobe.analysis.published import EXPERIMENT_OF_TEST
 from psyprobe.analysis.score import CONTRAST, PIXELS
 from psyprobe.errors import InputError, UnknownNameError

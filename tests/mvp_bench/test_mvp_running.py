@@ -20,7 +20,7 @@ from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.observers.chat.answering import Answer
 from psyprobe.observers.protocol import Card
 from psyprobe.observers.simulated import serve
-from psyprobe.tasks.judge import Judge
+from psyprobe.tasks.asking import Judge
 from psyprobe.tasks.mvp_bench import (
     check_questions,
     mvp_metrics,
@@ -30,7 +30,7 @@ from psyprobe.tasks.mvp_bench import (
     with_rotations,
     write_vlmevalkit,
 )
-from psyprobe.tasks.mvp_bench.pairs_page import failed_pairs_page
+from psyprobe.tasks.mvp_bench.commands import failed_pairs_page
 from psyprobe.tasks.mvp_bench.probe import read_run
 
 #: Pairs of our own: what is on the natural image, and on the manipulated one.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response
+from psyprobe.analysis.alignment import IsoResponse, fit_iso_response
 from psyprobe.analysis.responses import levels_of, select
 from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.errors import InputError

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.resampling import check_resampling
+from psyprobe.analysis.alignment import check_resampling
 from psyprobe.analysis.score import Recorded
 from psyprobe.analysis.words.csf import FEW
 from psyprobe.analysis.words.csf_human import human_curve

@@ -11,8 +11,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of, observer_of
-from psyprobe.analysis.score import OBSERVER, Row, number
-from psyprobe.analysis.table import Tabled
+from psyprobe.analysis.score import OBSERVER, Row, Tabled, number
 from psyprobe.analysis.words.agreement import Agreement, answer_agreement
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.csf_human import default_human, human_curve, human_names, human_of_page

@@ -19,7 +19,7 @@ from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest, plain
 from psyprobe.human.models import CSF_MODELS
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
-from psyprobe.plotting.csf import csf_panels
+from psyprobe.plotting.words import csf_panels
 from psyprobe.probes.asking import at_native_size
 from psyprobe.probes.detection import contrast_kind, remarks_of, sensitivity_at
 from psyprobe.probes.words.delivery import Delivery, Scene, derived_seed

@@ -16,12 +16,11 @@ from psyprobe.files.output import make_folder, write_text
 from psyprobe.files.terminal import say, show, tell
 from psyprobe.probes.conduct import load_results
 from psyprobe.report.page import write_page
-from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics
-from psyprobe.tasks.mvp_bench.pairs_page import failed_pairs_page
+from psyprobe.tasks.mvp_bench.commands import failed_pairs_page
+from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics, mvp_tables, with_categories
 from psyprobe.tasks.mvp_bench.probe import read_run
 from psyprobe.tasks.mvp_bench.questions import check_questions, read_questions, with_rotations
 from psyprobe.tasks.mvp_bench.replies import read_predictions, said
-from psyprobe.tasks.mvp_bench.tables import mvp_tables, with_categories
 
 if TYPE_CHECKING:
     import xarray

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.resampling import check_resampling
+from psyprobe.analysis.alignment import check_resampling
 from psyprobe.errors import InputError
 
 _NEEDED = ("question_id", "pair", "kind", "task", "level", "question", "answer", "run", "mcq", "rotation", "said")

@@ -31,14 +31,12 @@ from psyprobe.files.images import file_digest
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
-from psyprobe.tasks.asking import ItemQuestion, put
+from psyprobe.tasks.asking import Case, ItemQuestion, Judge, judge_of, put, read_verdicts
 from psyprobe.tasks.item_session import ItemSession, Task, answers_of, items_of, judged_attributes, options_of
-from psyprobe.tasks.judge import Case, Judge, judge_of, read_verdicts
-from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics
+from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics, with_categories
 from psyprobe.tasks.mvp_bench.questions import COLUMNS, read_questions, with_rotations
 from psyprobe.tasks.mvp_bench.replies import PARSERS, parse_reply, said
-from psyprobe.tasks.mvp_bench.tables import with_categories
-from psyprobe.tasks.task_score import TaskScore, by_observer, place
+from psyprobe.tasks.tables import TaskScore, by_observer, place
 
 if TYPE_CHECKING:
     import xarray
@@ -185,7 +183,7 @@ def plot(
     **_: Any,
 ) -> Axes:
     """Low-level against high-level questions, with intervals; see `plot_mvp` for other contrasts."""
-    from psyprobe.tasks.mvp_bench.figures import plot_mvp
+    from psyprobe.tasks.mvp_bench.metrics import plot_mvp
 
     metrics = {
         name: score(result, measure=measure, layer=layer)[0].metrics for name, result in by_observer(results).items()

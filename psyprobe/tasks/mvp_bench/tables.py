@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import pandas as pd
 
-from psyprobe.analysis.table import check_format
+from psyprobe.analysis.score import check_format
 from psyprobe.errors import unknown_name
 from psyprobe.files.terminal import lay_out, printable
 from psyprobe.tasks.tables import all_metrics

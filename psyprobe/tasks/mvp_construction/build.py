@@ -18,8 +18,7 @@ from psyprobe.files.output import digest, json_text, make_folder, write_text
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
 from psyprobe.tasks.asking import ItemQuestion, ask_items
 from psyprobe.tasks.mvp_construction.items import STEPS, Item, Step, gather_items, write_item
-from psyprobe.tasks.mvp_construction.manipulation import REGIONS, Plan, Tools, manipulate
-from psyprobe.tasks.mvp_construction.masks import Box
+from psyprobe.tasks.mvp_construction.manipulation import REGIONS, Box, Plan, Tools, manipulate
 from psyprobe.tasks.mvp_construction.replies import UnreadReply
 from psyprobe.tasks.mvp_construction.set_files import drawn_before, json_lines, question_rows, write_pair
 from psyprobe.tasks.mvp_construction.steps import (

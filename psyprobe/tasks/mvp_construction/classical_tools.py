@@ -8,7 +8,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.tasks.mvp_construction.masks import Image, Mask
+from psyprobe.tasks.mvp_construction.manipulation import Image, Mask
 from psyprobe.tasks.mvp_construction.tools import ToolCard, versions
 
 _INSTALL = "pip install 'psyprobe[corruption]'"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.tasks.mvp_construction.masks import Box, Image, Mask, choose_mask, draw_placement, overlap, place
+from psyprobe.tasks.mvp_construction.manipulation import Box, Image, Mask, choose_mask, draw_placement, overlap, place
 from psyprobe.tasks.mvp_construction.tools import Editor, Inpainter, Segmenter, ToolCard
 
 #: How a part is cut out: the whole box, or the mask in it by equation 1.

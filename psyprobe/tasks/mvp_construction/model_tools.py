@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from psyprobe.errors import InputError, PsyprobeError, WeightsError
-from psyprobe.tasks.mvp_construction.masks import Image, Mask
+from psyprobe.tasks.mvp_construction.manipulation import Image, Mask
 from psyprobe.tasks.mvp_construction.tools import ToolCard, versions
 
 #: Latents are an eighth of the image, and the network halves them up to three times more.

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, PlainValidator, ValidationError, ValidationInfo, model_validator
 
 from psyprobe.errors import InputError
-from psyprobe.tasks.mvp_construction.masks import Box
+from psyprobe.tasks.mvp_construction.manipulation import Box
 
 #: Of a text in a reply; whoever writes more has not understood.
 _LONGEST = 400

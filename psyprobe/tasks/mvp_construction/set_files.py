@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from psyprobe.files.output import json_text, write_text, write_whole
-from psyprobe.tasks.mvp_construction.manipulation import Manipulated
-from psyprobe.tasks.mvp_construction.masks import Image
+from psyprobe.tasks.mvp_construction.manipulation import Image, Manipulated
 from psyprobe.tasks.mvp_construction.steps import wordings
 
 FIELD = "psyprobe"

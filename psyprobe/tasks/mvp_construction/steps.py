@@ -137,7 +137,7 @@ def categories() -> Mapping[str, Category]:
     >>> categories()["E2"]
     Category(code='E2', high='Emotion', low='Facial Expression', editing='direct')
     """
-    from psyprobe.tasks.mvp_bench.tables import categories as table
+    from psyprobe.tasks.mvp_bench.metrics import categories as table
 
     rows = table().to_dict("records")
     return {

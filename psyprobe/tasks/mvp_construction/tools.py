@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from psyprobe.tasks.mvp_construction.masks import Image, Mask
+from psyprobe.tasks.mvp_construction.manipulation import Image, Mask
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ from psyprobe.tasks.asking import read_planned
 from psyprobe.tasks.item_session import TaskPlan, items_of, options_of
 from psyprobe.tasks.r_bench.figures import coloured_cells, starred
 from psyprobe.tasks.r_bench.metrics import interval_of_mean
-from psyprobe.tasks.task_score import TaskScore
+from psyprobe.tasks.tables import TaskScore
 
 if TYPE_CHECKING:
     import xarray

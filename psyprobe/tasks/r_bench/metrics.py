@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.resampling import check_resampling
-from psyprobe.analysis.table import check_format
+from psyprobe.analysis.alignment import check_resampling
+from psyprobe.analysis.score import check_format
 from psyprobe.corruption import GROUPS, STEPS, STRENGTHS, dimension_numbered, dimensions
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.terminal import lay_out, printable

@@ -22,13 +22,12 @@ from psyprobe.files.output import json_text, make_folder, write_text
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
-from psyprobe.tasks.asking import ItemQuestion, put
+from psyprobe.tasks.asking import Case, ItemQuestion, Judge, judge_of, put, read_verdicts
 from psyprobe.tasks.item_session import ItemSession, Task, answers_of, items_of, judged_attributes, options_of
-from psyprobe.tasks.judge import Case, Judge, judge_of, read_verdicts
 from psyprobe.tasks.r_bench.items import ImageSet, prompt, read_set, wordings
 from psyprobe.tasks.r_bench.metrics import MEASURES, rbench_metrics
 from psyprobe.tasks.r_bench.scores import AGAINST, judgements, open_cases, read_letters, score_items
-from psyprobe.tasks.task_score import TaskScore, by_observer, place
+from psyprobe.tasks.tables import TaskScore, by_observer, place
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,9 +9,19 @@ from typing import Any
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.output import make_folder, write_text
 from psyprobe.files.terminal import say, show, tell
-from psyprobe.tasks.review.mvp_tasks import KEPT, agreements, by_kind, review_tasks, verdicts_of, write_kept
-from psyprobe.tasks.review.r_bench_tasks import label_counts, label_table
-from psyprobe.tasks.review.worklist import Worklist, answers_of, worklist
+from psyprobe.tasks.review.worklist import (
+    KEPT,
+    Worklist,
+    agreements,
+    answers_of,
+    by_kind,
+    label_counts,
+    label_table,
+    review_tasks,
+    verdicts_of,
+    worklist,
+    write_kept,
+)
 
 
 def add_review_options(parser: argparse.ArgumentParser) -> None:

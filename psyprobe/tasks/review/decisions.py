@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from psyprobe.errors import InputError, StoreError
-from psyprobe.tasks.review.tasks import Task
+from psyprobe.tasks.review.worklist import Task
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 

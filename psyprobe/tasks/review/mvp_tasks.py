@@ -12,8 +12,18 @@ from psyprobe.errors import InputError
 from psyprobe.files.output import write_text
 from psyprobe.tasks.mvp_bench.questions import read_question_lines, read_questions, split_choices
 from psyprobe.tasks.mvp_construction.set_files import json_lines
-from psyprobe.tasks.review.decisions import Agreement, Decision, Journal, accepted_by_both, agreement, decisions, people
-from psyprobe.tasks.review.tasks import Choice, Task, check_tasks
+from psyprobe.tasks.review.worklist import (
+    Agreement,
+    Choice,
+    Decision,
+    Journal,
+    Task,
+    accepted_by_both,
+    agreement,
+    check_tasks,
+    decisions,
+    people,
+)
 
 CANDIDATES, KEPT = "questions.json", "kept.json"
 _VERDICTS = (Choice("a", "accept", "Accept"), Choice("r", "reject", "Reject"))

@@ -19,8 +19,7 @@ import numpy as np
 import pandas as pd
 
 from psyprobe.tasks.r_bench.items import ImageSet, read_set
-from psyprobe.tasks.review.decisions import Journal, decisions, people
-from psyprobe.tasks.review.tasks import Choice, Task, check_tasks
+from psyprobe.tasks.review.worklist import Choice, Journal, Task, check_tasks, decisions, people
 
 #: Longest answer, in words.
 MOST_WORDS = {"VQA": 10, "CAP": 40}

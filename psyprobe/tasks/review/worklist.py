@@ -11,8 +11,7 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.terminal import printable
 from psyprobe.tasks.mvp_construction.set_files import json_lines
 from psyprobe.tasks.review import mvp_tasks, r_bench_tasks
-from psyprobe.tasks.review.decisions import Journal, people
-from psyprobe.tasks.review.tasks import Task
+from psyprobe.tasks.review.worklist import Journal, Task, people
 
 
 @dataclass(frozen=True)

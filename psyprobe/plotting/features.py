@@ -1,11 +1,14 @@
-"""The contour plot: responses over a level and sensitivity, with the human contrast sensitivity on top.
+"""Figures of runs that compare features: contours, scored responses, contrast matches, each beside people.
 
-Of a masking result: responses over the contrasts of mask and target, with the measured human thresholds.
+Contours are of responses over a level and sensitivity, with human contrast sensitivity on top; of a masking result,
+over the contrasts of mask and target, with the measured human thresholds.
 
 References
 ----------
 Cai, Yin, Hammou, Mantiuk (2025). Do computer vision foundation models learn the low-level characteristics of
 the human visual system? CVPR. Figure 5.
+Georgeson, Sullivan (1975). Contrast constancy: deblurring in human vision by spatial frequency channels.
+J. Physiol. 252(3), 627-656.
 """
 
 from __future__ import annotations
@@ -18,23 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.matching import Method, match_result, matching_layers
 from psyprobe.analysis.responses import MEASURE_LABELS, Responses, layers_of, levels_of, select
 from psyprobe.errors import InputError
-from psyprobe.plotting.axes import (
-    BLANK,
-    COLOUR_MAP,
-    check_room,
-    label,
-    level_axis,
-    level_label,
-    log_axis,
-    new_axes,
-    panel_title,
-    panels_in,
-    plain_or_power,
-    printable,
-    shown_layers,
-)
+from psyprobe.plotting import axes
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -118,7 +108,7 @@ def contour(
     """
     found = [_select(result, measure, layer)]
     scale = _scale(found, levels)
-    ax = new_axes() if ax is None else ax
+    ax = axes.new_axes() if ax is None else ax
     _draw([ax], [result], found, scale, human, title if title is None else [title])
     return ax
 
@@ -160,7 +150,7 @@ def contours(
     InputError
         As in `contour`; also if there are no results, not as many titles as panels, or results name different measures.
     """
-    shown = shown_layers(list(results), layer, layers_of)
+    shown = axes.shown_layers(list(results), layer, layers_of, None)
     if not shown:
         raise InputError("there are no results to draw; give at least one")
     if titles is not None and len(titles) != len(shown):
@@ -171,7 +161,7 @@ def contours(
         raise InputError(f"the results are to be drawn as {' and '.join(measures)}; choose one with measure=")
     scale = _scale(found, levels)
     across = columns or -(-len(listed) // -(-len(listed) // 4))
-    place, panels = panels_in(figure, len(listed), across, each=(3.4, 3.3), margin=(1.2, 0.2))
+    place, panels = axes.panels_in(figure, len(listed), across, each=(3.4, 3.3), margin=(1.2, 0.2))
     _draw(panels, listed, found, scale, True, titles)
     for i, ax in enumerate(panels):
         # What the panel above or on the left says already is not said again.
@@ -192,13 +182,12 @@ def contour_panels(
     **options: Any,
 ) -> Axes | Figure | SubFigure:
     """Draw a contour plot for each result and layer: ``plot`` of a probe, see `psyprobe.probes.results`."""
-    shown = shown_layers(results, layer, layers_of)
-    check_room(ax, len(shown))
+    shown = axes.shown_layers(results, layer, layers_of, ax)
     if len(shown) == 1 and figure is None:
         return contour(results[0], ax, layer=layer, **options)
     titles = None
     if len({one.attrs.get("experiment") for one in results}) > 1 or not observer:
-        titles = [panel_title(one, name, experiment=True, observer=observer) for one, name in shown]
+        titles = [axes.panel_title(one, name, experiment=True, observer=observer) for one, name in shown]
     return contours(results, figure=figure, layer=layer, titles=titles, **options)
 
 
@@ -216,16 +205,14 @@ class _Scale:
         from matplotlib.cm import ScalarMappable
         from matplotlib.colors import BoundaryNorm
 
-        colours = mpl.colormaps[COLOUR_MAP]
+        colours = mpl.colormaps[axes.COLOUR_MAP]
         return ScalarMappable(BoundaryNorm(self.levels, colours.N, extend=self.extend), colours)
 
     def drawn(self, found: Responses) -> Masked:
         if not self.log:
             return np.ma.asarray(found.grid.T)
-        floor = max(found.noise_floor, 0.0)
         # Blank, not clipped: between a response and 0 lie all levels, and contours would be made up there.
-        blank = np.less_equal(found.grid.T, floor)
-        return np.ma.masked_array(np.log10(np.where(blank, 1.0, found.grid.T)), mask=blank)
+        return np.ma.asarray(np.ma.log10(np.ma.masked_less_equal(found.grid.T, max(found.noise_floor, 0.0))))
 
 
 def _select(result: xr.Dataset, measure: str | None, layer: str | None) -> Responses:
@@ -263,8 +250,8 @@ def _linear_levels(top: float, measure: str) -> FloatArray:
 
     if measure.startswith("angular") and top >= _FEWEST_BANDS * _STEP:
         return _STEP * np.arange(max(2, np.ceil(top / _STEP - 1e-9) + 1))
-    ticks = MaxNLocator(_MOST_BANDS, steps=[1, 2, 2.5, 5, 10]).tick_values(0, top if top > 0 else 1)
-    return np.asarray(ticks, dtype=np.float64)
+    locator = MaxNLocator(_MOST_BANDS, steps=[1, 2, 2.5, 5, 10])
+    return np.asarray(locator.tick_values(0, top if top > 0 else 1), dtype=np.float64)
 
 
 def _log_levels(found: Sequence[Responses], top: float) -> tuple[FloatArray, float]:
@@ -295,29 +282,24 @@ def _draw(
     from matplotlib.patches import Patch
 
     for i, (ax, result, responses) in enumerate(zip(panels, results, found, strict=True)):
-        _panel(ax, result, responses, scale, human)
-        title = titles[i] if titles else panel_title(result, responses.layer, experiment=False, observer=True)
-        label(ax, level_label(result, next(iter(responses.levels))), _upward_label(result), title)
+        ((level, values),) = responses.levels.items()
+        # Masking studies plot thresholds, contrast sensitivity studies their inverse.
+        upwards = responses.difference if _upwards(result) else 1 / responses.difference
+        ax.set_facecolor(axes.BLANK)
+        _draw_contours(ax, values, upwards, scale.drawn(responses), scale)
+        if human:
+            _draw_human(ax, result, responses)
+        axes.level_axis(ax.xaxis, values)
+        axes.log_axis(ax.yaxis, float(upwards.min()), float(upwards.max()))
+        title = titles[i] if titles else axes.panel_title(result, responses.layer, experiment=False, observer=True)
+        axes.label(ax, axes.level_label(result, level), _upward_label(result), title)
     handles = panels[0].get_legend_handles_labels()[0]
     if any(np.ma.is_masked(scale.drawn(one)) for one in found):
-        handles.append(Patch(facecolor=BLANK, edgecolor="0.4", label="Not above noise floor"))
+        handles.append(Patch(facecolor=axes.BLANK, edgecolor="0.4", label="Not above noise floor"))
     if handles:
         place = "lower right" if _upwards(results[0]) else "lower left"
         panels[0].legend(handles=handles, loc=place, fontsize="small", framealpha=0.9)
     _colour_bar(scale, found[0].measure, panels)
-
-
-def _panel(ax: Axes, result: xr.Dataset, found: Responses, scale: _Scale, human: bool) -> None:
-    ((_, values),) = found.levels.items()
-    # Masking studies plot thresholds, contrast sensitivity studies their inverse.
-    upwards, drawn = found.difference if _upwards(result) else 1 / found.difference, scale.drawn(found)
-    ax.set_facecolor(BLANK)
-    if drawn.count():
-        _draw_contours(ax, values, upwards, drawn, scale)
-    if human:
-        _draw_human(ax, result, found)
-    level_axis(ax.xaxis, values)
-    log_axis(ax.yaxis, float(upwards.min()), float(upwards.max()))
 
 
 def _upwards(result: xr.Dataset) -> bool:
@@ -328,12 +310,14 @@ def _upwards(result: xr.Dataset) -> bool:
 def _upward_label(result: xr.Dataset) -> str:
     difference = str(result.attrs["difference"])
     if difference != "contrast":
-        return level_label(result, difference)
+        return axes.level_label(result, difference)
     label = result.attrs["difference_label"]
     return f"Target contrast ({label})" if _upwards(result) else f"Sensitivity (1 / {label})"
 
 
 def _draw_contours(ax: Axes, x: FloatArray, upwards: FloatArray, drawn: Masked, scale: _Scale) -> None:
+    if not drawn.count():
+        return
     colours, levels = scale.colours, scale.levels
     filled = ax.contourf(x, upwards, drawn, levels=levels, cmap=colours.cmap, norm=colours.norm, extend=scale.extend)
     # Without an edge of their own, neighbouring bands leave hairlines between them in PDF and SVG.
@@ -347,32 +331,23 @@ def _draw_contours(ax: Axes, x: FloatArray, upwards: FloatArray, drawn: Masked, 
 def _draw_human(ax: Axes, result: xr.Dataset, found: Responses) -> None:
     from matplotlib.patheffects import withStroke
 
-    known = _human_curve(found)
-    if known is None:
+    ((level, values),) = found.levels.items()
+    if found.curve is not None and found.curve[0] == level:
+        _, at, sensitivity = found.curve
+    elif found.scored is not None and list(found.scored.at) == [level]:
+        at, sensitivity = found.scored.at[level], found.scored.sensitivity
+    else:
         return
-    at, sensitivity = known
     model = str(result.attrs.get("human_model", ""))
-    name = f"Human ({_HUMAN_LABELS.get(model, printable(model))})" if model else "Human"
+    name = f"Human ({_HUMAN_LABELS.get(model, axes.printable(model))})" if model else "Human"
     if _upwards(result):
         # Thresholds behind a mask are measured points, not a model's curve.
-        (values,) = found.levels.values()
         inside = (at >= values.min()) & (at <= values.max())
-        at, drawn = at[inside], 1 / sensitivity[inside]
         style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markeredgecolor": "white", "clip_on": False}
-        ax.plot(at, drawn, color="black", zorder=3, label=name, **style)
+        ax.plot(at[inside], 1 / sensitivity[inside], color="black", zorder=3, label=name, **style)
         return
     halo = [withStroke(linewidth=4, foreground="white", alpha=0.6)]
     ax.plot(at, sensitivity, color="black", linestyle="--", linewidth=2, path_effects=halo, label=name)
-
-
-def _human_curve(found: Responses) -> tuple[FloatArray, FloatArray] | None:
-    """Where on the drawn level people's sensitivity is known, and what it is."""
-    (level,) = found.levels
-    if found.curve is not None and found.curve[0] == level:
-        return found.curve[1], found.curve[2]
-    if found.scored is None or list(found.scored.at) != [level]:
-        return None
-    return found.scored.at[level], found.scored.sensitivity
 
 
 def _colour_bar(scale: _Scale, measure: str, panels: Sequence[Axes]) -> None:
@@ -381,7 +356,7 @@ def _colour_bar(scale: _Scale, measure: str, panels: Sequence[Axes]) -> None:
     )
     if scale.log:
         ticks = _log_ticks(float(scale.levels[0]), float(scale.levels[-1]))
-        bar.set_ticks([float(np.log10(tick)) for tick in ticks], labels=[plain_or_power(tick) for tick in ticks])
+        bar.set_ticks([float(np.log10(tick)) for tick in ticks], labels=[axes.plain_or_power(tick) for tick in ticks])
     else:
         every = -(-len(scale.levels) // _MOST_TICKS)
         bar.set_ticks(scale.levels[::every].tolist(), labels=[f"{level:.6g}" for level in scale.levels[::every]])
@@ -393,3 +368,183 @@ def _log_ticks(low: float, high: float) -> list[float]:
     digits = (1, 2, 5) if high - low < 1.5 else (1,)
     ticks = [d * 10.0**e for e in range(int(np.floor(low)), int(np.ceil(high)) + 1) for d in digits]
     return [tick for tick in ticks if low - 1e-9 <= np.log10(tick) <= high + 1e-9]
+
+
+def scored_responses(
+    result: xr.Dataset,
+    ax: Axes | None = None,
+    *,
+    measure: str | None = None,
+    layer: str | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw the responses from which the alignment score is computed.
+
+    With the sensitivity of people, all lines would lie on one another and rise; lines that rise but lie apart are
+    what makes the score small.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of a detection run with a human reference.
+    ax, measure, layer, title
+        As in `contour`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Contrast over human threshold to the right, response upwards, both logarithmic; the colour of a line is the
+        first level. The response axis is linear if no response exceeds 0.
+
+    Raises
+    ------
+    InputError
+        This is no detection result, it has no human reference, or several layers were run and none was named.
+    UnknownNameError
+        The measure or layer is not in the result.
+    """
+    import matplotlib as mpl
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LogNorm, Normalize
+
+    found = select(result, measure=measure, layer=layer)
+    points = found.scored
+    if points is None:
+        raise InputError("this run has no human reference, and so no multiples of human thresholds to draw")
+    ax = axes.new_axes() if ax is None else ax
+    order = np.argsort(points.multiplier)
+    level, values = next(iter(points.at.items()))
+    norm = (LogNorm if axes.is_logarithmic(values) else Normalize)(values.min(), values.max())
+    colours = ScalarMappable(norm, mpl.colormaps["viridis"])
+    for value, response in zip(values, points.response, strict=True):
+        ax.plot(points.multiplier[order], response[order], color=colours.to_rgba(value), linewidth=1.3)
+    axes.log_axis(ax.xaxis, float(points.multiplier.min()), float(points.multiplier.max()))
+    positive = points.response[points.response > 0]
+    if positive.size:
+        low, high = float(positive.min()), float(positive.max())
+        axes.log_axis(ax.yaxis, low / 1.2, high * 1.2)
+        if low < found.noise_floor < high:
+            ax.axhline(found.noise_floor, color="0.4", linestyle=":", label="noise floor")
+            ax.legend(fontsize="small")
+    ax.axvline(1, color="0.7", linewidth=0.8, zorder=0)
+    title = axes.title_of(result) if title is None else title
+    axes.label(ax, "Contrast / human threshold", MEASURE_LABELS[found.measure], title)
+    bar = ax.figure.colorbar(colours, ax=ax, label=axes.level_label(result, f"scored_{level}"))
+    axes.level_axis(bar.ax.yaxis, values)
+    return ax
+
+
+def matched_contrast(
+    result: xr.Dataset,
+    ax: Axes | None = None,
+    *,
+    measure: str | None = None,
+    layer: str | None = None,
+    method: Method | None = None,
+    normalised: bool | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw the contrasts that match each reference, over the frequency of the test grating.
+
+    Level lines show contrast constancy. People show it well above threshold; near it, they need more contrast at low
+    and high frequencies.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of a matching run.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; without it, on a new pyplot figure.
+    measure, layer, method, normalised
+        As for `psyprobe.analysis.match_result`.
+    title : str, optional
+        Without it, the observer's name. Give "" for none.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Frequency to the right, contrast upwards, both logarithmic. One colour a reference contrast: people dashed,
+        with triangles; the observer solid, with dots at the frequencies of the human data. Hollow dots at the end of
+        the contrast range are saturated: no match exists. Crosses are ambiguous: more than one contrast matches.
+
+    Raises
+    ------
+    InputError
+        This is no matching result, or several layers were run and none was named.
+    UnknownNameError
+        The measure or layer is not in the result.
+    """
+    import matplotlib as mpl
+    from matplotlib.lines import Line2D
+
+    found = match_result(result, measure=measure, layer=layer, method=method, normalised=normalised)
+    at, order = found.measured(), np.argsort(found.reference_contrast)
+    ax = axes.new_axes() if ax is None else ax
+    # The light end of the map, which cannot be seen on white, is left out.
+    colours = mpl.colormaps["viridis"](np.linspace(0, 0.88, len(order)))
+    people: dict[str, Any] = {"linestyle": "--", "linewidth": 1, "marker": "^", "markersize": 3.5}
+    for colour, k in zip(colours, order, strict=True):
+        exists = found.matches.saturated[k] == 0
+        ax.plot(found.frequency, np.where(exists, found.matches.contrast[k], np.nan), color=colour, linewidth=1.4)
+        ax.plot(found.measured_frequency, found.human[k], color=colour, **people)
+        exists = at.saturated[k] == 0
+        for marked, marker, fill in (
+            (exists & ~at.ambiguous[k], "o", colour),
+            (exists & at.ambiguous[k], "X", colour),
+            (~exists, "o", "white"),
+        ):
+            # Unclipped markers of no points would claim the corner of the figure for the layout.
+            if marked.any():
+                style = {"markersize": 5, "markerfacecolor": fill, "markeredgecolor": colour, "zorder": 3}
+                place = found.measured_frequency[marked], at.contrast[k][marked]
+                ax.plot(*place, linestyle="none", marker=marker, clip_on=False, **style)
+    contrast = result[str(result.attrs["difference"])].values
+    axes.log_axis(ax.xaxis, float(found.frequency.min()) / 1.1, float(found.frequency.max()) * 1.1)
+    axes.log_axis(ax.yaxis, float(contrast.min()), float(contrast.max()))
+    keys = [
+        Line2D([], [], color="0.3", **people, label="Human"),
+        Line2D([], [], color="0.3", marker="o", markersize=5, linewidth=1.4, label="Observer"),
+    ]
+    if at.saturated.any():
+        hollow = "Saturated: no match"
+        keys.append(Line2D([], [], color="0.3", linestyle="none", marker="o", markerfacecolor="white", label=hollow))
+    if (at.ambiguous & (at.saturated == 0)).any():
+        keys.append(Line2D([], [], color="0.3", linestyle="none", marker="X", label="Ambiguous"))
+    # Few matches are as low as the lowest contrast, so a flat legend there hides least.
+    ax.legend(handles=keys, fontsize="small", framealpha=0.9, loc="lower center", ncols=2)
+    side = ax.secondary_yaxis("right")
+    references = found.reference_contrast[order]
+    side.set_yticks(references, labels=[f"{c:.2g}" for c in references], fontsize="small")
+    side.minorticks_off()
+    for tick, colour in zip(side.get_yticklabels(), colours, strict=True):
+        tick.set_color(colour)
+    side.set_ylabel(f"Reference contrast at {float(result.attrs['reference_frequency']):g} cpd")
+    title = axes.title_of(result) if title is None else title
+    axes.label(ax, axes.level_label(result, levels_of(result)[0]), "Matched contrast", title, framed=False)
+    return ax
+
+
+def match_panels(
+    results: Sequence[xr.Dataset],
+    ax: Axes | None = None,
+    *,
+    figure: SubFigure | None = None,
+    observer: bool = True,
+    measure: str | None = None,
+    layer: str | None = None,
+    **_: Any,
+) -> Axes | Figure | SubFigure:
+    """Draw the contrast matches of each result and layer: ``plot`` of a probe, see `psyprobe.probes.results`."""
+    shown = axes.shown_layers(results, layer, matching_layers, ax)
+    if len(shown) == 1 and figure is None:
+        return matched_contrast(results[0], ax, measure=measure, layer=shown[0][1])
+    names = {axes.title_of(one, width=80) for one in results}
+    together = len(names) == 1 and len(results) > 1 and figure is None
+    named = figure is not None or len({one.attrs.get("experiment") for one in results}) > 1
+    place, panels = axes.panels_in(figure, len(shown), min(3, len(shown)), each=(4.8, 3.6))
+    if together:
+        place.suptitle(names.pop(), fontsize="large")
+    for panel, (one, name) in zip(panels, shown, strict=True):
+        title = axes.panel_title(one, name, experiment=named, observer=observer and not together)
+        matched_contrast(one, panel, measure=measure, layer=name, title=title)
+    return cast("Figure | SubFigure", place)

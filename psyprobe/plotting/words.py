@@ -1,0 +1,517 @@
+"""Figures of observers that were asked in words: sensitivity beside people, psychometric functions, and wordings.
+
+References
+----------
+Hernandez-Camara, Daniel-Valencia, Laparra, Malo (2025). Contrast sensitivity function of multimodal vision-language
+models. arXiv 2508.10367. Figure 2.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.alignment import iso_contrast
+from psyprobe.analysis.psychometric.sigmoids import psychometric_function
+from psyprobe.analysis.responses import MEASURE_LABELS, levels_of, select
+from psyprobe.analysis.words.bridge import bridge
+from psyprobe.analysis.words.csf import chat_csfs
+from psyprobe.analysis.words.csf_human import human_line
+from psyprobe.analysis.words.score import refuse_features
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.plotting import axes
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+#: Blue and vermilion first: they differ most.
+_COLOURS = (axes.COLOURS[0], axes.COLOURS[5], axes.COLOURS[2], axes.COLOURS[3], axes.COLOURS[1], axes.COLOURS[4])
+_MARKERS = ("o", "s", "D", "v", "P", "X")
+_LABEL = r"Sensitivity (1 / contrast, $\sqrt{2}\,$SD/mean)"
+
+
+def plot_csf(
+    results: xr.Dataset | Sequence[xr.Dataset],
+    ax: Axes | None = None,
+    *,
+    human: str | None = None,
+    labels: Sequence[str] | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw contrast sensitivity functions of observers, and that of people dashed in black.
+
+    Parameters
+    ----------
+    results : xarray.Dataset or sequence of xarray.Dataset
+        Of questioning runs, or of `chat_csf`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; without it, on a new pyplot figure.
+    human : str, optional
+        Human curve, as `human_names` lists them; without it the experiment's. Give "" for none.
+    labels : sequence of str, optional
+        One a result; without it the observers' names.
+    title : str, optional
+        Without it none, or for one result the observer's name.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The level (frequency, phase, ...) to the right, sensitivity upwards, logarithmic. Points are geometric means
+        over wordings with their intervals; arrows say that sensitivity lies beyond the contrasts that were shown.
+
+    Raises
+    ------
+    InputError
+        If something is no result of a questioning run, or labels do not fit.
+    """
+    import xarray as xr
+
+    listed = [results] if isinstance(results, xr.Dataset) else list(results)
+    csfs = chat_csfs(listed)
+    if not csfs:
+        raise InputError("there are no results to draw; give one at least")
+    names = [_name(csf) for csf in csfs] if labels is None else list(map(axes.printable, labels))
+    if len(names) != len(csfs):
+        raise InputError(f"{len(names)} labels do not fit {len(csfs)} results; give one a result")
+    ax = axes.new_axes() if ax is None else ax
+    for i, (csf, name) in enumerate(zip(csfs, names, strict=True)):
+        _draw(ax, csf, name, _COLOURS[i % len(_COLOURS)], _MARKERS[i % len(_MARKERS)])
+    alone = len(csfs) == 1 and labels is None
+    _finish(ax, csfs, human, (axes.title_of(csfs[0]) if alone else "") if title is None else title)
+    return ax
+
+
+def csf_panels(
+    results: Sequence[xr.Dataset],
+    ax: Axes | None = None,
+    *,
+    figure: SubFigure | None = None,
+    measure: str | None = None,
+    layer: str | None = None,
+    **_: Any,
+) -> Axes | Figure | SubFigure:
+    """Draw the sensitivities of runs that ask in words, those of one experiment on one panel.
+
+    It is ``plot`` of a probe, see `psyprobe.probes.results`; legends name observers in any case, and answers in words
+    have neither measure nor layer.
+    """
+    refuse_features(measure=measure, layer=layer)
+    experiments = list(dict.fromkeys(str(one.attrs.get("experiment", "")) for one in results))
+    axes.check_room(ax, len(experiments))
+    if len(experiments) == 1 and figure is None:
+        return plot_csf(results, ax)
+    place, panels = axes.panels_in(figure, len(experiments), min(3, len(experiments)), each=(4.8, 4.0))
+    for panel, name in zip(panels, experiments, strict=True):
+        plot_csf([one for one in results if one.attrs.get("experiment") == name], panel, title=axes.printable(name))
+    return cast("Figure | SubFigure", place)
+
+
+def plot_bridge(
+    asked: xr.Dataset,
+    tower: xr.Dataset,
+    ax: Axes | None = None,
+    *,
+    measure: str | None = None,
+    layer: str | None = None,
+) -> Axes:
+    """Draw what a chat model says it sees, and what its own vision tower tells apart, for the same stimuli.
+
+    Parameters
+    ----------
+    asked, tower, measure, layer
+        As in `psyprobe.analysis.words.bridge`, whose errors are those of this function.
+    ax
+        As in `plot_csf`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        As of `plot_csf`; thick, the tower's iso-response curve that lies nearest to the answers; thin, its curves at
+        other levels, which are a factor of two apart in response.
+    """
+    (csf,) = chat_csfs([asked])
+    nearest = bridge(csf, tower, measure=measure, layer=layer)
+    found = select(tower, measure=measure, layer=layer)
+    ax = axes.new_axes() if ax is None else ax
+    levels = nearest.level * 2.0 ** np.arange(-6, 7)
+    levels = levels[(levels > found.noise_floor) & (levels < found.grid.max())]
+    log_c, crossed, _ = iso_contrast(found.difference, found.grid, levels)
+    for row, inside in zip(log_c, crossed, strict=True):
+        # Where a level is not reached, there is no contrast to draw.
+        sensitivity = 10.0 ** -np.where(inside, row, np.nan)
+        ax.plot(found.levels["frequency"], sensitivity, color="0.72", linewidth=0.8, zorder=1)
+    response = f"{MEASURE_LABELS[found.measure]} = {nearest.level:.2g}"
+    of_tower = f"vision tower: {response}\n(RMSE {nearest.rmse:.2f} log$_{{10}}$)"
+    ax.plot(nearest.at, nearest.sensitivity, color=_COLOURS[1], marker=_MARKERS[1], linewidth=1.8, label=of_tower)
+    _draw(ax, csf, "asked in words", _COLOURS[0], _MARKERS[0])
+    ax.plot([], [], color="0.72", linewidth=0.8, label="tower, responses a factor of 2 apart")
+    _finish(ax, [csf], None, axes.title_of(csf), extra=nearest.sensitivity)
+    return ax
+
+
+def _draw(ax: Axes, csf: xr.Dataset, name: str, colour: str, marker: str) -> None:
+    values = csf[levels_of(csf)[0]].values
+    mean, low, high = (csf[f"mean_sensitivity{end}"].values for end in ("", "_low", "_high"))
+    known = np.isfinite(mean)
+    # An interval without an end runs off the axis.
+    reach = np.stack([mean - np.maximum(low, mean * 1e-3), np.minimum(high, mean * 1e3) - mean])[:, known]
+    style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.5, "label": name}
+    ax.errorbar(values[known], mean[known], yerr=reach, elinewidth=1, capsize=2, zorder=3, **style)
+    head = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.4}
+    for i, bound, side in _bounds(csf):
+        ax.annotate("", xy=(values[i], bound * 1.6**side), xytext=(values[i], bound), arrowprops=head)
+        # The text of an annotation does not move the limits of an axis; a bar at the bound does.
+        ax.plot([values[i]], [bound], marker="_", markersize=9, color=colour, linestyle="none")
+
+
+def _bounds(csf: xr.Dataset) -> list[tuple[int, float, int]]:
+    """Levels without a mean: place, bound and side, -1 where most wordings tell that sensitivity is lower, else 1."""
+    found = []
+    for i in np.flatnonzero(~np.isfinite(csf["mean_sensitivity"].values)):
+        status = csf["status"].values[:, i].astype(str)
+        above, below = status == "censored_above", status == "censored_below"
+        lower = above.sum() > below.sum()
+        if lower or below.any():
+            # Of the wordings that say so, the contrasts at which they gave an answer that counts.
+            says = above if lower else below
+            contrast = np.where(csf["trials"].values[says, i] > 0, csf["contrast"].values[says, i], np.nan)
+            bound = float(np.nanmax(contrast) if lower else np.nanmin(contrast))
+            found.append((int(i), 1 / bound, -1 if lower else 1))
+    return found
+
+
+def _finish(ax: Axes, csfs: Sequence[xr.Dataset], human: str | None, title: str, extra: Any = ()) -> None:
+    """The human curve, axes that hold all that is drawn, labels and a legend."""
+    levels = {levels_of(csf)[0] for csf in csfs}
+    if len(levels) > 1:
+        raise InputError(f"results over {' and '.join(sorted(levels))} do not go on one pair of axes; draw them apart")
+    (level,) = levels
+    values = np.concatenate([csf[level].values for csf in csfs])
+    shown = [np.asarray(extra), *(csf["mean_sensitivity"].values for csf in csfs)]
+    shown += [np.array([bound]) for csf in csfs for _, bound, _ in _bounds(csf)]
+    people = human_line(csfs[0], human, values.min() / 1.25, values.max() * 1.25)
+    if people is not None:
+        name, x, curve = people
+        reached = np.isfinite(curve) & (curve > 0)
+        ax.plot(x[reached], curve[reached], color="black", linestyle="--", linewidth=1.4, label=name, zorder=2)
+        shown.append(curve[reached])
+    drawn = np.concatenate(shown)
+    drawn = drawn[np.isfinite(drawn) & (drawn > 0)]
+    if not drawn.size:
+        raise InputError(f"there is no threshold to draw at any {level}; see the variable 'status'")
+    axes.level_axis(ax.xaxis, values, margin=1.25)
+    axes.log_axis(ax.yaxis, float(drawn.min()) / 2, float(drawn.max()) * 2)
+    axes.label(ax, axes.level_label(csfs[0], level), _LABEL, title, framed=False)
+    ax.legend(fontsize="small", framealpha=0.9, loc="best")
+
+
+def _name(csf: xr.Dataset) -> str:
+    name = str(csf.attrs.get("observer", ""))
+    return axes.printable(name) + (" (RANDOM WEIGHTS)" if csf.attrs.get("random_weights", 0) else "")
+
+
+#: Label of the axis of contrasts.
+DELIVERED = r"Delivered contrast ($\sqrt{2}\,$SD/mean)"
+#: Width at which a step, of width 0, is drawn.
+_STEP = 1e-3
+
+
+def plot_psychometric(
+    result: xr.Dataset, ax: Axes | None = None, *, prompt: str | None = None, values: Sequence[float] | None = None
+) -> Axes:
+    """Draw the psychometric functions of one wording, one colour a level.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of a questioning run, or of `chat_csf`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; without it, on a new pyplot figure.
+    prompt : str, optional
+        Identifier of the wording; without it the first. Answers to several are not pooled: that makes curves too flat.
+    values : sequence of float, optional
+        Of the level, which to draw, to the nearest (frequencies in cpd); without it all.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Contrast to the right (logarithmic), share of yes upwards. Dots with Wilson intervals are answers, without
+        them mean probabilities of yes; the diamond at the left is the catch trials, at contrast 0. Lines are fits, and
+        bars across them thresholds with their intervals. Arrows at the edge are thresholds beyond the contrasts shown.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such wording.
+    InputError
+        No value is left.
+    """
+    import matplotlib as mpl
+
+    (csf,) = chat_csfs([result])
+    chosen = str(csf["prompt"].values[0]) if prompt is None else prompt
+    one = csf.isel(prompt=prompt_place(csf, chosen))
+    (level,) = levels_of(csf)
+    held, unit = one[level].values, one[level].attrs["units"]
+    rows = _rows(level, held, values)
+    ax = axes.new_axes() if ax is None else ax
+    counted = str(one["method"].values) == "counts"
+    contrast = one["contrast"].values
+    low, high = float(np.nanmin(contrast)), float(np.nanmax(contrast))
+    left, right = low / 2.2, high * 1.25
+    # The light end of the map, which cannot be seen on white, is left out.
+    colours = mpl.colormaps["viridis"](np.linspace(0, 0.9, len(rows)))
+    for colour, i in zip(colours, rows, strict=True):
+        _draw_function(ax, one, int(i), colour, counted, (low / 1.3, right), axes.with_unit(held[i], unit))
+    blanks = float(one["catch_trials"])
+    if blanks:
+        share = float(one["catch_yes"]) / blanks
+        error = _wilson(np.array([float(one["catch_yes"])]), np.array([blanks])) if counted else None
+        ax.errorbar(
+            [left * 1.25], [share], yerr=error, color="black", marker="D", markersize=5, linestyle="none", capsize=2,
+            label="catch trials", zorder=4, clip_on=False,
+        )  # fmt: skip
+    axes.log_axis(ax.xaxis, left, right)
+    ax.set_ylim(-0.03, 1.03)
+    said = "correct" if csf.attrs.get("probe") == "two_interval" else "yes"
+    title = f"{axes.title_of(csf)}\n{axes.printable(chosen)}"
+    axes.label(ax, DELIVERED, f"Share of {said}" if counted else f"P({said})", title, framed=False)
+    ax.legend(fontsize="small", framealpha=0.9, loc="center left", bbox_to_anchor=(1, 0.5))
+    return ax
+
+
+def prompt_place(csf: xr.Dataset, prompt: str) -> int:
+    """Where a wording is among those that were asked."""
+    names = [str(name) for name in csf["prompt"].values]
+    if prompt not in names:
+        raise unknown_name("prompt", prompt, names)
+    return names.index(prompt)
+
+
+def _rows(level: str, held: FloatArray, values: Sequence[float] | None) -> npt.NDArray[np.intp]:
+    if values is None:
+        return np.arange(len(held))
+    if not len(values):
+        raise InputError(f"there is no {level} to draw; name one of {', '.join(f'{value:g}' for value in held)}")
+    scale = np.log if min(*held, *values) > 0 else np.asarray
+    return np.unique([int(np.argmin(np.abs(scale(held) - scale(value)))) for value in values])
+
+
+def _draw_function(
+    ax: Axes, one: xr.Dataset, i: int, colour: object, counted: bool, span: tuple[float, float], name: str
+) -> None:
+    contrast, yes, trials = (one[name].values[i] for name in ("contrast", "yes", "trials"))
+    use = trials > 0
+    error = _wilson(yes[use], trials[use]) if counted else None
+    ax.errorbar(
+        contrast[use], yes[use] / trials[use], yerr=error, color=colour, marker="o", markersize=4, linestyle="none",
+        elinewidth=0.8, label=name, zorder=3,
+    )  # fmt: skip
+    t, w, guess, lapse = (float(one[name].values[i]) for name in ("threshold", "width", "guess", "lapse"))
+    status = str(one["status"].values[i])
+    fit = json.loads(str(one.attrs["fit"]))
+    if np.isfinite(t) and np.isfinite(w) and fit["axis"] == "log":
+        x = np.geomspace(*span, 201)
+        function = fit["function"] if counted else "logistic"
+        share = psychometric_function(np.log10(x), t, max(w, _STEP), guess, lapse, function=function)
+        ax.plot(x, share, color=colour, linewidth=1.4)
+        ends = np.array([float(one[f"threshold_{end}"].values[i]) for end in ("low", "high")])
+        ends = np.where(np.isnan(ends), t, ends).clip(np.log10(span[0]), np.log10(span[1]))
+        height = guess + (1 - guess - lapse) / 2
+        ax.plot(10**ends, [height, height], color=colour, linewidth=3, alpha=0.6, solid_capstyle="butt")
+        ax.plot([10**t], [height], marker="|", markersize=9, color=colour)
+    elif status in ("censored_above", "censored_below"):
+        end, start = (span[1], span[1] / 1.4) if status == "censored_above" else (span[0], span[0] * 1.4)
+        head = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.4}
+        # Side by side where several thresholds lie beyond the same edge.
+        ax.annotate("", xy=(end, 0.5 + 0.02 * i), xytext=(start, 0.5 + 0.02 * i), arrowprops=head)
+
+
+def _wilson(yes: FloatArray, trials: FloatArray) -> FloatArray:
+    """How far the 95 % interval of a share reaches below and above it (Wilson 1927)."""
+    z = 1.959963984540054
+    share = yes / trials
+    middle = (share + z * z / (2 * trials)) / (1 + z * z / trials)
+    half = z / (1 + z * z / trials) * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials**2))
+    return np.asarray(np.stack([share - (middle - half), middle + half - share]).clip(0))
+
+
+def plot_prompts(result: xr.Dataset, ax: Axes | None = None) -> Axes:
+    """Draw the sensitivity under each wording over that of all, one row a wording.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of a questioning run, or of `chat_csf`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; without it, on a new pyplot figure of fitting height.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Sensitivity over the geometric mean of all wordings to the right (logarithmic): dots are levels (frequencies),
+        bars the mean of a wording over them. Rows stand by kind of wording, and within it from the least to the most
+        sensitive. Arrows are thresholds beyond the contrasts that were shown; a cross at the left counts what has no
+        threshold for another reason.
+
+    Raises
+    ------
+    InputError
+        There is no threshold at all.
+    """
+    import matplotlib as mpl
+
+    (csf,) = chat_csfs([result])
+    usable, status = csf["usable"].values.astype(bool), csf["status"].values.astype(str)
+    if not usable.any():
+        raise InputError("no wording has a threshold at any level; see the variable 'status'")
+    ratio = np.where(usable, csf["sensitivity"].values / csf["mean_sensitivity"].values, np.nan)
+    log_ratio = np.log10(ratio)
+    means = np.where(usable, log_ratio, 0.0).sum(axis=1) / np.maximum(usable.sum(axis=1), 1)
+    order, names = _order(csf, means)
+    ax = axes.new_axes(6.4, 1.6 + 0.21 * len(order)) if ax is None else ax
+    reach = max(1.3, 1.25 * 10 ** float(np.nanmax(np.abs(log_ratio))))
+    (level,) = levels_of(csf)
+    values, unit = csf[level].values, csf[level].attrs["units"]
+    colours = mpl.colormaps["viridis"](np.linspace(0, 0.9, len(values)))
+    ax.axvline(1, color="0.7", linewidth=0.8, zorder=0)
+    for row, p in enumerate(order):
+        for f, colour in enumerate(colours):
+            if usable[p, f]:
+                ax.plot(ratio[p, f], row, marker="o", markersize=4.5, color=colour, linestyle="none", alpha=0.9)
+            elif status[p, f] in ("censored_above", "censored_below"):
+                left = status[p, f] == "censored_above"
+                edge = (1 / reach) * 1.03 if left else reach / 1.03
+                ax.plot(edge, row, marker="<" if left else ">", markersize=5, color=colour, linestyle="none")
+        if usable[p].any():
+            ax.plot(10 ** means[p], row, marker="|", markersize=11, markeredgewidth=2, color="black", zorder=4)
+        without = int((~usable[p] & ~np.char.startswith(status[p], "censored")).sum())
+        if without:
+            ax.text(1 / reach * 1.1, row, f"× {without}", va="center", fontsize=7)
+    axes.log_axis(ax.xaxis, 1 / reach, reach)
+    ax.set_ylim(len(order) - 0.3, -0.7)
+    ax.set_yticks(range(len(order)), [axes.printable(names[p]) for p in order], fontsize=7)
+    ax.tick_params(axis="y", length=0)
+    axes.label(ax, "Sensitivity / geometric mean over wordings", "", axes.title_of(csf), framed=False)
+    for value, colour in zip(values, colours, strict=True):
+        ax.plot([], [], marker="o", markersize=4.5, linestyle="none", color=colour, label=axes.with_unit(value, unit))
+    ax.plot([], [], marker="|", markersize=9, markeredgewidth=2, linestyle="none", color="black", label="mean")
+    ax.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5), framealpha=0.9)
+    ax.spines["left"].set_visible(False)
+    return ax
+
+
+def plot_yes_map(
+    result: xr.Dataset, ax: Axes | None = None, *, prompt: str | None = None, human: str | None = None
+) -> Axes:
+    """Draw how often the observer says yes, over level and contrast.
+
+    Parameters
+    ----------
+    result, ax
+        As in `plot_prompts`.
+    prompt : str, optional
+        Identifier of a wording; without it all together, each level being that of all.
+    human
+        As in `plot_csf`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The level (frequency) to the right, contrast upwards, logarithmic; colour is the share of yes. White dots are
+        thresholds (F = 0.5), the dashed black line those of people. A separate row at the bottom is the catch trials.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such wording.
+    InputError
+        None of its replies says yes or no.
+    """
+    import matplotlib as mpl
+    from matplotlib.colors import Normalize
+
+    (csf,) = chat_csfs([result])
+    rows = slice(None) if prompt is None else [prompt_place(csf, prompt)]
+    ax = axes.new_axes() if ax is None else ax
+    (level,) = levels_of(csf)
+    values = csf[level].values
+    log = axes.is_logarithmic(values)
+    edges = 10 ** _edges(np.log10(values)) if log else _edges(values)
+    colours = mpl.colormaps[axes.COLOUR_MAP].with_extremes(bad=axes.BLANK)
+    style: dict[str, Any] = {"cmap": colours, "norm": Normalize(0, 1), "rasterized": True}
+    contrast, yes, trials = (csf[name].values[rows] for name in ("contrast", "yes", "trials"))
+    bottom, top = np.inf, 0.0
+    if not trials.any():
+        raise InputError("no reply to this wording says yes or no; see the variable 'excluded'")
+    for f in np.flatnonzero(trials.any(axis=(0, 2))):
+        levels, share = _column(contrast[:, f], yes[:, f], trials[:, f])
+        sides = 10 ** _edges(np.log10(levels))
+        drawn = ax.pcolormesh(edges[f : f + 2], sides, share[:, None], **style)
+        bottom, top = min(bottom, float(sides[0])), max(top, float(sides[-1]))
+    blanks = csf["catch_trials"].values[rows].sum()
+    lowest = bottom
+    if blanks:
+        lowest = bottom / 1.9
+        share = np.full((1, 1), csf["catch_yes"].values[rows].sum() / blanks)
+        ax.pcolormesh(edges[[0, -1]], [lowest, bottom / 1.25], share, **style)
+        middle = 10 ** np.log10(edges[:2]).mean() if log else edges[:2].mean()
+        ax.annotate("catch trials", (middle, lowest * 1.2), fontsize="small", va="center", ha="left")
+    usable = csf["usable"].values[rows].astype(bool)
+    threshold = csf["threshold"].values[rows]
+    mean = np.where(usable, threshold, 0.0).sum(axis=0) / np.maximum(usable.sum(axis=0), 1)
+    known = usable.any(axis=0)
+    ax.plot(
+        values[known], 10 ** mean[known], marker="o", color="white", markeredgecolor="black", markersize=6,
+        linestyle="none", label="threshold",
+    )  # fmt: skip
+    people = human_line(csf, human, edges[0], edges[-1])
+    if people is not None:
+        name, x, curve = people
+        inside = np.isfinite(curve) & (curve > 0)
+        inside[inside] &= 1 / curve[inside] <= top
+        ax.plot(x[inside], 1 / curve[inside], color="black", linestyle="--", linewidth=1.4, label=name)
+    if log:
+        axes.log_axis(ax.xaxis, edges[0], edges[-1])
+    else:
+        ax.set_xlim(edges[0], edges[-1])
+    axes.log_axis(ax.yaxis, lowest, top)
+    axes.label(ax, axes.level_label(csf, level), DELIVERED, axes.title_of(csf))
+    ax.legend(fontsize="small", loc="lower right", framealpha=0.9)
+    ax.figure.colorbar(drawn, ax=ax, label="Share of yes")
+    return ax
+
+
+def _order(csf: xr.Dataset, means: FloatArray) -> tuple[list[int], list[str]]:
+    """Wordings by kind and then by sensitivity, and what they are called."""
+    groups = csf["group"].values.astype(str).tolist()
+    first = {group: i for i, group in enumerate(dict.fromkeys(groups))}
+    ids = [str(name) for name in csf["prompt"].values]
+    names = [f"{group}: {name}" if group and len(first) > 1 else name for group, name in zip(groups, ids, strict=True)]
+    return sorted(range(len(ids)), key=lambda p: (first[groups[p]], means[p])), names
+
+
+def _column(contrast: FloatArray, yes: FloatArray, trials: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Contrasts of one level, those of all wordings together, and the share of yes at each."""
+    use = trials > 0
+    # Wordings see the same images, but those whose replies do not count leave means of delivered contrast apart.
+    rounded = np.round(np.log10(contrast[use]), 2)
+    levels, inverse = np.unique(rounded, return_inverse=True)
+    said, asked = np.bincount(inverse, weights=yes[use]), np.bincount(inverse, weights=trials[use])
+    return 10.0**levels, said / asked
+
+
+def _edges(centres: npt.ArrayLike) -> FloatArray:
+    """Edges halfway between centres, and as far outside the last ones."""
+    c = np.asarray(centres, dtype=np.float64)
+    if len(c) == 1:
+        return np.array([c[0] - 0.15, c[0] + 0.15])
+    middle = (c[1:] + c[:-1]) / 2
+    return np.concatenate([[2 * c[0] - middle[0]], middle, [2 * c[-1] - middle[-1]]])
