@@ -14,7 +14,7 @@ from simulated_models import Asked, photographs
 from psyprobe.errors import WeightsError
 from psyprobe.files.images import read_image
 from psyprobe.tasks.mvp_construction import Tools, build_set, load_editor, load_inpainter, load_segmenter
-from psyprobe.tasks.mvp_construction.masks import Box
+from psyprobe.tasks.mvp_construction.manipulation import Box
 
 pytestmark = [
     # Both libraries call what newer versions of others have renamed.

@@ -8,9 +8,11 @@ from typing import Any
 from psyprobe.files.terminal import settings, show
 from psyprobe.observers import load_observer
 from psyprobe.tasks.mvp_construction.build import build_set
-from psyprobe.tasks.mvp_construction.items import gather_items
-from psyprobe.tasks.mvp_construction.loading import load_editor, load_inpainter, load_segmenter
 from psyprobe.tasks.mvp_construction.manipulation import Tools
+from psyprobe.tasks.mvp_construction.set_files import gather_items
+from psyprobe.tasks.mvp_construction.tools import load_editor, load_inpainter, load_segmenter
+
+_WITH_OPTIONS = ("chat", "captioner", "segmenter", "inpainter", "editor")
 
 
 def add_mvp_build_options(parser: argparse.ArgumentParser) -> None:
@@ -24,15 +26,9 @@ def add_mvp_build_options(parser: argparse.ArgumentParser) -> None:
         ("editor", "recolour", "recolour or instruct:MODEL"),
     ):
         parser.add_argument(f"--{tool}", default=default, metavar="NAME", help=f"{known} (default %(default)s)")
-    for tool in ("chat", "captioner", "segmenter", "inpainter", "editor"):
-        parser.add_argument(
-            f"--{tool}-option",
-            nargs="+",
-            action="extend",
-            default=[],
-            metavar="NAME=VALUE",
-            help="what it takes besides",
-        )
+    for tool in _WITH_OPTIONS:
+        given: dict[str, Any] = {"nargs": "+", "action": "extend", "default": [], "metavar": "NAME=VALUE"}
+        parser.add_argument(f"--{tool}-option", help="what it takes besides", **given)
     parser.add_argument(
         "--category", nargs="+", default=[], metavar="CODE", help="low-level categories that may be proposed (B1 to S2)"
     )
@@ -49,23 +45,16 @@ def mvp_build_command(arguments: argparse.Namespace) -> int:
     """Build a set, or go on with one that was begun."""
     if arguments.plan:
         items = gather_items(arguments.photographs, arguments.output)
-        plan: dict[str, Any] = {
-            "photographs": len(items),
-            "questions_about_images": 5 * len(items),
-            "questions_in_words": 3 * len(items),
-            "states": {str(item.number): item.state for item in items},
-        }
+        count, states = len(items), {str(item.number): item.state for item in items}
+        plan = {"photographs": count, "questions_about_images": 5 * count, "questions_in_words": 3 * count}
         lines = [
-            f"{len(items)} photographs: up to {5 * len(items)} questions about images, {3 * len(items)} in words and "
-            f"{len(items)} images to draw; what the set holds is not asked or drawn again.",
-            *(f"  {number}: {state}" for number, state in plan["states"].items()),
+            f"{count} photographs: up to {5 * count} questions about images, {3 * count} in words and "
+            f"{count} images to draw; what the set holds is not asked or drawn again.",
+            *(f"  {number}: {state}" for number, state in states.items()),
         ]
-        show(plan, "\n".join(lines), as_json=arguments.json)
+        show({**plan, "states": states}, "\n".join(lines), as_json=arguments.json)
         return 0
-    given = {
-        name: settings(getattr(arguments, f"{name}_option"), f"--{name}-option")
-        for name in ("chat", "captioner", "segmenter", "inpainter", "editor")
-    }
+    given = {name: settings(getattr(arguments, f"{name}_option"), f"--{name}-option") for name in _WITH_OPTIONS}
     tools = Tools(
         load_segmenter(arguments.segmenter, **given["segmenter"]),
         load_inpainter(arguments.inpainter, **given["inpainter"]),

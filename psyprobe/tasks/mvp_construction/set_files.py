@@ -1,23 +1,128 @@
-"""The files of a set in the release's form: the images of each pair, which carry what made them, and its questions.
+"""The files of a set: how far each photograph has come, the images of each pair in the release's form, and questions.
 
-The account stands in a text field of the PNG ("psyprobe", JSON) and in a JSON file beside the manipulated image.
+The state of a photograph is one small JSON file. A step is known by the digest of all that goes into it. A step that is
+done with that digest is not done again; when anything that goes in changes, the digest changes, and the step and those
+that rest on it are done anew.
+
+Images carry what made them: the account stands in a text field of the PNG ("psyprobe", JSON) and in a JSON file beside
+the manipulated image.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image as Picture
+from PIL.PngImagePlugin import PngInfo
 
-from psyprobe.files.output import json_text, write_text, write_whole
+from psyprobe.errors import InputError, StoreError
+from psyprobe.files.images import file_digest, images_in
+from psyprobe.files.output import json_text, make_folder, write_text, write_whole
 from psyprobe.tasks.mvp_construction.manipulation import Manipulated
-from psyprobe.tasks.mvp_construction.masks import Image
-from psyprobe.tasks.mvp_construction.steps import wordings
+from psyprobe.tasks.mvp_construction.tools import Image
 
-FIELD = "psyprobe"
+#: In the order in which they are done; each rests on those before it.
+STEPS = ("caption", "subject", "behaviour", "background", "object", "emotion", "proposal", "image", "questions")
+#: Pairs of one's own start here: those of the release, whose categories are known by their numbers, end at 646.
+_FIRST_NUMBER = 1001
+
+
+@dataclass
+class Step:
+    """What became of a step."""
+
+    #: Digest of what went into it.
+    key: str
+    #: What came of it; None where it failed.
+    value: Mapping[str, Any] | None = None
+    #: Why it failed; empty where it is done.
+    reason: str = ""
+
+
+@dataclass
+class Item:
+    """A photograph on its way to an image pair with questions."""
+
+    #: Of the image pair.
+    number: int
+    #: Path of the file.
+    photograph: str
+    #: Of the file.
+    sha256: str
+    #: What has been tried so far.
+    steps: dict[str, Step] = field(default_factory=dict)
+    #: Why earlier tries of a step failed, each of which a retry has followed.
+    failures: dict[str, list[str]] = field(default_factory=dict)
+
+    def value(self, step: str) -> Mapping[str, Any]:
+        """What came of a step that is done."""
+        return self.steps[step].value or {}
+
+    def done(self, step: str) -> bool:
+        """Whether a step is done."""
+        return step in self.steps and self.steps[step].value is not None
+
+    @property
+    def state(self) -> str:
+        """In words: "complete", "failed at STEP: why" or "next: STEP"."""
+        for step in STEPS:
+            if not self.done(step):
+                return f"failed at {step}: {self.steps[step].reason}" if step in self.steps else f"next: {step}"
+        return "complete"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The item as plain values that JSON can hold."""
+        return {**vars(self), "state": self.state, "steps": {name: vars(step) for name, step in self.steps.items()}}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Item:
+        """The item that `to_dict` was called on."""
+        steps = {name: Step(**step) for name, step in values["steps"].items()}
+        return cls(values["number"], values["photograph"], values["sha256"], steps, dict(values["failures"]))
+
+
+def read_set_items(folder: str | Path) -> list[Item]:
+    """The items of a set under construction, by number.
+
+    Empty where nothing was begun.
+    """
+    found = []
+    for path in sorted((Path(folder) / "items").glob("[0-9]*.json")):
+        try:
+            found.append(Item.from_dict(json.loads(path.read_text(encoding="utf-8"))))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            raise StoreError(f"{path} is no item of a set; move it away and it is made anew") from None
+    return sorted(found, key=lambda item: item.number)
+
+
+def write_item(folder: Path, item: Item) -> None:
+    """Write the state of an item, whole or not at all."""
+    write_text(make_folder(folder / "items") / f"{item.number}.json", json_text(item.to_dict()))
+
+
+def gather_items(photographs: str | Path, folder: str | Path) -> list[Item]:
+    """The items of a folder of photographs, each with the state it has in a set.
+
+    By number. A photograph keeps its number when others come or go; new ones follow, in the order of their names.
+    """
+    known = {item.sha256: item for item in read_set_items(folder)}
+    highest = max((item.number for item in known.values()), default=_FIRST_NUMBER - 1)
+    found: dict[str, Item] = {}
+    for path in images_in(photographs):
+        sha256 = file_digest(path)
+        if sha256 in found:
+            raise InputError(f"{path} and {found[sha256].photograph} are the same photograph; remove one of them")
+        if sha256 not in known:
+            highest += 1
+            known[sha256] = Item(highest, str(path), sha256)
+        found[sha256] = known[sha256]
+        found[sha256].photograph = str(path)
+    return sorted(found.values(), key=lambda item: item.number)
 
 
 def image_names(number: int) -> dict[str, str]:
@@ -47,10 +152,8 @@ def drawn_before(folder: Path, number: int, key: str) -> dict[str, Any] | None:
     return told if isinstance(told, dict) and told.get("key") == key else None
 
 
-def write_pair(
-    folder: Path, number: int, photograph: Image, made: Manipulated, account: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Write the images of a pair, and last the account of what made them, which is returned."""
+def write_pair(folder: Path, number: int, photograph: Image, made: Manipulated, account: Mapping[str, Any]) -> None:
+    """Write the images of a pair, and last the account of what made them."""
     names = image_names(number)
     natural = {"photograph": account["photograph"], "sha256": account["sha256"], "manipulated": False}
     told = {**account, **made.facts, "manipulated": True}
@@ -62,57 +165,12 @@ def write_pair(
     _write_png(folder / names["M"], made.image, told)
     _write_png(folder / names["pair"], np.hstack([photograph, made.image]), told)
     write_text((folder / names["M"]).with_suffix(".json"), json_text(told))
-    return told
 
 
 def _write_png(path: Path, pixels: Image, told: Mapping[str, Any]) -> None:
-    from PIL import Image as Picture
-    from PIL.PngImagePlugin import PngInfo
-
     info = PngInfo()
-    info.add_itxt(FIELD, json.dumps(told, sort_keys=True))
+    info.add_itxt("psyprobe", json.dumps(told, sort_keys=True))
     write_whole(path, lambda part: Picture.fromarray(pixels).save(part, pnginfo=info))
-
-
-def question_rows(number: int, category: str, written: Mapping[str, Any], seed: int) -> list[dict[str, Any]]:
-    """The seven rows of questions about a pair.
-
-    Two yes/no questions, each on both images (yes on the manipulated one, no on the natural one), one
-    multiple choice about the manipulated image, in which what one would answer of the natural one is an option, and two
-    about both.
-    """
-    names, random = image_names(number), np.random.default_rng(seed)
-    found: list[dict[str, Any]] = []
-
-    def add(kind: str, level: str, image: str, question: str, answer: str) -> None:
-        found.append(
-            {
-                "question_id": number * 10 + len(found),
-                "id": number,
-                "image": names[image],
-                "question": question,
-                "answer": answer,
-                "type": kind,
-                "level": level,
-                "category": category,
-            }
-        )
-
-    def choice(kind: str, level: str, image: str, row: Mapping[str, Any]) -> None:
-        options = [row["right"], *([row["natural"]] if "natural" in row else []), *row["wrong"]]
-        order = [int(place) for place in random.permutation(len(options))]
-        lines = [f"{letter}. {options[place]}" for letter, place in zip("ABCDE", order, strict=True)]
-        text = "\n".join([row["question"], *lines, wordings()["choice"]])
-        add(kind, level, image, text, "ABCDE"[order.index(0)])
-
-    for level in ("low", "high"):
-        text = f"{written[level]}\n{wordings()['yes_no']}"
-        add("y/n-s", level, "N", text, "no")
-        add("y/n-e", level, "M", text, "yes")
-    choice("mcq-e", "high", "M", written["single"])
-    choice("mcq-cross", "low", "pair", written["cross_low"])
-    choice("mcq-cross", "high", "pair", written["cross_high"])
-    return found
 
 
 def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
