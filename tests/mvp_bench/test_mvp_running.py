@@ -30,7 +30,7 @@ from psyprobe.tasks.mvp_bench import (
     with_rotations,
     write_vlmevalkit,
 )
-from psyprobe.tasks.mvp_bench.pairs_page import failed_pairs_page
+from psyprobe.tasks.mvp_bench.commands import failed_pairs_page
 from psyprobe.tasks.mvp_bench.probe import read_run
 
 #: Pairs of our own: what is on the natural image, and on the manipulated one.

@@ -10,7 +10,7 @@ Li et al. (2024). MVP-Bench. Findings of EMNLP, section 4; the restrictions of i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -61,29 +61,23 @@ def mvp_metrics(table: pd.DataFrame, *, confidence: float = 0.95, resamples: int
     as they came. CircularEval: in all rotations. pAcc: qAcc of a category. The interval draws whole pairs; its ends are
     percentiles.
     """
-    check_resampling(confidence, resamples)
     answers = checked_answers(table)
-    pairs = np.unique(answers["pair"])
-    draws = np.random.default_rng(seed).multinomial(len(pairs), np.full(len(pairs), 1 / len(pairs)), size=resamples)
+    pairs, draws = _drawn(answers, confidence, resamples, seed)
     tails = 100 * (1 - confidence) / 2
     rows: list[tuple[object, ...]] = []
     for task, level, metric, groups in ratios(answers):
-        sums = groups.groupby("pair")[["right", "asked", "unread"]].sum().reindex(pairs, fill_value=0)
-        low, high = _interval(draws @ sums["right"].to_numpy(), draws @ sums["asked"].to_numpy(), tails)
+        sums = _by_pair(groups, pairs)
         right, asked, unread = (int(total) for total in sums.sum())
-        rows.append((task, level, metric, 100 * right / asked, right, asked, low, high, unread))
-    for level, metric, groups in _balanced(answers):
-        key = groups.pivot_table(index="pair", columns="answer", values=["right", "asked"], aggfunc="sum", fill_value=0)
-        key = key.reindex(pairs, fill_value=0)
-        shares = [
-            (draws @ key["right", word].to_numpy(), draws @ key["asked", word].to_numpy()) for word in ("yes", "no")
-        ]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            samples = np.mean([right / asked for right, asked in shares], axis=0)
-        low, high = _percentiles(samples, tails)
-        recalls = [key["right", word].sum() / key["asked", word].sum() for word in ("yes", "no")]
-        unread = int(groups["unread"].sum())
-        rows.append(("yes/no", level, metric, 100 * float(np.mean(recalls)), None, len(groups), low, high, unread))
+        rows.append((task, level, metric, 100 * right / asked, right, asked, *_interval(draws, [sums], tails), unread))
+    yes_no = answers[answers["task"] == "yes_no"]
+    for kind in ("N", "M"):
+        group = yes_no[yes_no["kind"] == kind]
+        if group["answer"].nunique() == 2:
+            # Accuracy on either key, averaged: what an observer that always says the same gets 50 % of.
+            keys = [_by_pair(group[group["answer"] == word], pairs) for word in ("yes", "no")]
+            value = 100 * float(np.mean([key["right"].sum() / key["asked"].sum() for key in keys]))
+            ends, unread = _interval(draws, keys, tails), int(group["unread"].sum())
+            rows.append(("yes/no", ALL_LEVELS, f"balanced_{kind}", value, None, len(group), *ends, unread))
     names = ["task", "level", "metric", "value", "numerator", "denominator", "low", "high", "unread"]
     return pd.DataFrame(rows, columns=names).astype({"numerator": "Int64"})
 
@@ -110,56 +104,44 @@ def checked_answers(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def ratios(answers: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
-    """Each metric that is a ratio, with what it counts.
+    """Each metric that is a ratio, with what it counts, if anything.
 
     Task, level, metric, and a table with one row a thing counted: pair, right (0 or 1), asked (1), unread.
     """
-    yes_no = answers[answers["task"] == "yes_no"]
-    if len(yes_no):
-        both = _all_right(yes_no, ["pair", "question", "level"], at_least=2)
-        for level in ("low", "high", ALL_LEVELS):
-            yield from _if_any("yes/no", level, "qAcc", _at(both, level))
-            yield from _if_any("yes/no", level, "aAcc", _at(yes_no, level))
-            for kind in ("N", "M"):
-                of_kind = yes_no[yes_no["kind"] == kind]
-                yield from _if_any("yes/no", level, f"aAcc_{kind}", _at(of_kind, level))
-        images = _all_right(yes_no, ["pair", "kind"], at_least=2)
-        for kind in ("N", "M"):
-            yield from _if_any("yes/no", ALL_LEVELS, f"iAcc_{kind}", images[images["kind"] == kind])
-        yield from _if_any("yes/no", ALL_LEVELS, "iAcc_N+M", images)
-        yield from _if_any("yes/no", ALL_LEVELS, "mAcc", _all_right(yes_no, ["pair"], at_least=4))
-        if "category" in answers:
-            coded = _all_right(yes_no, ["pair", "question", "category"], at_least=2)
-            for code, group in coded.groupby("category"):
+    return (each for each in (*_yes_no(answers[answers["task"] == "yes_no"]), *_choices(answers)) if len(each[3]))
+
+
+def _yes_no(answers: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
+    both = _all_right(answers, ["pair", "question", "level"], at_least=2)
+    of_kind = {kind: answers[answers["kind"] == kind] for kind in ("N", "M")}
+    for level in ("low", "high", ALL_LEVELS):
+        yield "yes/no", level, "qAcc", _at(both, level)
+        yield "yes/no", level, "aAcc", _at(answers, level)
+        for kind, group in of_kind.items():
+            yield "yes/no", level, f"aAcc_{kind}", _at(group, level)
+    images = _all_right(answers, ["pair", "kind"], at_least=2)
+    for kind in of_kind:
+        yield "yes/no", ALL_LEVELS, f"iAcc_{kind}", images[images["kind"] == kind]
+    yield "yes/no", ALL_LEVELS, "iAcc_N+M", images
+    yield "yes/no", ALL_LEVELS, "mAcc", _all_right(answers, ["pair"], at_least=4)
+    if "category" in answers and len(answers):
+        coded = _all_right(answers, ["pair", "question", "category"], at_least=2)
+        for by in (coded["category"], coded["category"].str[0]):
+            for code, group in coded.groupby(by):
                 yield "yes/no", str(code), "pAcc", group
-            for letter, group in coded.groupby(coded["category"].str[0]):
-                yield "yes/no", str(letter), "pAcc", group
+
+
+def _choices(answers: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
     for task, label in _TASKS.items():
         of_task = answers[answers["task"] == task]
         rotations = of_task[of_task["run"] == "circular"]
         for level in ("low", "high"):
-            yield from _if_any(label, level, "VanillaEval", _at(of_task[of_task["run"] == "main"], level))
-            first = rotations[rotations["rotation"] == 1]
-            yield from _if_any(label, level, "VanillaEval (rotation 1)", _at(first, level))
+            yield label, level, "VanillaEval", _at(of_task[of_task["run"] == "main"], level)
+            yield label, level, "VanillaEval (rotation 1)", _at(rotations[rotations["rotation"] == 1], level)
             if "place" in rotations and len(rotations):
                 earliest = rotations.loc[rotations.groupby("mcq")["place"].idxmin()]
-                yield from _if_any(label, level, "VanillaEval (first in file)", _at(earliest, level))
-            circular = _all_right(rotations, ["pair", "mcq", "level"], at_least=1)
-            yield from _if_any(label, level, "CircularEval", _at(circular, level))
-
-
-def _balanced(answers: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """Accuracy on either key, averaged: what an observer that always says the same gets 50 % of."""
-    yes_no = answers[answers["task"] == "yes_no"]
-    for kind in ("N", "M"):
-        group = yes_no[yes_no["kind"] == kind]
-        if group["answer"].nunique() == 2:
-            yield ALL_LEVELS, f"balanced_{kind}", group
-
-
-def _if_any(task: str, level: str, metric: str, group: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
-    if len(group):
-        yield task, level, metric, group
+                yield label, level, "VanillaEval (first in file)", _at(earliest, level)
+            yield label, level, "CircularEval", _at(_all_right(rotations, ["pair", "mcq", "level"], at_least=1), level)
 
 
 def _at(group: pd.DataFrame, level: str) -> pd.DataFrame:
@@ -171,17 +153,28 @@ def _all_right(group: pd.DataFrame, keys: list[str], at_least: int) -> pd.DataFr
     found = group.groupby(keys, as_index=False).agg(
         right=("right", "min"), rows=("right", "size"), unread=("unread", "sum")
     )
-    kept = found[found["rows"] >= at_least].copy()
-    kept["asked"] = 1
-    return kept
+    return found[found["rows"] >= at_least].assign(asked=1)
 
 
-def _interval(right: FloatArray, asked: FloatArray, tails: float) -> tuple[float | None, float | None]:
+def _drawn(answers: pd.DataFrame, confidence: float, resamples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The pairs, and how often each is in every bootstrap sample."""
+    check_resampling(confidence, resamples)
+    pairs = np.unique(answers["pair"])
+    even = np.full(len(pairs), 1 / len(pairs))
+    return pairs, np.random.default_rng(seed).multinomial(len(pairs), even, size=resamples)
+
+
+def _by_pair(groups: pd.DataFrame, pairs: np.ndarray) -> pd.DataFrame:
+    return groups.groupby("pair")[["right", "asked", "unread"]].sum().reindex(pairs, fill_value=0)
+
+
+def _shares(draws: np.ndarray, sums: pd.DataFrame) -> FloatArray:
     with np.errstate(invalid="ignore", divide="ignore"):
-        return _percentiles(right / asked, tails)
+        return np.asarray(draws @ sums["right"].to_numpy() / (draws @ sums["asked"].to_numpy()))
 
 
-def _percentiles(samples: FloatArray, tails: float) -> tuple[float | None, float | None]:
+def _interval(draws: np.ndarray, parts: list[pd.DataFrame], tails: float) -> tuple[float | None, float | None]:
+    samples = np.mean([_shares(draws, sums) for sums in parts], axis=0)
     # A sample without any of the few pairs of a category has no value.
     known = samples[np.isfinite(samples)]
     if not known.size:
@@ -212,12 +205,7 @@ def constant_replies(questions: pd.DataFrame, answer: str) -> pd.DataFrame:
 
 
 def compare_models(
-    first: pd.DataFrame,
-    second: pd.DataFrame,
-    *,
-    confidence: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
+    first: pd.DataFrame, second: pd.DataFrame, *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
     """The difference of two models in every metric that both have.
 
@@ -248,27 +236,17 @@ def compare_models(
     if asked[0] != asked[1]:
         only = len(asked[0] ^ asked[1])
         raise InputError(f"{only} questions were answered by one of the two models alone; compare what both answered")
-    check_resampling(confidence, resamples)
-    pairs = np.unique(tables[0]["pair"])
-    draws = np.random.default_rng(seed).multinomial(len(pairs), np.full(len(pairs), 1 / len(pairs)), size=resamples)
-    tails = 100 * (1 - confidence) / 2
-    sums = [_by_pair(table, pairs) for table in tables]
+    pairs, draws = _drawn(tables[0], confidence, resamples, seed)
+    sums = [{tuple(cell): _by_pair(groups, pairs) for *cell, groups in ratios(table)} for table in tables]
     rows = []
     for cell, one in sums[0].items():
-        other = sums[1][cell]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            samples = 100 * (draws @ one[0] / (draws @ one[1]) - draws @ other[0] / (draws @ other[1]))
+        both = (one, sums[1][cell])
+        first_share, second_share = (_shares(draws, each) for each in both)
+        samples = 100 * (first_share - second_share)
         samples = samples[np.isfinite(samples)]
-        value = 100 * (one[0].sum() / one[1].sum() - other[0].sum() / other[1].sum())
+        right = [each["right"].sum() / each["asked"].sum() for each in both]
+        tails = 100 * (1 - confidence) / 2
         low, high = np.percentile(samples, [tails, 100 - tails])
         p = min(1.0, 2 * float(min((samples <= 0).mean(), (samples >= 0).mean())))
-        rows.append((*cell, value, low, high, p))
+        rows.append((*cell, 100 * (right[0] - right[1]), low, high, p))
     return pd.DataFrame(rows, columns=["task", "level", "metric", "difference", "low", "high", "p"])
-
-
-def _by_pair(table: pd.DataFrame, pairs: np.ndarray) -> Mapping[tuple[str, str, str], tuple[np.ndarray, np.ndarray]]:
-    found = {}
-    for task, level, metric, groups in ratios(table):
-        sums = groups.groupby("pair")[["right", "asked"]].sum().reindex(pairs, fill_value=0)
-        found[task, level, metric] = (sums["right"].to_numpy(), sums["asked"].to_numpy())
-    return found

@@ -45,44 +45,46 @@ def write_vlmevalkit(questions: pd.DataFrame, images: str | Path, output: str | 
     folder = Path(output)
     if not folder.is_dir():
         raise InputError(f"there is no folder {str(output)!r} to write to; make it first")
-    written = {}
-    yes_no = questions[questions["task"] == "yes_no"]
-    choices = questions[questions["task"] != "yes_no"]
+    yes_no, choices = _by_task(questions)
     if (choices["run"] == "circular").any():
         choices = choices[choices["run"] == "circular"]
-    for name, table in (("yes_no", yes_no), ("mcq", choices)):
+    written = {}
+    for name, file, table, rows in (
+        ("yes_no", "MVPBench_YN.tsv", yes_no, _yes_no_rows),
+        ("mcq", "MVPBench_MCQ_circular.tsv", choices, _choice_rows),
+    ):
         if len(table):
-            path = folder / {"yes_no": "MVPBench_YN.tsv", "mcq": "MVPBench_MCQ_circular.tsv"}[name]
-            rows = _yes_no_rows(table) if name == "yes_no" else _choice_rows(table)
-            frame = pd.DataFrame(rows)
+            frame = pd.DataFrame(rows(table))
             frame["image"] = _encoded(table["image"].tolist(), frame["index"].tolist(), Path(images))
-            frame.to_csv(path, sep="\t", index=False, quoting=csv.QUOTE_ALL)
-            written[name] = path
+            frame.to_csv(folder / file, sep="\t", index=False, quoting=csv.QUOTE_ALL)
+            written[name] = folder / file
     return written
 
 
 def vlmevalkit_index(questions: pd.DataFrame) -> pd.Series:
     """The index, as text, that each question_id has in the tables of `write_vlmevalkit`."""
-    yes_no = questions[questions["task"] == "yes_no"]
-    choices = questions[questions["task"] != "yes_no"]
+    yes_no, choices = _by_task(questions)
     rows = _yes_no_rows(yes_no) + _choice_rows(choices)
     names = [*yes_no["question_id"], *choices["question_id"]]
     return pd.Series([str(row["index"]) for row in rows], index=names)
 
 
+def _by_task(questions: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    yes_no = questions["task"] == "yes_no"
+    return questions[yes_no], questions[~yes_no]
+
+
 def _yes_no_rows(table: pd.DataFrame) -> list[dict[str, object]]:
-    number = {key: i for i, key in enumerate(dict.fromkeys(zip(table["pair"], table["question"], strict=True)))}
+    numbers = table.groupby(["pair", "question"], sort=False).ngroup()
     return [
         {
-            "index": f"mvp_yn_{level}_{pair}_{int(kind == 'M')}_{number[pair, question]}",
-            "question": question,
-            "answer": answer.capitalize(),
-            "category": level,
-            "l2-category": level,
+            "index": f"mvp_yn_{row['level']}_{row['pair']}_{int(row['kind'] == 'M')}_{number}",
+            "question": row["question"],
+            "answer": row["answer"].capitalize(),
+            "category": row["level"],
+            "l2-category": row["level"],
         }
-        for pair, kind, level, question, answer in table[["pair", "kind", "level", "question", "answer"]].itertuples(
-            index=False
-        )
+        for row, number in zip(table.to_dict("records"), numbers, strict=True)
     ]
 
 
