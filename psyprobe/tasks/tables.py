@@ -35,14 +35,11 @@ def read_answer_table(path: str | Path) -> pd.DataFrame:
 
 def read_table(path: str | Path, columns: tuple[str, ...], separator: str = ",") -> tuple[pd.DataFrame, str]:
     """A CSV as text, "NA" included, which must have some columns, and its encoding: UTF-8 or GBK, whichever it is."""
-    try:
-        raw = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    raw = read_bytes(path)
     # Text in GBK is hardly ever valid UTF-8, and the other way round it often is: so UTF-8 is tried first.
     for encoding in ("UTF-8", "GBK"):
         try:
-            text = raw.decode(encoding.lower() + ("-sig" if encoding == "UTF-8" else ""))
+            text = raw.decode("utf-8-sig" if encoding == "UTF-8" else encoding)
             break
         except UnicodeDecodeError:
             continue
@@ -58,6 +55,14 @@ def read_table(path: str | Path, columns: tuple[str, ...], separator: str = ",")
     if not len(table):
         raise InputError(f"{path} has no rows")
     return table, encoding
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """What is in a file."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def read_text(path: str | Path) -> str:

@@ -6,18 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, frame, number
-from psyprobe.analysis.table import score_table
+from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, number
+from psyprobe.analysis.table import Tabled
 
 if TYPE_CHECKING:
-    import pandas as pd
     import xarray
     from matplotlib.axes import Axes
     from matplotlib.figure import SubFigure
 
 
 @dataclass(frozen=True)
-class TaskScore:
+class TaskScore(Tabled):
     """A score as tables, scoreboards and files take it; see `psyprobe.analysis.score.Score`."""
 
     #: Of the result: observer, experiment and what else is told of the run.
@@ -70,13 +69,6 @@ class TaskScore:
             entries[metric] = Entry(value, low, high)
         label = "" if responder == OBSERVER else responder
         return Row(table, responder, label, cells, told, entries, notes)
-
-    def to_frame(self) -> pd.DataFrame:
-        """The records of all rows."""
-        return frame(self)  # type: ignore[arg-type]
-
-    def __str__(self) -> str:
-        return score_table(self)  # type: ignore[arg-type]
 
 
 def by_observer(results: Sequence[xarray.Dataset]) -> dict[str, xarray.Dataset]:

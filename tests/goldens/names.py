@@ -28,7 +28,7 @@ from psyprobe.light.display import display_presets
 from psyprobe.probes.results import score_layers
 from psyprobe.probes.results import scoreboard as _scoreboard
 from psyprobe.stimulus.catalogue import catalogue_names
-from psyprobe.tasks.judge import Case, Judge, judge_cases, read_verdicts
+from psyprobe.tasks.asking import Case, Judge, judge_cases, read_verdicts
 from psyprobe.tasks.mvp_bench import (
     mvp_metrics,
     mvp_tables,

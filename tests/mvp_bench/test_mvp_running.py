@@ -20,7 +20,7 @@ from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.observers.chat.answering import Answer
 from psyprobe.observers.protocol import Card
 from psyprobe.observers.simulated import serve
-from psyprobe.tasks.judge import Judge
+from psyprobe.tasks.asking import Judge
 from psyprobe.tasks.mvp_bench import (
     check_questions,
     mvp_metrics,

@@ -19,7 +19,7 @@ import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers.simulated import serve
-from psyprobe.tasks.judge import Judge
+from psyprobe.tasks.asking import Judge
 from psyprobe.tasks.r_bench import check_items, rbench_metrics, read_answers, read_items, read_set, score_items
 from psyprobe.tasks.r_bench.build import build_set
 from psyprobe.tasks.r_bench.photographs import write_example

@@ -31,9 +31,8 @@ from psyprobe.files.images import file_digest
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
-from psyprobe.tasks.asking import ItemQuestion, put
+from psyprobe.tasks.asking import Case, ItemQuestion, Judge, judge_of, put, read_verdicts
 from psyprobe.tasks.item_session import ItemSession, Task, answers_of, items_of, judged_attributes, options_of
-from psyprobe.tasks.judge import Case, Judge, judge_of, read_verdicts
 from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics
 from psyprobe.tasks.mvp_bench.questions import COLUMNS, read_questions, with_rotations
 from psyprobe.tasks.mvp_bench.replies import PARSERS, parse_reply, said

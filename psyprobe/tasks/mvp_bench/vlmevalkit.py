@@ -15,6 +15,7 @@ import pandas as pd
 
 from psyprobe.errors import InputError
 from psyprobe.tasks.mvp_bench.questions import split_choices
+from psyprobe.tasks.tables import read_bytes
 
 _LETTERS = "ABCDE"
 _STEP = 1_000_000
@@ -116,10 +117,6 @@ def _encoded(names: list[str], indices: list[object], folder: Path) -> list[str]
         if name in first:
             cells.append(first[name])
             continue
-        try:
-            raw = (folder / name).read_bytes()
-        except OSError as error:
-            raise InputError(f"{folder / name} cannot be read: {error.strerror}") from None
         first[name] = str(index)
-        cells.append(base64.b64encode(raw).decode())
+        cells.append(base64.b64encode(read_bytes(folder / name)).decode())
     return cells

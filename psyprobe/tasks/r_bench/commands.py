@@ -17,7 +17,7 @@ from psyprobe.files.terminal import say, settings, show, tell
 from psyprobe.observers import load_observer
 from psyprobe.probes.conduct import load_results
 from psyprobe.report.page import write_page
-from psyprobe.tasks.judge import Judge, judge_cases
+from psyprobe.tasks.asking import Judge, judge_cases
 from psyprobe.tasks.r_bench.build import build_set
 from psyprobe.tasks.r_bench.items import TASKS, check_items, read_items, read_set
 from psyprobe.tasks.r_bench.judging import answerable, judgements, open_cases

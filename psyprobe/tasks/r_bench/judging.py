@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.tasks.judge import Case, Verdicts
+from psyprobe.tasks.asking import Case, Verdicts
 from psyprobe.tasks.r_bench.items import lettered
 from psyprobe.tasks.r_bench.scores import MCQ_RULES, read_letters
 

@@ -21,9 +21,8 @@ from psyprobe.files.output import json_text, make_folder, write_text
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
-from psyprobe.tasks.asking import ItemQuestion, put
+from psyprobe.tasks.asking import ItemQuestion, Judge, judge_of, put, read_verdicts
 from psyprobe.tasks.item_session import ItemSession, Task, answers_of, items_of, judged_attributes, options_of
-from psyprobe.tasks.judge import Judge, judge_of, read_verdicts
 from psyprobe.tasks.r_bench.items import ImageSet, read_set, wording_version, wordings
 from psyprobe.tasks.r_bench.judging import AGAINST, judgements, open_cases
 from psyprobe.tasks.r_bench.metrics import rbench_metrics

@@ -1,4 +1,6 @@
-"""What people decided, one file of JSON lines each, to which lines are only ever added; and how far they agree.
+"""What people are shown and asked, one thing at a time; what they decided; and how far they agree.
+
+Decisions lie in one file of JSON lines each, to which lines are only ever added.
 
 References
 ----------
@@ -12,16 +14,103 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, StoreError
-from psyprobe.tasks.review.tasks import Task
+from psyprobe.files.digest import digest
+from psyprobe.files.images import file_digest
+from psyprobe.files.terminal import printable
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A decision."""
+
+    #: The key of the keyboard that makes it.
+    key: str
+    #: As it is written down.
+    value: str
+    #: On its button.
+    label: str
+    #: Whether the text of the field belongs to it.
+    with_text: bool = False
+
+
+@dataclass(frozen=True)
+class Task:
+    """One thing to decide."""
+
+    #: Unique among those of a worklist.
+    name: str
+    #: What kind of thing it is.
+    heading: str
+    #: Captions and files, in the order in which they are shown.
+    images: tuple[tuple[str, Path], ...]
+    #: The question; may have several lines.
+    text: str
+    #: The decisions.
+    choices: tuple[Choice, ...]
+    #: What to know for the decision, such as the right answer: names and texts.
+    facts: tuple[tuple[str, str], ...] = ()
+    #: What the text field holds at first; None for no field.
+    draft: str | None = None
+    #: Whether the field must be unlocked before it can be changed.
+    locked: bool = False
+    #: That the field may hold.
+    most_words: int = 0
+
+    @cached_property
+    def content(self) -> str:
+        """Digest of all that is shown: a decision about something else is no decision about this."""
+        return digest([self.to_dict(), [file_digest(path) for _, path in self.images]])
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the page needs, as plain values; control characters are made visible."""
+        return {
+            "name": self.name,
+            "heading": printable(self.heading),
+            "images": [printable(caption) for caption, _ in self.images],
+            "text": printable(self.text),
+            "facts": [[printable(name), printable(text)] for name, text in self.facts],
+            "choices": [vars(choice) for choice in self.choices],
+            "draft": self.draft,
+            "locked": self.locked,
+            "most_words": self.most_words,
+        }
+
+    def checked(self, value: str, text: str) -> str:
+        """The text that belongs to a decision, if the decision can be made.
+
+        Empty where the choice takes none.
+        """
+        choice = next((each for each in self.choices if each.value == value), None)
+        if choice is None:
+            raise InputError(f"{value!r} is none of {', '.join(each.value for each in self.choices)}")
+        if not choice.with_text:
+            return ""
+        words = len(text.split())
+        if not 1 <= words <= self.most_words:
+            raise InputError(f"the text has {words} words; write 1 to {self.most_words}")
+        return " ".join(text.split())
+
+
+def check_tasks(tasks: list[Task]) -> list[Task]:
+    """Tasks for one worklist, each of which can be told from the others."""
+    if not tasks:
+        raise InputError("there is nothing to decide; build the set first, or give another one")
+    names = [task.name for task in tasks]
+    if len(set(names)) < len(names):
+        raise InputError(f"two tasks are called {next(n for n in names if names.count(n) > 1)!r}; give each a name")
+    return tasks
 
 
 @dataclass(frozen=True)
@@ -61,34 +150,6 @@ class Journal:
         self.path = Path(folder) / "people" / f"{kind}-{person}.jsonl"
         self._lock = threading.Lock()
         self._decisions: dict[str, Decision] = {}
-        self._torn = False
-        self._read()
-
-    def decision(self, task: Task) -> Decision | None:
-        """What was decided last on a task as it is now, or None."""
-        return self._decisions.get(task.content)
-
-    def decide(self, task: Task, value: str, text: str = "") -> Decision:
-        """Write down a decision; it is on the disk when this returns."""
-        decision = Decision(value, task.checked(value, text))
-        row = {"task": task.name, "content": task.content, **vars(decision), "at": datetime.now(UTC).isoformat()}
-        with self._lock:
-            self._append(json.dumps(row, ensure_ascii=False) + "\n")
-            self._decisions[task.content] = decision
-        return decision
-
-    def _append(self, line: str) -> None:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("ab", buffering=0) as file:
-                # What a kill left of a line must not run into this one.
-                file.write((("\n" if self._torn else "") + line).encode())
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise StoreError(f"{self.path} cannot be written: {error.strerror}; free the place and go on") from error
-        self._torn = False
-
-    def _read(self) -> None:
         try:
             raw = self.path.read_bytes() if self.path.exists() else b""
         except OSError as error:
@@ -101,20 +162,41 @@ class Journal:
             except (ValueError, KeyError, TypeError):
                 continue  # a torn line: its decision was never acknowledged
 
+    def decision(self, task: Task) -> Decision | None:
+        """What was decided last on a task as it is now, or None."""
+        return self._decisions.get(task.content)
 
-def people(folder: str | Path, kind: str) -> list[str]:
-    """Who has decided in a kind of worklist, by name."""
-    return sorted(path.stem.partition("-")[2] for path in (Path(folder) / "people").glob(f"{kind}-*.jsonl"))
+    def decide(self, task: Task, value: str, text: str = "") -> Decision:
+        """Write down a decision; it is on the disk when this returns."""
+        decision = Decision(value, task.checked(value, text))
+        row = {"task": task.name, "content": task.content, **vars(decision), "at": datetime.now(UTC).isoformat()}
+        line = json.dumps(row, ensure_ascii=False) + "\n"
+        with self._lock:
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                with self.path.open("ab", buffering=0) as file:
+                    # What a kill left of a line must not run into this one.
+                    file.write((("\n" if self._torn else "") + line).encode())
+                    os.fsync(file.fileno())
+            except OSError as error:
+                why = f"{error.strerror}; free the place and go on"
+                raise StoreError(f"{self.path} cannot be written: {why}") from error
+            self._torn, self._decisions[task.content] = False, decision
+        return decision
 
 
-def decisions(journal: Journal, tasks: Iterable[Task]) -> dict[str, Decision]:
-    """What a person has decided, by name of the task."""
-    found = {task.name: journal.decision(task) for task in tasks}
-    return {name: decision for name, decision in found.items() if decision is not None}
+def decisions(folder: str | Path, kind: str, tasks: Sequence[Task]) -> dict[str, dict[str, Decision]]:
+    """What was decided in a kind of worklist, by person and by name of the task."""
+    people = sorted(path.stem.partition("-")[2] for path in (Path(folder) / "people").glob(f"{kind}-*.jsonl"))
+    journals = {person: Journal(folder, kind, person) for person in people}
+    return {
+        person: {task.name: found for task in tasks if (found := journal.decision(task)) is not None}
+        for person, journal in journals.items()
+    }
 
 
 @dataclass(frozen=True)
-class Agreement:
+class Agreement(Recorded):
     """How two people decided on what both have decided."""
 
     #: Their names.
@@ -127,10 +209,6 @@ class Agreement:
     #: Cohen's: agreement beyond what their shares of each verdict bring about by chance, from -1 to 1. None where
     #: nothing could be beyond it: nobody decided, or both always the same.
     kappa: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The agreement as plain values that JSON can hold."""
-        return dict(vars(self))
 
     def __str__(self) -> str:
         if not self.both:
@@ -158,7 +236,13 @@ def agreement(first: str, second: str, ones: Mapping[str, str], others: Mapping[
     return Agreement(first, second, len(both), equal, kappa)
 
 
-def accepted_by_both(verdicts: Mapping[str, Mapping[str, str]], accept: str = "accept") -> set[str]:
+def agreements(verdicts: Mapping[str, Mapping[str, str]]) -> list[Agreement]:
+    """How far each two people agree."""
+    pairs = combinations(sorted(verdicts), 2)
+    return [agreement(first, second, verdicts[first], verdicts[second]) for first, second in pairs]
+
+
+def accepted_by_both(verdicts: Mapping[str, Mapping[str, str]]) -> set[str]:
     """What at least two people have decided on and all of them accept.
 
     Examples
@@ -166,8 +250,6 @@ def accepted_by_both(verdicts: Mapping[str, Mapping[str, str]], accept: str = "a
     >>> sorted(accepted_by_both({"Ann": {"a": "accept", "b": "accept"}, "Bob": {"a": "accept", "b": "reject"}}))
     ['a']
     """
-    said: dict[str, list[str]] = {}
-    for each in verdicts.values():
-        for name, value in each.items():
-            said.setdefault(name, []).append(value)
-    return {name for name, values in said.items() if len(values) >= 2 and set(values) == {accept}}
+    said = Counter(name for each in verdicts.values() for name in each)
+    accepted = Counter(name for each in verdicts.values() for name, value in each.items() if value == "accept")
+    return {name for name, count in accepted.items() if count >= 2 and count == said[name]}
