@@ -22,12 +22,13 @@ from dataclasses import dataclass
 from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.experiment import Experiment
 from psyprobe.files.digest import digest
 from psyprobe.files.images import decode_image
 from psyprobe.files.terminal import progress_bar
@@ -37,9 +38,6 @@ from psyprobe.running.loop import ask_round
 from psyprobe.running.protocol import Answered, Batch, Question
 from psyprobe.running.store import Store, open_store
 from psyprobe.tasks.tables import read_bytes
-
-if TYPE_CHECKING:
-    from psyprobe.experiment import Experiment
 
 #: Of the way in which a judge is asked.
 JUDGING = "judge 1"
@@ -132,8 +130,7 @@ def ask_items(
     with open_store(store) as opened, progress_bar(0, progress, "question") as bar:
         bar.set_description(label or observer.card.name)
         opened.keep([(observer.card.digest, "observer", observer.card.to_dict())])
-        batches = batches_of(questions, observer, version)
-        found = ask_round(opened, put, {observer.card.digest: observer}, batches, bar)
+        found = ask_round(opened, put, {observer.card.digest: observer}, batches_of(questions, observer, version), bar)
     answers = {key: Answer.from_dict(answer["reply"]) for key, answer in found.items()}
     return {name: answers[key] for name, key in keys.items()}
 

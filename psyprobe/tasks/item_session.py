@@ -6,20 +6,17 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.experiment import Experiment
 from psyprobe.files.digest import digest, software_versions
 from psyprobe.observers.chat.answering import Answer, AnswerObserver
 from psyprobe.running.protocol import Batch, RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks import asking
 from psyprobe.tasks.asking import Case, ItemQuestion, Judge
-
-if TYPE_CHECKING:
-    from psyprobe.experiment import Experiment
-
 
 #: Seconds to an answer, as a guess.
 _LATENCY = 1.0

@@ -25,8 +25,8 @@ from psyprobe.tasks.mvp_bench import (
     said,
     with_categories,
 )
+from psyprobe.tasks.mvp_bench.metrics import beside_published, plot_mvp
 from psyprobe.tasks.mvp_bench.replies import parse_reply
-from psyprobe.tasks.mvp_bench.tables import beside_published, plot_mvp
 
 FILES = {"GPT-4o": "GPT4o", "DeepSeek (1.3B)": "deepseek_vl_1.3b", "LLaVA-1.5 (7B)": "llava_v1.5_7b"}
 

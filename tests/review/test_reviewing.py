@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.tasks.mvp_bench import mvp_metrics, read_predictions, read_questions, said
-from psyprobe.tasks.review.decisions import Journal, accepted_by_both, agreement
 from psyprobe.tasks.review.server import ReviewServer
-from psyprobe.tasks.review.worklist import worklist
+from psyprobe.tasks.review.worklist import Journal, accepted_by_both, agreement, worklist
 
 
 def call(address: str, path: str = "", values: Any = None, **headers: str) -> tuple[int, Any, Any]:

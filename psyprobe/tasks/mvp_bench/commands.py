@@ -17,11 +17,10 @@ from psyprobe.files.output import make_folder, write_text
 from psyprobe.files.terminal import say, show, tell
 from psyprobe.probes.conduct import load_results
 from psyprobe.report.page import Picture, picture, render, write_page
-from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics
+from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics, mvp_tables, with_categories
 from psyprobe.tasks.mvp_bench.probe import read_run
 from psyprobe.tasks.mvp_bench.questions import check_questions, read_questions, with_rotations
 from psyprobe.tasks.mvp_bench.replies import read_predictions, said
-from psyprobe.tasks.mvp_bench.tables import mvp_tables, with_categories
 
 if TYPE_CHECKING:
     import xarray
@@ -31,21 +30,20 @@ _CAPTIONS = {"N": "natural", "M": "manipulated", "pair": "both"}
 
 def add_mvp_options(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument("questions", nargs="+", metavar="QUESTIONS", help="question files, as released")
-    parser.add_argument("--images", metavar="DIR", help="the folder of images; alone: say which are missing")
+    add = parser.add_argument
+    add("questions", nargs="+", metavar="QUESTIONS", help="question files, as released")
+    add("--images", metavar="DIR", help="the folder of images; alone: say which are missing")
     several: dict[str, Any] = {"nargs": "+", "default": []}
     about = "score: a model's name and its prediction files"
-    parser.add_argument("--model", action="append", metavar="NAME FILE", help=about, **several)
+    add("--model", action="append", metavar="NAME FILE", help=about, **several)
     about = "those of --model that are people, at least three: one row, the mean without the best and the worst"
-    parser.add_argument("--people", metavar="NAME", help=about, **several)
+    add("--people", metavar="NAME", help=about, **several)
     about = "what psyprobe run asked: score it, and write predictions and a page of failed pairs"
-    parser.add_argument("--results", metavar="STORE|RESULT.nc", help=about, **several)
-    parser.add_argument("--rotations", action="store_true", help="each multiple choice in every rotation too")
-    parser.add_argument("--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)")
-    parser.add_argument(
-        "--parser", default="rule+judge", help="rule, rule+judge, lenient or lenient+judge (default %(default)s)"
-    )
-    parser.add_argument("--format", default="text", help="text, markdown, latex, csv or json (default %(default)s)")
+    add("--results", metavar="STORE|RESULT.nc", help=about, **several)
+    add("--rotations", action="store_true", help="each multiple choice in every rotation too")
+    add("--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)")
+    add("--parser", default="rule+judge", help="rule, rule+judge, lenient or lenient+judge (default %(default)s)")
+    add("--format", default="text", help="text, markdown, latex, csv or json (default %(default)s)")
 
 
 def mvp_bench_command(arguments: argparse.Namespace) -> int:
@@ -78,8 +76,7 @@ def _scored(questions: pd.DataFrame, name: str, paths: list[str], parser: str) -
     answered = []
     for path in paths:
         predictions = read_predictions(path)
-        doubled = predictions.attrs["doubled"]
-        if doubled:
+        if doubled := predictions.attrs["doubled"]:
             tell(f"{Path(path).name}: {doubled} rows are there twice and were counted once")
         table = said(questions, predictions, parser)
         unread = int((table["said"] == "").sum())
@@ -124,8 +121,7 @@ def failed_pairs_page(answers: pd.DataFrame, images: str | Path, model: str, mos
     most : int
         Pairs at most; the page says how many there are.
     """
-    wrong = answers[answers["said"] != answers["answer"]]
-    failed = list(dict.fromkeys(wrong["pair"]))
+    failed = answers["pair"][answers["said"] != answers["answer"]].unique()
     pairs = []
     for number in failed[:most]:
         group = answers[answers["pair"] == number]

@@ -33,11 +33,10 @@ from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.asking import Case, ItemQuestion, Judge, judge_of, put, read_verdicts
 from psyprobe.tasks.item_session import ItemSession, Task, answers_of, items_of, judged_attributes, options_of
-from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics
+from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics, plot_mvp, with_categories
 from psyprobe.tasks.mvp_bench.questions import COLUMNS, read_questions, with_rotations
 from psyprobe.tasks.mvp_bench.replies import PARSERS, parse_reply, said
-from psyprobe.tasks.mvp_bench.tables import plot_mvp, with_categories
-from psyprobe.tasks.task_score import TaskScore, by_observer, place
+from psyprobe.tasks.tables import TaskScore, by_observer, place
 
 if TYPE_CHECKING:
     import xarray

@@ -307,11 +307,8 @@ def _every_rotation(item: pd.DataFrame) -> bool:
     first = item.iloc[0]
     if list(item["rotation"]) != list(range(1, int(first["rotations"]) + 1)):
         return False
-    return all(
-        _choices(*rotated(first["question"], first["answer"], k - 1)) == _choices(question, answer)
-        for k, question, answer in zip(item["rotation"], item["question"], item["answer"], strict=True)
-    )
-
-
-def _choices(question: str, answer: str) -> tuple[tuple[str, ...], str]:
-    return split_choices(question)[1], answer
+    for k, question, answer in zip(item["rotation"], item["question"], item["answer"], strict=True):
+        turned, key = rotated(first["question"], first["answer"], k - 1)
+        if (split_choices(turned)[1], key) != (split_choices(question)[1], answer):
+            return False
+    return True

@@ -20,9 +20,9 @@ from psyprobe.files.output import json_text, make_folder, write_text
 from psyprobe.files.terminal import progress_bar
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
 from psyprobe.tasks.asking import ItemQuestion, ask_items
-from psyprobe.tasks.mvp_construction import set_files, steps
-from psyprobe.tasks.mvp_construction.manipulation import REGIONS, Box, Plan, Tools, manipulate
-from psyprobe.tasks.mvp_construction.set_files import STEPS, Item, Step
+from psyprobe.tasks.mvp_construction import steps
+from psyprobe.tasks.mvp_construction.manipulation import REGIONS, Box, Plan, Tools, drawn_before, manipulate, write_pair
+from psyprobe.tasks.mvp_construction.steps import STEPS, Item, Step
 
 #: Doing a step differently makes another step of the same inputs.
 VERSION = "mvp-construction 1"
@@ -103,7 +103,7 @@ def build_set(
         raise unknown_name("region of a part", region, REGIONS)
     kinds = [steps.categories()[code] for code in (offered or steps.categories())]
     folder = make_folder(output)
-    items = set_files.gather_items(photographs, folder)
+    items = steps.gather_items(photographs, folder)
     for item in items:
         read_image(item.photograph)  # before anything is asked: none may fail after an hour of questions
     if retry:
@@ -124,7 +124,7 @@ def _admit_failure(item: Item, folder: Path) -> None:
     for name in STEPS:
         if name in item.steps and not item.done(name):
             item.failures.setdefault(name, []).append(item.steps.pop(name).reason)
-            set_files.write_item(folder, item)
+            steps.write_item(folder, item)
             return
 
 
@@ -134,7 +134,7 @@ def _settle(item: Item, name: str, step: Step, folder: Path) -> None:
     if step.value is None:
         for later in STEPS[STEPS.index(name) + 1 :]:
             item.steps.pop(later, None)
-    set_files.write_item(folder, item)
+    steps.write_item(folder, item)
 
 
 def _ask(
@@ -180,7 +180,7 @@ def _draw(items: Sequence[Item], folder: Path, tools: Tools, region: str, seed: 
         cards = {name: card.to_dict() for name, card in tools.used(plan).items()}
         key = digest([VERSION, item.sha256, plan.to_dict(), cards])
         noted = item.steps.get("image")
-        if noted is None or noted.key != key or (noted.value and not set_files.drawn_before(folder, item.number, key)):
+        if noted is None or noted.key != key or (noted.value and not drawn_before(folder, item.number, key)):
             account = {
                 "key": key,
                 "version": VERSION,
@@ -194,20 +194,18 @@ def _draw(items: Sequence[Item], folder: Path, tools: Tools, region: str, seed: 
             todo.append((item, plan, account))
     with progress_bar(len(todo), progress, "image") as bar:
         for item, plan, account in todo:
-            _settle(item, "image", _drawn(item, plan, account, folder, tools), folder)
+            key = account["key"]
+            found = Step(key, {"random_weights": account["random_weights"], "editing": plan.editing})
+            if drawn_before(folder, item.number, key) is None:
+                photograph = read_image(item.photograph)
+                try:
+                    made = manipulate(photograph, plan, tools)
+                except InputError as error:
+                    found = Step(key, reason=str(error))
+                else:
+                    write_pair(folder, item.number, photograph, made, account)
+            _settle(item, "image", found, folder)
             bar.update()
-
-
-def _drawn(item: Item, plan: Plan, account: Mapping[str, Any], folder: Path, tools: Tools) -> Step:
-    key = account["key"]
-    if set_files.drawn_before(folder, item.number, key) is None:
-        photograph = read_image(item.photograph)
-        try:
-            made = manipulate(photograph, plan, tools)
-        except InputError as error:
-            return Step(key, reason=str(error))
-        set_files.write_pair(folder, item.number, photograph, made, account)
-    return Step(key, {"random_weights": account["random_weights"], "editing": plan.editing})
 
 
 def _plan(item: Item, region: str, seed: int) -> Plan:
@@ -242,7 +240,7 @@ def _finish(items: Sequence[Item], folder: Path, observers: Mapping[str, Any], t
         **{name: observer.card.to_dict() for name, observer in observers.items()},
         "tools": {name: card.to_dict() for name, card in cards.items()},
     }
-    write_text(folder / "questions.json", set_files.json_lines(rows))
+    write_text(folder / "questions.json", steps.json_lines(rows))
     write_text(folder / "build.json", json_text(record))
     states = {item.number: item.state for item in items}
     failed = Counter(name for item in items for name, step in item.steps.items() if step.value is None)

@@ -1,6 +1,7 @@
 """The image step: which mask is the subject, where it goes, and a photograph manipulated as a plan says.
 
 The mask is that of equation 1 of the paper, with the ties it leaves open; an image comes with all that made it.
+That account stands in a text field of the PNG ("psyprobe", JSON) and in a JSON file beside the manipulated image.
 
 References
 ----------
@@ -10,15 +11,19 @@ Findings of EMNLP, equation 1.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image as Picture
+from PIL.PngImagePlugin import PngInfo
 
 from psyprobe.errors import InputError
+from psyprobe.files.output import json_text, write_text, write_whole
 from psyprobe.tasks.mvp_construction.tools import Editor, Image, Inpainter, Mask, Segmenter, ToolCard
 
 #: How a part is cut out: the whole box, or the mask in it by equation 1.
@@ -322,3 +327,51 @@ def _checked(made: Image, photograph: Image, card: ToolCard) -> Image:
             f"{photograph.shape}"
         )
     return made
+
+
+def image_names(number: int) -> dict[str, str]:
+    """Files of a pair in a set: "N" natural, "M" manipulated, "pair" both side by side.
+
+    Examples
+    --------
+    >>> image_names(1001)["pair"]
+    'Cross_Images/1001_concat.png'
+    """
+    return {
+        "N": f"Single_Images/{number}_s.png",
+        "M": f"Single_Images/{number}_e.png",
+        "pair": f"Cross_Images/{number}_concat.png",
+    }
+
+
+def drawn_before(folder: Path, number: int, key: str) -> dict[str, Any] | None:
+    """What is told beside a manipulated image, if it is there and was made from the same."""
+    names = image_names(number)
+    if not all((folder / name).is_file() for name in names.values()):
+        return None
+    try:
+        told = json.loads((folder / names["M"]).with_suffix(".json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return told if isinstance(told, dict) and told.get("key") == key else None
+
+
+def write_pair(folder: Path, number: int, photograph: Image, made: Manipulated, account: Mapping[str, Any]) -> None:
+    """Write the images of a pair, and last the account of what made them."""
+    names = image_names(number)
+    natural = {"photograph": account["photograph"], "sha256": account["sha256"], "manipulated": False}
+    told = {**account, **made.facts, "manipulated": True}
+    for name in ("Single_Images", "Cross_Images", "masks"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for kind, mask in made.masks.items():
+        _write_png(folder / "masks" / f"{number}_{kind}.png", mask.astype(np.uint8) * np.uint8(255), told)
+    _write_png(folder / names["N"], photograph, natural)
+    _write_png(folder / names["M"], made.image, told)
+    _write_png(folder / names["pair"], np.hstack([photograph, made.image]), told)
+    write_text((folder / names["M"]).with_suffix(".json"), json_text(told))
+
+
+def _write_png(path: Path, pixels: Image, told: Mapping[str, Any]) -> None:
+    info = PngInfo()
+    info.add_itxt("psyprobe", json.dumps(told, sort_keys=True))
+    write_whole(path, lambda part: Picture.fromarray(pixels).save(part, pnginfo=info))

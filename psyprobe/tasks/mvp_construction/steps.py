@@ -1,4 +1,8 @@
-"""The language steps: what each asks about an item, of whom, in which words, and how the reply is read.
+"""How far each photograph of a set has come, and the language steps: what each asks, of whom, in which words.
+
+The state of a photograph is one small JSON file. A step is known by the digest of all that goes into it. A step that is
+done with that digest is not done again; when anything that goes in changes, the digest changes, and the step and those
+that rest on it are done anew.
 
 A reply is a JSON object of the form that was asked for, or there is a reason why it is none; nothing is guessed. It may
 stand in a code fence, as chat models like to put it; beyond that it must be the object alone, with all of its fields,
@@ -11,22 +15,110 @@ import functools
 import json
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from importlib.resources import files
+from pathlib import Path
 from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, PlainValidator, ValidationError, ValidationInfo, model_validator
+import pydantic
 
-from psyprobe.errors import InputError
-from psyprobe.tasks.mvp_bench.tables import categories as category_table
-from psyprobe.tasks.mvp_construction.manipulation import Box
-from psyprobe.tasks.mvp_construction.set_files import Item, image_names
+from psyprobe.errors import InputError, StoreError
+from psyprobe.files.images import file_digest, images_in
+from psyprobe.files.output import json_text, make_folder, write_text
+from psyprobe.tasks.mvp_bench.metrics import categories as category_table
+from psyprobe.tasks.mvp_construction.manipulation import Box, image_names
 
-#: Of a text in a reply; whoever writes more has not understood.
-_LONGEST = 400
-_FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
+# -- the state of a set ----------------------------------------------------------------------------------------------
+
+#: In the order in which they are done; each rests on those before it.
+STEPS = ("caption", "subject", "behaviour", "background", "object", "emotion", "proposal", "image", "questions")
+#: Pairs of one's own start here: those of the release, whose categories are known by their numbers, end at 646.
+_FIRST_NUMBER = 1001
+
+
+@dataclass
+class Step:
+    """What became of a step."""
+
+    #: Digest of what went into it.
+    key: str
+    #: What came of it; None where it failed.
+    value: Mapping[str, Any] | None = None
+    #: Why it failed; empty where it is done.
+    reason: str = ""
+
+
+@dataclass
+class Item:
+    """A photograph on its way to an image pair with questions."""
+
+    #: Of the image pair.
+    number: int
+    #: Path of the file.
+    photograph: str
+    #: Of the file.
+    sha256: str
+    #: What has been tried so far.
+    steps: dict[str, Step] = field(default_factory=dict)
+    #: Why earlier tries of a step failed, each of which a retry has followed.
+    failures: dict[str, list[str]] = field(default_factory=dict)
+
+    def value(self, step: str) -> Mapping[str, Any]:
+        """What came of a step that is done."""
+        return self.steps[step].value or {}
+
+    def done(self, step: str) -> bool:
+        """Whether a step is done."""
+        return step in self.steps and self.steps[step].value is not None
+
+    @property
+    def state(self) -> str:
+        """In words: "complete", "failed at STEP: why" or "next: STEP"."""
+        for step in STEPS:
+            if not self.done(step):
+                return f"failed at {step}: {self.steps[step].reason}" if step in self.steps else f"next: {step}"
+        return "complete"
+
+
+def read_set_items(folder: str | Path) -> list[Item]:
+    """The items of a set under construction, by number.
+
+    Empty where nothing was begun.
+    """
+    found = []
+    for path in sorted((Path(folder) / "items").glob("[0-9]*.json")):
+        try:
+            found.append(pydantic.TypeAdapter(Item).validate_json(path.read_bytes(), strict=True))
+        except (OSError, pydantic.ValidationError):
+            raise StoreError(f"{path} is no item of a set; move it away and it is made anew") from None
+    return sorted(found, key=lambda item: item.number)
+
+
+def write_item(folder: Path, item: Item) -> None:
+    """Write the state of an item, whole or not at all."""
+    write_text(make_folder(folder / "items") / f"{item.number}.json", json_text({**asdict(item), "state": item.state}))
+
+
+def gather_items(photographs: str | Path, folder: str | Path) -> list[Item]:
+    """The items of a folder of photographs, each with the state it has in a set.
+
+    By number. A photograph keeps its number when others come or go; new ones follow, in the order of their names.
+    """
+    known = {item.sha256: item for item in read_set_items(folder)}
+    highest = max((item.number for item in known.values()), default=_FIRST_NUMBER - 1)
+    found: dict[str, Item] = {}
+    for path in images_in(photographs):
+        sha256 = file_digest(path)
+        if sha256 in found:
+            raise InputError(f"{path} and {found[sha256].photograph} are the same photograph; remove one of them")
+        if sha256 not in known:
+            highest += 1
+            known[sha256] = Item(highest, str(path), sha256)
+        found[sha256] = known[sha256]
+        found[sha256].photograph = str(path)
+    return sorted(found.values(), key=lambda item: item.number)
 
 
 # -- categories and wordings -----------------------------------------------------------------------------------------
@@ -93,6 +185,10 @@ def filled(step: str, values: Mapping[str, str]) -> str:
 
 # -- replies ---------------------------------------------------------------------------------------------------------
 
+#: Of a text in a reply; whoever writes more has not understood.
+_LONGEST = 400
+_FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
+
 
 class UnreadReply(InputError):
     """A reply that is not what was asked for; the message says why."""
@@ -107,7 +203,7 @@ def _text(value: Any) -> str:
     return text
 
 
-def _number(value: Any, info: ValidationInfo) -> int:
+def _number(value: Any, info: pydantic.ValidationInfo) -> int:
     count = (info.context or {})["count"]
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= count:
         raise ValueError(f"is {_shown(value)} and no number from 1 to {count}")
@@ -124,29 +220,29 @@ def _box(value: Any) -> list[float]:
         raise ValueError(f"{_shown(value)} is empty or leaves the image") from None
 
 
-def _category(value: Any, info: ValidationInfo) -> str:
+def _category(value: Any, info: pydantic.ValidationInfo) -> str:
     known = (info.context or {})["editing"]
     if not isinstance(value, str) or value not in known:
         raise ValueError(f"is {_shown(value)} and not one of {', '.join(known)}")
     return value
 
 
-def _listed(low: int, high: int, what: str) -> BeforeValidator:
+def _listed(low: int, high: int, what: str) -> pydantic.BeforeValidator:
     def check(value: Any) -> Any:
         if not isinstance(value, list) or not low <= len(value) <= high:
             raise ValueError(f"is no list of {low if low == high else f'{low} to {high}'} {what}")
         return value
 
-    return BeforeValidator(check)
+    return pydantic.BeforeValidator(check)
 
 
-Text = Annotated[str, PlainValidator(_text)]
-Number = Annotated[int, PlainValidator(_number)]
-Corners = Annotated[list[float], PlainValidator(_box)]
+Text = Annotated[str, pydantic.PlainValidator(_text)]
+Number = Annotated[int, pydantic.PlainValidator(_number)]
+Corners = Annotated[list[float], pydantic.PlainValidator(_box)]
 
 
-class Form(BaseModel, extra="forbid"):
-    pass
+class Form(pydantic.BaseModel, extra="forbid"):
+    """Of a reply: all of its fields, and no others."""
 
 
 class _Thing(Form):
@@ -171,7 +267,7 @@ class BoxedReply(Form):
     value: Text | None
     box: Corners | None
 
-    @model_validator(mode="after")
+    @pydantic.model_validator(mode="after")
     def _both(self) -> Self:
         if (self.value is None) != (self.box is None):
             raise ValueError("value and box must both be there or both be null")
@@ -179,7 +275,7 @@ class BoxedReply(Form):
 
 
 class ProposalReply(Form):
-    category: Annotated[str, PlainValidator(_category)]
+    category: Annotated[str, pydantic.PlainValidator(_category)]
     high_natural: Text
     high_manipulated: Text
     low_natural: Text
@@ -188,8 +284,8 @@ class ProposalReply(Form):
     part: Number | None
     instruction: Text | None
 
-    @model_validator(mode="after")
-    def _fits(self, info: ValidationInfo) -> Self:
+    @pydantic.model_validator(mode="after")
+    def _fits(self, info: pydantic.ValidationInfo) -> Self:
         for level in ("high", "low"):
             if len({getattr(self, f"{level}_{kind}").casefold() for kind in ("natural", "manipulated")}) == 1:
                 raise ValueError(f"{level}_natural and {level}_manipulated are the same")
@@ -206,7 +302,7 @@ class _Choice(Form):
     right: Text
     wrong: Annotated[list[Text], _listed(4, 4, "wrong answers")]
 
-    @model_validator(mode="after")
+    @pydantic.model_validator(mode="after")
     def _differ(self) -> Self:
         options = [self.right, *self.wrong, *self.model_dump(include={"natural"}).values()]
         if len({each.casefold() for each in options}) < len(options):
@@ -226,7 +322,7 @@ class QuestionsReply(Form):
     cross_low: _Choice
     cross_high: _Choice
 
-    @model_validator(mode="after")
+    @pydantic.model_validator(mode="after")
     def _levels_differ(self) -> Self:
         if self.low.casefold() == self.high.casefold():
             raise ValueError("the questions low and high are the same")
@@ -251,7 +347,7 @@ def read_reply(reply: str, form: type[Form], **limits: Any) -> dict[str, Any]:
         return form.model_validate(values, context=limits).model_dump()
     except UnreadReply:
         raise
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         raise UnreadReply(_reason(error)) from None
     except (ValueError, RecursionError) as error:
         raise UnreadReply(f"it is no JSON object ({getattr(error, 'msg', 'it cannot be read')})") from None
@@ -267,7 +363,7 @@ def _no_number(name: str) -> Any:
     raise UnreadReply(f"{name} is no number")
 
 
-def _reason(error: ValidationError) -> str:
+def _reason(error: pydantic.ValidationError) -> str:
     """The first thing that is wrong, in a sentence that a model can be told."""
     first = error.errors(include_url=False)[0]
     *outer, last = [each if isinstance(each, str) else f"number {each + 1}" for each in first["loc"]] or [""]
@@ -409,3 +505,8 @@ def question_rows(number: int, category: str, written: Mapping[str, Any], seed: 
         }
         for place, (kind, level, image, question, answer) in enumerate(found)
     ]
+
+
+def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Rows as JSON lines, the form of the release's question files."""
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

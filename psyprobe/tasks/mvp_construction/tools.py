@@ -20,6 +20,7 @@ import numpy.typing as npt
 from PIL import Image as Picture
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, PsyprobeError, WeightsError, unknown_name
 
 Mask = npt.NDArray[np.bool_]
@@ -30,7 +31,7 @@ _MULTIPLE = 64
 
 
 @dataclass(frozen=True)
-class ToolCard:
+class ToolCard(Recorded):
     """What made an image, so that it can be told beside the image."""
 
     #: As it is asked for: "felzenszwalb", "sam:FOLDER".
@@ -43,10 +44,6 @@ class ToolCard:
     weights: str = ""
     #: Whether they are random numbers, so that what it makes shows only that the machinery works.
     random_weights: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """The card as plain values that JSON can hold."""
-        return {**vars(self), "settings": dict(self.settings), "software": dict(self.software)}
 
 
 class Tool(Protocol):

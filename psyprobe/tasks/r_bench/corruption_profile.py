@@ -36,7 +36,7 @@ from psyprobe.running.store import Store
 from psyprobe.tasks.asking import read_planned
 from psyprobe.tasks.item_session import TaskPlan, TaskSession, attributes_of, items_of, options_of
 from psyprobe.tasks.r_bench.figures import coloured_cells
-from psyprobe.tasks.task_score import TaskScore
+from psyprobe.tasks.tables import TaskScore
 
 if TYPE_CHECKING:
     import xarray

@@ -27,7 +27,7 @@ from psyprobe.tasks.r_bench.items import ImageSet, read_set, wording_version, wo
 from psyprobe.tasks.r_bench.judging import AGAINST, judgements, open_cases
 from psyprobe.tasks.r_bench.metrics import rbench_metrics
 from psyprobe.tasks.r_bench.scores import read_letters, score_items
-from psyprobe.tasks.task_score import TaskScore, by_observer, place
+from psyprobe.tasks.tables import TaskScore, by_observer, place
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,6 @@ from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.output import make_folder, write_text
 from psyprobe.files.terminal import say, show, tell
 from psyprobe.tasks.review import worklist as lists
-from psyprobe.tasks.review.decisions import agreements
 
 
 def add_review_options(parser: argparse.ArgumentParser) -> None:
@@ -62,13 +61,13 @@ def _serve(worklist: lists.Worklist, port: int) -> int:
 def _reviewed(folder: Path) -> tuple[Any, list[str]]:
     tasks = lists.review_tasks(folder)
     verdicts = lists.verdicts_of(folder, tasks)
-    found = agreements(verdicts)
+    found = lists.agreements(verdicts)
     lines = [
         f"{name}: {list(said.values()).count('accept')} of {len(said)} accepted, {len(tasks) - len(said)} to decide"
         for name, said in verdicts.items()
     ]
     lines += [str(each) for each in found]
-    kinds = {kind: agreements(said) for kind, said in lists.by_kind(tasks, verdicts).items()}
+    kinds = {kind: lists.agreements(said) for kind, said in lists.by_kind(tasks, verdicts).items()}
     lines += [f"  {kind}: {each}" for kind, parts in kinds.items() for each in parts if each.both]
     kept = lists.write_kept(folder, verdicts) if found else 0
     kept_line = f"{kept} rows kept, which both accepted; {folder / lists.KEPT}"

@@ -1,32 +1,45 @@
-"""One person before a list of tasks: what the page is told, and what it may do; and what the tasks are.
+"""What people are shown and asked, one thing at a time; what they decided, and how far they agree; and their worklists.
 
-Of a set of MVP-Bench: candidate questions to accept or reject, and questions to answer. Of R-Bench: keys to check
-(agree, unlock and edit, report), and questions to answer. R-Bench's are interleaved, so that nobody gets into a rut:
-multiple choice, short answer, caption, and again. An edited answer has at most 10 words, an edited caption at most 40.
+Decisions lie in one file of JSON lines each, to which lines are only ever added. What there is to decide: of a set of
+MVP-Bench, candidate questions to accept or reject, and questions to answer; of R-Bench, keys to check (agree, unlock
+and edit, report), and questions to answer. R-Bench's are interleaved, so that nobody gets into a rut: multiple choice,
+short answer, caption, and again. An edited answer has at most 10 words, an edited caption at most 40.
 
 References
 ----------
+Cohen (1960). A coefficient of agreement for nominal scales. Educational and Psychological Measurement 20.
 Li et al. (2024). R-Bench: are your large multimodal models robust to real-world corruptions? arXiv 2410.05474.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from psyprobe.errors import InputError
+from psyprobe.analysis.score import Recorded
+from psyprobe.errors import InputError, StoreError
+from psyprobe.files.digest import digest
+from psyprobe.files.images import file_digest
 from psyprobe.files.output import write_text
 from psyprobe.files.terminal import printable
 from psyprobe.tasks.mvp_bench.questions import read_question_lines, read_questions, split_choices
-from psyprobe.tasks.mvp_construction.set_files import json_lines
+from psyprobe.tasks.mvp_construction.steps import json_lines
 from psyprobe.tasks.r_bench.items import ImageSet, read_set
-from psyprobe.tasks.review.decisions import Choice, Journal, Task, accepted_by_both, agreements, check_tasks, decisions
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 CANDIDATES, KEPT = "questions.json", "kept.json"
 #: Longest answer, in words.
 MOST_WORDS = {"VQA": 10, "CAP": 40}
@@ -40,6 +53,222 @@ _HEADINGS = {
     "VQA": "Short answer",
     "CAP": "Caption",
 }
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A decision."""
+
+    #: The key of the keyboard that makes it.
+    key: str
+    #: As it is written down.
+    value: str
+    #: On its button.
+    label: str
+    #: Whether the text of the field belongs to it.
+    with_text: bool = False
+
+
+@dataclass(frozen=True)
+class Task:
+    """One thing to decide."""
+
+    #: Unique among those of a worklist.
+    name: str
+    #: What kind of thing it is.
+    heading: str
+    #: Captions and files, in the order in which they are shown.
+    images: tuple[tuple[str, Path], ...]
+    #: The question; may have several lines.
+    text: str
+    #: The decisions.
+    choices: tuple[Choice, ...]
+    #: What to know for the decision, such as the right answer: names and texts.
+    facts: tuple[tuple[str, str], ...] = ()
+    #: What the text field holds at first; None for no field.
+    draft: str | None = None
+    #: Whether the field must be unlocked before it can be changed.
+    locked: bool = False
+    #: That the field may hold.
+    most_words: int = 0
+
+    @cached_property
+    def content(self) -> str:
+        """Digest of all that is shown: a decision about something else is no decision about this."""
+        return digest([self.to_dict(), [file_digest(path) for _, path in self.images]])
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the page needs, as plain values; control characters are made visible."""
+        return {
+            "name": self.name,
+            "heading": printable(self.heading),
+            "images": [printable(caption) for caption, _ in self.images],
+            "text": printable(self.text),
+            "facts": [[printable(name), printable(text)] for name, text in self.facts],
+            "choices": [vars(choice) for choice in self.choices],
+            "draft": self.draft,
+            "locked": self.locked,
+            "most_words": self.most_words,
+        }
+
+    def checked(self, value: str, text: str) -> str:
+        """The text that belongs to a decision, if the decision can be made.
+
+        Empty where the choice takes none.
+        """
+        choice = next((each for each in self.choices if each.value == value), None)
+        if choice is None:
+            raise InputError(f"{value!r} is none of {', '.join(each.value for each in self.choices)}")
+        if not choice.with_text:
+            return ""
+        words = len(text.split())
+        if not 1 <= words <= self.most_words:
+            raise InputError(f"the text has {words} words; write 1 to {self.most_words}")
+        return " ".join(text.split())
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The last word of a person on a task."""
+
+    #: Of the choice.
+    value: str
+    #: Of the field; empty where the choice takes none.
+    text: str = ""
+
+
+class Journal:
+    """The decisions of one person on one kind of worklist.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Of the set; the file lies in its folder "people".
+    kind : str
+        Of the worklist: "review", "answer" or "label".
+    person : str
+        A name that can be a file's.
+
+    Raises
+    ------
+    InputError
+        The name has other characters than letters, digits, - and _.
+    StoreError
+        The file cannot be read.
+    """
+
+    def __init__(self, folder: str | Path, kind: str, person: str) -> None:
+        if not _NAME.fullmatch(person):
+            raise InputError(f"the name {person!r} cannot be a file's; take up to 40 letters, digits, - and _")
+        self.person = person
+        self.path = Path(folder) / "people" / f"{kind}-{person}.jsonl"
+        self._lock = threading.Lock()
+        self._decisions: dict[str, Decision] = {}
+        try:
+            raw = self.path.read_bytes() if self.path.exists() else b""
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be read: {error.strerror}") from error
+        self._torn = bool(raw) and not raw.endswith(b"\n")
+        for line in raw.split(b"\n"):
+            try:
+                row = json.loads(line)
+                self._decisions[row["content"]] = Decision(row["value"], row["text"])
+            except (ValueError, KeyError, TypeError):
+                continue  # a torn line: its decision was never acknowledged
+
+    def decision(self, task: Task) -> Decision | None:
+        """What was decided last on a task as it is now, or None."""
+        return self._decisions.get(task.content)
+
+    def decide(self, task: Task, value: str, text: str = "") -> None:
+        """Write down a decision; it is on the disk when this returns."""
+        decision = Decision(value, task.checked(value, text))
+        row = {"task": task.name, "content": task.content, **vars(decision), "at": datetime.now(UTC).isoformat()}
+        line = json.dumps(row, ensure_ascii=False) + "\n"
+        with self._lock:
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                with self.path.open("ab", buffering=0) as file:
+                    # What a kill left of a line must not run into this one.
+                    file.write((("\n" if self._torn else "") + line).encode())
+                    os.fsync(file.fileno())
+            except OSError as error:
+                why = f"{error.strerror}; free the place and go on"
+                raise StoreError(f"{self.path} cannot be written: {why}") from error
+            self._torn, self._decisions[task.content] = False, decision
+
+
+def decisions(folder: str | Path, kind: str, tasks: Sequence[Task]) -> dict[str, dict[str, Decision]]:
+    """What was decided in a kind of worklist, by person and by name of the task."""
+    people = sorted(path.stem.partition("-")[2] for path in (Path(folder) / "people").glob(f"{kind}-*.jsonl"))
+    journals = {person: Journal(folder, kind, person) for person in people}
+    return {
+        person: {task.name: found for task in tasks if (found := journal.decision(task)) is not None}
+        for person, journal in journals.items()
+    }
+
+
+@dataclass(frozen=True)
+class Agreement(Recorded):
+    """How two people decided on what both have decided."""
+
+    #: Their names.
+    first: str
+    second: str
+    #: Tasks that both have decided.
+    both: int
+    #: Of these, decided alike.
+    equal: int
+    #: Cohen's: agreement beyond what their shares of each verdict bring about by chance, from -1 to 1. None where
+    #: nothing could be beyond it: nobody decided, or both always the same.
+    kappa: float | None
+
+    def __str__(self) -> str:
+        if not self.both:
+            return f"{self.first} and {self.second} have decided on nothing in common yet"
+        kappa = "undefined, both said the same of all" if self.kappa is None else f"{self.kappa:.2f}"
+        share = f"{self.equal} of {self.both} alike ({100 * self.equal / self.both:.1f} %)"
+        return f"{self.first} and {self.second}: {share}, Cohen's kappa {kappa}"
+
+
+def agreement(first: str, second: str, ones: Mapping[str, str], others: Mapping[str, str]) -> Agreement:
+    """How far two people agree.
+
+    Examples
+    --------
+    >>> one, other = {"a": "yes", "b": "no", "c": "no"}, {"a": "yes", "b": "yes", "d": "no"}
+    >>> print(agreement("Ann", "Bob", one, other))
+    Ann and Bob: 1 of 2 alike (50.0 %), Cohen's kappa 0.00
+    """
+    both = [name for name in ones if name in others]
+    equal = sum(ones[name] == others[name] for name in both)
+    mine, theirs = (Counter(said[name] for name in both) for said in (ones, others))
+    # In whole numbers: "by chance" times n squared.
+    chance, certain = sum(mine[value] * theirs[value] for value in mine), len(both) ** 2
+    kappa = None if chance == certain else (equal * len(both) - chance) / (certain - chance)
+    return Agreement(first, second, len(both), equal, kappa)
+
+
+def agreements(verdicts: Mapping[str, Mapping[str, str]]) -> list[Agreement]:
+    """How far each two people agree."""
+    return [agreement(one, other, verdicts[one], verdicts[other]) for one, other in combinations(sorted(verdicts), 2)]
+
+
+def accepted_by_both(verdicts: Mapping[str, Mapping[str, str]]) -> set[str]:
+    """What at least two people have decided on and all of them accept.
+
+    Examples
+    --------
+    >>> sorted(accepted_by_both({"Ann": {"a": "accept", "b": "accept"}, "Bob": {"a": "accept", "b": "reject"}}))
+    ['a']
+    """
+    said = Counter(name for each in verdicts.values() for name in each)
+    accepted = Counter(name for each in verdicts.values() for name, value in each.items() if value == "accept")
+    return {name for name, count in accepted.items() if count >= 2 and count == said[name]}
+
+
+# -- what there is to decide -------------------------------------------------------------------------------------------
+
 _VERDICTS = (Choice("a", "accept", "Accept"), Choice("r", "reject", "Reject"))
 _AGREE, _REPORT = Choice("a", "agree", "Agree"), Choice("p", "report", "Report a problem")
 
@@ -160,7 +389,7 @@ def _to_answer(folder: str | Path, questions: str | Path | None, person: str) ->
     path = Path(questions) if questions is not None else place / (KEPT if (place / KEPT).is_file() else CANDIDATES)
     rows = read_questions(path).to_dict("records")
     order = np.random.default_rng(list(person.encode())).permutation(len(rows))
-    return check_tasks([_question_task(place, rows[i]) for i in order])
+    return [_question_task(place, rows[i]) for i in order]
 
 
 def _letters(options: Sequence[str]) -> tuple[Choice, ...]:
@@ -203,7 +432,7 @@ def review_tasks(folder: str | Path) -> list[Task]:
                 choices=_VERDICTS,
             )
         )
-    return check_tasks(tasks)
+    return tasks
 
 
 def verdicts_of(folder: str | Path, tasks: list[Task]) -> dict[str, dict[str, str]]:
@@ -227,8 +456,8 @@ def by_kind(tasks: list[Task], verdicts: Mapping[str, Mapping[str, str]]) -> dic
 def write_kept(folder: str | Path, verdicts: Mapping[str, Mapping[str, str]]) -> int:
     """Write the questions that two or more have judged and all accepted, and count their rows."""
     names = {name for task in accepted_by_both(verdicts) for name in task.split(" ")}
-    rows = [row for _, row in read_question_lines(Path(folder) / CANDIDATES)]
-    kept = [row for row in rows if str(row["question_id"]) in names]
+    lines = read_question_lines(Path(folder) / CANDIDATES)
+    kept = [row for _, row in lines if str(row["question_id"]) in names]
     write_text(Path(folder) / KEPT, json_lines(kept))
     return len(kept)
 
@@ -295,7 +524,7 @@ def _item_tasks(folder: str | Path, seed: int, *, to_label: bool) -> list[Task]:
         rows = group.to_dict("records")
         found += [(turn, rows[place]) for turn, place in enumerate(random.permutation(len(rows)))]
     ordered = sorted(found, key=lambda each: each[0])
-    return check_tasks([_item_task(images, row, to_label=to_label) for _, row in ordered])
+    return [_item_task(images, row, to_label=to_label) for _, row in ordered]
 
 
 def _item_task(images: ImageSet, row: Mapping[Any, Any], *, to_label: bool) -> Task:
