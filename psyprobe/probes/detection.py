@@ -32,7 +32,6 @@ from psyprobe.human.reference import DataReference, Reference, human_inputs, mis
 from psyprobe.observers import Card
 from psyprobe.plotting.features import contour_panels as plot
 from psyprobe.probes.asking import DIFFERENCE, at_native_size, noise_floor
-from psyprobe.probes.detection import grid_conditions
 from psyprobe.probes.pairs import ABILITIES, Conditions, Pair, PairSession, Responses, answer, responses
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store

@@ -1,15 +1,25 @@
-"""Asking about items in words: a benchmark's, a judge's cases, the steps of a construction.
+"""Asking about items in words: a benchmark's, the steps of a construction, and a judge about what rules leave open.
 
 What is asked is plain data, files by path and content and texts, so that another process could ask it; images are read
-only when their turn comes. A judge is asked the same way, with no image.
+only when their turn comes.
+
+A judge is a chat model that is asked the same way, with no image: it reads what rules cannot. Who judges, in which
+words and how often, is part of a result. Rules come first; what they leave open is for whoever calls to decide. What a
+judge said is kept raw like any answer, so that nothing is judged twice and every verdict can be read again. A reply
+that is none of the verdicts is counted, and never taken for one.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import json
+import re
+import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -17,14 +27,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe.errors import InputError
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.experiment import Experiment
 from psyprobe.files.images import decode_image
 from psyprobe.files.output import digest
 from psyprobe.files.terminal import progress_bar
+from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
 from psyprobe.running.loop import ask_round
 from psyprobe.running.protocol import Answered, Batch, Question
 from psyprobe.running.store import Store, open_store
+from psyprobe.tasks.tables import read_bytes
+
+#: Of the way in which a judge is asked.
+JUDGING = "judge 1"
+#: Long enough for a model that cannot leave it at one word.
+_MAX_TOKENS = 32
 
 
 @dataclass(frozen=True)
@@ -40,12 +58,12 @@ class ItemQuestion:
     #: Instruction that goes before.
     system: str = ""
 
-    @cached_property
+    @functools.cached_property
     def asked(self) -> dict[str, Any]:
         """All but the images, as JSON can hold it."""
         return {"prompt": self.prompt, "system": self.system, "decoding": dict(vars(self.decoding))}
 
-    @cached_property
+    @functools.cached_property
     def digests(self) -> tuple[str, str]:
         """Of what is shown, and of what is asked."""
         return digest([sha256 for _, sha256 in self.images]), digest(self.asked)
@@ -112,8 +130,7 @@ def ask_items(
     with open_store(store) as opened, progress_bar(0, progress, "question") as bar:
         bar.set_description(label or observer.card.name)
         opened.keep([(observer.card.digest, "observer", observer.card.to_dict())])
-        batches = batches_of(questions, observer, version)
-        found = ask_round(opened, put, {observer.card.digest: observer}, batches, bar)
+        found = ask_round(opened, put, {observer.card.digest: observer}, batches_of(questions, observer, version), bar)
     answers = {key: Answer.from_dict(answer["reply"]) for key, answer in found.items()}
     return {name: answers[key] for name, key in keys.items()}
 
@@ -170,14 +187,8 @@ def _put(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answere
             for question in batch.questions:
                 asked = work.asked[question.asked]
                 under_way[question.key] = (question, work)
-                yield Inquiry(
-                    prompt=asked["prompt"],
-                    images=images,
-                    system=asked["system"],
-                    decoding=Decoding(**asked["decoding"]),
-                    words=(),
-                    key=question.key,
-                )
+                decoding = Decoding(**asked["decoding"])
+                yield Inquiry(asked["prompt"], images, asked["system"], decoding, words=(), key=question.key)
 
     for inquiry, answer in ask_all(observer, inquiries()):
         question, work = under_way.pop(inquiry.key)
@@ -190,10 +201,207 @@ def _put(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answere
 
 def read_planned(path: str, sha256: str) -> npt.NDArray[np.uint8]:
     """An image file, which must be the one that was planned."""
-    try:
-        raw = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    raw = read_bytes(path)
     if hashlib.sha256(raw).hexdigest() != sha256:
         raise InputError(f"{path} has changed since the questions were made; run again")
     return decode_image(raw, path)
+
+
+# -- a judge ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class JudgePrompt:
+    """What a judge is asked, and which replies are verdicts."""
+
+    #: Of the prompt; the digest changes with the text even where nobody changed the version.
+    name: str
+    version: str
+    #: With {question}, {key} and {answer} to be filled in.
+    system: str
+    text: str
+    #: Reply in lower case, and what it stands for; "" stands for none of them.
+    verdicts: Mapping[str, float | str]
+
+    def filled(self, case: Case) -> str:
+        """The prompt for one case; what stands in braces inside an answer is left as it is."""
+        parts = {"{question}": case.question, "{key}": case.key, "{answer}": case.answer}
+        return re.sub(r"\{(?:question|key|answer)\}", lambda found: parts[found.group()], self.text)
+
+    def read(self, reply: str) -> float | str | None:
+        """The one verdict that a reply names, or None: the whole reply, or the only verdict among its words.
+
+        Examples
+        --------
+        >>> prompt = judge_prompts()["rbench_short"]
+        >>> [prompt.read(text) for text in ("2", "Score: 1.", "1 or 2", "good")]
+        [1.0, 0.5, None, None]
+        """
+        words = set(re.findall(r"\w+", reply.casefold()))
+        named = [word for word in self.verdicts if word in words]
+        return self.verdicts[named[0]] if len(named) == 1 else None
+
+    def verdicts_of(self, replies: Sequence[str]) -> Verdicts:
+        """What several replies about one case come to."""
+        read = [(self.read(reply), reply) for reply in replies]
+        return Verdicts(
+            read=tuple(verdict for verdict, _ in read if verdict is not None),
+            unread=tuple(reply for verdict, reply in read if verdict is None),
+        )
+
+
+@functools.cache
+def judge_prompts() -> dict[str, JudgePrompt]:
+    """The prompts that come with psyprobe, by name.
+
+    Examples
+    --------
+    >>> sorted(judge_prompts())
+    ['choice_letter', 'rbench_caption', 'rbench_choice', 'rbench_short', 'yes_no']
+    """
+    page = tomllib.loads(files("psyprobe.tasks").joinpath("judge.toml").read_text(encoding="utf-8"))
+    return {
+        name: JudgePrompt(name, row["version"], row["system"], row["text"].strip(), row["verdicts"])
+        for name, row in page.items()
+    }
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Who judges, and how."""
+
+    #: Any that answers in words: `load_observer("openai:MODEL")`.
+    observer: AnswerObserver
+    #: How often each case is put; with temperature 0 once is enough.
+    repeats: int = 1
+    #: Of the sampling, 0 to 2; each repeat has a seed of its own.
+    temperature: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.repeats < 1:
+            raise InputError(f"a judge is asked {self.repeats} times; give at least 1")
+        if self.repeats > 1 and self.temperature == 0:
+            raise InputError(
+                f"{self.repeats} repeats at temperature 0 are one and the same answer; give a temperature or 1 repeat"
+            )
+
+    def decoding(self, repeat: int) -> Decoding:
+        """How the reply of one repeat is drawn."""
+        seed = repeat if self.temperature else None
+        return Decoding(self.temperature, _MAX_TOKENS, logprobs=False, seed=seed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything one must know to judge again, as JSON can hold it."""
+        prompts = {
+            name: f"{each.version} ({digest([each.system, each.text, dict(each.verdicts)])[:12]})"
+            for name, each in judge_prompts().items()
+        }
+        return {**vars(self), "observer": self.observer.card.to_dict(), "prompts": prompts}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One answer to be judged."""
+
+    #: Unique among the cases judged together.
+    name: str
+    #: Name of the judge's prompt.
+    prompt: str
+    #: What was asked, what is right, and what was answered.
+    question: str
+    key: str
+    answer: str
+    #: Put once, however often the judge is asked about others.
+    once: bool = False
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """What a judge made of one case."""
+
+    #: One for each reply that was a verdict.
+    read: tuple[float | str, ...]
+    #: The replies that were none, word for word.
+    unread: tuple[str, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether no reply was a verdict."""
+        return not self.read
+
+    @property
+    def mean(self) -> float:
+        """Mean of numeric verdicts, from 0 to 1."""
+        if self.failed:
+            raise InputError(f"the judge gave no verdict but {self.unread[0]!r}; judge again, or leave the item out")
+        return sum(float(each) for each in self.read) / len(self.read)
+
+    @property
+    def majority(self) -> float | str | None:
+        """The verdict of more than half of the replies, those that were none counted; None where there is none."""
+        if self.failed:
+            return None
+        verdict, count = Counter(self.read).most_common(1)[0]
+        return verdict if 2 * count > len(self.read) + len(self.unread) else None
+
+
+def judge_cases(
+    cases: Sequence[Case], judge: Judge, *, store: str | Path | Store | None = None, progress: bool | None = None
+) -> dict[str, Verdicts]:
+    """Put cases to a judge outside of any experiment; what the store holds is not asked again.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+        What rules left open.
+    judge : Judge
+        Who judges, and how.
+    store, progress
+        As for `ask_items`.
+
+    Returns
+    -------
+    dict of str to Verdicts
+        By name of the case.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such prompt.
+    PsyprobeError
+        The judge cannot be reached: never is something else put in its place.
+    """
+    questions = {case.name: judge_questions(case, judge) for case in cases}
+    asked = [question for each in questions.values() for question in each]
+    label = f"judge {judge.observer.card.name}"
+    answers = ask_items(asked, judge.observer, version=JUDGING, store=store, label=label, progress=progress)
+    return {
+        case.name: judge_prompts()[case.prompt].verdicts_of([answers[each.name].text for each in questions[case.name]])
+        for case in cases
+    }
+
+
+def judge_questions(case: Case, judge: Judge) -> list[ItemQuestion]:
+    """One question for each time that a case is put."""
+    prompts = judge_prompts()
+    if case.prompt not in prompts:
+        raise unknown_name("prompt for a judge", case.prompt, prompts)
+    prompt = prompts[case.prompt]
+    return [
+        ItemQuestion(f"{case.name}\n{repeat}", prompt.filled(case), judge.decoding(repeat), system=prompt.system)
+        for repeat in range(1 if case.once else judge.repeats)
+    ]
+
+
+def judge_of(experiment: Experiment) -> Judge | None:
+    """The judge that a page names, or None."""
+    named = experiment.judge
+    if named is None:
+        return None
+    return Judge(load_observer(named.observer, **named.options), named.repeats, named.temperature)
+
+
+def read_verdicts(text: str) -> dict[str, Verdicts]:
+    """Verdicts by case, read by today's rules from the JSON of cases: name, prompt, and replies of each."""
+    prompts = judge_prompts()
+    return {name: prompts[prompt].verdicts_of(replies) for name, prompt, replies in json.loads(text)}

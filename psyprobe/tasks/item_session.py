@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest
 from psyprobe.observers.chat.answering import Answer, AnswerObserver
 from psyprobe.running.loop import ExperimentSession, attributes_of
 from psyprobe.running.protocol import Batch, RunRecord
 from psyprobe.running.store import Store
-from psyprobe.tasks.asking import (
-    JUDGING,
-    Case,
-    ItemQuestion,
-    Judge,
-    batches_of,
-    check_questions,
-    judge_questions,
-    keys_of,
-)
-
-if TYPE_CHECKING:
-    from psyprobe.experiment import Experiment
-
+from psyprobe.tasks import asking
+from psyprobe.tasks.asking import Case, ItemQuestion, Judge
 
 #: Seconds to an answer, as a guess.
 _LATENCY = 1.0
@@ -47,7 +37,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class TaskPlan:
+class TaskPlan(Recorded):
     """What a run about items means before anything is asked."""
 
     experiment: str
@@ -59,10 +49,6 @@ class TaskPlan:
     seconds: float
     #: What comes afterwards, in words.
     afterwards: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """One entry a field."""
-        return asdict(self)
 
     def __str__(self) -> str:
         return (
@@ -83,9 +69,9 @@ class ItemSession(ExperimentSession):
     def __init__(self, experiment: Experiment, observer: AnswerObserver, task: Task, judge: Judge | None) -> None:
         super().__init__(experiment, observer, *([] if judge is None else [judge.observer]))
         self.task, self.judge = task, judge
-        check_questions(task.questions, observer)
-        self._keys = keys_of(task.questions, observer, task.version)
-        self._rounds: list[Callable[[], list[Batch]]] = [self._first, self._judged]
+        asking.check_questions(task.questions, observer)
+        self._keys = asking.keys_of(task.questions, observer, task.version)
+        self._rounds = self._batches()
         self._replies: dict[str, str] = {}
         self._cases: list[tuple[str, str, list[str]]] = []
 
@@ -106,14 +92,11 @@ class ItemSession(ExperimentSession):
 
     def next(self) -> list[Batch]:
         """The questions, then those to a judge, then none."""
-        while self._rounds:
-            if found := self._rounds.pop(0)():
-                return found
-        return []
+        return next(self._rounds, [])
 
     def tell(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
         """Keep what was said about the items; verdicts are read from the store."""
-        if self._rounds:
+        if not self._replies:
             self._replies = {name: answers[key]["reply"]["text"] for name, key in self._keys.items()}
 
     def outcome(self) -> dict[str, Any]:
@@ -123,7 +106,9 @@ class ItemSession(ExperimentSession):
     def cost(self, store: Store, *, timed: bool) -> TaskPlan:
         """What is left to ask of the observer."""
         keys = list(self._keys.values())
-        left = store.missing(keys)
+        left, afterwards = store.missing(keys), ""
+        if self.judge is not None:
+            afterwards = f" What rules leave open is asked of {self.judge.observer.card.name} afterwards."
         return TaskPlan(
             experiment=self.experiment.name,
             observer=self.observer.card.name,
@@ -131,25 +116,17 @@ class ItemSession(ExperimentSession):
             answered=sum(key not in left for key in keys),
             images=len({sha256 for question in self.task.questions for _, sha256 in question.images}),
             seconds=len(left) * _LATENCY,
-            afterwards=""
-            if self.judge is None
-            else f" What rules leave open is asked of {self.judge.observer.card.name} afterwards.",
+            afterwards=afterwards,
         )
 
-    def _first(self) -> list[Batch]:
-        return batches_of(self.task.questions, self.observer, self.task.version)
-
-    def _judged(self) -> list[Batch]:
-        if self.judge is None:
-            return []
-        cases = self.task.cases(self._replies)
-        questions = {case.name: judge_questions(case, self.judge) for case in cases}
-        asked = [question for each in questions.values() for question in each]
-        keys = keys_of(asked, self.judge.observer, JUDGING)
-        self._cases = [
-            (case.name, case.prompt, [keys[question.name] for question in questions[case.name]]) for case in cases
-        ]
-        return batches_of(asked, self.judge.observer, JUDGING)
+    def _batches(self) -> Iterator[list[Batch]]:
+        yield asking.batches_of(self.task.questions, self.observer, self.task.version)
+        if self.judge is not None:
+            found = {case: asking.judge_questions(case, self.judge) for case in self.task.cases(self._replies)}
+            asked, observer = [question for each in found.values() for question in each], self.judge.observer
+            keys = asking.keys_of(asked, observer, asking.JUDGING)
+            self._cases = [(case.name, case.prompt, [keys[one.name] for one in each]) for case, each in found.items()]
+            yield asking.batches_of(asked, observer, asking.JUDGING)
 
 
 def items_of(experiment: Experiment) -> Path:
@@ -177,14 +154,9 @@ def answers_of(record: RunRecord, store: Store) -> list[Answer]:
     return [Answer.from_dict(found[key]["reply"]) for key in keys]
 
 
-def judged_of(record: RunRecord, store: Store) -> list[tuple[str, str, list[str]]]:
-    """What a judge replied to each case of a run: its name, the judge's prompt, and the replies."""
-    cases = record.outcome["cases"]
-    found = store.answers_of_all([key for _, _, keys in cases for key in keys])
-    return [(name, prompt, [found[key]["reply"]["text"] for key in keys]) for name, prompt, keys in cases]
-
-
 def judged_attributes(record: RunRecord, store: Store) -> dict[str, Any]:
-    """What a result tells of its run, with the options of the page, the judge, and what it replied."""
-    layout = record.layout
-    return attributes_of(record, options=layout["options"], judge=layout["judge"], judged=judged_of(record, store))
+    """The same, with the options of the page, the judge, and of each case its name, prompt, and what it replied."""
+    cases, layout = record.outcome["cases"], record.layout
+    found = store.answers_of_all([key for _, _, keys in cases for key in keys])
+    judged = [(name, prompt, [found[key]["reply"]["text"] for key in keys]) for name, prompt, keys in cases]
+    return attributes_of(record, options=layout["options"], judge=layout["judge"], judged=judged)

@@ -1,17 +1,24 @@
-"""Tables that benchmarks read, of answers that others wrote, and that they write: all metrics of all models."""
+"""What benchmarks read and write: tables of answers that others wrote, all metrics of all models, and scores."""
 
 from __future__ import annotations
 
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, Tabled, number
 from psyprobe.errors import InputError
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import SubFigure
 
 
 def read_answer_table(path: str | Path) -> pd.DataFrame:
@@ -35,14 +42,11 @@ def read_answer_table(path: str | Path) -> pd.DataFrame:
 
 def read_table(path: str | Path, columns: tuple[str, ...], separator: str = ",") -> tuple[pd.DataFrame, str]:
     """A CSV as text, "NA" included, which must have some columns, and its encoding: UTF-8 or GBK, whichever it is."""
-    try:
-        raw = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    raw = read_bytes(path)
     # Text in GBK is hardly ever valid UTF-8, and the other way round it often is: so UTF-8 is tried first.
     for encoding in ("UTF-8", "GBK"):
         try:
-            text = raw.decode(encoding.lower() + ("-sig" if encoding == "UTF-8" else ""))
+            text = raw.decode("utf-8-sig" if encoding == "UTF-8" else encoding)
             break
         except UnicodeDecodeError:
             continue
@@ -60,6 +64,14 @@ def read_table(path: str | Path, columns: tuple[str, ...], separator: str = ",")
     return table, encoding
 
 
+def read_bytes(path: str | Path) -> bytes:
+    """What is in a file."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+
+
 def read_text(path: str | Path) -> str:
     """A file's text in UTF-8."""
     try:
@@ -72,13 +84,13 @@ def read_json_lines(path: str | Path) -> list[tuple[int, Any]]:
     """What stands on each line of a file that is not blank, with its number from 1."""
     found = []
     # Not splitlines: a reply may hold a Unicode line separator, which JSON leaves as it is.
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
+    for at, line in enumerate(read_text(path).split("\n"), start=1):
         if line.strip():
             try:
-                found.append((number, json.loads(line)))
+                found.append((at, json.loads(line)))
             except (json.JSONDecodeError, RecursionError) as error:
                 why = getattr(error, "msg", "it is nested too deeply")
-                raise InputError(f"{path}, line {number}: this is no JSON: {why}") from None
+                raise InputError(f"{path}, line {at}: this is no JSON: {why}") from None
     return found
 
 
@@ -125,3 +137,71 @@ def all_metrics(metrics: Mapping[str, pd.DataFrame], format: str) -> str:
     if format == "csv":
         return str(listed.to_csv(index=False)).rstrip("\n")
     return str(listed.to_json(orient="records", indent=2, double_precision=15, force_ascii=False))
+
+
+# -- scores ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TaskScore(Tabled):
+    """A score as tables, scoreboards and files take it; see `psyprobe.analysis.score.Score`."""
+
+    #: Of the result: observer, experiment and what else is told of the run.
+    attributes: Mapping[str, Any]
+    #: Of all intervals, in (0, 1).
+    confidence: float
+    #: Of the observer, and what was measured; empty where there is no choice.
+    layer: str
+    measure: str
+
+    @property
+    def observer(self) -> str:
+        """Whose score."""
+        return str(self.attributes["observer"])
+
+    @property
+    def experiment(self) -> str:
+        """In what."""
+        return str(self.attributes["experiment"])
+
+    @property
+    def random_weights(self) -> bool:
+        """Whether the observer was not trained."""
+        return bool(self.attributes["random_weights"])
+
+    def rows(self) -> Sequence[Row]:
+        """The observer first, then the trivial responders beside it."""
+        raise NotImplementedError
+
+    def row(
+        self,
+        table: str,
+        responder: str,
+        values: Mapping[Metric, tuple[float, float | None, float | None]],
+        notes: Sequence[str] = (),
+    ) -> Row:
+        """What a responder reached in each metric: value and the ends of its interval."""
+        told: dict[str, Any] = {name: getattr(self, name) for name in ("experiment", "observer", "layer")}
+        told["responder"] = responder
+        cells: dict[str, str] = {}
+        entries: dict[Metric, Entry] = {}
+        for metric, (value, low, high) in values.items():
+            interval = "" if low is None else f" [{number(low, metric.digits)}, {number(high, metric.digits)}]"
+            cells[metric.suffix] = number(value, metric.digits) + interval
+            told |= {f"{metric.name}{part}": one for part, one in (("", value), ("_low", low), ("_high", high))}
+            entries[metric] = Entry(value, low, high)
+        label = "" if responder == OBSERVER else responder
+        return Row(table, responder, label, cells, told, entries, notes)
+
+
+def by_observer(results: Sequence[xarray.Dataset]) -> dict[str, xarray.Dataset]:
+    """Results by who was asked; in what, too, where they are of several experiments."""
+    several = len({result.attrs["experiment"] for result in results}) > 1
+    return {
+        result.attrs["observer"] + (f", {result.attrs['experiment']}" if several else ""): result for result in results
+    }
+
+
+def place(ax: Axes | None, figure: SubFigure | None) -> Axes | None:
+    """Where a probe draws its one panel: the axes that are given, or new ones of a figure that is given."""
+    return ax if figure is None else figure.add_subplot()

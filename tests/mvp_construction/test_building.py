@@ -15,7 +15,7 @@ from psyprobe.errors import InputError, StoreError, UnknownNameError
 from psyprobe.files.images import read_image
 from psyprobe.tasks.mvp_bench import check_questions, read_questions, with_rotations
 from psyprobe.tasks.mvp_construction import Tools, build_set, load_editor, load_inpainter, load_segmenter
-from psyprobe.tasks.mvp_construction.items import read_set_items
+from psyprobe.tasks.mvp_construction.steps import read_set_items
 
 
 class Counting:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from psyprobe.errors import InputError
-from psyprobe.tasks.mvp_construction.classical_tools import RecolourEditor, RegionSegmenter, SmoothInpainter
 from psyprobe.tasks.mvp_construction.manipulation import SCALES, Box, choose_mask, draw_placement, overlap, place
+from psyprobe.tasks.mvp_construction.tools import RecolourEditor, RegionSegmenter, SmoothInpainter
 
 fractions = st.lists(st.integers(0, 16), min_size=2, max_size=2, unique=True).map(lambda pair: sorted(pair))
 boxes = st.tuples(fractions, fractions).map(

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psyprobe.tasks.mvp_construction.replies import (
-    UnreadReply,
-    proposal_reader,
-    read_boxed,
-    read_caption,
-    read_questions_reply,
-    read_value,
-    subject_reader,
-)
+from psyprobe.tasks.mvp_construction.steps import LANGUAGE_STEPS, UnreadReply, read_reply
 
 PROPOSAL = {
     "category": "B2",
@@ -38,12 +31,15 @@ QUESTIONS = {
     "cross_high": CHOICE,
 }
 READERS = {
-    "caption": read_caption,
-    "subject": subject_reader(3),
-    "value": read_value,
-    "boxed": read_boxed,
-    "proposal": proposal_reader({"B2": "part", "E2": "direct"}, 2),
-    "questions": read_questions_reply,
+    name: partial(read_reply, form=LANGUAGE_STEPS[step].form, **limits)
+    for name, step, limits in (
+        ("caption", "caption", {}),
+        ("subject", "subject", {"count": 3}),
+        ("value", "behaviour", {}),
+        ("boxed", "object", {}),
+        ("proposal", "proposal", {"editing": {"B2": "part", "E2": "direct"}, "count": 2}),
+        ("questions", "questions", {}),
+    )
 }
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from psyprobe.tasks.mvp_construction.manipulation import Manipulated
-from psyprobe.tasks.mvp_construction.set_files import json_lines, question_rows, write_pair
+from psyprobe.tasks.mvp_construction.manipulation import Manipulated, write_pair
+from psyprobe.tasks.mvp_construction.steps import json_lines, question_rows
 
 HOSTILE = "<img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>\u202e\x1b[31m"
 

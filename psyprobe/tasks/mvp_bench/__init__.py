@@ -7,19 +7,7 @@ from psyprobe.tasks.mvp_bench.questions import check_questions, read_questions, 
 from psyprobe.tasks.mvp_bench.replies import PARSERS, read_predictions, said, vlmevalkit_index, write_vlmevalkit
 
 __all__ = [
-    "PARSERS",
-    "check_questions",
-    "compare_models",
-    "constant_replies",
-    "mvp_metrics",
-    "mvp_tables",
-    "read_predictions",
-    "read_questions",
-    "rotated",
-    "said",
-    "split_choices",
-    "vlmevalkit_index",
-    "with_categories",
-    "with_rotations",
+    "PARSERS", "check_questions", "compare_models", "constant_replies", "mvp_metrics", "mvp_tables", "read_predictions",
+    "read_questions", "rotated", "said", "split_choices", "vlmevalkit_index", "with_categories", "with_rotations",
     "write_vlmevalkit",
-]
+]  # fmt: skip

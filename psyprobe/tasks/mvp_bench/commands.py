@@ -6,17 +6,17 @@ import argparse
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from psyprobe.analysis.words.people import with_people
 from psyprobe.errors import InputError
+from psyprobe.files.images import read_image
 from psyprobe.files.output import make_folder, write_text
 from psyprobe.files.terminal import say, show, tell
 from psyprobe.probes.conduct import load_results
-from psyprobe.report.page import write_page
-from psyprobe.tasks.mvp_bench.commands import failed_pairs_page
+from psyprobe.report.page import Picture, picture, render, write_page
 from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics, mvp_tables, with_categories
 from psyprobe.tasks.mvp_bench.probe import read_run
 from psyprobe.tasks.mvp_bench.questions import check_questions, read_questions, with_rotations
@@ -25,39 +25,25 @@ from psyprobe.tasks.mvp_bench.replies import read_predictions, said
 if TYPE_CHECKING:
     import xarray
 
+_CAPTIONS = {"N": "natural", "M": "manipulated", "pair": "both"}
+
 
 def add_mvp_options(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument("questions", nargs="+", metavar="QUESTIONS", help="question files, as released")
-    parser.add_argument("--images", metavar="DIR", help="the folder of images; alone: say which are missing")
-    parser.add_argument(
-        "--model",
-        nargs="+",
-        action="append",
-        default=[],
-        metavar="NAME FILE",
-        help="score: a model's name and its prediction files",
-    )
-    parser.add_argument(
-        "--people",
-        nargs="+",
-        default=[],
-        metavar="NAME",
-        help="those of --model that are people, at least three: one row, the mean without the best and the worst",
-    )
-    parser.add_argument(
-        "--results",
-        nargs="+",
-        default=[],
-        metavar="STORE|RESULT.nc",
-        help="what psyprobe run asked: score it, and write predictions and a page of failed pairs",
-    )
-    parser.add_argument("--rotations", action="store_true", help="each multiple choice in every rotation too")
-    parser.add_argument("--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)")
-    parser.add_argument(
-        "--parser", default="rule+judge", help="rule, rule+judge, lenient or lenient+judge (default %(default)s)"
-    )
-    parser.add_argument("--format", default="text", help="text, markdown, latex, csv or json (default %(default)s)")
+    add = parser.add_argument
+    add("questions", nargs="+", metavar="QUESTIONS", help="question files, as released")
+    add("--images", metavar="DIR", help="the folder of images; alone: say which are missing")
+    several: dict[str, Any] = {"nargs": "+", "default": []}
+    about = "score: a model's name and its prediction files"
+    add("--model", action="append", metavar="NAME FILE", help=about, **several)
+    about = "those of --model that are people, at least three: one row, the mean without the best and the worst"
+    add("--people", metavar="NAME", help=about, **several)
+    about = "what psyprobe run asked: score it, and write predictions and a page of failed pairs"
+    add("--results", metavar="STORE|RESULT.nc", help=about, **several)
+    add("--rotations", action="store_true", help="each multiple choice in every rotation too")
+    add("--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)")
+    add("--parser", default="rule+judge", help="rule, rule+judge, lenient or lenient+judge (default %(default)s)")
+    add("--format", default="text", help="text, markdown, latex, csv or json (default %(default)s)")
 
 
 def mvp_bench_command(arguments: argparse.Namespace) -> int:
@@ -74,8 +60,7 @@ def mvp_bench_command(arguments: argparse.Namespace) -> int:
         if not paths:
             raise InputError(f"--model {name} names no prediction file; write --model NAME FILE ...")
         metrics[name] = _scored(questions, name, paths, arguments.parser)
-    results = [result for path in arguments.results for result in load_results(path)]
-    for result in results:
+    for result in (each for path in arguments.results for each in load_results(path)):
         if result.attrs["probe"] == "mvp_bench":
             metrics[result.attrs["observer"]] = _asked(result, arguments)
     if not metrics:
@@ -88,12 +73,10 @@ def mvp_bench_command(arguments: argparse.Namespace) -> int:
 
 
 def _scored(questions: pd.DataFrame, name: str, paths: list[str], parser: str) -> pd.DataFrame:
-
     answered = []
     for path in paths:
         predictions = read_predictions(path)
-        doubled = predictions.attrs["doubled"]
-        if doubled:
+        if doubled := predictions.attrs["doubled"]:
             tell(f"{Path(path).name}: {doubled} rows are there twice and were counted once")
         table = said(questions, predictions, parser)
         unread = int((table["said"] == "").sum())
@@ -122,3 +105,46 @@ def _asked(result: xarray.Dataset, arguments: argparse.Namespace) -> pd.DataFram
     unread = int((table["said"] == "").sum())
     tell(f"{name}: {len(table)} replies, {unread} of which could not be read; {', '.join(map(str, files))}")
     return mvp_metrics(table)
+
+
+def failed_pairs_page(answers: pd.DataFrame, images: str | Path, model: str, most: int = 50) -> str:
+    """A page of failed pairs, in HTML.
+
+    Parameters
+    ----------
+    answers : pandas.DataFrame
+        A question table with columns reply and said.
+    images : str or Path
+        The folder that its image paths start from.
+    model : str
+        Whose answers they are.
+    most : int
+        Pairs at most; the page says how many there are.
+    """
+    failed = answers["pair"][answers["said"] != answers["answer"]].unique()
+    pairs = []
+    for number in failed[:most]:
+        group = answers[answers["pair"] == number]
+        shown = dict.fromkeys(zip(group["image"], group["kind"], strict=True))
+        pairs.append(
+            {
+                "number": int(number),
+                "images": [(f"{_CAPTIONS[kind]}: {image}", *_picture(Path(images) / image)) for image, kind in shown],
+                "rows": group.assign(caption=group["kind"].map(_CAPTIONS)).to_dict("records"),
+            }
+        )
+    return render(
+        "tasks/mvp_bench/failed_pairs.html",
+        title=f"MVP-Bench: pairs on which {model} failed",
+        failed=len(failed),
+        asked=answers["pair"].nunique(),
+        pairs=pairs,
+    )
+
+
+def _picture(path: Path) -> tuple[Picture | None, str]:
+    """The image, or why it cannot be shown."""
+    try:
+        return picture(read_image(path)), ""
+    except InputError as error:
+        return None, str(error)

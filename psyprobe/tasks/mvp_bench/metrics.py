@@ -1,7 +1,8 @@
-"""The metrics of MVP-Bench, each as right over asked with intervals over pairs, and two models beside each other.
+"""The metrics of MVP-Bench, each as right over asked with intervals over pairs, and the paper's tables of them.
 
 Every metric is a sum of numerators over a sum of denominators, both of which belong to image pairs; so all of them are
-resampled at once by weighting the pairs.
+resampled at once by weighting the pairs. Tables show a model's values with the printed ones beside them, where there
+are any; a figure puts two metrics of each model beside each other.
 
 References
 ----------
@@ -10,15 +11,27 @@ Li et al. (2024). MVP-Bench. Findings of EMNLP, section 4; the restrictions of i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.alignment import check_resampling
-from psyprobe.errors import InputError
+from psyprobe.analysis.score import check_format
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.terminal import lay_out, printable
+from psyprobe.plotting import axes
+from psyprobe.tasks.tables import all_metrics
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Of a metric: task, level and name.
+Cell = tuple[str, str, str]
 _NEEDED = ("question_id", "pair", "kind", "task", "level", "question", "answer", "run", "mcq", "rotation", "said")
 _TASKS = {"single_mcq": "single-image MCQ", "cross_mcq": "cross-image MCQ"}
 #: The paper's name of all levels together.
@@ -61,29 +74,23 @@ def mvp_metrics(table: pd.DataFrame, *, confidence: float = 0.95, resamples: int
     as they came. CircularEval: in all rotations. pAcc: qAcc of a category. The interval draws whole pairs; its ends are
     percentiles.
     """
-    check_resampling(confidence, resamples)
     answers = checked_answers(table)
-    pairs = np.unique(answers["pair"])
-    draws = np.random.default_rng(seed).multinomial(len(pairs), np.full(len(pairs), 1 / len(pairs)), size=resamples)
+    pairs, draws = _drawn(answers, confidence, resamples, seed)
     tails = 100 * (1 - confidence) / 2
     rows: list[tuple[object, ...]] = []
     for task, level, metric, groups in ratios(answers):
-        sums = groups.groupby("pair")[["right", "asked", "unread"]].sum().reindex(pairs, fill_value=0)
-        low, high = _interval(draws @ sums["right"].to_numpy(), draws @ sums["asked"].to_numpy(), tails)
+        sums = _by_pair(groups, pairs)
         right, asked, unread = (int(total) for total in sums.sum())
-        rows.append((task, level, metric, 100 * right / asked, right, asked, low, high, unread))
-    for level, metric, groups in _balanced(answers):
-        key = groups.pivot_table(index="pair", columns="answer", values=["right", "asked"], aggfunc="sum", fill_value=0)
-        key = key.reindex(pairs, fill_value=0)
-        shares = [
-            (draws @ key["right", word].to_numpy(), draws @ key["asked", word].to_numpy()) for word in ("yes", "no")
-        ]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            samples = np.mean([right / asked for right, asked in shares], axis=0)
-        low, high = _percentiles(samples, tails)
-        recalls = [key["right", word].sum() / key["asked", word].sum() for word in ("yes", "no")]
-        unread = int(groups["unread"].sum())
-        rows.append(("yes/no", level, metric, 100 * float(np.mean(recalls)), None, len(groups), low, high, unread))
+        rows.append((task, level, metric, 100 * right / asked, right, asked, *_interval(draws, [sums], tails), unread))
+    yes_no = answers[answers["task"] == "yes_no"]
+    for kind in ("N", "M"):
+        group = yes_no[yes_no["kind"] == kind]
+        if group["answer"].nunique() == 2:
+            # Accuracy on either key, averaged: what an observer that always says the same gets 50 % of.
+            keys = [_by_pair(group[group["answer"] == word], pairs) for word in ("yes", "no")]
+            value = 100 * float(np.mean([key["right"].sum() / key["asked"].sum() for key in keys]))
+            ends, unread = _interval(draws, keys, tails), int(group["unread"].sum())
+            rows.append(("yes/no", ALL_LEVELS, f"balanced_{kind}", value, None, len(group), *ends, unread))
     names = ["task", "level", "metric", "value", "numerator", "denominator", "low", "high", "unread"]
     return pd.DataFrame(rows, columns=names).astype({"numerator": "Int64"})
 
@@ -93,8 +100,7 @@ def checked_answers(table: pd.DataFrame) -> pd.DataFrame:
     missing = [name for name in _NEEDED if name not in table]
     if missing:
         raise InputError(f"the table has no column {missing[0]!r}; it needs {', '.join(_NEEDED)}")
-    names = [*_NEEDED, *(["category"] if "category" in table else [])]
-    answers = table[names]
+    answers = table[[name for name in (*_NEEDED, "category") if name in table]]
     if "place" in table:
         answers = answers.assign(place=table.groupby(["run", "question_id"])["place"].transform("min"))
     answers = answers.drop_duplicates(ignore_index=True)
@@ -110,56 +116,44 @@ def checked_answers(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def ratios(answers: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
-    """Each metric that is a ratio, with what it counts.
+    """Each metric that is a ratio, with what it counts, if anything.
 
     Task, level, metric, and a table with one row a thing counted: pair, right (0 or 1), asked (1), unread.
     """
-    yes_no = answers[answers["task"] == "yes_no"]
-    if len(yes_no):
-        both = _all_right(yes_no, ["pair", "question", "level"], at_least=2)
-        for level in ("low", "high", ALL_LEVELS):
-            yield from _if_any("yes/no", level, "qAcc", _at(both, level))
-            yield from _if_any("yes/no", level, "aAcc", _at(yes_no, level))
-            for kind in ("N", "M"):
-                of_kind = yes_no[yes_no["kind"] == kind]
-                yield from _if_any("yes/no", level, f"aAcc_{kind}", _at(of_kind, level))
-        images = _all_right(yes_no, ["pair", "kind"], at_least=2)
-        for kind in ("N", "M"):
-            yield from _if_any("yes/no", ALL_LEVELS, f"iAcc_{kind}", images[images["kind"] == kind])
-        yield from _if_any("yes/no", ALL_LEVELS, "iAcc_N+M", images)
-        yield from _if_any("yes/no", ALL_LEVELS, "mAcc", _all_right(yes_no, ["pair"], at_least=4))
-        if "category" in answers:
-            coded = _all_right(yes_no, ["pair", "question", "category"], at_least=2)
-            for code, group in coded.groupby("category"):
+    return (each for each in (*_yes_no(answers[answers["task"] == "yes_no"]), *_choices(answers)) if len(each[3]))
+
+
+def _yes_no(answers: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
+    both = _all_right(answers, ["pair", "question", "level"], at_least=2)
+    of_kind = {kind: answers[answers["kind"] == kind] for kind in ("N", "M")}
+    for level in ("low", "high", ALL_LEVELS):
+        yield "yes/no", level, "qAcc", _at(both, level)
+        yield "yes/no", level, "aAcc", _at(answers, level)
+        for kind, group in of_kind.items():
+            yield "yes/no", level, f"aAcc_{kind}", _at(group, level)
+    images = _all_right(answers, ["pair", "kind"], at_least=2)
+    for kind in of_kind:
+        yield "yes/no", ALL_LEVELS, f"iAcc_{kind}", images[images["kind"] == kind]
+    yield "yes/no", ALL_LEVELS, "iAcc_N+M", images
+    yield "yes/no", ALL_LEVELS, "mAcc", _all_right(answers, ["pair"], at_least=4)
+    if "category" in answers and len(answers):
+        coded = _all_right(answers, ["pair", "question", "category"], at_least=2)
+        for by in (coded["category"], coded["category"].str[0]):
+            for code, group in coded.groupby(by):
                 yield "yes/no", str(code), "pAcc", group
-            for letter, group in coded.groupby(coded["category"].str[0]):
-                yield "yes/no", str(letter), "pAcc", group
+
+
+def _choices(answers: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
     for task, label in _TASKS.items():
         of_task = answers[answers["task"] == task]
         rotations = of_task[of_task["run"] == "circular"]
         for level in ("low", "high"):
-            yield from _if_any(label, level, "VanillaEval", _at(of_task[of_task["run"] == "main"], level))
-            first = rotations[rotations["rotation"] == 1]
-            yield from _if_any(label, level, "VanillaEval (rotation 1)", _at(first, level))
+            yield label, level, "VanillaEval", _at(of_task[of_task["run"] == "main"], level)
+            yield label, level, "VanillaEval (rotation 1)", _at(rotations[rotations["rotation"] == 1], level)
             if "place" in rotations and len(rotations):
                 earliest = rotations.loc[rotations.groupby("mcq")["place"].idxmin()]
-                yield from _if_any(label, level, "VanillaEval (first in file)", _at(earliest, level))
-            circular = _all_right(rotations, ["pair", "mcq", "level"], at_least=1)
-            yield from _if_any(label, level, "CircularEval", _at(circular, level))
-
-
-def _balanced(answers: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """Accuracy on either key, averaged: what an observer that always says the same gets 50 % of."""
-    yes_no = answers[answers["task"] == "yes_no"]
-    for kind in ("N", "M"):
-        group = yes_no[yes_no["kind"] == kind]
-        if group["answer"].nunique() == 2:
-            yield ALL_LEVELS, f"balanced_{kind}", group
-
-
-def _if_any(task: str, level: str, metric: str, group: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
-    if len(group):
-        yield task, level, metric, group
+                yield label, level, "VanillaEval (first in file)", _at(earliest, level)
+            yield label, level, "CircularEval", _at(_all_right(rotations, ["pair", "mcq", "level"], at_least=1), level)
 
 
 def _at(group: pd.DataFrame, level: str) -> pd.DataFrame:
@@ -171,17 +165,28 @@ def _all_right(group: pd.DataFrame, keys: list[str], at_least: int) -> pd.DataFr
     found = group.groupby(keys, as_index=False).agg(
         right=("right", "min"), rows=("right", "size"), unread=("unread", "sum")
     )
-    kept = found[found["rows"] >= at_least].copy()
-    kept["asked"] = 1
-    return kept
+    return found[found["rows"] >= at_least].assign(asked=1)
 
 
-def _interval(right: FloatArray, asked: FloatArray, tails: float) -> tuple[float | None, float | None]:
+def _drawn(answers: pd.DataFrame, confidence: float, resamples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The pairs, and how often each is in every bootstrap sample."""
+    check_resampling(confidence, resamples)
+    pairs = np.unique(answers["pair"])
+    even = np.full(len(pairs), 1 / len(pairs))
+    return pairs, np.random.default_rng(seed).multinomial(len(pairs), even, size=resamples)
+
+
+def _by_pair(groups: pd.DataFrame, pairs: np.ndarray) -> pd.DataFrame:
+    return groups.groupby("pair")[["right", "asked", "unread"]].sum().reindex(pairs, fill_value=0)
+
+
+def _shares(draws: np.ndarray, sums: pd.DataFrame) -> FloatArray:
     with np.errstate(invalid="ignore", divide="ignore"):
-        return _percentiles(right / asked, tails)
+        return np.asarray(draws @ sums["right"].to_numpy() / (draws @ sums["asked"].to_numpy()))
 
 
-def _percentiles(samples: FloatArray, tails: float) -> tuple[float | None, float | None]:
+def _interval(draws: np.ndarray, parts: list[pd.DataFrame], tails: float) -> tuple[float | None, float | None]:
+    samples = np.mean([_shares(draws, sums) for sums in parts], axis=0)
     # A sample without any of the few pairs of a category has no value.
     known = samples[np.isfinite(samples)]
     if not known.size:
@@ -212,12 +217,7 @@ def constant_replies(questions: pd.DataFrame, answer: str) -> pd.DataFrame:
 
 
 def compare_models(
-    first: pd.DataFrame,
-    second: pd.DataFrame,
-    *,
-    confidence: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
+    first: pd.DataFrame, second: pd.DataFrame, *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
     """The difference of two models in every metric that both have.
 
@@ -248,27 +248,295 @@ def compare_models(
     if asked[0] != asked[1]:
         only = len(asked[0] ^ asked[1])
         raise InputError(f"{only} questions were answered by one of the two models alone; compare what both answered")
-    check_resampling(confidence, resamples)
-    pairs = np.unique(tables[0]["pair"])
-    draws = np.random.default_rng(seed).multinomial(len(pairs), np.full(len(pairs), 1 / len(pairs)), size=resamples)
-    tails = 100 * (1 - confidence) / 2
-    sums = [_by_pair(table, pairs) for table in tables]
+    pairs, draws = _drawn(tables[0], confidence, resamples, seed)
+    sums = [{tuple(cell): _by_pair(groups, pairs) for *cell, groups in ratios(table)} for table in tables]
     rows = []
     for cell, one in sums[0].items():
-        other = sums[1][cell]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            samples = 100 * (draws @ one[0] / (draws @ one[1]) - draws @ other[0] / (draws @ other[1]))
+        both = (one, sums[1][cell])
+        first_share, second_share = (_shares(draws, each) for each in both)
+        samples = 100 * (first_share - second_share)
         samples = samples[np.isfinite(samples)]
-        value = 100 * (one[0].sum() / one[1].sum() - other[0].sum() / other[1].sum())
+        right = [each["right"].sum() / each["asked"].sum() for each in both]
+        tails = 100 * (1 - confidence) / 2
         low, high = np.percentile(samples, [tails, 100 - tails])
         p = min(1.0, 2 * float(min((samples <= 0).mean(), (samples >= 0).mean())))
-        rows.append((*cell, value, low, high, p))
+        rows.append((*cell, 100 * (right[0] - right[1]), low, high, p))
     return pd.DataFrame(rows, columns=["task", "level", "metric", "difference", "low", "high", "p"])
 
 
-def _by_pair(table: pd.DataFrame, pairs: np.ndarray) -> Mapping[tuple[str, str, str], tuple[np.ndarray, np.ndarray]]:
-    found = {}
-    for task, level, metric, groups in ratios(table):
-        sums = groups.groupby("pair")[["right", "asked"]].sum().reindex(pairs, fill_value=0)
-        found[task, level, metric] = (sums["right"].to_numpy(), sums["asked"].to_numpy())
-    return found
+# -- tables of the paper ----------------------------------------------------------------------------------------------
+
+_TITLES = {
+    "2": "Table 2: yes/no questions and cross-image multiple choice, by level (per cent)",
+    "3": "Table 3: natural and manipulated images, and single-image multiple choice (per cent)",
+    "5": "Table 5: yes/no questions right on both images, by low-level category (per cent)",
+    "": "Beside the paper's: what an observer that always says the same gets half of (per cent)",
+}
+_SHORT = {"yes/no": "", "single-image MCQ": "SI ", "cross-image MCQ": "CI "}
+#: Metrics of one cell of the paper, the usual one first, and what they are of.
+_VANILLA = {
+    "VanillaEval (rotation 1)": "the first rotation",
+    "VanillaEval": "the main run",
+    "VanillaEval (first in file)": "the rotation that stands first in the file",
+}
+
+
+@cache
+def published() -> pd.DataFrame:
+    """Tables 2, 3 and 5: table, model, task, level, metric and value, as text with the printed digits."""
+    return _data("mvp_published.csv")
+
+
+@cache
+def categories() -> pd.DataFrame:
+    """The 13 low-level categories, by code, and the blocks of image pairs that belong to them, by their numbers."""
+    return _data("mvp_categories.csv").astype({"first_pair": int, "last_pair": int})
+
+
+def with_categories(table: pd.DataFrame) -> pd.DataFrame:
+    """A question table of the release with the low-level category of each row.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        With a column pair; a column category that is there already is kept.
+
+    Returns
+    -------
+    pandas.DataFrame
+        With a column category; the rows of pairs that are in no block, as in a set of one's own, have none.
+    """
+    if "category" in table:
+        return table
+    code = pd.Series(pd.NA, index=table.index, dtype="object")
+    for name, first, last in categories()[["code", "first_pair", "last_pair"]].itertuples(index=False):
+        code[table["pair"].between(first, last)] = name
+    return table.assign(category=code)
+
+
+def beside_published(metrics: pd.DataFrame, model: str) -> pd.DataFrame:
+    """A model's metrics beside the printed ones, cell by cell.
+
+    Parameters
+    ----------
+    metrics : pandas.DataFrame
+        As `mvp_metrics` gives them.
+    model : str
+        A model of the paper.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns table, task, level, metric, paper (text), value, agrees ("rounded", "cut off", "mean of rounded": the
+        paper's mean of two values that were rounded before; "" where it does not) and reason.
+
+    Raises
+    ------
+    UnknownNameError
+        The paper has no such model.
+    """
+    printed = published()
+    if model not in set(printed["model"]):
+        raise unknown_name("model of the MVP-Bench paper", model, sorted(set(printed["model"])))
+    values, rows = _values(metrics), []
+    for row in printed[printed["model"] == model].itertuples():
+        found = [(cell, _agrees(row.value, values, *cell)) for cell in _found(values, row.task, row.level, row.metric)]
+        if found:
+            cell, how = next((each for each in found if each[1]), found[0])
+            reason = "" if how else _reason(model, row.task, row.level, row.metric)
+            rows.append((row.table, *cell, row.value, values[cell], how, reason))
+    return pd.DataFrame(rows, columns=["table", "task", "level", "metric", "paper", "value", "agrees", "reason"])
+
+
+def _values(table: pd.DataFrame) -> dict[Cell, Any]:
+    cells = table[["task", "level", "metric"]].itertuples(index=False, name=None)
+    return dict(zip(cells, table["value"], strict=True))
+
+
+def _found(values: Mapping[Cell, Any], task: str, level: str, metric: str) -> list[Cell]:
+    """What a cell of the paper may be the value of, the usual one first."""
+    names = _VANILLA if metric == "VanillaEval" else (metric,)
+    return [(task, level, name) for name in names if (task, level, name) in values]
+
+
+def _agrees(paper: str, values: Mapping[Cell, Any], task: str, level: str, metric: str) -> str:
+    digits = len(paper.partition(".")[2])
+    step = 10**digits
+    value = values[task, level, metric]
+    # Half up, as people round; the small term keeps a binary fraction from falling under its decimal half.
+    if f"{int(value * step + 0.5 + 1e-9) / step:.{digits}f}" == paper:
+        return "rounded"
+    if f"{int(value * step + 1e-9) / step:.{digits}f}" == paper:
+        return "cut off"
+    parts = {"aAcc": ("aAcc_N", "aAcc_M"), "iAcc_N+M": ("iAcc_N", "iAcc_M")}.get(metric, ())
+    if parts and all((task, level, part) in values for part in parts):
+        rounded = [int(values[task, level, part] * step + 0.5 + 1e-9) for part in parts]
+        if f"{int(sum(rounded) / 2 + 0.5) / step:.{digits}f}" == paper:
+            return "mean of rounded"
+    return ""
+
+
+def _reason(model: str, task: str, level: str, metric: str) -> str:
+    for row in _data("mvp_differences.csv").itertuples(index=False):
+        pairs = zip((row.model, row.task, row.level, row.metric), (model, task, level, metric), strict=True)
+        if all(pattern in ("*", value) for pattern, value in pairs):
+            return str(row.reason)
+    return "not known"
+
+
+def mvp_tables(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> str:
+    """Metrics in the form of the paper's Tables 2, 3 and 5, printed values under those of a model of the paper.
+
+    Parameters
+    ----------
+    metrics : mapping of str to pandas.DataFrame
+        By model, as `mvp_metrics` gives them. A name that the paper has is put beside its printed values.
+    format : {"text", "markdown", "latex", "csv", "json"}
+        "csv" and "json" hold every metric with all digits, numerators, denominators and intervals.
+
+    Returns
+    -------
+    str
+        A star marks a printed value that differs, and a line under the table says why.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such format.
+    """
+    check_format(format)
+    if format in ("csv", "json"):
+        return all_metrics(metrics, format)
+    texts = []
+    for table in _TITLES:
+        cells = _cells(table)
+        rows = [["", *[_heading(*cell) for cell in cells]]]
+        notes: list[str] = []
+        for model, found in metrics.items():
+            values = _values(found)
+            there = [next(iter(_found(values, *cell)), None) for cell in cells]
+            rows.append([printable(model), *("-" if cell is None else f"{values[cell]:.2f}" for cell in there)])
+            if model in set(published()["model"]) and table:
+                row, remarks = _printed(found, model, table, cells)
+                rows.append(row)
+                notes += remarks
+        texts.append(f"{_TITLES[table]}\n{lay_out(format, rows, list(dict.fromkeys(notes)))}")
+    return "\n\n".join(texts)
+
+
+def _cells(table: str) -> list[Cell]:
+    if not table:
+        return [("yes/no", "multi", "balanced_N"), ("yes/no", "multi", "balanced_M")]
+    printed = published()
+    first = printed[printed["table"] == table].drop_duplicates(["task", "level", "metric"])
+    return list(first[["task", "level", "metric"]].itertuples(index=False, name=None))
+
+
+def _heading(task: str, level: str, metric: str) -> str:
+    name = metric.replace("Eval", "")
+    return f"{_SHORT[task]}{level if metric == 'pAcc' else name if level == 'multi' else f'{name} {level}'}"
+
+
+def _printed(metrics: pd.DataFrame, model: str, table: str, cells: Iterable[Cell]) -> tuple[list[str], list[str]]:
+    values, beside, printed = _values(metrics), beside_published(metrics, model), published()
+    beside = beside[beside["table"] == table]
+    compared = {(each.task, each.level, each.metric.partition(" ")[0]): each for each in beside.itertuples()}
+    papers = _values(printed[(printed["model"] == model) & (printed["table"] == table)])
+    row, notes = ["  as printed"], []
+    for cell in cells:
+        found, heading = compared.get(cell), f"{model}, {_heading(*cell)}"
+        differs = found is not None and not found.agrees
+        row.append(f"{papers[cell]}{'*' if differs else ''}" if cell in papers else "-")
+        if found is None:
+            continue
+        if differs:
+            notes.append(f"* {heading}: {found.reason}.")
+        elif cell[2] == "VanillaEval" and found.metric != _found(values, *cell)[0][2]:
+            notes.append(f"{heading}: the printed value is that of {_VANILLA[found.metric]}.")
+        elif found.agrees != "rounded":
+            notes.append(f"{heading}: printed as {found.agrees}.")
+    return row, notes
+
+
+def _data(name: str) -> pd.DataFrame:
+    with files("psyprobe.tasks.mvp_bench").joinpath("data", name).open(encoding="utf-8") as file:
+        return pd.read_csv(file, comment="#", dtype=str, keep_default_na=False)
+
+
+#: What can be put beside each other: label, task, level, metric. Colours of Okabe and Ito (2008), and a mark each.
+CONTRASTS: Mapping[str, tuple[tuple[str, Cell], ...]] = {
+    "level": (("low level", ("yes/no", "low", "qAcc")), ("high level", ("yes/no", "high", "qAcc"))),
+    "image": (("natural", ("yes/no", "multi", "aAcc_N")), ("manipulated", ("yes/no", "multi", "aAcc_M"))),
+    "image_balanced": (
+        ("natural", ("yes/no", "multi", "balanced_N")),
+        ("manipulated", ("yes/no", "multi", "balanced_M")),
+    ),
+    "cross": (
+        ("low level", ("cross-image MCQ", "low", "CircularEval")),
+        ("high level", ("cross-image MCQ", "high", "CircularEval")),
+    ),
+}
+_STYLES = (("#0072B2", "o"), ("#D55E00", "s"))
+_CONTRAST_TITLES = {
+    "level": "Yes/no questions right on both images (qAcc)",
+    "image": "Single yes/no questions (aAcc)",
+    "image_balanced": "Single yes/no questions, mean over both keys",
+    "cross": "Cross-image multiple choice (CircularEval)",
+}
+
+
+def plot_mvp(metrics: Mapping[str, pd.DataFrame], contrast: str = "level", ax: Axes | None = None) -> Axes:
+    """Draw two accuracies of each model beside each other.
+
+    Parameters
+    ----------
+    metrics : mapping of str to pandas.DataFrame
+        By model, as `mvp_metrics` gives them.
+    contrast : {"level", "image", "image_balanced", "cross"}
+        Low against high level, natural against manipulated images (as published, or balanced over the keys, which
+        differ between both kinds), or the levels of cross-image multiple choice.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; without it, on a new pyplot figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        One row a model, with 95 % intervals as the metrics have them.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such contrast.
+    InputError
+        No model has both metrics.
+    """
+    if contrast not in CONTRASTS:
+        raise unknown_name("contrast of MVP-Bench", contrast, CONTRASTS)
+    cells = CONTRASTS[contrast]
+    rows = []
+    for model, table in metrics.items():
+        by_cell = table.set_index(["task", "level", "metric"])
+        if all(cell in by_cell.index for _, cell in cells):
+            rows.append((model, [by_cell.loc[cell] for _, cell in cells]))
+    if not rows:
+        raise InputError(f"no model has the metrics of {contrast!r}; run the questions that they need")
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        ax = plt.figure(figsize=(5.2, 1.4 + 0.36 * len(rows)), layout="constrained").add_subplot()
+    for i, (label, (colour, mark)) in enumerate(zip((cell[0] for cell in cells), _STYLES, strict=True)):
+        for y, (_, found) in enumerate(rows):
+            one, offset = found[i], 0.13 * (2 * i - 1)
+            ax.plot([one["low"], one["high"]], [y + offset] * 2, color=colour, linewidth=1.4, solid_capstyle="butt")
+            shown = label if y == 0 else None
+            ax.plot(one["value"], y + offset, mark, color=colour, markersize=5, label=shown, clip_on=False)
+    ax.set_yticks(range(len(rows)), [axes.printable(model) for model, _ in rows])
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.set(xlim=(0, 100), xlabel="Right (%)")
+    ax.set_title(_CONTRAST_TITLES[contrast], fontsize=9, loc="left")
+    ax.grid(axis="x", color="0.9", linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    ax.legend(frameon=False, fontsize="small", ncols=2, loc="lower left", bbox_to_anchor=(0, 1.08))
+    return ax

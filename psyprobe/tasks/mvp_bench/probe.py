@@ -33,7 +33,7 @@ from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.asking import Case, ItemQuestion, Judge, judge_of, put, read_verdicts
 from psyprobe.tasks.item_session import ItemSession, Task, answers_of, items_of, judged_attributes, options_of
-from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics, with_categories
+from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics, plot_mvp, with_categories
 from psyprobe.tasks.mvp_bench.questions import COLUMNS, read_questions, with_rotations
 from psyprobe.tasks.mvp_bench.replies import PARSERS, parse_reply, said
 from psyprobe.tasks.tables import TaskScore, by_observer, place
@@ -93,55 +93,40 @@ def plan(experiment: Experiment, observer: AnswerObserver, judge: Judge | None =
         if options[name] not in known:
             raise unknown_name(kind, options[name], known)
     folder = items_of(experiment)
-    tables = [read_questions(folder / name) for name in options["questions"]]
-    questions = pd.concat(tables, ignore_index=True)
+    questions = pd.concat([read_questions(folder / name) for name in options["questions"]], ignore_index=True)
     if options["rotations"]:
         questions = with_rotations(questions)
     task = Task(
         version=_VERSION,
-        questions=question_items(
-            questions,
-            folder,
-            cross=options["cross"],
-            system=SYSTEMS.get(options["system"], options["system"]),
-            max_tokens=options["max_tokens"],
-        ),
-        cases=lambda replies: open_cases(questions, replies),
+        questions=_asked(questions, folder, options),
+        cases=lambda replies: _open_cases(questions, replies),
         items=json.loads(questions.to_json(orient="records")),
         options=options,
     )
     return ItemSession(experiment, observer, task, judge or judge_of(experiment))
 
 
-def question_items(
-    questions: pd.DataFrame, folder: Path, *, cross: str, system: str, max_tokens: int
-) -> list[ItemQuestion]:
+def _asked(questions: pd.DataFrame, folder: Path, options: Mapping[str, Any]) -> list[ItemQuestion]:
     """What is to be asked, each named after its run and question_id."""
-    rows = questions.to_dict("records")
-    files = [_files(folder, row, cross) for row in rows]
-    missing = sorted({str(path) for paths in files for path in paths if not path.is_file()})
+    rows = [(row, _files(folder, row, options["cross"])) for row in questions.to_dict("records")]
+    paths = dict.fromkeys(path for _, files in rows for path in files)
+    missing = sorted(str(path) for path in paths if not path.is_file())
     if missing:
         raise InputError(f"{len(missing)} images are missing, the first {missing[0]}; give the folder that holds them")
-    digests = {path: file_digest(path) for path in dict.fromkeys(path for paths in files for path in paths)}
-    decoding = Decoding(max_tokens=max_tokens, logprobs=False)
+    shown = {path: (str(path), file_digest(path)) for path in paths}
+    decoding = Decoding(max_tokens=options["max_tokens"], logprobs=False)
+    system = SYSTEMS.get(options["system"], options["system"])
     return [
-        ItemQuestion(
-            name=_name(row),
-            prompt=row["question"],
-            decoding=decoding,
-            images=tuple((str(path), digests[path]) for path in paths),
-            system=system,
-        )
-        for row, paths in zip(rows, files, strict=True)
+        ItemQuestion(_name(row), row["question"], decoding, tuple(shown[path] for path in files), system)
+        for row, files in rows
     ]
 
 
-def open_cases(questions: pd.DataFrame, replies: Mapping[str, str]) -> list[Case]:
+def _open_cases(questions: pd.DataFrame, replies: Mapping[str, str]) -> list[Case]:
     """The yes/no replies that the benchmark's rule leaves open."""
-    rows = questions[questions["task"] == "yes_no"].to_dict("records")
     return [
         Case(_name(row), "yes_no", row["question"], "", replies[_name(row)])
-        for row in rows
+        for row in questions[questions["task"] == "yes_no"].to_dict("records")
         if not parse_reply(replies[_name(row)], "yes_no", "main")
     ]
 
@@ -183,11 +168,8 @@ def plot(
     **_: Any,
 ) -> Axes:
     """Low-level against high-level questions, with intervals; see `plot_mvp` for other contrasts."""
-    from psyprobe.tasks.mvp_bench.metrics import plot_mvp
-
-    metrics = {
-        name: score(result, measure=measure, layer=layer)[0].metrics for name, result in by_observer(results).items()
-    }
+    refuse_features(measure=measure, layer=layer)
+    metrics = {name: score(result)[0].metrics for name, result in by_observer(results).items()}
     return plot_mvp(metrics, "level", place(ax, figure))
 
 
@@ -197,8 +179,8 @@ def read_run(result: xarray.Dataset) -> pd.DataFrame:
     verdicts = read_verdicts(result.attrs["judged"])
     names = [_name(row) for row in questions.to_dict("records")]
     judge = [str(verdicts[name].majority or "unknown") if name in verdicts else "" for name in names]
-    replies = {"question_id": questions["question_id"], "reply": result["reply"].to_numpy(), "judge": judge}
-    predictions = pd.DataFrame({**replies, "place": range(len(questions))})
+    replies = {"reply": result["reply"].to_numpy(), "judge": judge, "place": range(len(questions))}
+    predictions = questions[["question_id"]].assign(**replies)
     return with_categories(said(questions, predictions, json.loads(result.attrs["options"])["parser"]))
 
 

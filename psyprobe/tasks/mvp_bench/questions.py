@@ -39,19 +39,9 @@ from psyprobe.errors import InputError
 from psyprobe.tasks.tables import read_json_lines
 
 COLUMNS = (
-    "question_id",
-    "pair",
-    "image",
-    "kind",
-    "task",
-    "level",
-    "question",
-    "answer",
-    "run",
-    "mcq",
-    "rotation",
+    "question_id", "pair", "image", "kind", "task", "level", "question", "answer", "run", "mcq", "rotation",
     "rotations",
-)
+)  # fmt: skip
 _FIELDS = ("question_id", "id", "image", "question", "answer", "type", "level")
 _LEVELS = ("low", "high")
 _TYPES = {
@@ -86,12 +76,9 @@ class QuestionReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values that JSON can hold."""
-        return {
-            **{name: value for name, value in vars(self).items() if name != "counts"},
-            "counts": [
-                {"run": run, "task": task, "level": level, "rows": n} for (run, task, level), n in self.counts.items()
-            ],
-        }
+        names = ("run", "task", "level", "rows")
+        counts = [dict(zip(names, (*cell, n), strict=True)) for cell, n in self.counts.items()]
+        return {**vars(self), "counts": counts}
 
     def __str__(self) -> str:
         lines = [f"{run} run, {task}, {level}: {n} questions" for (run, task, level), n in self.counts.items()]
@@ -157,33 +144,20 @@ def _row(path: str | Path, number: int, values: dict[str, Any]) -> tuple[Any, ..
         raise wrong("level", "'low' or 'high'")
     if not isinstance(values["id"], int):
         raise wrong("id", "the whole number of the image pair")
-    rotated_row = "mcq_id" in values
     task, kind = _TYPES[values["type"]]
-    rotation = rotations = 0
-    if rotated_row:
+    place: tuple[str, int, int, int] = ("main", -1, 0, 0)
+    if "mcq_id" in values:
         task, kind = ("single_mcq", "M") if "_e" in Path(values["image"]).stem else ("cross_mcq", "pair")
         found = re.fullmatch(r"(\d+)/(\d+)", str(values.get("index")))
         if found is None:
             raise wrong("index", "the rotation and their number, as '2/5'")
-        rotation, rotations = map(int, found.groups())
+        place = ("circular", int(values["mcq_id"]), int(found[1]), int(found[2]))
     answer = str(values["answer"]).strip()
-    allowed = ("yes", "no") if task == "yes_no" else tuple("ABCDE")
-    if (answer.lower() if task == "yes_no" else answer) not in allowed:
+    answer, allowed = (answer.lower(), ("yes", "no")) if task == "yes_no" else (answer, tuple("ABCDE"))
+    if answer not in allowed:
         raise wrong("answer", " or ".join(allowed))
-    return (
-        str(values["question_id"]),
-        values["id"],
-        str(values["image"]),
-        kind,
-        task,
-        values["level"],
-        str(values["question"]),
-        answer.lower() if task == "yes_no" else answer,
-        "circular" if rotated_row else "main",
-        int(values["mcq_id"]) if rotated_row else -1,
-        rotation,
-        rotations,
-    )
+    name, image, question = (str(values[field]) for field in ("question_id", "image", "question"))
+    return (name, values["id"], image, kind, task, values["level"], question, answer, *place)
 
 
 def split_choices(question: str) -> tuple[str, tuple[str, ...], str]:
@@ -209,14 +183,13 @@ def split_choices(question: str) -> tuple[str, tuple[str, ...], str]:
     ('What is it?', ('a dog', 'a cat'), 'Answer with the letter.')
     """
     lines = question.split("\n")
-    at = [i for i, line in enumerate(lines) if _OPTION.match(line)]
-    if not at:
+    found = {at: option for at, line in enumerate(lines) if (option := _OPTION.match(line))}
+    first = min(found, default=0)
+    in_order = dict(zip(range(first, len(lines)), "ABCDE"[: len(found)], strict=False))
+    if not found or {at: option[1] for at, option in found.items()} != in_order:
         return question, (), ""
-    letters = [lines[i][0] for i in at]
-    if letters != list("ABCDE"[: len(letters)]) or at != list(range(at[0], at[0] + len(at))):
-        return question, (), ""
-    options = tuple(found.group(2) for i in at if (found := _OPTION.match(lines[i])))
-    return "\n".join(lines[: at[0]]), options, "\n".join(lines[at[-1] + 1 :])
+    options = tuple(option[2] for option in found.values())
+    return "\n".join(lines[:first]), options, "\n".join(lines[first + len(found) :])
 
 
 def rotated(question: str, answer: str, shift: int) -> tuple[str, str]:
@@ -314,7 +287,8 @@ def check_questions(table: pd.DataFrame, images: str | Path | None = None) -> Qu
         for name, question, answer in zip(choices["question_id"], choices["question"], choices["answer"], strict=True)
         if "ABCDE".index(answer) >= len(options := split_choices(question)[1])
     ]
-    checked, wrong = _check_rotations(table[table["run"] == "circular"])
+    rotations = table[table["run"] == "circular"].sort_values("rotation")
+    whole = {int(number): _every_rotation(item) for number, item in rotations.groupby("mcq")}
     files = sorted(set(table["image"]))
     absent = [] if images is None else [name for name in files if not (Path(images) / name).is_file()]
     return QuestionReport(
@@ -323,26 +297,18 @@ def check_questions(table: pd.DataFrame, images: str | Path | None = None) -> Qu
         images=len(files),
         same_answer=tuple((int(pair), str(question)) for pair, question in same.index[same]),
         malformed=tuple(malformed),
-        rotations_checked=checked,
-        rotations_wrong=wrong,
+        rotations_checked=sum(whole.values()),
+        rotations_wrong=tuple(number for number, right in whole.items() if not right),
         missing_images=tuple(absent),
     )
 
 
-def _check_rotations(table: pd.DataFrame) -> tuple[int, tuple[int, ...]]:
-    checked, wrong = 0, []
-    for number, item in table.sort_values("rotation").groupby("mcq"):
-        first = item.iloc[0]
-        whole = list(item["rotation"]) == list(range(1, int(first["rotations"]) + 1))
-        if whole and all(
-            _choices(rotated(first["question"], first["answer"], k - 1)) == _choices((question, answer))
-            for k, question, answer in zip(item["rotation"], item["question"], item["answer"], strict=True)
-        ):
-            checked += 1
-        else:
-            wrong.append(int(number))
-    return checked, tuple(wrong)
-
-
-def _choices(question: tuple[str, str]) -> tuple[tuple[str, ...], str]:
-    return split_choices(question[0])[1], question[1]
+def _every_rotation(item: pd.DataFrame) -> bool:
+    first = item.iloc[0]
+    if list(item["rotation"]) != list(range(1, int(first["rotations"]) + 1)):
+        return False
+    for k, question, answer in zip(item["rotation"], item["question"], item["answer"], strict=True):
+        turned, key = rotated(first["question"], first["answer"], k - 1)
+        if (split_choices(turned)[1], key) != (split_choices(question)[1], answer):
+            return False
+    return True

@@ -1,16 +1,24 @@
-"""What a model replied to the questions of MVP-Bench: prediction files, and the named rules that read a reply."""
+"""What a model replied to the questions of MVP-Bench: prediction files, the named rules that read a reply, VLMEvalKit.
+
+Questions go there as a table, and replies come back. Its circular evaluation wants whole numbers as index: that of a
+multiple choice's rotation k is the item's number plus (k - 1) million, and g_index names the item. Yes/no questions are
+named so that its rating of HallusionBench groups them.
+"""
 
 from __future__ import annotations
 
+import base64
+import csv
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 
+from psyprobe.analysis.words.reply import read_reply
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.tasks.mvp_bench.questions import split_choices
-from psyprobe.tasks.tables import read_answer_table
+from psyprobe.tasks.tables import read_answer_table, read_bytes
 
 #: What a reply is called in files made elsewhere: ours, the benchmark's, VLMEvalKit's, lmms-eval's.
 _REPLY_COLUMNS = ("output", "prediction", "reply", "filtered_resps")
@@ -39,23 +47,19 @@ def read_predictions(path: str | Path) -> pd.DataFrame:
         The file cannot be read, has no column of questions or replies, or holds two replies to one question.
     """
     rows = read_answer_table(path)
-    identity, reply = (_column(path, rows, names) for names in (_ID_COLUMNS, _REPLY_COLUMNS))
+    found = [next((name for name in names if name in rows), None) for names in (_ID_COLUMNS, _REPLY_COLUMNS)]
+    if None in found:
+        needed = (_ID_COLUMNS, _REPLY_COLUMNS)[found.index(None)]
+        raise InputError(f"{path} has columns {', '.join(rows)}; one of {', '.join(needed)} is needed")
     # Text throughout: with a main run and a circular one in one frame, 7 and "7" would be two questions.
     judge = rows[_JUDGE].str.lower() if _JUDGE in rows else ""
-    table = pd.DataFrame({"question_id": rows[identity], "reply": rows[reply], "judge": judge})
+    table = pd.DataFrame({"question_id": rows[found[0]], "reply": rows[found[1]], "judge": judge})
     kept = table.drop_duplicates().reset_index(names="place")
     twice = kept["question_id"][kept["question_id"].duplicated()]
     if len(twice):
         raise InputError(f"{path}: question {twice.iloc[0]} has two different replies; keep one of them")
     kept.attrs["doubled"] = len(table) - len(kept)
     return kept
-
-
-def _column(path: str | Path, table: pd.DataFrame, names: tuple[str, ...]) -> str:
-    found = [name for name in names if name in table]
-    if not found:
-        raise InputError(f"{path} has columns {', '.join(table)}; one of {', '.join(names)} is needed")
-    return found[0]
 
 
 # -- the rules -------------------------------------------------------------------------------------------------------
@@ -97,11 +101,19 @@ def parse_reply(reply: str, task: str, run: str, question: str = "", rule: str =
     """
     if rule not in ("published", "lenient"):
         raise unknown_name("rule that reads replies", rule, ("published", "lenient"))
+    allowed = ("yes", "no") if task == "yes_no" else tuple("ABCDE")
+    if rule == "lenient":
+        found = read_reply(reply) if task == "yes_no" else _one_letter(reply, question)
+        return found if found in allowed else ""
+    bracketed = task != "yes_no" and run != "circular"
+    for mark in ".,)" if bracketed else ".,":
+        reply = reply.strip().split(mark)[0]
+    head = reply.strip()
     if task == "yes_no":
-        return _yes_no_head(reply) if rule == "published" else _yes_no_lenient(reply)
-    if rule == "published":
-        return _letter_head(reply) if run == "circular" else _letter_main(reply)
-    return _letter_lenient(reply, question)
+        head = head.casefold()
+    elif bracketed:
+        head = head.strip("()[]{} ").upper()
+    return head if head in allowed else ""
 
 
 #: Named ways from replies to answers, for `said`: the rule, and whether a stored judgement decides what it leaves open.
@@ -145,11 +157,10 @@ def said(questions: pd.DataFrame, predictions: pd.DataFrame, parser: str = "rule
             "none of the questions has a reply: the question_id of questions and predictions do not agree, as "
             f"{questions['question_id'].iloc[0]!r} and {predictions['question_id'].iloc[0]!r}"
         )
+    columns = ["reply", "task", "run", "question"]
     read = [
         parse_reply(reply, task, run, question, rule)
-        for reply, task, run, question in zip(
-            table["reply"], table["task"], table["run"], table["question"], strict=True
-        )
+        for reply, task, run, question in table[columns].itertuples(index=False)
     ]
     if judged:
         judges = table["judge"].where((table["task"] == "yes_no") & table["judge"].isin(["yes", "no"]), "")
@@ -163,44 +174,112 @@ def said(questions: pd.DataFrame, predictions: pd.DataFrame, parser: str = "rule
 _LONE_LETTER = re.compile(r"(?<![A-Za-z'])(?:A(?=\W*$|[^\w\s']|\s+(?:or|and)\b)|[B-E](?![A-Za-z']))")
 
 
-def _head(reply: str, marks: str) -> str:
-    for mark in marks:
-        reply = reply.strip().split(mark)[0]
-    return reply.strip()
-
-
-def _yes_no_head(reply: str) -> str:
-    head = _head(reply, ".,").casefold()
-    return head if head in ("yes", "no") else ""
-
-
-def _letter_head(reply: str) -> str:
-    head = _head(reply, ".,")
-    return head if re.fullmatch("[A-E]", head) else ""
-
-
-def _letter_main(reply: str) -> str:
-    head = _head(reply, ".,)").strip("()[]{} ").upper()
-    return head if re.fullmatch("[A-E]", head) else ""
-
-
-def _yes_no_lenient(reply: str) -> str:
-    from psyprobe.analysis.words.reply import read_reply
-
-    found: str = read_reply(reply)
-    return found if found in ("yes", "no") else ""
-
-
-def _letter_lenient(reply: str, question: str) -> str:
+def _one_letter(reply: str, question: str) -> str:
     letters: set[str] = set(_LONE_LETTER.findall(reply))
-    if len(letters) == 1:
-        return letters.pop()
-    if letters:
-        return ""
-    folded = reply.casefold()
-    named = [
-        letter
-        for letter, option in zip("ABCDE", split_choices(question)[1], strict=False)
-        if option.casefold() in folded
+    if not letters:
+        options = zip("ABCDE", split_choices(question)[1], strict=False)
+        letters = {letter for letter, option in options if option.casefold() in reply.casefold()}
+    return letters.pop() if len(letters) == 1 else ""
+
+
+# -- VLMEvalKit ------------------------------------------------------------------------------------------------------
+
+_LETTERS = "ABCDE"
+_STEP = 1_000_000
+
+
+def write_vlmevalkit(questions: pd.DataFrame, images: str | Path, output: str | Path) -> dict[str, Path]:
+    """Write question tables as VLMEvalKit reads them, with the images inside.
+
+    Parameters
+    ----------
+    questions : pandas.DataFrame
+        A question table; multiple choice goes out in the circular run where there is one, else in the main run.
+    images : str or Path
+        The folder that its image paths start from.
+    output : str or Path
+        The folder to write to.
+
+    Returns
+    -------
+    dict of str to Path
+        "yes_no" and "mcq" with their files, those that have rows.
+
+    Raises
+    ------
+    InputError
+        An image is missing, or the folder is none.
+    """
+    folder = Path(output)
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {str(output)!r} to write to; make it first")
+    yes_no, choices = _by_task(questions)
+    if (choices["run"] == "circular").any():
+        choices = choices[choices["run"] == "circular"]
+    written = {}
+    for name, file, table, rows in (
+        ("yes_no", "MVPBench_YN.tsv", yes_no, _yes_no_rows),
+        ("mcq", "MVPBench_MCQ_circular.tsv", choices, _choice_rows),
+    ):
+        if len(table):
+            frame = pd.DataFrame(rows(table))
+            frame["image"] = _encoded(table["image"].tolist(), frame["index"].tolist(), Path(images))
+            frame.to_csv(folder / file, sep="\t", index=False, quoting=csv.QUOTE_ALL)
+            written[name] = folder / file
+    return written
+
+
+def vlmevalkit_index(questions: pd.DataFrame) -> pd.Series:
+    """The index, as text, that each question_id has in the tables of `write_vlmevalkit`."""
+    yes_no, choices = _by_task(questions)
+    rows = _yes_no_rows(yes_no) + _choice_rows(choices)
+    return pd.Series([str(row["index"]) for row in rows], index=[*yes_no["question_id"], *choices["question_id"]])
+
+
+def _by_task(questions: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    yes_no = questions["task"] == "yes_no"
+    return questions[yes_no], questions[~yes_no]
+
+
+def _yes_no_rows(table: pd.DataFrame) -> list[dict[str, object]]:
+    numbers = table.groupby(["pair", "question"], sort=False).ngroup()
+    return [
+        {
+            "index": f"mvp_yn_{row['level']}_{row['pair']}_{int(row['kind'] == 'M')}_{number}",
+            "question": row["question"],
+            "answer": row["answer"].capitalize(),
+            "category": row["level"],
+            "l2-category": row["level"],
+        }
+        for row, number in zip(table.to_dict("records"), numbers, strict=True)
     ]
-    return named[0] if len(named) == 1 else ""
+
+
+def _choice_rows(table: pd.DataFrame) -> list[dict[str, object]]:
+    rows = []
+    for place, row in enumerate(table.to_dict("records")):
+        stem, options, _ = split_choices(row["question"])
+        item = row["mcq"] if row["run"] == "circular" else place
+        filled = dict(zip(_LETTERS, (*options, *[""] * (len(_LETTERS) - len(options))), strict=True))
+        rows.append(
+            {
+                "index": item + _STEP * max(row["rotation"] - 1, 0),
+                "g_index": item,
+                "question": stem,
+                **filled,
+                "answer": row["answer"],
+                "category": row["task"],
+                "l2-category": row["level"],
+            }
+        )
+    return rows
+
+
+def _encoded(names: list[str], indices: list[object], folder: Path) -> list[str]:
+    """Base64 of each image, and the index of its first row where it comes again, as VLMEvalKit wants it."""
+    first: dict[str, str] = {}
+    cells = []
+    for name, index in zip(names, indices, strict=True):
+        cells.append(first.get(name) or base64.b64encode(read_bytes(folder / name)).decode())
+        first.setdefault(name, str(index))
+    return cells

@@ -10,29 +10,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import read_image
 from psyprobe.files.output import digest, json_text, make_folder, write_text
+from psyprobe.files.terminal import progress_bar
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
 from psyprobe.tasks.asking import ItemQuestion, ask_items
-from psyprobe.tasks.mvp_construction.items import STEPS, Item, Step, gather_items, write_item
-from psyprobe.tasks.mvp_construction.manipulation import REGIONS, Box, Plan, Tools, manipulate
-from psyprobe.tasks.mvp_construction.replies import UnreadReply
-from psyprobe.tasks.mvp_construction.set_files import drawn_before, json_lines, question_rows, write_pair
-from psyprobe.tasks.mvp_construction.steps import (
-    LANGUAGE_STEPS,
-    Category,
-    LanguageStep,
-    categories,
-    filled,
-    parts,
-    subject,
-)
-
-if TYPE_CHECKING:
-    from psyprobe.observers.chat.answering import Answer
+from psyprobe.tasks.mvp_construction import steps
+from psyprobe.tasks.mvp_construction.manipulation import REGIONS, Box, Plan, Tools, drawn_before, manipulate, write_pair
+from psyprobe.tasks.mvp_construction.steps import STEPS, Item, Step
 
 #: Doing a step differently makes another step of the same inputs.
 VERSION = "mvp-construction 1"
@@ -42,7 +31,7 @@ _MAX_TOKENS = 1500
 
 
 @dataclass(frozen=True)
-class BuildReport:
+class BuildReport(Recorded):
     """How far a set has come."""
 
     #: What is next, or why an item failed, by number.
@@ -53,10 +42,6 @@ class BuildReport:
     questions: int
     #: Tools that ran with random weights; their images show only that the machinery works.
     random_weights: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as plain values that JSON can hold."""
-        return vars(self) | {"states": {str(number): state for number, state in self.states.items()}}
 
     def __str__(self) -> str:
         complete = sum(state == "complete" for state in self.states.values())
@@ -111,13 +96,13 @@ def build_set(
         There are no photographs, one cannot be read as it is, or a category or region is unknown.
     """
     for code in offered:
-        if code not in categories():
-            raise unknown_name("category", code, categories())
+        if code not in steps.categories():
+            raise unknown_name("category", code, steps.categories())
     if region not in REGIONS:
         raise unknown_name("region of a part", region, REGIONS)
-    kinds = [categories()[code] for code in (offered or categories())]
+    kinds = [steps.categories()[code] for code in (offered or steps.categories())]
     folder = make_folder(output)
-    items = gather_items(photographs, folder)
+    items = steps.gather_items(photographs, folder)
     for item in items:
         read_image(item.photograph)  # before anything is asked: none may fail after an hour of questions
     if retry:
@@ -128,9 +113,9 @@ def build_set(
         if name == "image":
             _draw(ready, folder, tools, region, seed, progress)
         else:
-            step = LANGUAGE_STEPS[name]
+            step = steps.LANGUAGE_STEPS[name]
             _ask(ready, folder, step, captioner if step.looks else chat, kinds, progress)
-    return _finish(items, folder, captioner, chat, tools, seed)
+    return _finish(items, folder, {"captioner": captioner, "chat": chat}, tools, seed)
 
 
 def _admit_failure(item: Item, folder: Path) -> None:
@@ -138,7 +123,7 @@ def _admit_failure(item: Item, folder: Path) -> None:
     for name in STEPS:
         if name in item.steps and not item.done(name):
             item.failures.setdefault(name, []).append(item.steps.pop(name).reason)
-            write_item(folder, item)
+            steps.write_item(folder, item)
             return
 
 
@@ -148,60 +133,46 @@ def _settle(item: Item, name: str, step: Step, folder: Path) -> None:
     if step.value is None:
         for later in STEPS[STEPS.index(name) + 1 :]:
             item.steps.pop(later, None)
-    write_item(folder, item)
+    steps.write_item(folder, item)
 
 
 def _ask(
     items: Sequence[Item],
     folder: Path,
-    step: LanguageStep,
+    step: steps.LanguageStep,
     observer: AnswerObserver,
-    kinds: Sequence[Category],
+    kinds: Sequence[steps.Category],
     progress: bool | None,
 ) -> None:
     asked: dict[str, tuple[Item, ItemQuestion, str]] = {}
     for item in items:
-        question = _question(item, step, kinds)
+        failures = item.failures.get(step.name, [])
+        prompt = steps.filled(step.name, step.values(item, kinds))
+        if failures:
+            prompt += "\n" + steps.filled("again", {"reason": failures[-1]})
+        question = ItemQuestion(
+            name=str(item.number),
+            prompt=prompt,
+            images=((item.photograph, item.sha256),) if step.looks else (),
+            decoding=Decoding(TEMPERATURE, _MAX_TOKENS, logprobs=False, seed=len(failures)),
+        )
         key = digest([VERSION, question.asked, item.sha256 if step.looks else "", observer.card.digest])
         if step.name not in item.steps or item.steps[step.name].key != key:
             asked[question.name] = (item, question, key)
     if not asked:
         return
-    answers = ask_items(
-        [question for _, question, _ in asked.values()],
-        observer,
-        version=VERSION,
-        store=folder / "runs.sqlite",
-        label=step.name,
-        progress=progress,
-    )
+    questions = [question for _, question, _ in asked.values()]
+    store = folder / "runs.sqlite"
+    answers = ask_items(questions, observer, version=VERSION, store=store, label=step.name, progress=progress)
     for name, (item, _, key) in asked.items():
-        _settle(item, step.name, _read(answers[name], step, item, kinds, key), folder)
-
-
-def _question(item: Item, step: LanguageStep, kinds: Sequence[Category]) -> ItemQuestion:
-    failures = item.failures.get(step.name, [])
-    prompt = step.prompt(item, kinds)
-    if failures:
-        prompt += "\n" + filled("again", {"reason": failures[-1]})
-    return ItemQuestion(
-        name=str(item.number),
-        prompt=prompt,
-        images=((item.photograph, item.sha256),) if step.looks else (),
-        decoding=Decoding(TEMPERATURE, _MAX_TOKENS, logprobs=False, seed=len(failures)),
-    )
-
-
-def _read(answer: Answer, step: LanguageStep, item: Item, kinds: Sequence[Category], key: str) -> Step:
-    try:
-        return Step(key, step.reader(item, kinds)(answer.text))
-    except UnreadReply as error:
-        return Step(key, reason=str(error))
+        try:
+            found = Step(key, steps.read_reply(answers[name].text, step.form, **step.limits(item, kinds)))
+        except steps.UnreadReply as error:
+            found = Step(key, reason=str(error))
+        _settle(item, step.name, found, folder)
 
 
 def _draw(items: Sequence[Item], folder: Path, tools: Tools, region: str, seed: int, progress: bool | None) -> None:
-    from psyprobe.files.terminal import progress_bar
-
     todo: list[tuple[Item, Plan, dict[str, Any]]] = []
     for item in items:
         plan = _plan(item, region, seed)
@@ -222,32 +193,29 @@ def _draw(items: Sequence[Item], folder: Path, tools: Tools, region: str, seed: 
             todo.append((item, plan, account))
     with progress_bar(len(todo), progress, "image") as bar:
         for item, plan, account in todo:
-            _settle(item, "image", _drawn(item, plan, account, folder, tools), folder)
+            key = account["key"]
+            found = Step(key, {"random_weights": account["random_weights"], "editing": plan.editing})
+            if drawn_before(folder, item.number, key) is None:
+                photograph = read_image(item.photograph)
+                try:
+                    made = manipulate(photograph, plan, tools)
+                except InputError as error:
+                    found = Step(key, reason=str(error))
+                else:
+                    write_pair(folder, item.number, photograph, made, account)
+            _settle(item, "image", found, folder)
             bar.update()
-
-
-def _drawn(item: Item, plan: Plan, account: Mapping[str, Any], folder: Path, tools: Tools) -> Step:
-    key = str(account["key"])
-    told = drawn_before(folder, item.number, key)
-    if told is None:
-        photograph = read_image(item.photograph)
-        try:
-            made = manipulate(photograph, plan, tools)
-        except InputError as error:
-            return Step(key, reason=str(error))
-        told = write_pair(folder, item.number, photograph, made, account)
-    return Step(key, {"random_weights": told["random_weights"], "editing": plan.editing})
 
 
 def _plan(item: Item, region: str, seed: int) -> Plan:
     proposal = item.value("proposal")
     part = proposal["part"]
     return Plan(
-        editing=categories()[proposal["category"]].editing,
+        editing=steps.categories()[proposal["category"]].editing,
         caption=proposal["caption"],
         instruction=proposal["instruction"] or "",
-        subject=Box(*subject(item)["box"]),
-        part=None if part is None else Box(*parts(item)[part - 1]["box"]),
+        subject=Box(*steps.subject(item)["box"]),
+        part=None if part is None else Box(*steps.parts(item)[part - 1]["box"]),
         region=region,
         seed=_seed(seed, item, "image"),
     )
@@ -258,28 +226,20 @@ def _seed(seed: int, item: Item, step: str) -> int:
     return int(digest([seed, item.sha256, step, len(item.failures.get(step, []))])[:8], 16)
 
 
-def _finish(
-    items: Sequence[Item],
-    folder: Path,
-    captioner: AnswerObserver,
-    chat: AnswerObserver,
-    tools: Tools,
-    seed: int,
-) -> BuildReport:
+def _finish(items: Sequence[Item], folder: Path, observers: Mapping[str, Any], tools: Tools, seed: int) -> BuildReport:
     rows = []
     for item in items:
         if item.state == "complete":
             code = item.value("proposal")["category"]
-            rows += question_rows(item.number, code, item.value("questions"), _seed(seed, item, "questions"))
-    cards = {"segmenter": tools.segmenter.card, "inpainter": tools.inpainter.card, "editor": tools.editor.card}
+            rows += steps.question_rows(item.number, code, item.value("questions"), _seed(seed, item, "questions"))
+    cards = {name: tool.card for name, tool in vars(tools).items()}
     record = {
         "version": VERSION,
         "seed": seed,
-        "captioner": captioner.card.to_dict(),
-        "chat": chat.card.to_dict(),
+        **{name: observer.card.to_dict() for name, observer in observers.items()},
         "tools": {name: card.to_dict() for name, card in cards.items()},
     }
-    write_text(folder / "questions.json", json_lines(rows))
+    write_text(folder / "questions.json", steps.json_lines(rows))
     write_text(folder / "build.json", json_text(record))
     states = {item.number: item.state for item in items}
     failed = Counter(name for item in items for name, step in item.steps.items() if step.value is None)

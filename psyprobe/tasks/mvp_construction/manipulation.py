@@ -1,19 +1,214 @@
-"""The image step: from a photograph and a proposal to the manipulated image, with everything that made it told."""
+"""The image step: which mask is the subject, where it goes, and a photograph manipulated as a plan says.
+
+The mask is that of equation 1 of the paper, with the ties it leaves open; an image comes with all that made it.
+That account stands in a text field of the PNG ("psyprobe", JSON) and in a JSON file beside the manipulated image.
+
+References
+----------
+Li et al. (2024). MVP-Bench: Can large vision-language models conduct multi-level visual perception like humans?
+Findings of EMNLP, equation 1.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from PIL import Image as Picture
+from PIL.PngImagePlugin import PngInfo
 
-from psyprobe.errors import InputError, unknown_name
-from psyprobe.tasks.mvp_construction.manipulation import Box, Image, Mask, choose_mask, draw_placement, overlap, place
-from psyprobe.tasks.mvp_construction.tools import Editor, Inpainter, Segmenter, ToolCard
+from psyprobe.errors import InputError
+from psyprobe.files.output import json_text, write_text, write_whole
+from psyprobe.tasks.mvp_construction.tools import Editor, Image, Inpainter, Mask, Segmenter, ToolCard
 
 #: How a part is cut out: the whole box, or the mask in it by equation 1.
 REGIONS = ("box", "mask")
+#: Of the subject's size: it stays what one looks at, and leaves room for a background.
+SCALES = (0.6, 1.0)
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle on an image, in fractions of its width and height, so that it holds at any size.
+
+    Raises
+    ------
+    InputError
+        It is empty or reaches beyond the image.
+
+    Examples
+    --------
+    >>> Box(0.5, 0.0, 0.25, 1.0)
+    Traceback (most recent call last):
+    psyprobe.errors.InputError: box [0.5, 0.0, 0.25, 1.0] is empty or leaves the image; ... 0 <= left < right <= 1 ...
+    """
+
+    #: From 0 at the left and top edges to 1 at the right and bottom ones.
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.left < self.right <= 1 and 0 <= self.top < self.bottom <= 1):
+            raise InputError(
+                f"box {self.to_list()} is empty or leaves the image; give left, top, right, bottom in fractions of its "
+                "size: 0 <= left < right <= 1 and 0 <= top < bottom <= 1"
+            )
+
+    def to_list(self) -> list[float]:
+        """Left, top, right, bottom."""
+        return [self.left, self.top, self.right, self.bottom]
+
+    def mask(self, height: int, width: int) -> Mask:
+        """The pixels whose centres lie in the box.
+
+        Examples
+        --------
+        >>> Box(0, 0.5, 0.5, 1).mask(2, 4).astype(int)
+        array([[0, 0, 0, 0],
+               [1, 1, 0, 0]])
+        """
+        x, y = (np.arange(width) + 0.5) / width, (np.arange(height) + 0.5) / height
+        columns, rows = (x >= self.left) & (x < self.right), (y >= self.top) & (y < self.bottom)
+        inside: Mask = rows[:, None] & columns
+        return inside
+
+
+def overlap(masks: Mask, box: Box) -> npt.NDArray[np.int64]:
+    """Area that masks share with a box.
+
+    Parameters
+    ----------
+    masks : ndarray of bool, shape (..., H, W)
+        One or more masks.
+    box : Box
+        Of the subject.
+
+    Returns
+    -------
+    ndarray of int, shape (...)
+        Number of true pixels inside the box: plain intersection, not over union.
+
+    Examples
+    --------
+    >>> int(overlap(np.ones((2, 4), dtype=bool), Box(0, 0.5, 0.5, 1)))
+    2
+    """
+    masks = np.asarray(masks, dtype=bool)
+    return np.asarray(np.sum(masks & box.mask(*masks.shape[-2:]), axis=(-2, -1)), dtype=np.int64)
+
+
+def choose_mask(masks: Mask, box: Box) -> int:
+    """The mask that shares the greatest area with a box: equation 1.
+
+    Parameters
+    ----------
+    masks : ndarray of bool, shape (N, H, W)
+        Of one image.
+    box : Box
+        Of the subject.
+
+    Returns
+    -------
+    int
+        Which. The paper leaves ties open: of masks that share the same area with the box the smallest is taken (it has
+        least around the subject), and of equally small ones the first.
+
+    Raises
+    ------
+    InputError
+        There is no mask, or none touches the box.
+
+    Examples
+    --------
+    >>> whole, left = np.ones((2, 4), dtype=bool), Box(0, 0, 0.5, 1).mask(2, 4)
+    >>> choose_mask(np.stack([whole, left]), Box(0, 0.5, 0.5, 1))
+    1
+    """
+    if not len(masks):
+        raise InputError("there is no mask to choose from; take another segmenter or other settings of it")
+    shared = overlap(masks, box)
+    if not shared.max():
+        raise InputError(
+            f"none of {len(masks)} masks touches the box {box.to_list()}; take another segmenter or other settings"
+        )
+    size = np.asarray(masks, dtype=bool).sum(axis=(-2, -1))
+    return int(np.lexsort((size, -shared))[0])
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a subject goes."""
+
+    #: Of its size.
+    scale: float
+    #: Of its new bounding box, px.
+    left: int
+    top: int
+
+
+def draw_placement(mask: Mask, seed: int) -> Placement:
+    """A random size, uniform between 0.6 and 1, and place, uniform among those where the whole subject is in the image.
+
+    Examples
+    --------
+    >>> mask = np.zeros((40, 60), dtype=bool)
+    >>> mask[10:30, 10:30] = True
+    >>> draw_placement(mask, 1) == draw_placement(mask, 1) != draw_placement(mask, 2)
+    True
+    """
+    rows, columns = _bounds(mask)
+    random = np.random.default_rng(seed)
+    scale = float(random.uniform(*SCALES))
+    height, width = _scaled(rows, scale), _scaled(columns, scale)
+    left = int(random.integers(0, mask.shape[1] - width + 1))
+    top = int(random.integers(0, mask.shape[0] - height + 1))
+    return Placement(scale, left, top)
+
+
+def place(image: Image, mask: Mask, placement: Placement) -> tuple[Image, Mask]:
+    """The subject alone, at its new place and size.
+
+    Returns
+    -------
+    image : ndarray of uint8, shape (H, W, 3)
+        Black where the subject is not.
+    mask : ndarray of bool, shape (H, W)
+        Of the subject at its new place; true where at least half of a pixel is covered.
+    """
+    rows, columns = _bounds(mask)
+    size = (_scaled(columns, placement.scale), _scaled(rows, placement.scale))
+    cover = mask[rows, columns].astype(np.float32)
+    # Colours are averaged over the subject alone, so that no fringe of the old background comes along.
+    small_cover = np.asarray(Picture.fromarray(cover).resize(size, Picture.Resampling.BOX))
+    subject = np.zeros((size[1], size[0], 3), dtype=np.float64)
+    for channel in range(3):
+        weighted = Picture.fromarray(image[rows, columns, channel].astype(np.float32) * cover)
+        subject[..., channel] = np.asarray(weighted.resize(size, Picture.Resampling.BOX))
+    there = small_cover >= 0.5
+    subject /= np.maximum(small_cover, 0.5)[..., None]
+    at = (slice(placement.top, placement.top + size[1]), slice(placement.left, placement.left + size[0]))
+    moved, moved_mask = np.zeros_like(image), np.zeros(mask.shape, dtype=np.bool_)
+    moved[at] = np.where(there[..., None], np.clip(np.rint(subject), 0, 255), 0).astype(np.uint8)
+    moved_mask[at] = there
+    return moved, moved_mask
+
+
+def _bounds(mask: Mask) -> tuple[slice, slice]:
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    if not len(rows):
+        raise InputError("the subject's mask is empty; take another segmenter or other settings of it")
+    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
+
+
+def _scaled(extent: slice, scale: float) -> int:
+    return max(1, round(int(extent.stop - extent.start) * scale))
 
 
 @dataclass(frozen=True)
@@ -34,14 +229,9 @@ class Plan:
     #: Of all draws.
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        if self.region not in REGIONS:
-            raise unknown_name("region of a part", self.region, REGIONS)
-
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain values that JSON can hold."""
-        part = None if self.part is None else self.part.to_list()
-        return {**vars(self), "subject": self.subject.to_list(), "part": part}
+        return {**vars(self), "subject": self.subject.to_list(), "part": self.part and self.part.to_list()}
 
 
 @dataclass(frozen=True)
@@ -102,38 +292,25 @@ def manipulate(photograph: Image, plan: Plan, tools: Tools) -> Manipulated:
     if plan.editing == "direct":
         made = tools.editor.edit(photograph, plan.instruction, plan.seed)
         return Manipulated(_checked(made, photograph, tools.editor.card), {}, {})
+    box = {"background": plan.subject, "part": plan.part}.get(plan.editing)
+    if box is None:
+        raise InputError(
+            f"a plan of kind {plan.editing!r} cannot be carried out; give background, direct, or part with a box"
+        )
+    start, hole = photograph, box.mask(*photograph.shape[:2])
+    masks: dict[str, Mask] = {}
+    facts: dict[str, Any] = {}
+    if "segmenter" in tools.used(plan):
+        found = np.asarray(tools.segmenter.masks(photograph), dtype=np.bool_)
+        chosen = choose_mask(found, box)
+        mask = found[chosen]
+        shared, area = int(overlap(mask, box)), int(mask.sum())
+        facts["mask"] = dict(chosen=chosen, of=len(found), overlap=shared, area=area, box_area=int(hole.sum()))
+        hole = masks["mask"] = mask
     if plan.editing == "background":
-        mask, facts = _by_equation_1(photograph, plan.subject, tools.segmenter)
-        placement = draw_placement(mask, plan.seed)
-        start, moved = place(photograph, mask, placement)
-        return _filled(start, ~moved, plan, tools, {"mask": mask}, {"mask": facts, "placement": placement.to_dict()})
-    if plan.editing == "part" and plan.part is not None:
-        if plan.region == "box":
-            return _filled(photograph, plan.part.mask(*photograph.shape[:2]), plan, tools, {}, {})
-        mask, facts = _by_equation_1(photograph, plan.part, tools.segmenter)
-        return _filled(photograph, mask, plan, tools, {"mask": mask}, {"mask": facts})
-    raise InputError(
-        f"a plan of kind {plan.editing!r} cannot be carried out; give background, direct, or part with a box"
-    )
-
-
-def _by_equation_1(photograph: Image, box: Box, segmenter: Segmenter) -> tuple[Mask, dict[str, int]]:
-    masks = np.asarray(segmenter.masks(photograph), dtype=np.bool_)
-    chosen = choose_mask(masks, box)
-    mask: Mask = masks[chosen]
-    facts = {
-        "chosen": chosen,
-        "of": len(masks),
-        "overlap": int(overlap(mask, box)),
-        "area": int(mask.sum()),
-        "box_area": int(box.mask(*mask.shape).sum()),
-    }
-    return mask, facts
-
-
-def _filled(
-    start: Image, hole: Mask, plan: Plan, tools: Tools, masks: dict[str, Mask], facts: dict[str, Any]
-) -> Manipulated:
+        placement = draw_placement(hole, plan.seed)
+        start, moved = place(photograph, hole, placement)
+        hole, facts["placement"] = ~moved, asdict(placement)
     if not hole.any():
         raise InputError("the hole is empty: nothing of the image would be replaced; take another segmenter")
     # The network must not see what it is to replace.
@@ -150,3 +327,51 @@ def _checked(made: Image, photograph: Image, card: ToolCard) -> Image:
             f"{photograph.shape}"
         )
     return made
+
+
+def image_names(number: int) -> dict[str, str]:
+    """Files of a pair in a set: "N" natural, "M" manipulated, "pair" both side by side.
+
+    Examples
+    --------
+    >>> image_names(1001)["pair"]
+    'Cross_Images/1001_concat.png'
+    """
+    return {
+        "N": f"Single_Images/{number}_s.png",
+        "M": f"Single_Images/{number}_e.png",
+        "pair": f"Cross_Images/{number}_concat.png",
+    }
+
+
+def drawn_before(folder: Path, number: int, key: str) -> dict[str, Any] | None:
+    """What is told beside a manipulated image, if it is there and was made from the same."""
+    names = image_names(number)
+    if not all((folder / name).is_file() for name in names.values()):
+        return None
+    try:
+        told = json.loads((folder / names["M"]).with_suffix(".json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return told if isinstance(told, dict) and told.get("key") == key else None
+
+
+def write_pair(folder: Path, number: int, photograph: Image, made: Manipulated, account: Mapping[str, Any]) -> None:
+    """Write the images of a pair, and last the account of what made them."""
+    names = image_names(number)
+    natural = {"photograph": account["photograph"], "sha256": account["sha256"], "manipulated": False}
+    told = {**account, **made.facts, "manipulated": True}
+    for name in ("Single_Images", "Cross_Images", "masks"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for kind, mask in made.masks.items():
+        _write_png(folder / "masks" / f"{number}_{kind}.png", mask.astype(np.uint8) * np.uint8(255), told)
+    _write_png(folder / names["N"], photograph, natural)
+    _write_png(folder / names["M"], made.image, told)
+    _write_png(folder / names["pair"], np.hstack([photograph, made.image]), told)
+    write_text((folder / names["M"]).with_suffix(".json"), json_text(told))
+
+
+def _write_png(path: Path, pixels: Image, told: Mapping[str, Any]) -> None:
+    info = PngInfo()
+    info.add_itxt("psyprobe", json.dumps(told, sort_keys=True))
+    write_whole(path, lambda part: Picture.fromarray(pixels).save(part, pnginfo=info))

@@ -1,16 +1,37 @@
-"""What the image steps are done with: three kinds of tool, each of which can be exchanged for another."""
+"""What the image steps are done with: three kinds of tool, each of which can be exchanged for another.
+
+Some have no weights: classical substitutes that say what they are. The others run SAM through transformers, and
+inpainting and instruction editing through diffusers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol, cast
 
-from psyprobe.tasks.mvp_construction.manipulation import Image, Mask
+import numpy as np
+import numpy.typing as npt
+from PIL import Image as Picture
+
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.score import Recorded
+from psyprobe.errors import InputError, PsyprobeError, WeightsError, unknown_name
+
+Mask = npt.NDArray[np.bool_]
+Image = npt.NDArray[np.uint8]
+
+#: Latents are an eighth of the image, and the network halves them up to three times more.
+_MULTIPLE = 64
 
 
 @dataclass(frozen=True)
-class ToolCard:
+class ToolCard(Recorded):
     """What made an image, so that it can be told beside the image."""
 
     #: As it is asked for: "felzenszwalb", "sam:FOLDER".
@@ -24,46 +45,373 @@ class ToolCard:
     #: Whether they are random numbers, so that what it makes shows only that the machinery works.
     random_weights: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
-        """The card as plain values that JSON can hold."""
-        return {**vars(self), "settings": dict(self.settings), "software": dict(self.software)}
 
-
-class Segmenter(Protocol):
-    """Finds the parts of an image."""
+class Tool(Protocol):
+    """Any tool."""
 
     @property
     def card(self) -> ToolCard:
         """What it is."""
+
+
+class Segmenter(Tool, Protocol):
+    """Finds the parts of an image."""
 
     def masks(self, image: Image) -> Mask:
         """Masks (N, H, W) of the parts of an image (H, W, 3); they may overlap, and N may be 0."""
 
 
-class Inpainter(Protocol):
+class Inpainter(Tool, Protocol):
     """Fills a hole in an image."""
-
-    @property
-    def card(self) -> ToolCard:
-        """What it is."""
 
     def inpaint(self, image: Image, hole: Mask, caption: str, seed: int) -> Image:
         """The image (H, W, 3) with its hole (H, W) filled by what the caption says; the rest may change slightly."""
 
 
-class Editor(Protocol):
+class Editor(Tool, Protocol):
     """Changes an image as a whole, by an instruction."""
-
-    @property
-    def card(self) -> ToolCard:
-        """What it is."""
 
     def edit(self, image: Image, instruction: str, seed: int) -> Image:
         """The image (H, W, 3) after an instruction such as "change the smile into a frown"."""
 
 
-def versions(*packages: str) -> dict[str, str]:
-    """Versions of installed packages."""
-    from importlib import import_module
+@contextmanager
+def _loading(tool: str, library: str, extra: str, model: str = "") -> Iterator[None]:
+    """Say in one sentence what a tool lacks."""
+    try:
+        yield
+    except ImportError as error:
+        raise PsyprobeError(f"tool {tool} needs {library}: pip install 'psyprobe[{extra}]'") from error
+    except (OSError, ValueError) as error:
+        first = str(error).strip().partition("\n")[0]
+        raise WeightsError(
+            f"{tool}:{model} cannot be loaded ({first}); give a folder that holds it, or a name on the model hub while "
+            "there is a network"
+        ) from error
 
+
+def _versions(*packages: str) -> dict[str, str]:
     return {name: str(getattr(import_module(name), "__version__", "unknown")) for name in packages}
+
+
+# -- without weights -------------------------------------------------------------------------------------------------
+
+
+class RegionSegmenter:
+    """The regions of a classical segmentation, one mask each.
+
+    Parameters
+    ----------
+    method : {"felzenszwalb", "slic"}
+        Graph-based segmentation (scale, sigma, min_size), or superpixels (n_segments, compactness, sigma).
+    **settings : float
+        Of the method; those of scikit-image, which are to be told in the card.
+
+    Raises
+    ------
+    InputError
+        There is no such method.
+    PsyprobeError
+        scikit-image is not installed.
+
+    References
+    ----------
+    Felzenszwalb & Huttenlocher (2004). Efficient graph-based image segmentation. IJCV 59.
+    Achanta et al. (2012). SLIC superpixels compared to state-of-the-art superpixel methods. IEEE TPAMI 34.
+    """
+
+    def __init__(self, method: str = "felzenszwalb", **settings: Any) -> None:
+        defaults = {
+            "felzenszwalb": {"scale": 400.0, "sigma": 0.8, "min_size": 400},
+            "slic": {"n_segments": 12, "compactness": 10.0, "sigma": 1.0},
+        }
+        if method not in defaults:
+            raise InputError(f"there is no classical segmentation {method!r}; give felzenszwalb or slic")
+        unknown = sorted(set(settings) - set(defaults[method]))
+        if unknown:
+            raise InputError(f"{method} has no setting {unknown[0]!r}; it has {', '.join(defaults[method])}")
+        self._method, self._settings = method, {**defaults[method], **settings}
+        with _loading(method, "scikit-image", "corruption"):
+            self.card = ToolCard(method, self._settings, _versions("skimage"))
+
+    def masks(self, image: Image) -> Mask:
+        """One mask a region, with what it encloses: the eyes of a face belong to the face."""
+        from scipy.ndimage import binary_fill_holes
+        from skimage import segmentation
+
+        labels = np.asarray(getattr(segmentation, self._method)(image, channel_axis=-1, **self._settings))
+        return np.stack([binary_fill_holes(labels == label) for label in np.unique(labels)])
+
+
+class SmoothInpainter:
+    """Fills a hole smoothly from its rim (pull-push); it does not know what the caption says.
+
+    The image is halved until no hole is left, averaging known pixels alone; then the holes of each size are filled
+    from the next smaller one.
+
+    References
+    ----------
+    Gortler, Grzeszczuk, Szeliski & Cohen (1996). The lumigraph. SIGGRAPH, section 3.4.
+    """
+
+    card = ToolCard("pull_push", {"caption": "not used"})
+
+    def inpaint(self, image: Image, hole: Mask, caption: str, seed: int) -> Image:
+        """The image with its hole filled from the rim."""
+        known: FloatArray = (~hole).astype(np.float32)
+        levels: list[tuple[FloatArray, FloatArray]] = [(np.asarray(image, dtype=np.float32), known)]
+        while (known == 0).any() and known.size > 1:
+            light, known = levels[-1]
+            size = (-(-known.shape[0] // 2), -(-known.shape[1] // 2))
+            smaller = _resized(known[..., None], size, Picture.Resampling.BOX)
+            light = _resized(light * known[..., None], size, Picture.Resampling.BOX) / np.maximum(smaller, 1e-6)
+            known = smaller[..., 0]
+            levels.append((light, known))
+        filled: FloatArray = np.where(levels[-1][1][..., None] > 0, levels[-1][0], np.float32(127.5))
+        for light, known in levels[-2::-1]:
+            filled = np.where(known[..., None] > 0, light, _resized(filled, known.shape, Picture.Resampling.BILINEAR))
+        return np.clip(np.rint(filled), 0, 255).astype(np.uint8)
+
+
+def _resized(channels: FloatArray, size: tuple[int, ...], kind: Any) -> FloatArray:
+    """Channels (H, W, C) in float32 at another height and width."""
+    height, width = size
+    planes = [Picture.fromarray(channels[..., k].astype(np.float32)) for k in range(channels.shape[-1])]
+    return np.stack([np.asarray(plane.resize((width, height), kind)) for plane in planes], axis=-1)
+
+
+class RecolourEditor:
+    """Turns the colours of an image by a drawn angle; it does not know what the instruction says.
+
+    A stand-in where no editing model is at hand. In opponent channels (grey, red-green, yellow-blue) the two colour
+    channels are turned, so lightness stays about the same.
+    """
+
+    card = ToolCard("recolour", {"instruction": "not used"})
+
+    def edit(self, image: Image, instruction: str, seed: int) -> Image:
+        """The image in other colours."""
+        angle = np.deg2rad(np.random.default_rng(seed).uniform(90, 270))
+        axes = np.array([[1, 1, 1], [1, -1, 0], [1, 1, -2]]) / np.sqrt([[3], [2], [6]])
+        turn = np.array(
+            [[1, 0, 0], [0, np.cos(angle), -np.sin(angle)], [0, np.sin(angle), np.cos(angle)]], dtype=np.float64
+        )
+        turned = np.asarray(image, dtype=np.float64) @ (axes.T @ turn @ axes).T
+        return np.clip(np.rint(turned), 0, 255).astype(np.uint8)
+
+
+# -- with weights ----------------------------------------------------------------------------------------------------
+
+
+class SamSegmenter:
+    """SAM or SAM 2, asked for masks over a grid of points: the mask-generation pipeline of transformers.
+
+    Parameters
+    ----------
+    model : str
+        Folder, or name on the model hub; "facebook/sam-vit-huge" is what the paper names.
+    device : str
+        Torch device.
+    **settings : float
+        Of the pipeline's call (points_per_crop, pred_iou_thresh, stability_score_thresh ...); its defaults without.
+
+    Raises
+    ------
+    PsyprobeError
+        transformers is not installed.
+    WeightsError
+        The model is not to be had.
+    """
+
+    def __init__(self, model: str, *, device: str = "cpu", **settings: Any) -> None:
+        with _loading("sam", "transformers", "zoo", model):
+            from transformers import pipeline
+
+            self._pipeline = pipeline("mask-generation", model=model, device=device)
+        self._settings = {"points_per_batch": 64, **settings}
+        random = bool(getattr(self._pipeline.model.config, "random_weights", False))
+        software = _versions("torch", "transformers")
+        self.card = ToolCard(f"sam:{model}", self._settings, software, model, random)
+
+    def masks(self, image: Image) -> Mask:
+        """The masks that pass the pipeline's thresholds."""
+        found = self._pipeline(Picture.fromarray(image), **self._settings)["masks"]
+        masks = [np.asarray(mask, dtype=bool) for mask in found]
+        return np.stack(masks) if masks else np.zeros((0, *image.shape[:2]), dtype=bool)
+
+
+class _DiffusionTool:
+    """A pipeline of diffusers that takes an image and words."""
+
+    def __init__(
+        self, kind: str, pipeline: str, model: str, device: str, longest: int, call: Mapping[str, float]
+    ) -> None:
+        if longest < _MULTIPLE:
+            raise InputError(f"longest is {longest} px; give at least {_MULTIPLE}, and what the model was trained at")
+        with _loading(kind, "diffusers", "zoo", model):
+            import diffusers
+
+            self._pipeline = getattr(diffusers, pipeline).from_pretrained(model).to(device)
+        self._pipeline.set_progress_bar_config(disable=True)
+        self._longest, self._call = longest, call
+        # diffusers drops what it does not know from a loaded configuration, so the mark is read from the file.
+        config = Path(model) / "unet" / "config.json"
+        random = config.is_file() and bool(json.loads(config.read_text(encoding="utf-8")).get("random_weights", False))
+        settings = {**call, "longest": longest, "scheduler": type(self._pipeline.scheduler).__name__}
+        software = _versions("torch", "diffusers", "transformers")
+        self.card = ToolCard(f"{kind}:{model}", settings, software, model, random)
+
+    def _made(self, image: Image, words: str, seed: int, hole: Mask | None = None) -> Image:
+        """What the network makes of an image, which it sees at a size that it takes, as near in proportion."""
+        import torch
+
+        height, width = image.shape[:2]
+        scale = self._longest / max(height, width)
+        size = tuple(max(_MULTIPLE, round(side * scale / _MULTIPLE) * _MULTIPLE) for side in (width, height))
+        further: dict[str, Any] = {}
+        if hole is not None:
+            mask = Picture.fromarray(hole.astype(np.uint8) * np.uint8(255)).resize(size, Picture.Resampling.NEAREST)
+            further = {"mask_image": mask, "width": size[0], "height": size[1]}
+        made = self._pipeline(
+            prompt=words,
+            image=Picture.fromarray(image).resize(size, Picture.Resampling.LANCZOS),
+            # On the CPU whatever the device: so the same seed is the same noise everywhere.
+            generator=torch.Generator().manual_seed(seed),
+            **further,
+            **self._call,
+        ).images[0]
+        return np.asarray(made.convert("RGB").resize((width, height), Picture.Resampling.LANCZOS), dtype=np.uint8)
+
+
+class DiffusionInpainter(_DiffusionTool):
+    """Stable Diffusion for inpainting: the hole is filled with what the caption says.
+
+    Parameters
+    ----------
+    model : str
+        Folder, or name on the model hub.
+    steps : int
+        Of denoising; 50 in the paper.
+    guidance : float
+        Scale of classifier-free guidance; 10 in the paper.
+    longest : int
+        Longer side that the image is shown to the network at, px.
+    device : str
+        Torch device.
+
+    Raises
+    ------
+    PsyprobeError
+        diffusers is not installed.
+    WeightsError
+        The model is not to be had.
+    """
+
+    def __init__(
+        self, model: str, *, steps: int = 50, guidance: float = 10.0, longest: int = 512, device: str = "cpu"
+    ) -> None:
+        call = {"num_inference_steps": steps, "guidance_scale": guidance}
+        super().__init__("inpaint", "StableDiffusionInpaintPipeline", model, device, longest, call)
+
+    def inpaint(self, image: Image, hole: Mask, caption: str, seed: int) -> Image:
+        """The image with its hole filled; outside of it the autoencoder changes it slightly."""
+        return self._made(image, caption, seed, hole)
+
+
+class InstructEditor(_DiffusionTool):
+    """InstructPix2Pix: the image after an instruction in words.
+
+    Parameters
+    ----------
+    model : str
+        Folder, or name on the model hub; the paper's is "timbrooks/instruct-pix2pix".
+    steps : int
+        Of denoising.
+    guidance, image_guidance : float
+        Scales of guidance by the instruction and by the image.
+    longest : int
+        Longer side that the image is shown to the network at, px.
+    device : str
+        Torch device.
+
+    Raises
+    ------
+    PsyprobeError
+        diffusers is not installed.
+    WeightsError
+        The model is not to be had.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        steps: int = 50,
+        guidance: float = 7.5,
+        image_guidance: float = 1.5,
+        longest: int = 512,
+        device: str = "cpu",
+    ) -> None:
+        call = {"num_inference_steps": steps, "guidance_scale": guidance, "image_guidance_scale": image_guidance}
+        super().__init__("instruct", "StableDiffusionInstructPix2PixPipeline", model, device, longest, call)
+
+    def edit(self, image: Image, instruction: str, seed: int) -> Image:
+        """The image after an instruction."""
+        return self._made(image, instruction, seed)
+
+
+# -- by name, as they stand on a command line --------------------------------------------------------------------------
+
+#: Of each kind of tool, those without weights, and those that take a MODEL: a folder or a name on the model hub.
+_TOOLS: Mapping[str, Mapping[str, Callable[..., Any]]] = {
+    "segmenter": {
+        "felzenszwalb": partial(RegionSegmenter, "felzenszwalb"),
+        "slic": partial(RegionSegmenter, "slic"),
+        "sam:MODEL": SamSegmenter,
+    },
+    "inpainter": {"pull_push": SmoothInpainter, "inpaint:MODEL": DiffusionInpainter},
+    "editor": {"recolour": RecolourEditor, "instruct:MODEL": InstructEditor},
+}
+
+
+def load_segmenter(name: str, **settings: Any) -> Segmenter:
+    """A segmenter.
+
+    Parameters
+    ----------
+    name : str
+        "felzenszwalb", "slic" or "sam:MODEL", with a folder or a name on the model hub.
+    **settings
+        Of the tool.
+
+    Raises
+    ------
+    UnknownNameError
+        There is none of that name.
+    PsyprobeError
+        What it needs is not installed or not on this machine.
+    """
+    return cast(Segmenter, _load("segmenter", name, settings))
+
+
+def load_inpainter(name: str, **settings: Any) -> Inpainter:
+    """An inpainter: "pull_push", a classical substitute, or "inpaint:MODEL"; raises as `load_segmenter` does."""
+    return cast(Inpainter, _load("inpainter", name, settings))
+
+
+def load_editor(name: str, **settings: Any) -> Editor:
+    """An editor: "recolour", a classical substitute, or "instruct:MODEL"; raises as `load_segmenter` does."""
+    return cast(Editor, _load("editor", name, settings))
+
+
+def _load(kind: str, name: str, settings: dict[str, Any]) -> Any:
+    family, _, model = name.partition(":")
+    called = f"{family}:MODEL" if model else name
+    if called not in _TOOLS[kind] or name.endswith(":MODEL"):
+        raise unknown_name(kind, name, _TOOLS[kind])
+    try:
+        return _TOOLS[kind][called](*([model] if model else []), **settings)
+    except TypeError as error:
+        raise InputError(
+            f"{name}: {str(error).partition('() ')[2]}; its settings are in docs/mvp_construction.md"
+        ) from None

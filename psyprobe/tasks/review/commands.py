@@ -9,47 +9,28 @@ from typing import Any
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.output import make_folder, write_text
 from psyprobe.files.terminal import say, show, tell
-from psyprobe.tasks.review.worklist import (
-    KEPT,
-    Worklist,
-    agreements,
-    answers_of,
-    by_kind,
-    label_counts,
-    label_table,
-    review_tasks,
-    verdicts_of,
-    worklist,
-    write_kept,
-)
+from psyprobe.tasks.review import worklist as lists
 
 
 def add_review_options(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument(
-        "set", metavar="SET", help="folder with questions.json (as MVP-Bench) or items.csv (as R-Bench)"
-    )
-    parser.add_argument(
-        "--annotator", metavar="NAME", help="who sits down at the page; without: what came of it so far"
-    )
-    parser.add_argument("--answer", action="store_true", help="answer the questions as a model would")
-    parser.add_argument(
-        "--questions", metavar="FILE", help="question file to answer (default: kept.json, questions.json)"
-    )
-    parser.add_argument(
-        "--port", type=int, default=0, help="to listen at, on this machine alone (default: any free one)"
-    )
+    add = parser.add_argument
+    add("set", metavar="SET", help="folder with questions.json (as MVP-Bench) or items.csv (as R-Bench)")
+    add("--annotator", metavar="NAME", help="who sits down at the page; without: what came of it so far")
+    add("--answer", action="store_true", help="answer the questions as a model would")
+    add("--questions", metavar="FILE", help="question file to answer (default: kept.json, questions.json)")
+    add("--port", type=int, default=0, help="to listen at, on this machine alone (default: any free one)")
 
 
 def review_command(arguments: argparse.Namespace) -> int:
     """Serve the page to one person, or say what came of it."""
     folder = Path(arguments.set)
-    labels = (folder / "items.csv").is_file()
+    labels = lists.is_r_bench(folder)
     if not labels and not (folder / "questions.json").is_file():
         raise InputError(f"folder {folder} has neither questions.json nor items.csv; give a set")
     if arguments.annotator is not None:
         kind = "answer" if arguments.answer else "label" if labels else "review"
-        return _serve(worklist(folder, kind, arguments.annotator, arguments.questions), arguments.port)
+        return _serve(lists.worklist(folder, kind, arguments.annotator, arguments.questions), arguments.port)
     if arguments.answer:
         result, lines = _answered(folder, arguments.questions)
     else:
@@ -58,7 +39,7 @@ def review_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _serve(worklist: Worklist, port: int) -> int:
+def _serve(worklist: lists.Worklist, port: int) -> int:
     try:
         from psyprobe.tasks.review.server import ReviewServer
     except ImportError as error:
@@ -78,22 +59,19 @@ def _serve(worklist: Worklist, port: int) -> int:
 
 
 def _reviewed(folder: Path) -> tuple[Any, list[str]]:
-
-    tasks = review_tasks(folder)
-    verdicts = verdicts_of(folder, tasks)
-    found = agreements(verdicts)
+    tasks = lists.review_tasks(folder)
+    verdicts = lists.verdicts_of(folder, tasks)
+    found = lists.agreements(verdicts)
     lines = [
         f"{name}: {list(said.values()).count('accept')} of {len(said)} accepted, {len(tasks) - len(said)} to decide"
         for name, said in verdicts.items()
     ]
     lines += [str(each) for each in found]
-    kinds = {kind: agreements(said) for kind, said in by_kind(tasks, verdicts).items()}
+    kinds = {kind: lists.agreements(said) for kind, said in lists.by_kind(tasks, verdicts).items()}
     lines += [f"  {kind}: {each}" for kind, parts in kinds.items() for each in parts if each.both]
-    kept = write_kept(folder, tasks, verdicts) if found else 0
-    if found:
-        lines.append(f"{kept} rows kept, which both accepted; {folder / KEPT}")
-    else:
-        lines.append("two annotators must review a set before questions of it are kept")
+    kept = lists.write_kept(folder, verdicts) if found else 0
+    kept_line = f"{kept} rows kept, which both accepted; {folder / lists.KEPT}"
+    lines.append(kept_line if found else "two annotators must review a set before questions of it are kept")
     result = {
         "annotators": verdicts,
         "agreement": [each.to_dict() for each in found],
@@ -104,9 +82,8 @@ def _reviewed(folder: Path) -> tuple[Any, list[str]]:
 
 
 def _answered(folder: Path, questions: str | None) -> tuple[Any, list[str]]:
-
     lines, result = [], {}
-    for name, (rows, missing, text, suffix) in answers_of(folder, questions).items():
+    for name, (rows, missing, text, suffix) in lists.answers_of(folder, questions).items():
         path = folder / "people" / f"{name}{suffix}"
         write_text(path, text)
         lines.append(f"{name}: {rows} answered, {missing} to answer; {path}")
@@ -115,10 +92,9 @@ def _answered(folder: Path, questions: str | None) -> tuple[Any, list[str]]:
 
 
 def _labelled(folder: Path) -> tuple[Any, list[str]]:
-
-    table = label_table(folder)
+    table = lists.label_table(folder)
     path = make_folder(folder / "people") / "labels.csv"
     write_text(path, table.to_csv(index=False))
-    counts = label_counts(table)
+    counts = lists.label_counts(table)
     lines = [f"{name}: " + ", ".join(f"{n} {value}" for value, n in said.items()) for name, said in counts.items()]
     return counts, [*lines, f"{len(table)} labels; {path}"]

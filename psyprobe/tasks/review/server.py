@@ -53,13 +53,9 @@ class ReviewServer:
 
     def __init__(self, worklist: Worklist, port: int = 0) -> None:
         token = secrets.token_urlsafe(18)
-        self._socket = socket.socket()
         try:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._socket.bind((_HOST, port))
-            self._socket.listen()
+            self._socket = socket.create_server((_HOST, port))
         except (OSError, OverflowError) as error:
-            self._socket.close()
             reason = getattr(error, "strerror", None) or error
             raise PsyprobeError(f"port {port} cannot be used: {reason}; give another --port, or 0") from error
         self.address = f"http://{_HOST}:{self._socket.getsockname()[1]}/{token}/"
@@ -98,12 +94,6 @@ def _app(worklist: Worklist, token: str) -> Starlette:
         own = f"img-src 'self' data:; connect-src 'self'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'"
         policy = {"Content-Security-Policy": f"{_NOTHING_ELSE}; {own}"}
         return HTMLResponse(page.replace("NONCE", nonce), headers=policy)
-
-    def state(_: Request) -> Response:
-        return JSONResponse(worklist.state())
-
-    def task(request: Request) -> Response:
-        return JSONResponse(worklist.task(request.path_params["number"]))
 
     def image(request: Request) -> Response:
         try:
@@ -144,8 +134,8 @@ def _app(worklist: Worklist, token: str) -> Starlette:
     return Starlette(
         routes=[
             Route("/{token}/", show),
-            Route("/{token}/state", state),
-            Route("/{token}/task/{number:int}", task),
+            Route("/{token}/state", lambda _: JSONResponse(worklist.state())),
+            Route("/{token}/task/{number:int}", lambda asked: JSONResponse(worklist.task(asked.path_params["number"]))),
             Route("/{token}/image/{number:int}/{which:int}", image),
             Route("/{token}/decide", decide, methods=["POST"]),
         ],

@@ -1,17 +1,275 @@
-"""One person before a list of tasks: what the page is told, and what it may do."""
+"""What people are shown and asked, one thing at a time; what they decided, and how far they agree; and their worklists.
+
+Decisions lie in one file of JSON lines each, to which lines are only ever added. What there is to decide: of a set of
+MVP-Bench, candidate questions to accept or reject, and questions to answer; of R-Bench, keys to check (agree, unlock
+and edit, report), and questions to answer. R-Bench's are interleaved, so that nobody gets into a rut: multiple choice,
+short answer, caption, and again. An edited answer has at most 10 words, an edited caption at most 40.
+
+References
+----------
+Cohen (1960). A coefficient of agreement for nominal scales. Educational and Psychological Measurement 20.
+Li et al. (2024). R-Bench: are your large multimodal models robust to real-world corruptions? arXiv 2410.05474.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+import os
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from psyprobe.errors import InputError, unknown_name
+import numpy as np
+import pandas as pd
+
+from psyprobe.analysis.score import Recorded
+from psyprobe.errors import InputError, StoreError
+from psyprobe.files.images import file_digest
+from psyprobe.files.output import digest, write_text
 from psyprobe.files.terminal import printable
-from psyprobe.tasks.mvp_construction.set_files import json_lines
-from psyprobe.tasks.review import mvp_tasks, r_bench_tasks
-from psyprobe.tasks.review.worklist import Journal, Task, people
+from psyprobe.tasks.mvp_bench.questions import read_question_lines, read_questions, split_choices
+from psyprobe.tasks.mvp_construction.steps import json_lines
+from psyprobe.tasks.r_bench.items import ImageSet, read_set
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+CANDIDATES, KEPT = "questions.json", "kept.json"
+#: Longest answer, in words.
+MOST_WORDS = {"VQA": 10, "CAP": 40}
+_TITLES = {"review": "Review of questions", "answer": "Questions to answer", "label": "Labels to check"}
+_FOLLOWS = {"N": "natural", "M": "manipulated", "pair": "both, the natural one on the left"}
+_HEADINGS = {
+    "yes_no": "Yes or no",
+    "single_mcq": "One image, multiple choice",
+    "cross_mcq": "Both images, multiple choice",
+    "MCQ": "Multiple choice",
+    "VQA": "Short answer",
+    "CAP": "Caption",
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A decision."""
+
+    #: The key of the keyboard that makes it.
+    key: str
+    #: As it is written down.
+    value: str
+    #: On its button.
+    label: str
+    #: Whether the text of the field belongs to it.
+    with_text: bool = False
+
+
+@dataclass(frozen=True)
+class Task:
+    """One thing to decide."""
+
+    #: Unique among those of a worklist.
+    name: str
+    #: What kind of thing it is.
+    heading: str
+    #: Captions and files, in the order in which they are shown.
+    images: tuple[tuple[str, Path], ...]
+    #: The question; may have several lines.
+    text: str
+    #: The decisions.
+    choices: tuple[Choice, ...]
+    #: What to know for the decision, such as the right answer: names and texts.
+    facts: tuple[tuple[str, str], ...] = ()
+    #: What the text field holds at first; None for no field.
+    draft: str | None = None
+    #: Whether the field must be unlocked before it can be changed.
+    locked: bool = False
+    #: That the field may hold.
+    most_words: int = 0
+
+    @cached_property
+    def content(self) -> str:
+        """Digest of all that is shown: a decision about something else is no decision about this."""
+        return digest([self.to_dict(), [file_digest(path) for _, path in self.images]])
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the page needs, as plain values; control characters are made visible."""
+        return {
+            "name": self.name,
+            "heading": printable(self.heading),
+            "images": [printable(caption) for caption, _ in self.images],
+            "text": printable(self.text),
+            "facts": [[printable(name), printable(text)] for name, text in self.facts],
+            "choices": [vars(choice) for choice in self.choices],
+            "draft": self.draft,
+            "locked": self.locked,
+            "most_words": self.most_words,
+        }
+
+    def checked(self, value: str, text: str) -> str:
+        """The text that belongs to a decision, if the decision can be made.
+
+        Empty where the choice takes none.
+        """
+        choice = next((each for each in self.choices if each.value == value), None)
+        if choice is None:
+            raise InputError(f"{value!r} is none of {', '.join(each.value for each in self.choices)}")
+        if not choice.with_text:
+            return ""
+        words = len(text.split())
+        if not 1 <= words <= self.most_words:
+            raise InputError(f"the text has {words} words; write 1 to {self.most_words}")
+        return " ".join(text.split())
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The last word of a person on a task."""
+
+    #: Of the choice.
+    value: str
+    #: Of the field; empty where the choice takes none.
+    text: str = ""
+
+
+class Journal:
+    """The decisions of one person on one kind of worklist.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Of the set; the file lies in its folder "people".
+    kind : str
+        Of the worklist: "review", "answer" or "label".
+    person : str
+        A name that can be a file's.
+
+    Raises
+    ------
+    InputError
+        The name has other characters than letters, digits, - and _.
+    StoreError
+        The file cannot be read.
+    """
+
+    def __init__(self, folder: str | Path, kind: str, person: str) -> None:
+        if not _NAME.fullmatch(person):
+            raise InputError(f"the name {person!r} cannot be a file's; take up to 40 letters, digits, - and _")
+        self.person = person
+        self.path = Path(folder) / "people" / f"{kind}-{person}.jsonl"
+        self._lock = threading.Lock()
+        self._decisions: dict[str, Decision] = {}
+        try:
+            raw = self.path.read_bytes() if self.path.exists() else b""
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be read: {error.strerror}") from error
+        self._torn = bool(raw) and not raw.endswith(b"\n")
+        for line in raw.split(b"\n"):
+            try:
+                row = json.loads(line)
+                self._decisions[row["content"]] = Decision(row["value"], row["text"])
+            except (ValueError, KeyError, TypeError):
+                continue  # a torn line: its decision was never acknowledged
+
+    def decision(self, task: Task) -> Decision | None:
+        """What was decided last on a task as it is now, or None."""
+        return self._decisions.get(task.content)
+
+    def decide(self, task: Task, value: str, text: str = "") -> None:
+        """Write down a decision; it is on the disk when this returns."""
+        decision = Decision(value, task.checked(value, text))
+        row = {"task": task.name, "content": task.content, **vars(decision), "at": datetime.now(UTC).isoformat()}
+        line = json.dumps(row, ensure_ascii=False) + "\n"
+        with self._lock:
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                with self.path.open("ab", buffering=0) as file:
+                    # What a kill left of a line must not run into this one.
+                    file.write((("\n" if self._torn else "") + line).encode())
+                    os.fsync(file.fileno())
+            except OSError as error:
+                why = f"{error.strerror}; free the place and go on"
+                raise StoreError(f"{self.path} cannot be written: {why}") from error
+            self._torn, self._decisions[task.content] = False, decision
+
+
+def decisions(folder: str | Path, kind: str, tasks: Sequence[Task]) -> dict[str, dict[str, Decision]]:
+    """What was decided in a kind of worklist, by person and by name of the task."""
+    people = sorted(path.stem.partition("-")[2] for path in (Path(folder) / "people").glob(f"{kind}-*.jsonl"))
+    journals = {person: Journal(folder, kind, person) for person in people}
+    return {
+        person: {task.name: found for task in tasks if (found := journal.decision(task)) is not None}
+        for person, journal in journals.items()
+    }
+
+
+@dataclass(frozen=True)
+class Agreement(Recorded):
+    """How two people decided on what both have decided."""
+
+    #: Their names.
+    first: str
+    second: str
+    #: Tasks that both have decided.
+    both: int
+    #: Of these, decided alike.
+    equal: int
+    #: Cohen's: agreement beyond what their shares of each verdict bring about by chance, from -1 to 1. None where
+    #: nothing could be beyond it: nobody decided, or both always the same.
+    kappa: float | None
+
+    def __str__(self) -> str:
+        if not self.both:
+            return f"{self.first} and {self.second} have decided on nothing in common yet"
+        kappa = "undefined, both said the same of all" if self.kappa is None else f"{self.kappa:.2f}"
+        share = f"{self.equal} of {self.both} alike ({100 * self.equal / self.both:.1f} %)"
+        return f"{self.first} and {self.second}: {share}, Cohen's kappa {kappa}"
+
+
+def agreement(first: str, second: str, ones: Mapping[str, str], others: Mapping[str, str]) -> Agreement:
+    """How far two people agree.
+
+    Examples
+    --------
+    >>> one, other = {"a": "yes", "b": "no", "c": "no"}, {"a": "yes", "b": "yes", "d": "no"}
+    >>> print(agreement("Ann", "Bob", one, other))
+    Ann and Bob: 1 of 2 alike (50.0 %), Cohen's kappa 0.00
+    """
+    both = [name for name in ones if name in others]
+    equal = sum(ones[name] == others[name] for name in both)
+    mine, theirs = (Counter(said[name] for name in both) for said in (ones, others))
+    # In whole numbers: "by chance" times n squared.
+    chance, certain = sum(mine[value] * theirs[value] for value in mine), len(both) ** 2
+    kappa = None if chance == certain else (equal * len(both) - chance) / (certain - chance)
+    return Agreement(first, second, len(both), equal, kappa)
+
+
+def agreements(verdicts: Mapping[str, Mapping[str, str]]) -> list[Agreement]:
+    """How far each two people agree."""
+    return [agreement(one, other, verdicts[one], verdicts[other]) for one, other in combinations(sorted(verdicts), 2)]
+
+
+def accepted_by_both(verdicts: Mapping[str, Mapping[str, str]]) -> set[str]:
+    """What at least two people have decided on and all of them accept.
+
+    Examples
+    --------
+    >>> sorted(accepted_by_both({"Ann": {"a": "accept", "b": "accept"}, "Bob": {"a": "accept", "b": "reject"}}))
+    ['a']
+    """
+    said = Counter(name for each in verdicts.values() for name in each)
+    accepted = Counter(name for each in verdicts.values() for name, value in each.items() if value == "accept")
+    return {name for name, count in accepted.items() if count >= 2 and count == said[name]}
+
+
+# -- what there is to decide -------------------------------------------------------------------------------------------
+
+_VERDICTS = (Choice("a", "accept", "Accept"), Choice("r", "reject", "Reject"))
+_AGREE, _REPORT = Choice("a", "agree", "Agree"), Choice("p", "report", "Report a problem")
 
 
 @dataclass(frozen=True)
@@ -68,9 +326,6 @@ class Worklist:
         return number
 
 
-_TITLES = {"review": "Review of questions", "answer": "Questions to answer", "label": "Labels to check"}
-
-
 def worklist(folder: str | Path, kind: str, person: str, questions: str | Path | None = None) -> Worklist:
     """A person before the tasks of a set.
 
@@ -90,15 +345,17 @@ def worklist(folder: str | Path, kind: str, person: str, questions: str | Path |
     InputError
         There is nothing to decide, an image is missing, or the name cannot be a file's.
     """
-    if kind not in _TITLES:
-        raise unknown_name("kind of work", kind, _TITLES)
     journal = Journal(folder, kind, person)
-    if kind == "review":
-        tasks = mvp_tasks.review_tasks(folder)
-        return Worklist(_TITLES[kind], tasks, journal, lambda: _agreement(folder, tasks, person))
-    if kind == "label":
-        return Worklist(_TITLES[kind], r_bench_tasks.label_tasks(folder), journal)
-    return Worklist(_TITLES[kind], _to_answer(folder, questions, person), journal)
+    if kind != "review":
+        tasks = label_tasks(folder) if kind == "label" else _to_answer(folder, questions, person)
+        return Worklist(_TITLES[kind], tasks, journal)
+    tasks = review_tasks(folder)
+
+    def note() -> str:
+        found = agreements(verdicts_of(folder, tasks))
+        return "\n".join(str(each) for each in found if person in (each.first, each.second))
+
+    return Worklist(_TITLES[kind], tasks, journal, note)
 
 
 def answers_of(folder: str | Path, questions: str | Path | None = None) -> dict[str, tuple[int, int, str, str]]:
@@ -106,27 +363,193 @@ def answers_of(folder: str | Path, questions: str | Path | None = None) -> dict[
 
     By name: how many are answered, how many are not, the text of the prediction file, and its ending.
     """
-    found = {}
-    for name in people(folder, "answer"):
-        tasks = _to_answer(folder, questions, name)
-        rows: list[dict[str, Any]] = [*mvp_tasks.predictions(Journal(folder, "answer", name), tasks)]
-        text, suffix = json_lines(rows), ".jsonl"
-        if _is_r_bench(folder):
-            text, suffix = r_bench_tasks.answer_csv(rows), ".csv"
-        found[name] = (len(rows), len(tasks) - len(rows), text, suffix)
+    tasks, found = _to_answer(folder, questions, ""), {}
+    for person, decided in decisions(folder, "answer", tasks).items():
+        said = {name: each.text or each.value for name, each in sorted(decided.items())}
+        if is_r_bench(folder):
+            text, suffix = pd.DataFrame(said.items(), columns=["name", "answer"]).to_csv(index=False), ".csv"
+        else:
+            text, suffix = json_lines({"question_id": name, "output": each} for name, each in said.items()), ".jsonl"
+        found[person] = (len(said), len(tasks) - len(said), text, suffix)
     return found
 
 
-def _agreement(folder: str | Path, tasks: list[Task], person: str) -> str:
-    found = mvp_tasks.agreements(mvp_tasks.verdicts_of(folder, tasks))
-    return "\n".join(str(each) for each in found if person in (each.first, each.second))
+def is_r_bench(folder: str | Path) -> bool:
+    """Whether a set is in the form of R-Bench."""
+    return (Path(folder) / "items.csv").is_file()
 
 
 def _to_answer(folder: str | Path, questions: str | Path | None, person: str) -> list[Task]:
-    if _is_r_bench(folder):
-        return r_bench_tasks.answer_tasks(folder, person)
-    return mvp_tasks.answer_tasks(folder, questions, person)
+    """The questions of a set in an order of the person's own, the same whenever they come back."""
+    if is_r_bench(folder):
+        # People have absolute scores only, so the reference images are not shown.
+        return _item_tasks(folder, int.from_bytes(person.encode()[:8], "big"), to_label=False)
+    place = Path(folder)
+    path = Path(questions) if questions is not None else place / (KEPT if (place / KEPT).is_file() else CANDIDATES)
+    rows = read_questions(path).to_dict("records")
+    order = np.random.default_rng(list(person.encode())).permutation(len(rows))
+    return [_question_task(place, rows[i]) for i in order]
 
 
-def _is_r_bench(folder: str | Path) -> bool:
-    return (Path(folder) / "items.csv").is_file()
+def _letters(options: Sequence[str]) -> tuple[Choice, ...]:
+    return tuple(Choice(letter.lower(), letter, letter) for letter, _ in zip("ABCDE", options, strict=False))
+
+
+def _in_full(key: str, options: Sequence[str], otherwise: str) -> str:
+    """A letter with its option, if there is such an option."""
+    place = "ABCDE".find(key)
+    return f"{key}. {options[place]}" if 0 <= place < len(options) else otherwise
+
+
+# -- MVP-Bench -------------------------------------------------------------------------------------------------------
+
+
+def review_tasks(folder: str | Path) -> list[Task]:
+    """The candidate questions of a set, to be accepted or rejected.
+
+    By image pair. A yes/no question is one task, with both images: it is kept on both or on neither.
+    """
+    place = Path(folder)
+    table = read_questions(place / CANDIDATES)
+    # A multiple choice stands alone; the rows of a yes/no question share pair, level and text.
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in table.to_dict("records"):
+        alone = row["question_id"] if row["task"] != "yes_no" else ""
+        groups.setdefault((row["pair"], row["task"], row["level"], row["question"], alone), []).append(row)
+    tasks = []
+    for rows in groups.values():
+        first, options = rows[0], split_choices(rows[0]["question"])[1]
+        names = ["Right"] if len(rows) == 1 else [f"Right for {_FOLLOWS[row['kind']]}" for row in rows]
+        answers = [_in_full(row["answer"], options, row["answer"]) for row in rows]
+        tasks.append(
+            Task(
+                name=" ".join(row["question_id"] for row in rows),
+                heading=f"Pair {first['pair']} · {_HEADINGS[first['task']]} · {first['level']} level",
+                images=tuple((_FOLLOWS[row["kind"]].capitalize(), _inside(place, row["image"])) for row in rows),
+                text=first["question"],
+                facts=tuple(zip(names, answers, strict=True)),
+                choices=_VERDICTS,
+            )
+        )
+    return tasks
+
+
+def verdicts_of(folder: str | Path, tasks: list[Task]) -> dict[str, dict[str, str]]:
+    """What each annotator said of each candidate."""
+    found = decisions(folder, "review", tasks)
+    return {person: {name: each.value for name, each in said.items()} for person, said in found.items()}
+
+
+def by_kind(tasks: list[Task], verdicts: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, dict[str, str]]]:
+    """Verdicts by kind of question, which is yes or no, one image or both images."""
+    kinds = {task.name: task.heading.split(" · ")[1] for task in tasks}
+    return {
+        kind: {
+            person: {name: value for name, value in said.items() if kinds[name] == kind}
+            for person, said in verdicts.items()
+        }
+        for kind in dict.fromkeys(kinds.values())
+    }
+
+
+def write_kept(folder: str | Path, verdicts: Mapping[str, Mapping[str, str]]) -> int:
+    """Write the questions that two or more have judged and all accepted, and count their rows."""
+    names = {name for task in accepted_by_both(verdicts) for name in task.split(" ")}
+    lines = read_question_lines(Path(folder) / CANDIDATES)
+    kept = [row for _, row in lines if str(row["question_id"]) in names]
+    write_text(Path(folder) / KEPT, json_lines(kept))
+    return len(kept)
+
+
+def _question_task(folder: Path, row: dict[str, Any]) -> Task:
+    yes_no = (Choice("y", "yes", "Yes"), Choice("n", "no", "No"))
+    return Task(
+        name=row["question_id"],
+        heading=_HEADINGS[row["task"]],
+        # Nothing here may tell whether an image was manipulated.
+        images=(("Both images" if row["kind"] == "pair" else "Image", _inside(folder, row["image"])),),
+        text=row["question"],
+        choices=yes_no if row["task"] == "yes_no" else _letters(split_choices(row["question"])[1]),
+    )
+
+
+def _inside(folder: Path, name: str) -> Path:
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise InputError(f"image {name!r} leads out of the folder {folder}; give a path inside it")
+    if not path.is_file():
+        raise InputError(f"image {path} is missing; give the folder that holds the images")
+    return path
+
+
+# -- R-Bench ---------------------------------------------------------------------------------------------------------
+
+
+def label_tasks(folder: str | Path) -> list[Task]:
+    """The keys of a set, to be checked against the reference images.
+
+    Multiple choice is agreed with or reported; the key of a short answer and the first caption can be unlocked and
+    edited too.
+    """
+    return _item_tasks(folder, 0, to_label=True)
+
+
+def label_table(folder: str | Path) -> pd.DataFrame:
+    """What people made of the keys.
+
+    Columns annotator, name, decision ("agree", "edit" or "report") and text (what an edited key says now).
+    """
+    rows = [
+        (person, name, each.value, each.text)
+        for person, decided in decisions(folder, "label", label_tasks(folder)).items()
+        for name, each in decided.items()
+    ]
+    return pd.DataFrame(rows, columns=["annotator", "name", "decision", "text"])
+
+
+def label_counts(table: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """How often each annotator decided what."""
+    return {
+        str(person): {str(value): int(n) for value, n in group["decision"].value_counts().items()}
+        for person, group in table.groupby("annotator")
+    }
+
+
+def _item_tasks(folder: str | Path, seed: int, *, to_label: bool) -> list[Task]:
+    """Items in a drawn order in which the tasks take turns as long as there are some of each."""
+    images, random = read_set(folder), np.random.default_rng(seed)
+    found = []
+    for _, group in images.items.groupby("task", sort=True):
+        rows = group.to_dict("records")
+        found += [(turn, rows[place]) for turn, place in enumerate(random.permutation(len(rows)))]
+    ordered = sorted(found, key=lambda each: each[0])
+    return [_item_task(images, row, to_label=to_label) for _, row in ordered]
+
+
+def _item_task(images: ImageSet, row: Mapping[Any, Any], *, to_label: bool) -> Task:
+    task, key, options = row["task"], row["key"], row["options"]
+    facts: tuple[tuple[str, str], ...]
+    draft: str | None
+    choices, facts, draft = _letters(options), (), None
+    if to_label and task == "MCQ":
+        choices = (_AGREE, _REPORT)
+        facts = (("Right", _in_full(key, options, f"{key}, which is none of the options")),)
+    elif to_label:
+        choices = (_AGREE, Choice("s", "edit", "Save the edited text", with_text=True), _REPORT)
+        draft, *others = key if task == "CAP" else [key]
+        facts = tuple(("Also", each) for each in others)
+    elif task != "MCQ":
+        choices, draft = (Choice("s", "answer", "Save", with_text=True),), ""
+    return Task(
+        name=row["name"],
+        heading=_HEADINGS[task],
+        images=(("Image", images.path("ref" if to_label else "dis", row)),),
+        text="\n".join(
+            [row["question"], *(f"{letter}. {each}" for letter, each in zip("ABCDE", options, strict=False))]
+        ),
+        choices=choices,
+        facts=facts,
+        draft=draft,
+        locked=to_label and task != "MCQ",
+        most_words=MOST_WORDS.get(task, 0),
+    )
