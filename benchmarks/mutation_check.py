@@ -165,27 +165,27 @@ FAULTS = (
     ),
     Fault(
         "contrast times 0.999",
-        "stimulus/modulation.py",
+        "stimulus/pattern.py",
         'self._flat("contrast") * luminance',
         '0.999 * self._flat("contrast") * luminance',
     ),
     Fault(
         "mean off by 0.01 %",
-        "stimulus/modulation.py",
+        "stimulus/pattern.py",
         "luminance, luminance, dtype",
         "luminance, 1.0001 * luminance, dtype",
     ),
     Fault(
         "cone contrast taken for modulation",
-        "stimulus/modulation.py",
+        "stimulus/pattern.py",
         "return direction_vector(self.direction, self.background_lms)",
         "return direction_vector(self.direction, self.background_lms) / self.background_lms",
     ),
     Fault(
         "background luminance forgotten in colour",
-        "stimulus/modulation.py",
-        "pixels *= pattern.to_backend",
-        "pixels * pattern.to_backend",
+        "stimulus/pattern.py",
+        "pixels *= to_backend",
+        "pixels * to_backend",
     ),
     Fault(
         "carrier 0.01 % too deep", "stimulus/kinds/waves.py", "columns *= amplitude", "columns *= 1.0001 * amplitude"
@@ -210,7 +210,7 @@ FAULTS = (
         "return pattern.round_window(self.shape",
         "return 0.999 * pattern.round_window(self.shape",
     ),
-    Fault("grey of the wrong white", "stimulus/kinds/uniform.py", "white_xyz(self.white)", 'white_xyz("D50")'),
+    Fault("grey of the wrong white", "stimulus/pattern.py", "white_xyz(self.white))", 'white_xyz("D50"))'),
     Fault(
         "parts of a sum 0.1 % too faint",
         "stimulus/kinds/sums.py",
@@ -226,13 +226,13 @@ FAULTS = (
     ),
     Fault("reflections not subtracted", "light/display.py", "relative -= self.floor", "relative -= self.black"),
     Fault(
-        "sRGB exponent 2.39 in one direction", "light/transfer_function.py", "0.0, None) ** 2.4", "0.0, None) ** 2.39"
+        "sRGB exponent 2.39 in one direction", "light/display.py", "0.0, None) ** 2.4", "0.0, None) ** 2.39"
     ),
-    Fault("sRGB exponent 2.2 in both directions", "light/transfer_function.py", "2.4", "2.2"),
-    Fault("toe of sRGB 12.9", "light/transfer_function.py", "light[toe] * 12.92", "light[toe] * 12.9"),
+    Fault("sRGB exponent 2.2 in both directions", "light/display.py", " 2.4", " 2.2"),
+    Fault("toe of sRGB 12.9", "light/display.py", "light[toe] * 12.92", "light[toe] * 12.9"),
     Fault(
         "power law inverted with another exponent",
-        "light/transfer_function.py",
+        "light/display.py",
         "light **= 1 / eotf",
         "light **= 1 / (eotf + 0.01)",
     ),

@@ -33,8 +33,7 @@ from psyprobe.files.digest import digest, plain
 from psyprobe.human.reference import Reference, load_reference
 from psyprobe.light.display import Display
 from psyprobe.stimulus.catalogue import StimulusSet, load_stimulus, read_page, stimulus_set
-from psyprobe.stimulus.levels import level_of
-from psyprobe.stimulus.specification import Specification
+from psyprobe.stimulus.specification import Specification, level_of
 
 
 class Page(Section):

@@ -23,7 +23,7 @@ from psyprobe.probes.asking import DIFFERENCE
 from psyprobe.probes.pairs import Conditions, Pair
 from psyprobe.probes.presentation import at_native_size
 from psyprobe.stimulus import Specification
-from psyprobe.stimulus.levels import level_of, with_levels
+from psyprobe.stimulus.specification import level_of, with_levels
 
 if TYPE_CHECKING:
     from psyprobe.experiment import Experiment

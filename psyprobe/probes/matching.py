@@ -30,7 +30,7 @@ from psyprobe.probes.detection import ABILITIES, VERSION, answer
 from psyprobe.probes.grid import check_levels, measures_of, pair_up, redrawn
 from psyprobe.probes.pairs import Conditions, PairSession, responses
 from psyprobe.probes.presentation import at_native_size
-from psyprobe.stimulus.levels import with_levels
+from psyprobe.stimulus.specification import with_levels
 
 if TYPE_CHECKING:
     import xarray

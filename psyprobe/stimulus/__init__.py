@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 from psyprobe.stimulus.kinds import cai2025 as cai2025  # importing registers the kinds
-from psyprobe.stimulus.kinds.annulus import AnnulusNoise
-from psyprobe.stimulus.kinds.discs import Disc
-from psyprobe.stimulus.kinds.masks import MaskedGabor
-from psyprobe.stimulus.kinds.noise import Noise
-from psyprobe.stimulus.kinds.sums import Sum
-from psyprobe.stimulus.kinds.uniform import Uniform
-from psyprobe.stimulus.kinds.waves import Gabor, Grating
-from psyprobe.stimulus.levels import level_of, with_levels
-from psyprobe.stimulus.modulation import Modulation
+from psyprobe.stimulus.kinds.discs import Disc, disc
+from psyprobe.stimulus.kinds.noise import AnnulusNoise, Noise, annulus_noise, noise
+from psyprobe.stimulus.kinds.sums import MaskedGabor, Sum
+from psyprobe.stimulus.kinds.waves import Gabor, Grating, gabor, grating
 from psyprobe.stimulus.parameters import DerivedLevel, Parameter, parameter
-from psyprobe.stimulus.registry import broken_kinds, specification_from_dict, stimulus_kind
-from psyprobe.stimulus.specification import Specification
-from psyprobe.stimulus.stimulus import Stimulus
-
-if TYPE_CHECKING:
-    from psyprobe.stimulus.drawing import annulus_noise, disc, gabor, grating, noise, uniform
+from psyprobe.stimulus.pattern import Modulation, Uniform, uniform
+from psyprobe.stimulus.specification import (
+    Specification,
+    Stimulus,
+    broken_kinds,
+    level_of,
+    specification_from_dict,
+    stimulus_kind,
+    with_levels,
+)
 
 __all__ = [
     "AnnulusNoise",
@@ -50,9 +46,3 @@ __all__ = [
     "uniform",
     "with_levels",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        return getattr(import_module("psyprobe.stimulus.drawing"), name)
-    raise AttributeError(f"module 'psyprobe.stimulus' has no attribute {name!r}")

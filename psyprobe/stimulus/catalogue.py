@@ -15,10 +15,8 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.stimulus.kinds.sums import BACKGROUND, Sum
-from psyprobe.stimulus.levels import level_of
 from psyprobe.stimulus.parameters import Parameter
-from psyprobe.stimulus.registry import find_kind, specification_from_dict
-from psyprobe.stimulus.specification import Specification
+from psyprobe.stimulus.specification import Specification, find_kind, level_of, specification_from_dict
 
 #: Entry points of packages that bring pages: each names a package in whose folder they lie.
 PAGES = {"experiments": "psyprobe.experiments"}

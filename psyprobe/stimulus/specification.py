@@ -6,25 +6,259 @@ they have together is the batch that `draw` returns.
 
 from __future__ import annotations
 
+import hashlib
+import importlib.metadata
+import importlib.util
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache, cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.errors import InputError
+from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.digest import digest, plain
+from psyprobe.light.colour import cone_observer
 from psyprobe.light.display import Display
 from psyprobe.stimulus import estimate
-from psyprobe.stimulus.certificate import Row, Sheet
+from psyprobe.stimulus.certificate import (
+    Certificate,
+    Planes,
+    Row,
+    Sheet,
+    certify,
+    luminance_of,
+    observer_of,
+)
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.parameters import DerivedLevel, Parameter, check_names, number, parameter, require
-from psyprobe.stimulus.planes import Planes, luminance_of
-from psyprobe.stimulus.registry import KINDS, find_kind
-from psyprobe.stimulus.stimulus import Stimulus
+
+#: Entry points of packages that bring kinds of their own.
+GROUP = "psyprobe.stimuli"
+
+#: Kinds by name, as they stand in a stimulus file.
+KINDS: dict[str, type[Specification]] = {}
+
+
+def stimulus_kind(name: str) -> Any:
+    """Class decorator that registers a kind of stimulus under a name."""
+
+    def register(cls: type[Specification]) -> type[Specification]:
+        if name in KINDS:
+            raise InputError(f"stimulus kind {name!r} is registered twice")
+        KINDS[name] = cls
+        cls.kind = name
+        return cls
+
+    return register
+
+
+def find_kind(name: str, *, own_files: bool = False) -> type[Specification]:
+    """The kind of a name: ours, that of an entry point, or ``FILE.py:CLASS``.
+
+    Parameters
+    ----------
+    name : str
+        As it stands in a stimulus file.
+    own_files : bool
+        Whether a Python file may be run for its kind: one that a user's own page names, never one that stands in
+        data, such as a certificate beside an image.
+
+    Raises
+    ------
+    InputError
+        If there is none of this name (with the nearest), or if it cannot be loaded.
+    """
+    if own_files and ".py:" in name:
+        return _kind_in_file(name)
+    if name in KINDS:
+        return KINDS[name]
+    if ".py:" in name:
+        raise InputError(f"the kind {name!r} lies in a Python file, which runs only where a stimulus page names it")
+    points = {point.name: point for point in importlib.metadata.entry_points(group=GROUP)}
+    if name not in points:
+        raise unknown_name("stimulus kind", name, {*KINDS, *points})
+    try:
+        return _registered(name, points[name].load())
+    except Exception as error:
+        raise InputError(f"the stimulus kind {name!r} of an installed package does not load: {_why(error)}") from None
+
+
+def broken_kinds() -> dict[str, str]:
+    """Kinds of installed packages that cannot be used, each with the reason in one line."""
+    broken = {}
+    for point in importlib.metadata.entry_points(group=GROUP):
+        try:
+            if KINDS.get(point.name) is not (found := point.load()):
+                _registered(point.name, found)
+        except Exception as error:
+            broken[point.name] = _why(error)
+    return broken
+
+
+def specification_from_dict(values: Mapping[str, Any], *, own_files: bool = False) -> Specification:
+    """The specification that `Specification.to_dict` describes; `own_files` as in `find_kind`.
+
+    Raises
+    ------
+    InputError
+        On an unknown kind or key (with the nearest name) or a value that no stimulus has.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus import Gabor
+    >>> spec = Gabor(frequency=4.0, contrast=0.1)
+    >>> specification_from_dict(spec.to_dict()) == spec
+    True
+    """
+    kind = find_kind(str(values.get("kind")), own_files=own_files)
+    rest = {key: value for key, value in values.items() if key != "kind"}
+    if isinstance(rest.get("parts"), list):
+        rest["parts"] = [
+            specification_from_dict(part, own_files=own_files) if isinstance(part, Mapping) else part
+            for part in rest["parts"]
+        ]
+    return kind.from_dict(rest)
+
+
+def _registered(name: str, found: Any) -> type[Specification]:
+    """A class that a package or a file brings, under its name."""
+    if not (isinstance(found, type) and hasattr(found, "from_dict")):
+        raise InputError(f"{name!r} is {found!r}; a kind is a class that inherits psyprobe.stimulus.Specification")
+    if KINDS.get(name, found) is not found:
+        raise InputError(f"psyprobe has a kind {name!r} itself; give it another name")
+    KINDS[name] = found
+    found.kind = name
+    return found
+
+
+def _why(error: Exception) -> str:
+    text = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())
+
+
+def _kind_in_file(name: str) -> type[Specification]:
+    file, _, attribute = name.rpartition(":")
+    path = Path(file).resolve()
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise InputError(f"the stimulus kind {name!r} cannot be read: {error.strerror}") from None
+    full = f"{path}:{attribute}"
+    found = getattr(_module(path, digest), attribute, None)
+    if found is None:
+        raise InputError(f"{path} defines no {attribute!r}; a kind of one's own is named FILE.py:CLASS")
+    KINDS.pop(full, None)
+    # Where the file lies is not part of what it draws; what it says is.
+    found.identity = f"{path.name}:{attribute}:{digest}"
+    return _registered(full, found)
+
+
+@cache
+def _module(path: Path, digest: str) -> Any:
+    """The module of a file as it was when it had this digest."""
+    name = f"psyprobe_stimulus_{path.stem}_{digest[:16]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    # Dataclasses look their module up by its name.
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise InputError(f"{path} cannot be imported: {_why(error)}") from None
+    return module
+
+
+@dataclass(frozen=True, repr=False)
+class Stimulus:
+    """Pixels in physical units.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus import gabor
+    >>> stimulus = gabor(frequency=4, contrast=0.1)
+    >>> stimulus
+    <Stimulus 224 x 224 px at 60 ppd, luminance in cd/m²: Gabor(contrast=0.1, frequency=4.0)>
+    """
+
+    #: Luminance in cd/m², or LMS or linear RGB light; numpy or torch.
+    pixels: Array
+    #: {"luminance", "lms", "rgb"}: What the pixels are.
+    space: str
+    #: Pixels per degree.
+    ppd: float
+    #: What was asked for.
+    spec: Specification
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Pixels (H, W)."""
+        return self.spec.shape
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch; empty for one image."""
+        return self.spec.batch
+
+    @property
+    def observer(self) -> str:
+        """Name of the cone observer that LMS pixels refer to."""
+        return observer_of(self.spec)
+
+    @property
+    def luminance(self) -> Array:
+        """Luminance (CIE 1931 Y), cd/m², shape (..., H, W)."""
+        if self.space == "luminance":
+            return self.pixels
+        xp = array_namespace(self.pixels)
+        weights = Display().rgb_to_xyz[1] if self.space == "rgb" else cone_observer(self.observer).to_xyz[1]
+        return self.pixels @ xp.asarray(weights, dtype=self.pixels.dtype, device=self.pixels.device)
+
+    @property
+    def background(self) -> Stimulus:
+        """The same field without the target and without masks."""
+        spec = self.spec
+        while spec.reference() != spec:
+            spec = spec.reference()
+        return spec.draw()
+
+    def measure(self, display: Display | None = None) -> Certificate:
+        """Requested against delivered: the calibration certificate.
+
+        Parameters
+        ----------
+        display : Display, optional
+            Measure also what this display shows of it: values outside its gamut, the margin to the nearer limit, and
+            contrast and background after encoding to float32 drive and decoding again.
+
+        Examples
+        --------
+        >>> from psyprobe.stimulus import gabor
+        >>> shown = gabor(frequency=4, contrast=0.5, size=128).measure(Display(peak=200))
+        >>> shown["values outside gamut"].delivered, round(shown["gamut margin"].delivered, 2)
+        (0.0, 0.25)
+        """
+        return certify(self.pixels, self.space, self.spec, display=display)
+
+    def __add__(self, other: Stimulus) -> Stimulus:
+        """A target on a mask: modulations of the same background, added."""
+        if not isinstance(other, Stimulus):
+            return NotImplemented
+        dtype = str(self.pixels.dtype).rpartition(".")[2]
+        device = None if not hasattr(self.pixels, "is_cuda") else str(self.pixels.device)
+        return (self.spec + other.spec).draw(dtype=dtype, device=device)
+
+    def __repr__(self) -> str:
+        height, width = self.shape
+        batch = f"{' x '.join(map(str, self.batch))} images of " if self.batch else ""
+        unit = {"luminance": "luminance in cd/m²", "lms": "LMS", "rgb": "linear RGB light in cd/m²"}[self.space]
+        return f"<Stimulus {batch}{height} x {width} px at {self.ppd:g} ppd, {unit}: {self.spec!r}>"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -310,3 +544,48 @@ def _size(size: Any) -> tuple[int, int]:
     if not whole or not (1 <= height <= 16384 and 1 <= width <= 16384):
         raise InputError(f"size is {size!r}; give whole pixels from 1 to 16384")
     return height, width
+
+
+def level_of(stimulus: Specification | type[Specification], name: str) -> Parameter:
+    """Unit, label and limits of a numeric parameter or a derived level, such as "area".
+
+    Parameters
+    ----------
+    stimulus : Specification or class
+        A kind, or a stimulus: a sum has levels for each of its parts ("mask_contrast").
+    name : str
+        Of the level.
+
+    Raises
+    ------
+    UnknownNameError
+        If the stimulus has no such level, with the nearest one.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus import Gabor
+    >>> level_of(Gabor, "frequency").label, level_of(Gabor, "area").unit
+    ('Spatial frequency', 'deg²')
+    """
+    levels = stimulus.levels() if isinstance(stimulus, Specification) else levels_of(stimulus)
+    check_names(stimulus.kind, [name], levels)
+    return levels[name]
+
+
+def with_levels(spec: Specification, **values: Any) -> Specification:
+    """The stimulus with these levels, all set at once; names as in `level_of`.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus import gabor, grating
+    >>> both = gabor(frequency=4, contrast=0.1) + grating(frequency=4, contrast=0.2)
+    >>> with_levels(both.spec, contrast=0.05, mask_orientation=45).value("mask_orientation")
+    45.0
+    """
+    check_names(spec.kind, values, spec.levels())
+    return spec.changed(**values)
+
+
+def drawn(kind: type[Specification], values: dict[str, Any]) -> Stimulus:
+    how = {name: values.pop(name) for name in ("dtype", "device")}
+    return kind(**values).draw(**how)

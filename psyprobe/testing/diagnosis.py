@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,11 +20,11 @@ from psyprobe.errors import InputError
 from psyprobe.light.colour import CONE_OBSERVERS, cone_observer
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Gabor, Grating, Modulation, Noise, Specification, Uniform, estimate
-from psyprobe.stimulus.certificate import Row
+from psyprobe.stimulus.certificate import Row, image_rows, to_lms
 from psyprobe.stimulus.estimate import Float64
-from psyprobe.stimulus.measure import image_rows
-from psyprobe.stimulus.planes import to_lms
-from psyprobe.testing.light import Light
+
+if TYPE_CHECKING:
+    from psyprobe.testing.assertions import Light
 
 
 @dataclass(frozen=True)

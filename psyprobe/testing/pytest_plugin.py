@@ -41,10 +41,16 @@ class CalibrationReport:
         precision: str | None = None,
     ) -> Certificate:
         """`assert_calibrated`, whose measurements are reported whether it passes or fails."""
-        from psyprobe.testing.assertions import assert_calibrated, measured
+        from psyprobe.testing.assertions import CalibrationError, assert_calibrated
 
-        self.add(measured(image, asked, space, display, precision))
-        return assert_calibrated(image, asked, space=space, display=display, precision=precision)
+        try:
+            certificate = assert_calibrated(image, asked, space=space, display=display, precision=precision)
+        except CalibrationError as error:
+            if error.certificate:
+                self.add(error.certificate)
+            raise
+        self.add(certificate)
+        return certificate
 
 
 @pytest.fixture

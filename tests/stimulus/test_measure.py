@@ -14,10 +14,17 @@ from image_measures import centroid, michelson_contrast, sector_energy, spectral
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Disc, Gabor, Grating, Noise, Specification, Sum, Uniform, estimate, spectrum
-from psyprobe.stimulus.certificate import Certificate, Row
+from psyprobe.stimulus.certificate import (
+    PRECISIONS,
+    TOLERANCES,
+    Certificate,
+    Row,
+    certify,
+    precision_of,
+    roundoff,
+    tolerance,
+)
 from psyprobe.stimulus.estimate import refine_sine
-from psyprobe.stimulus.measure import certify
-from psyprobe.stimulus.tolerances import PRECISIONS, TOLERANCES, precision_of, roundoff, tolerance
 
 SIZE, PPD, LEVEL = 128, 60.0, 100.0
 

@@ -19,7 +19,7 @@ from psyprobe.stimulus import (
     Specification,
     broken_kinds,
     level_of,
-    registry,
+    specification,
     specification_from_dict,
     with_levels,
 )
@@ -32,7 +32,7 @@ PAGE = next(block for block in re.findall(r"```toml\n(.*?)```", DOCS.read_text()
 
 @pytest.fixture(autouse=True)
 def kinds_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "KINDS", registry.KINDS.copy())
+    monkeypatch.setattr(specification, "KINDS", specification.KINDS.copy())
 
 
 @pytest.fixture
@@ -47,7 +47,9 @@ class Points(list[Any]):
     """Entry points of installed packages."""
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: self if group == registry.GROUP else [])
+        monkeypatch.setattr(
+            importlib.metadata, "entry_points", lambda group: self if group == specification.GROUP else []
+        )
 
 
 def broken() -> Any:

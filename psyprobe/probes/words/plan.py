@@ -17,7 +17,7 @@ import numpy as np
 from psyprobe.probes import designs
 from psyprobe.probes.designs.expected import DesignName
 from psyprobe.running.store import Store
-from psyprobe.stimulus.levels import level_of
+from psyprobe.stimulus.specification import level_of
 
 if TYPE_CHECKING:
     from psyprobe.probes.words.session import WordsSession

@@ -21,7 +21,7 @@ from psyprobe.light.display import Display
 from psyprobe.probes.presentation import show
 from psyprobe.probes.words.delivery import Delivered, Delivery, deliver, delivered_contrast, refused
 from psyprobe.stimulus import Specification
-from psyprobe.stimulus.levels import level_of, with_levels
+from psyprobe.stimulus.specification import level_of, with_levels
 
 #: Images whose mean gain decides about a level of which one image is off.
 _JUDGED = 4

@@ -24,7 +24,7 @@ from psyprobe.probes.words.reading import Read, polarity, read_answer
 from psyprobe.probes.words.scene import Scene, derived_seed
 from psyprobe.probes.words.wording import Trial, Wording, asking_of, level_name
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
-from psyprobe.stimulus.levels import level_of
+from psyprobe.stimulus.specification import level_of
 
 if TYPE_CHECKING:
     from psyprobe.experiment import Experiment

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from psyprobe._typing import FloatArray
+from psyprobe.light.colour import Direction
 from psyprobe.stimulus import estimate, pattern
-from psyprobe.stimulus.certificate import STANDARD_ERRORS, Sheet
-from psyprobe.stimulus.modulation import Modulation
-from psyprobe.stimulus.parameters import parameter
-from psyprobe.stimulus.planes import Planes
-from psyprobe.stimulus.registry import stimulus_kind
+from psyprobe.stimulus.certificate import STANDARD_ERRORS, Planes, Sheet
+from psyprobe.stimulus.parameters import parameter, tells_names
+from psyprobe.stimulus.pattern import Modulation
+from psyprobe.stimulus.specification import Stimulus, drawn, stimulus_kind
 
 _LINEAR = "least squares on {disc, 1}"
 
@@ -86,3 +87,41 @@ class Disc(Modulation):
         sheet.add("radius", asked, delivered, "of the circle of equal area", extra=extra)
         left, how = float(fit.residual) / level, "RMS that no disc explains, over background"
         sheet.add("distortion", 0.0, left, how, extra=doubt * abs(self.contrast) + 2 * noise / level)
+
+
+@tells_names
+def disc(
+    *,
+    contrast: ArrayLike,
+    luminance: ArrayLike = 100.0,
+    radius: ArrayLike = 1.0,
+    edge: ArrayLike = 0.0,
+    x: ArrayLike = 0.0,
+    y: ArrayLike = 0.0,
+    direction: Direction = "achromatic",
+    white: str | tuple[float, float] = "D65",
+    observer: str = "cie2006_led_lcd",
+    ppd: float = 60.0,
+    size: int | tuple[int, int] = 224,
+    dtype: str = "float64",
+    device: str | None = None,
+) -> Stimulus:
+    """Draw discs on a uniform background.
+
+    Parameters
+    ----------
+    contrast : float or array
+        Weber contrast of the disc, -1 to 10 (a chromatic disc: RMS cone contrast).
+    radius : float or array
+        deg.
+    edge : float or array
+        Width of a raised-cosine edge, deg; 0 is hard (pixels whose centres lie within the radius).
+    luminance, x, y, direction, white, observer, ppd, size, dtype, device
+        As in `gabor`.
+
+    Examples
+    --------
+    >>> disc(contrast=-0.2, radius=0.5).luminance.shape
+    (224, 224)
+    """
+    return drawn(Disc, locals())

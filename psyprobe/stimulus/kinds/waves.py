@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import unknown_name
+from psyprobe.light.colour import Direction
 from psyprobe.stimulus import estimate, pattern
-from psyprobe.stimulus.certificate import STANDARD_ERRORS, Sheet
+from psyprobe.stimulus.certificate import STANDARD_ERRORS, Planes, Sheet
 from psyprobe.stimulus.estimate import Float64
-from psyprobe.stimulus.modulation import Modulation
-from psyprobe.stimulus.parameters import AREA, DerivedLevel, parameter
-from psyprobe.stimulus.planes import Planes
-from psyprobe.stimulus.registry import stimulus_kind
+from psyprobe.stimulus.parameters import AREA, DerivedLevel, parameter, tells_names
+from psyprobe.stimulus.pattern import Modulation
+from psyprobe.stimulus.specification import Stimulus, drawn, stimulus_kind
 
 _LINEAR = "least squares on {E cos, E sin, 1}"
 _REFINED = "Gauss-Newton on all parameters"
@@ -287,3 +288,115 @@ class Grating(_Wave):
         if self.window != "disc":
             return 0.0
         return estimate.edge_pixels(self.shape, self.ppd, self.radius, self.x, self.y)
+
+
+@tells_names
+def gabor(
+    *,
+    frequency: ArrayLike,
+    contrast: ArrayLike,
+    luminance: ArrayLike = 100.0,
+    radius: ArrayLike = 1.0,
+    orientation: ArrayLike = 0.0,
+    phase: ArrayLike = 0.0,
+    x: ArrayLike = 0.0,
+    y: ArrayLike = 0.0,
+    aspect: ArrayLike = 1.0,
+    balanced: bool = False,
+    direction: Direction = "achromatic",
+    white: str | tuple[float, float] = "D65",
+    observer: str = "cie2006_led_lcd",
+    ppd: float = 60.0,
+    size: int | tuple[int, int] = 224,
+    dtype: str = "float64",
+    device: str | None = None,
+) -> Stimulus:
+    """Draw Gabors: sinusoids under a Gaussian envelope.
+
+    Parameters
+    ----------
+    frequency : float or array
+        Spatial frequency, cpd, below Nyquist (ppd/2). Arrays, here and below, broadcast to a grid of images.
+    contrast : float or array
+        Amplitude over luminance at the centre of the envelope (Michelson), 0 to 1. In colour: RMS over the three cone
+        contrasts, the unit of castleCSF.
+    luminance : float or array
+        Of the background, cd/m².
+    radius : float or array
+        Standard deviation of the envelope across the stripes, deg.
+    orientation : float or array
+        deg counter-clockwise; 0 is vertical stripes.
+    phase : float or array
+        deg; 0 puts a peak at the centre of the envelope.
+    x, y : float or array
+        Centre, deg to the right and up.
+    aspect : float or array
+        Standard deviation along the stripes over that across; 1 is round.
+    balanced : bool
+        Subtract the multiple of the envelope that makes the mean equal to `luminance`.
+    direction : str or (dL, dM, dS)
+        "achromatic", "red_green", "yellow_violet", or a modulation in LMS.
+    white : str or (x, y)
+        Chromaticity of the background of a chromatic stimulus.
+    observer : str
+        Named cone observer of a chromatic stimulus.
+    ppd : float
+        Pixels per degree of visual angle.
+    size : int or (H, W)
+        Pixels.
+    dtype : {"float64", "float32"}
+        Precision of the pixels.
+    device : str, optional
+        A torch device ("cpu", "cuda:0") to draw tensors there; numpy without it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> f, c = np.geomspace(1, 16, 5), np.geomspace(0.01, 1, 4)
+    >>> gabor(frequency=f[:, None], contrast=c, size=64).luminance.shape
+    (5, 4, 64, 64)
+    """
+    return drawn(Gabor, locals())
+
+
+@tells_names
+def grating(
+    *,
+    frequency: ArrayLike,
+    contrast: ArrayLike,
+    luminance: ArrayLike = 100.0,
+    orientation: ArrayLike = 0.0,
+    phase: ArrayLike = 0.0,
+    x: ArrayLike = 0.0,
+    y: ArrayLike = 0.0,
+    window: str = "none",
+    radius: ArrayLike = 1.0,
+    edge: ArrayLike = 0.25,
+    direction: Direction = "achromatic",
+    white: str | tuple[float, float] = "D65",
+    observer: str = "cie2006_led_lcd",
+    ppd: float = 60.0,
+    size: int | tuple[int, int] = 224,
+    dtype: str = "float64",
+    device: str | None = None,
+) -> Stimulus:
+    """Draw gratings: sinusoids over the whole field, or behind a window.
+
+    Parameters
+    ----------
+    window : {"none", "gaussian", "raised_cosine", "disc"}
+        What the grating is seen through.
+    radius : float or array
+        Of the window, deg: standard deviation of a Gaussian, at half height of a raised cosine, all
+        of a disc.
+    edge : float or array
+        Width of the ramp of a raised cosine, deg.
+    frequency, contrast, luminance, orientation, phase, x, y, direction, white, observer, ppd, size, dtype, device
+        As in `gabor`.
+
+    Examples
+    --------
+    >>> grating(frequency=2.0, contrast=0.5, orientation=90).luminance.shape
+    (224, 224)
+    """
+    return drawn(Grating, locals())
