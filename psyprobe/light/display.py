@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Protocol, TypeAlias
@@ -24,13 +24,8 @@ from array_api_compat import array_namespace
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import GamutError, InputError, unknown_name
-from psyprobe.light.colour import (
-    Direction,
-    cone_observer,
-    direction_vector,
-    rgb_to_xyz_matrix,
-    white_xyz,
-)
+from psyprobe.files.digest import plain
+from psyprobe.light.colour import Direction, cone_observer, direction_vector, rgb_to_xyz_matrix, white_xyz
 
 #: "srgb", "linear", the exponent of a power law, or measured (drive, relative light) pairs.
 Eotf: TypeAlias = str | float | tuple[tuple[float, float], ...]
@@ -266,10 +261,7 @@ class Display:
 
     def to_dict(self) -> dict[str, Any]:
         """The parameters as plain numbers, text and lists."""
-        result = asdict(self)
-        if isinstance(self.eotf, tuple):
-            result["eotf"] = [list(pair) for pair in self.eotf]
-        return result
+        return {f.name: plain(getattr(self, f.name)) for f in fields(self)}
 
     @property
     def reflected(self) -> float:

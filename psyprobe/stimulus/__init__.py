@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from psyprobe.stimulus.kinds import cai2025 as cai2025  # importing registers the kinds
-from psyprobe.stimulus.kinds.discs import Disc, disc
 from psyprobe.stimulus.kinds.noise import AnnulusNoise, Noise, annulus_noise, noise
+from psyprobe.stimulus.kinds.patches import Disc, Gabor, Grating, disc, gabor, grating
 from psyprobe.stimulus.kinds.sums import MaskedGabor, Sum
-from psyprobe.stimulus.kinds.waves import Gabor, Grating, gabor, grating
 from psyprobe.stimulus.parameters import DerivedLevel, Parameter, parameter
 from psyprobe.stimulus.pattern import Modulation, Uniform, uniform
 from psyprobe.stimulus.specification import (

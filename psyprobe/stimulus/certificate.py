@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from psyprobe._typing import Array
 from psyprobe.errors import InputError, unknown_name
@@ -308,7 +309,7 @@ def worst_of(rows: Iterable[Row]) -> tuple[Row, ...]:
     return tuple(worst.values())
 
 
-def observer_of(spec: Specification) -> str:
+def observer_of(spec: Specification | None) -> str:
     """Name of the cone observer that a specification refers to."""
     return str(getattr(spec, "observer", "cie2006_led_lcd"))
 
@@ -326,7 +327,10 @@ class Planes:
 
 
 def planes_of(image: Float64, space: str, spec: Any, display: Display | None) -> Planes:
-    """The planes of an image of a background with a chromaticity and perhaps a direction."""
+    """The planes of an image; cone contrasts only of a background that states its chromaticity."""
+    if not hasattr(spec, "white"):
+        light = luminance_of(image, space, spec, display)
+        return Planes(light, light)
     direction = getattr(spec, "direction", "achromatic")
     if space == "luminance":
         if direction != "achromatic" or getattr(spec, "chromatic", False):
@@ -348,11 +352,12 @@ def to_lms(image: Float64, space: str, spec: Specification, display: Display | N
     return np.asarray(image @ (cone_observer(observer_of(spec)).from_xyz @ rgb_to_xyz).T)
 
 
-def luminance_of(image: Float64, space: str, spec: Specification, display: Display | None) -> Float64:
-    """CIE 1931 luminance."""
-    if space == "rgb":
-        return np.asarray(image @ (display or Display()).rgb_to_xyz[1])
-    return np.asarray(image @ cone_observer(observer_of(spec)).to_xyz[1])
+def luminance_of(image: Array, space: str, spec: Specification, display: Display | None = None) -> Array:
+    """CIE 1931 luminance, of numpy arrays and torch tensors."""
+    if space == "luminance":
+        return image
+    weights = (display or Display()).rgb_to_xyz if space == "rgb" else cone_observer(observer_of(spec)).to_xyz
+    return image @ array_namespace(image).asarray(weights[1], dtype=image.dtype, device=image.device)
 
 
 def certify(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import MISSING, dataclass, field
 from functools import wraps
+from importlib.resources import files
 from inspect import Parameter as Argument
 from inspect import signature
 from typing import Any, ParamSpec, TypeVar
@@ -19,24 +21,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 #: Words that other software has for parameters, and the names that they have here.
-OTHER_WORDS = {
-    word: name
-    for name, words in {
-        "frequency": "sf freq cpd spatial_frequency",
-        "orientation": "ori theta angle",
-        "radius": "sigma sd",
-        "luminance": "lum mean background",
-        "contrast": "c amplitude",
-        "phase": "phi",
-        "x": "pos_x",
-        "y": "pos_y",
-        "bandwidth": "octaves",
-        "direction": "colour color",
-        "size": "size_deg size_px shape",
-        "ppd": "pixels_per_degree",
-    }.items()
-    for word in words.split()
-}
+_PAGE = files("psyprobe.stimulus").joinpath("other_words.toml").read_text(encoding="utf-8")
+OTHER_WORDS = {word: name for name, words in tomllib.loads(_PAGE).items() for word in words.split()}
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
 from psyprobe._typing import Array, FloatArray
@@ -49,15 +50,6 @@ def cos_sin_degrees(angle: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.select(turns, [c, -s, -c], s), np.select(turns, [s, c, -s], -c)
 
 
-def namespace(device: str | None) -> Any:
-    """Array functions of the backend: numpy, or torch where a device is named."""
-    if device is None:
-        import array_api_compat.numpy as xp
-    else:
-        import array_api_compat.torch as xp
-    return xp
-
-
 def to_backend(values: FloatArray, dtype: str, device: str | None) -> Array:
     """A float64 numpy array, rounded once to `dtype` and moved to `device` (None keeps numpy)."""
     rounded = np.ascontiguousarray(values, dtype=dtype)
@@ -69,19 +61,8 @@ def to_backend(values: FloatArray, dtype: str, device: str | None) -> Array:
     return torch.from_numpy(rounded if rounded.flags.writeable else rounded.copy()).to(device)
 
 
-def column(values: FloatArray, dtype: str, device: str | None) -> Array:
-    """Numbers, one for each image, shaped to be added to images."""
-    return to_backend(values[:, None, None], dtype, device)
-
-
 def round_window(
-    shape: tuple[int, int],
-    ppd: float,
-    *,
-    x: FloatArray,
-    y: FloatArray,
-    radius: FloatArray,
-    edge: FloatArray,
+    shape: tuple[int, int], ppd: float, *, x: FloatArray, y: FloatArray, radius: FloatArray, edge: FloatArray
 ) -> FloatArray:
     """Discs of unit height with a raised-cosine edge.
 
@@ -115,11 +96,11 @@ class Uniform(Specification):
         return self
 
     def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
-        xp = namespace(device)
         values = self._flat("luminance")[:, None, None, None]
         if self.chromatic:
             values = values * (cone_observer(self.observer).from_xyz @ white_xyz(self.white))
-        pixels = xp.tile(to_backend(values, dtype, device), (1, *self.shape, 1))
+        light = to_backend(values, dtype, device)
+        pixels = array_namespace(light).tile(light, (1, *self.shape, 1))
         channels, space = ((3,), "lms") if self.chromatic else ((), "luminance")
         return pixels.reshape((*self.batch, *self.shape, *channels)), space
 
@@ -130,9 +111,6 @@ class Uniform(Specification):
         if planes.cones is not None:
             cast = np.abs(planes.cones - planes.cones.mean(axis=0)).max()
             sheet.add("colour cast", 0.0, cast, "largest difference between cone contrasts")
-
-    def _planes(self, image: Float64, space: str, display: Display | None) -> Planes:
-        return planes_of(image, space, self, display)
 
 
 #: How the contrast of a kind is measured that says nothing itself.
@@ -271,14 +249,11 @@ class Modulation(Specification):
 
     def rows(self, image: Float64, space: str, sheet: Sheet, display: Display | None) -> list[Row]:
         """What the kind promises, and the cone contrasts of an image in colour."""
-        planes = self._planes(image, space, display)
+        planes = planes_of(image, space, self, display)
         self.promises(planes, sheet)
         if planes.cones is not None and not sheet.shown:
             _cone_rows(planes, self, sheet)
         return sheet.rows
-
-    def _planes(self, image: Float64, space: str, display: Display | None) -> Planes:
-        return planes_of(image, space, self, display)
 
 
 def _cone_rows(planes: Planes, spec: Modulation, sheet: Sheet) -> None:

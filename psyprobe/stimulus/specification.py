@@ -18,23 +18,13 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.digest import digest, plain
-from psyprobe.light.colour import cone_observer
 from psyprobe.light.display import Display
 from psyprobe.stimulus import estimate
-from psyprobe.stimulus.certificate import (
-    Certificate,
-    Planes,
-    Row,
-    Sheet,
-    certify,
-    luminance_of,
-    observer_of,
-)
+from psyprobe.stimulus.certificate import Certificate, Planes, Row, Sheet, certify, luminance_of, observer_of, planes_of
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.parameters import DerivedLevel, Parameter, check_names, number, parameter, require
 
@@ -214,11 +204,7 @@ class Stimulus:
     @property
     def luminance(self) -> Array:
         """Luminance (CIE 1931 Y), cd/m², shape (..., H, W)."""
-        if self.space == "luminance":
-            return self.pixels
-        xp = array_namespace(self.pixels)
-        weights = Display().rgb_to_xyz[1] if self.space == "rgb" else cone_observer(self.observer).to_xyz[1]
-        return self.pixels @ xp.asarray(weights, dtype=self.pixels.dtype, device=self.pixels.device)
+        return luminance_of(self.pixels, self.space, self.spec)
 
     @property
     def background(self) -> Stimulus:
@@ -299,12 +285,12 @@ class Specification:
     @classmethod
     def parameters(cls) -> Mapping[str, Parameter]:
         """Unit, label, limits and default of every parameter of the kind, by name."""
-        return _parameters(cls)
+        return _described(cls)[0]
 
     @property
     def numeric(self) -> tuple[str, ...]:
         """Names of the parameters that may be arrays."""
-        return _numeric(type(self))
+        return _described(type(self))[1]
 
     def levels(self) -> Mapping[str, Parameter]:
         """All that can be a level of an experiment: numeric parameters, and derived levels such as "area"."""
@@ -482,12 +468,8 @@ class Specification:
 
     def rows(self, image: Float64, space: str, sheet: Sheet, display: Display | None) -> list[Row]:
         """The rows of a certificate for one image of this specification."""
-        self.promises(self._planes(image, space, display), sheet)
+        self.promises(planes_of(image, space, self, display), sheet)
         return sheet.rows
-
-    def _planes(self, image: Float64, space: str, display: Display | None) -> Planes:
-        light = image if space == "luminance" else luminance_of(image, space, self, display)
-        return Planes(light, light)
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -505,20 +487,8 @@ def varied(specs: Sequence[Specification]) -> dict[str, Any]:
 
 
 @kept_by_kind
-def _numeric(kind: type[Specification]) -> tuple[str, ...]:
-    return tuple(name for name, described in kind.parameters().items() if described.numeric)
-
-
-@kept_by_kind
-def levels_of(kind: type[Specification]) -> Mapping[str, Parameter]:
-    """As `Specification.levels`, of a kind."""
-    numeric = {name: kind.parameters()[name] for name in _numeric(kind)}
-    return MappingProxyType(numeric | {name: level.described for name, level in kind.derived_levels.items()})
-
-
-@kept_by_kind
-def _parameters(kind: type[Specification]) -> Mapping[str, Parameter]:
-    """A field that a kind only gives another default is described where it was defined."""
+def _described(kind: type[Specification]) -> tuple[Mapping[str, Parameter], tuple[str, ...], Mapping[str, Parameter]]:
+    """Parameters, names of the numeric ones, and levels; what only gets another default is described at its base."""
     found = {}
     for field in fields(kind):
         definitions = (base.__dict__.get("__dataclass_fields__", {}).get(field.name) for base in kind.__mro__)
@@ -527,7 +497,14 @@ def _parameters(kind: type[Specification]) -> Mapping[str, Parameter]:
         described = described or Parameter(unit="", label=label, numeric=False)
         required = field.default is MISSING
         found[field.name] = replace(described, required=required, default=None if required else field.default)
-    return MappingProxyType(found)
+    numeric = {name: each for name, each in found.items() if each.numeric}
+    derived = {name: level.described for name, level in kind.derived_levels.items()}
+    return MappingProxyType(found), tuple(numeric), MappingProxyType(numeric | derived)
+
+
+def levels_of(kind: type[Specification]) -> Mapping[str, Parameter]:
+    """As `Specification.levels`, of a kind."""
+    return _described(kind)[2]
 
 
 def _restored(kind: str, values: dict[str, Any]) -> Specification:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import wraps
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypedDict, Unpack
 
 import numpy as np
 
@@ -30,6 +29,8 @@ from psyprobe.testing.diagnosis import Cause, diagnose
 #: What the numbers of an array can be.
 SPACES = ("luminance", "rgb", "xyz", "lms", "linear", "encoded")
 
+_LARGEST_CODE = {"uint8": 255, "uint16": 65535}
+
 
 @dataclass(frozen=True)
 class Light:
@@ -43,13 +44,15 @@ class Light:
     precision: str
     #: Drive values in [0, 1] of an encoded array.
     drive: Float64 | None = None
+    #: Cone observer of LMS pixels.
+    observer: str = "cie2006_led_lcd"
 
 
 def read_light(
     image: Stimulus | Array,
     asked: Specification | None,
-    space: str | None,
-    display: Display | None,
+    space: str | None = None,
+    display: Display | None = None,
     precision: str | None = None,
 ) -> Light:
     """The light of a stimulus or an array.
@@ -72,46 +75,41 @@ def read_light(
     if isinstance(image, Stimulus):
         if space is not None:
             raise InputError("a stimulus knows its own space; give space only with a bare array")
-        return Light(to_float64(image.pixels), image.space, precision)
+        return Light(to_float64(image.pixels), image.space, precision, observer=image.observer)
     if space is None:
         raise InputError(f"an array does not say what its numbers are; give space, one of {', '.join(SPACES)}")
     if space not in SPACES:
         raise unknown_name("space", space, SPACES)
     pixels = _channels_last(to_float64(image), asked)
-    colour = _has_channels(pixels, asked)
+    grey = pixels.ndim < 3 or pixels.shape[-1] != 3 if asked is None else pixels.shape == (*asked.batch, *asked.shape)
     if space in ("linear", "encoded"):
         if display is None:
             raise InputError(f'light of an array in "{space}" depends on the display; give display')
-        drive = None
-        if space == "encoded":
-            if "int" in str(getattr(image, "dtype", "")):
-                pixels = pixels / _largest_code(image)
-            drive = pixels
-            light = np.asarray(display.decode(pixels))
-        else:
+        drive = _drive(image, pixels) if space == "encoded" else None
+        if drive is None:
             light = pixels * (display.peak - display.black) + display.floor
-        return Light(light, "rgb" if colour else "luminance", precision, drive)
-    if space != "luminance" and not colour:
+        else:
+            light = np.asarray(display.decode(drive))
+        return Light(light, "luminance" if grey else "rgb", precision, drive)
+    if space != "luminance" and grey:
         raise InputError(f"an image in {space} has three channels; this one has shape {pixels.shape}")
-    if space == "luminance" and colour:
+    if space == "luminance" and not grey:
         raise InputError(f"a luminance image has one channel; this one has shape {pixels.shape}")
     if space == "xyz":
-        observer = "cie2006_led_lcd" if asked is None else observer_of(asked)
-        return Light(np.asarray(pixels @ cone_observer(observer).from_xyz.T), "lms", precision)
+        observer = observer_of(asked)
+        lms = np.asarray(pixels @ cone_observer(observer).from_xyz.T)
+        return Light(lms, "lms", precision, observer=observer)
     return Light(pixels, space, precision)
 
 
-def _largest_code(image: Array) -> int:
-    name = str(image.dtype).rpartition(".")[2]
-    if name not in ("uint8", "uint16"):
+def _drive(image: Array, pixels: Float64) -> Float64:
+    """Codes as a fraction of the largest; floats as they are."""
+    name = str(getattr(image, "dtype", "")).rpartition(".")[2]
+    if "int" not in name:
+        return pixels
+    if name not in _LARGEST_CODE:
         raise InputError(f"codes of {name} have no agreed largest value; give uint8, uint16, or floats in [0, 1]")
-    return 255 if name == "uint8" else 65535
-
-
-def _has_channels(pixels: Float64, asked: Specification | None) -> bool:
-    if asked is not None:
-        return pixels.shape != (*asked.batch, *asked.shape)
-    return pixels.ndim > 2 and pixels.shape[-1] == 3
+    return pixels / _LARGEST_CODE[name]
 
 
 def _channels_last(pixels: Float64, asked: Specification | None) -> Float64:
@@ -127,7 +125,12 @@ def _channels_last(pixels: Float64, asked: Specification | None) -> Float64:
     raise InputError(f"the array has shape {pixels.shape}; asked for were {batch}{asked.shape} pixels")
 
 
-A = TypeVar("A", bound=Callable[..., Certificate])
+class How(TypedDict, total=False):
+    """How an image is judged, as of `assert_calibrated`."""
+
+    space: str | None
+    display: Display | None
+    precision: str | None
 
 
 class CalibrationError(AssertionError):
@@ -147,11 +150,9 @@ class DisplayModel(Protocol):
 
     def encode(self, image: Any) -> Any:
         """Drive values of light in cd/m²."""
-        ...
 
     def decode(self, drive: Any) -> Any:
         """Light in cd/m² of drive values."""
-        ...
 
 
 def assert_calibrated(
@@ -201,11 +202,11 @@ def assert_calibrated(
     psyprobe.testing.assertions.CalibrationError: Grating(size=64, contrast=0.5, frequency=15.0) was asked:
       contrast: requested 0.5, delivered 0.707107 (+41.4 %); ... Likely cause: min-max normalisation of ...
     """
-    return _judge(image, asked, None, space, display, precision)
+    return _judge(image, asked, None, space=space, display=display, precision=precision)
 
 
-def _about(like: A, name: str, summary: str, *quantities: str) -> A:
-    """The assertion that an image keeps what it promises of these quantities; called as `like` is.
+def assert_contrast(image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]) -> Certificate:
+    """Assert the contrast: of waves and discs by least squares, of noise the SD over the mean; as `assert_calibrated`.
 
     Examples
     --------
@@ -213,53 +214,34 @@ def _about(like: A, name: str, summary: str, *quantities: str) -> A:
     >>> round(assert_contrast(gabor(frequency=4, contrast=0.2, size=64))["contrast"].delivered, 9)
     0.2
     """
-
-    @wraps(like, assigned=("__module__", "__annotations__"))
-    def assertion(image: Stimulus | Array, asked: Specification | None = None, **how: Any) -> Certificate:
-        return _judge(image, asked, quantities, **how)
-
-    assertion.__name__ = assertion.__qualname__ = name
-    assertion.__doc__ = f"{summary}\n\nParameters and errors are those of `assert_calibrated`."
-    return cast(A, assertion)
+    return _judge(image, asked, ("contrast", "rms contrast"), **how)
 
 
-assert_contrast = _about(
-    assert_calibrated,
-    "assert_contrast",
-    "Assert the contrast: of waves and discs by least squares, of noise the SD over the mean.",
-    "contrast",
-    "rms contrast",
-)
-assert_frequency = _about(
-    assert_calibrated, "assert_frequency", "Assert the spatial frequency of a Gabor or grating.", "frequency"
-)
-assert_orientation = _about(
-    assert_calibrated, "assert_orientation", "Assert the orientation of a Gabor or grating.", "orientation"
-)
-assert_band = _about(
-    assert_calibrated,
-    "assert_band",
-    "Assert that noise lies in its band, and reaches both edges of it.",
-    "energy outside band",
-    "band edge low",
-    "band edge high",
-)
-assert_cone_contrast = _about(
-    assert_calibrated,
-    "assert_cone_contrast",
-    "Assert the contrast of each cone class, and silence where there should be, in an image of three channels.",
-    *(f"{cone} cone contrast" for cone in "LMS"),
-    "off-direction cone contrast",
-)
+def assert_frequency(image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]) -> Certificate:
+    """Assert the spatial frequency of a Gabor or grating; called as `assert_calibrated`."""
+    return _judge(image, asked, ("frequency",), **how)
+
+
+def assert_orientation(image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]) -> Certificate:
+    """Assert the orientation of a Gabor or grating; called as `assert_calibrated`."""
+    return _judge(image, asked, ("orientation",), **how)
+
+
+def assert_band(image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]) -> Certificate:
+    """Assert that noise lies in its band, and reaches both edges of it; called as `assert_calibrated`."""
+    return _judge(image, asked, ("energy outside band", "band edge low", "band edge high"), **how)
+
+
+def assert_cone_contrast(
+    image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]
+) -> Certificate:
+    """Assert the contrast of each cone class, and silence where there should be; called as `assert_calibrated`."""
+    cones = (f"{cone} cone contrast" for cone in "LMS")
+    return _judge(image, asked, (*cones, "off-direction cone contrast"), **how)
 
 
 def assert_mean_luminance(
-    image: Stimulus | Array,
-    asked: Specification | float | None = None,
-    *,
-    space: str | None = None,
-    display: Display | None = None,
-    precision: str | None = None,
+    image: Stimulus | Array, asked: Specification | float | None = None, **how: Unpack[How]
 ) -> Certificate:
     """Assert mean luminance and background.
 
@@ -277,9 +259,9 @@ def assert_mean_luminance(
     50.0
     """
     if asked is None or isinstance(asked, Specification):
-        return _judge(image, asked, ("mean luminance", "background"), space, display, precision)
-    light = read_light(image, None, space, display, precision)
-    means = _luminance(light, "cie1931", display).mean(axis=(-2, -1)).ravel()
+        return _judge(image, asked, ("mean luminance", "background"), **how)
+    light = read_light(image, None, **how)
+    means = _luminance(light, "cie1931", how.get("display")).mean(axis=(-2, -1)).ravel()
     allowed = tolerance("mean luminance", light.precision)
     worst = float(means[np.argmax(np.abs(means - asked))])
     row = Row("mean luminance", "cd/m²", float(asked), worst, allowed, True, "mean over pixels")
@@ -306,8 +288,7 @@ def assert_isoluminant(
     True
     """
     light = read_light(image, None, space, display)
-    own = image.observer if isinstance(image, Stimulus) else "cie2006_led_lcd"
-    luminance = _luminance(light, observer, display, own)
+    luminance = _luminance(light, observer, display)
     flat = luminance.reshape(-1, luminance.shape[-2] * luminance.shape[-1])
     change = np.abs(flat / np.median(flat, axis=1, keepdims=True) - 1).max(axis=1)
     allowed = tolerance("luminance modulation", light.precision) + 30 * roundoff(light.precision)
@@ -336,9 +317,8 @@ def assert_in_gamut(image: Stimulus | Array, display: Display, *, space: str | N
       values outside gamut: requested 0, delivered 1280; ...
     """
     light = read_light(image, None, space, display)
-    observer = image.observer if isinstance(image, Stimulus) else None
     if light.drive is None:
-        gamut = display.gamut(light.pixels, light.space, observer)
+        gamut = display.gamut(light.pixels, light.space, light.observer)
         outside, values, margin = gamut.outside, gamut.values, gamut.margin
     else:
         low, high = float(light.drive.min()), float(light.drive.max())
@@ -386,17 +366,12 @@ def assert_round_trip(light: Stimulus | Array, display: DisplayModel) -> Certifi
 
 
 def _judge(
-    image: Stimulus | Array,
-    asked: Specification | None,
-    quantities: tuple[str, ...] | None,
-    space: str | None = None,
-    display: Display | None = None,
-    precision: str | None = None,
+    image: Stimulus | Array, asked: Specification | None, quantities: tuple[str, ...] | None, **how: Unpack[How]
 ) -> Certificate:
     if asked is None and not isinstance(image, Stimulus):
         raise InputError("an array does not know what was asked; give a specification, such as Gabor(...)")
     spec: Specification = image.spec if asked is None else asked
-    light = read_light(image, spec, space, display, precision)
+    light, display = read_light(image, spec, **how), how.get("display")
     decoded = light.drive is not None
     found = certify(light.pixels, light.space, spec, precision=light.precision, display=display, decoded=decoded)
     if quantities is not None:
@@ -443,13 +418,13 @@ def _verdict(found: Certificate, causes: tuple[Cause, ...] = ()) -> Certificate:
     raise CalibrationError("\n".join(lines), found, causes)
 
 
-def _luminance(light: Light, observer: str, display: Display | None, own: str = "cie2006_led_lcd") -> Any:
+def _luminance(light: Light, observer: str, display: Display | None) -> Any:
     if light.space == "luminance":
         return light.pixels
     if light.space == "rgb":
         xyz = light.pixels @ (display or Display()).rgb_to_xyz.T
     else:
-        xyz = light.pixels @ cone_observer(own).to_xyz.T
+        xyz = light.pixels @ cone_observer(light.observer).to_xyz.T
     return xyz[..., 1] if observer == "cie1931" else xyz_to_lms(xyz, observer)[..., :2].sum(axis=-1)
 
 

@@ -78,7 +78,7 @@ def whole_life(spec: Specification) -> None:
 
 def test_a_kind_in_a_file_beside_the_page(page: Path) -> None:
     found = load_stimulus(page)
-    assert found.levels["spread"].tolist() == [30, 60, 90, 120] and found.level("spread").unit == "deg"
+    assert found.levels["spread"].tolist() == [30, 60, 90, 120] and level_of(found.spec(), "spread").unit == "deg"
     whole_life(found.spec())
     batch = found.spec(spread=found.levels["spread"])
     np.testing.assert_allclose(batch.draw().pixels[2], found.spec().draw().pixels, rtol=1e-12)

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError
 from psyprobe.light.colour import Direction
-from psyprobe.stimulus import pattern, spectrum
+from psyprobe.stimulus import estimate, pattern
 from psyprobe.stimulus.certificate import STANDARD_ERRORS, Planes, Sheet
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.parameters import parameter, tells_names
@@ -81,8 +82,9 @@ class Noise(Modulation):
         rings = {key: _ring(self.shape, self.ppd, *map(float, key)) for key in dict.fromkeys(keys)}
         seeds, pixels = self._flat("seed"), self.shape[0] * self.shape[1]
         half = (self.shape[0], self.shape[1] // 2 + 1)
-        xp = pattern.namespace(device)
-        result = xp.empty((len(keys), *self.shape), dtype=getattr(xp, dtype), device=device or "cpu")
+        level = pattern.to_backend(offset[:, None, None], dtype, device)
+        xp = array_namespace(level)
+        result = xp.empty((len(keys), *self.shape), dtype=level.dtype, device=device or "cpu")
         for start in range(0, len(keys), _BLOCK):
             block = range(start, min(start + _BLOCK, len(keys)))
             spectra = np.zeros((len(block), half[0] * half[1]), "complex128" if dtype == "float64" else "complex64")
@@ -96,7 +98,7 @@ class Noise(Modulation):
                 import torch
 
                 images = torch.fft.irfft2(torch.from_numpy(spectrum).to(device), s=self.shape)
-            images += pattern.column(offset[start : block.stop], dtype, device)
+            images += level[start : block.stop]
             result[start : block.stop] = images
         return result
 
@@ -107,28 +109,30 @@ class Noise(Modulation):
             return
         low, high = (float(edge) for edge in self.band)
         soft = 2.0 ** (self.edge / 2)
-        outside = float(spectrum.out_of_band_energy(planes.pattern, self.ppd, low / soft, high * soft))
+        outside = float(estimate.out_of_band_energy(planes.pattern, self.ppd, low / soft, high * soft))
         sheet.add("energy outside band", 0.0, outside, "Fourier sum", extra=10 * ratio**2)
         if self.edge == 0 and ratio < 1e-5 and sheet.precision in ("float64", "float32"):
             self._edge_rows(planes.pattern, low, high, ratio, sheet)
 
     def _edge_rows(self, image: Float64, low: float, high: float, ratio: float, sheet: Sheet) -> None:
         """The outermost coefficients that hold energy are those that the stated band holds."""
-        radius = spectrum.radial_frequency(self.shape, self.ppd)
+        radius = estimate.radial_frequency(self.shape, self.ppd)
         # Coefficients at the Nyquist frequency have no partner of opposite sign; psyprobe leaves them out.
         vertical = np.abs(np.fft.fftfreq(self.shape[0])) == 0.5
         radius[vertical] = 0
         radius[:, np.fft.rfftfreq(self.shape[1]) == 0.5] = 0
-        inside = radius[(radius > 0) & (radius >= low * (1 - spectrum.EDGE)) & (radius <= high * (1 + spectrum.EDGE))]
+        inside = radius[
+            (radius > 0) & (radius >= low * (1 - estimate.BAND_EDGE)) & (radius <= high * (1 + estimate.BAND_EDGE))
+        ]
         if inside.size == 0:
             return
         floor = max(1e-12, 1e3 * ratio**2)
         if self.exponent:
             floor *= (inside.min() / inside.max()) ** (2 * abs(self.exponent))
-        found = spectrum.band_limits(image, self.ppd, floor=floor)
-        for name, asked, edge in zip(("low", "high"), (inside.min(), inside.max()), found, strict=True):
+        found = estimate.band_limits(image, self.ppd, floor=floor)
+        for name, asked, found_edge in zip(("low", "high"), (inside.min(), inside.max()), found, strict=True):
             how = "outermost coefficient that holds energy"
-            sheet.add(f"band edge {name}", asked, float(edge), how, key="band edge")
+            sheet.add(f"band edge {name}", asked, float(found_edge), how, key="band edge")
 
 
 def level_rows(

@@ -18,7 +18,7 @@ from psyprobe.stimulus import pattern
 from psyprobe.stimulus.certificate import Row, Sheet, luminance_of, to_lms
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.kinds.noise import Noise
-from psyprobe.stimulus.kinds.waves import Gabor, Grating
+from psyprobe.stimulus.kinds.patches import Gabor, Grating
 from psyprobe.stimulus.parameters import AREA, DerivedLevel, Parameter, check_names, parameter
 from psyprobe.stimulus.pattern import Modulation
 from psyprobe.stimulus.specification import Specification, kept_by_kind, levels_of, stimulus_kind, varied
