@@ -1,4 +1,4 @@
-"""The display model: physical light to drive values and back, exactly.
+"""The display model: physical light to drive values and back, exactly, by the display's transfer function.
 
 Light emitted by channel k at drive V is ``(peak - black) * EOTF(V) + black``, and the screen reflects ambient light on
 top of it: ``L(V) = (peak - black) * EOTF(V) + black + ambient * reflectivity / pi``. *Linear RGB light* is each

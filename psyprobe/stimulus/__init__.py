@@ -19,29 +19,7 @@ from psyprobe.stimulus.specification import (
 )
 
 __all__ = [
-    "AnnulusNoise",
-    "DerivedLevel",
-    "Disc",
-    "Gabor",
-    "Grating",
-    "MaskedGabor",
-    "Modulation",
-    "Noise",
-    "Parameter",
-    "Specification",
-    "Stimulus",
-    "Sum",
-    "Uniform",
-    "annulus_noise",
-    "broken_kinds",
-    "disc",
-    "gabor",
-    "grating",
-    "level_of",
-    "noise",
-    "parameter",
-    "specification_from_dict",
-    "stimulus_kind",
-    "uniform",
-    "with_levels",
-]
+    "AnnulusNoise", "DerivedLevel", "Disc", "Gabor", "Grating", "MaskedGabor", "Modulation", "Noise", "Parameter",
+    "Specification", "Stimulus", "Sum", "Uniform", "annulus_noise", "broken_kinds", "disc", "gabor", "grating",
+    "level_of", "noise", "parameter", "specification_from_dict", "stimulus_kind", "uniform", "with_levels",
+]  # fmt: skip

@@ -1,4 +1,10 @@
-"""The certificate of a stimulus: what was asked and what its pixels deliver, quantity by quantity."""
+"""The certificate of a stimulus: what was asked and what its pixels deliver, quantity by quantity.
+
+How far they may lie apart is one table, a column for each precision, with origins. float64 and float32 are 10 to 30
+times the error that a faithful drawing was measured to reach at 224 x 224 px, 60 pixels per degree and contrasts from
+0.001 to 1. The low-precision columns are what faithful encoding in that precision leaves at high contrast; where it
+leaves more, because the contrast is too low for its steps, the image fails, as it should.
+"""
 
 from __future__ import annotations
 

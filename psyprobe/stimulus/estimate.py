@@ -360,15 +360,9 @@ def refine_sine(
     pixels = to_float64(image)
     if pixels.ndim != 2:
         raise InputError(f"refine_sine takes one image (H, W), not a batch of shape {pixels.shape}")
-    model = _Model(
-        shape=(pixels.shape[0], pixels.shape[1]),
-        ppd=ppd,
-        centre=(x, y),
-        orientation=orientation,
-        window=np.ones(pixels.shape) if window is None else window,
-        pedestal=pedestal,
-        fitted_envelope=radius is not None,
-    )
+    known = np.ones(pixels.shape) if window is None else window
+    shape = (pixels.shape[0], pixels.shape[1])
+    model = _Model(shape, ppd, (x, y), orientation, known, pedestal, fitted_envelope=radius is not None)
     envelope = np.array([x, y, 0.0, 0.0] if radius is None else [x, y, np.log(radius), np.log(radius * aspect)])
     start = model.start(pixels, np.array(wave_vector(frequency, orientation)), envelope)
     best = _gauss_newton(model, pixels, start)

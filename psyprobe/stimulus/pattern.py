@@ -1,4 +1,11 @@
-"""Patterns on a background: light that is modulated along a direction of colour."""
+"""Uniform fields and patterns on them: light that is modulated along a direction of colour.
+
+Coordinates: pixel centres lie at (i - (N - 1)/2)/ppd, x to the right, y up. Factors are computed in float64 on the
+processor, whatever the precision and device of the image: that is cheap, and twenty times more exact in float32 than
+computing phases in float32.
+
+`shape` is (H, W) in pixels and `ppd` pixels per degree; parameters of a batch have shape (n,), its images (n, H, W).
+"""
 
 from __future__ import annotations
 

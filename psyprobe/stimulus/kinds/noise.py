@@ -1,4 +1,11 @@
-"""Band-limited noise of exact mean and contrast."""
+"""Noise of exact mean and contrast: Gaussian in a band, and in an annulus whose components have all one amplitude.
+
+References
+----------
+Hernandez-Camara et al. (2025), "Contrast sensitivity function of multimodal vision-language models", arXiv 2508.10367.
+Band, contrast and mean luminance of the annulus: the same laboratory's public stimulus generator
+(Jorgvt/PerceptualTests).
+"""
 
 from __future__ import annotations
 

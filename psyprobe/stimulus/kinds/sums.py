@@ -1,4 +1,4 @@
-"""Sums of patterns on one background: a target on masks."""
+"""Sums of patterns on one background: a target on masks; and a Gabor on a mask as one flat specification."""
 
 from __future__ import annotations
 
