@@ -144,9 +144,10 @@ def _kind_in_file(name: str) -> type[Specification]:
     if found is None:
         raise InputError(f"{path} defines no {attribute!r}; a kind of one's own is named FILE.py:CLASS")
     KINDS.pop(full, None)
+    kind = _registered(full, found)
     # Where the file lies is not part of what it draws; what it says is.
-    found.identity = f"{path.name}:{attribute}:{digest}"
-    return _registered(full, found)
+    kind.identity = f"{path.name}:{attribute}:{digest}"
+    return kind
 
 
 @cache
