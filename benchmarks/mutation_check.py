@@ -56,40 +56,43 @@ FAULTS = (
         "(pixels - 1) / 2) / ppd",
         "(pixels - 1) / 2) / ppd * 1.0045",
     ),
-    Fault("wrong sigma", "stimulus/kinds/waves.py", "(d**2) / (2 * radius**2)", "(d**2) / (radius**2)"),
+    Fault("wrong sigma", "stimulus/kinds/patches.py", "(d**2) / (2 * radius**2)", "(d**2) / (radius**2)"),
     Fault(
         "sigma 0.01 % too large",
-        "stimulus/kinds/waves.py",
+        "stimulus/kinds/patches.py",
         "/ (2 * radius**2)[:, None])",
         "/ (2.0004 * radius**2)[:, None])",
     ),
     Fault(
         "phase off by 0.1 deg",
-        "stimulus/kinds/waves.py",
+        "stimulus/kinds/patches.py",
         'np.deg2rad(self._flat("phase"))',
         'np.deg2rad(self._flat("phase") + 0.1)',
     ),
     Fault(
         "sign of the phase",
-        "stimulus/kinds/waves.py",
+        "stimulus/kinds/patches.py",
         '+ np.deg2rad(self._flat("phase"))',
         '- np.deg2rad(self._flat("phase"))',
     ),
-    Fault("sign of the orientation", "stimulus/kinds/waves.py", "down = 2 * np.pi", "down = -2 * np.pi"),
-    Fault("sign of the quadrature", "stimulus/kinds/waves.py", "-np.sin(across)", "np.sin(across)"),
+    Fault("sign of the orientation", "stimulus/kinds/patches.py", "down = 2 * np.pi", "down = -2 * np.pi"),
+    Fault("sign of the quadrature", "stimulus/kinds/patches.py", "-np.sin(across)", "np.sin(across)"),
     Fault(
-        "frequency 0.001 % too high", "stimulus/kinds/waves.py", "across = 2 * np.pi *", "across = 2.00002 * np.pi *"
+        "frequency 0.001 % too high", "stimulus/kinds/patches.py", "across = 2 * np.pi *", "across = 2.00002 * np.pi *"
     ),
     Fault(
         "sine and cosine of the orientation swapped",
-        "stimulus/kinds/waves.py",
+        "stimulus/kinds/patches.py",
         "(frequency * cosine)",
         "(frequency * sine)",
     ),
-    Fault("balance off by 0.1 %", "stimulus/kinds/waves.py", "share = total /", "share = 0.999 * total /"),
-    Fault("aspect inverted", "stimulus/kinds/waves.py", "(along / ratio)", "(along * ratio)"),
+    Fault("balance off by 0.1 %", "stimulus/kinds/patches.py", "share = total /", "share = 0.999 * total /"),
+    Fault("aspect inverted", "stimulus/kinds/patches.py", "(along / ratio)", "(along * ratio)"),
     Fault(
-        "ellipse turned the wrong way", "stimulus/kinds/waves.py", "dy * cosine - dx * sine", "dy * cosine + dx * sine"
+        "ellipse turned the wrong way",
+        "stimulus/kinds/patches.py",
+        "dy * cosine - dx * sine",
+        "dy * cosine + dx * sine",
     ),
     Fault("window 1 % too small", "stimulus/pattern.py", "- radius[:, None, None]", "- 0.99 * radius[:, None, None]"),
     Fault(
@@ -154,8 +157,8 @@ FAULTS = (
     Fault(
         "mean of noise 0.01 % too high",
         "stimulus/kinds/noise.py",
-        "pattern.column(offset[start",
-        "pattern.column(1.0001 * offset[start",
+        "images += level[start",
+        "images += 1.0001 * level[start",
     ),
     Fault(
         "everything through float32",
@@ -165,52 +168,52 @@ FAULTS = (
     ),
     Fault(
         "contrast times 0.999",
-        "stimulus/modulation.py",
+        "stimulus/pattern.py",
         'self._flat("contrast") * luminance',
         '0.999 * self._flat("contrast") * luminance',
     ),
     Fault(
         "mean off by 0.01 %",
-        "stimulus/modulation.py",
+        "stimulus/pattern.py",
         "luminance, luminance, dtype",
         "luminance, 1.0001 * luminance, dtype",
     ),
     Fault(
         "cone contrast taken for modulation",
-        "stimulus/modulation.py",
+        "stimulus/pattern.py",
         "return direction_vector(self.direction, self.background_lms)",
         "return direction_vector(self.direction, self.background_lms) / self.background_lms",
     ),
     Fault(
         "background luminance forgotten in colour",
-        "stimulus/modulation.py",
-        "pixels *= pattern.to_backend",
-        "pixels * pattern.to_backend",
+        "stimulus/pattern.py",
+        "pixels *= to_backend",
+        "pixels * to_backend",
     ),
     Fault(
-        "carrier 0.01 % too deep", "stimulus/kinds/waves.py", "columns *= amplitude", "columns *= 1.0001 * amplitude"
+        "carrier 0.01 % too deep", "stimulus/kinds/patches.py", "columns *= amplitude", "columns *= 1.0001 * amplitude"
     ),
     Fault(
         "elliptical Gabors 1 % too shallow",
-        "stimulus/kinds/waves.py",
+        "stimulus/kinds/patches.py",
         "change * amplitude[",
         "change * 0.99 * amplitude[",
     ),
-    Fault("all windows of a batch alike", "stimulus/kinds/waves.py", "windows[which.ravel()]", "windows[:1]"),
+    Fault("all windows of a batch alike", "stimulus/kinds/patches.py", "windows[which.ravel()]", "windows[:1]"),
     Fault(
         "no guard at Nyquist",
-        "stimulus/kinds/waves.py",
+        "stimulus/kinds/patches.py",
         "self.frequency < self.ppd / 2,",
         "self.frequency < 10 * self.ppd,",
     ),
     Fault("bandwidth doubled", "stimulus/kinds/noise.py", "(self.bandwidth, float) / 2)", "(self.bandwidth, float))"),
     Fault(
         "disc 0.1 % too faint",
-        "stimulus/kinds/discs.py",
+        "stimulus/kinds/patches.py",
         "return pattern.round_window(self.shape",
         "return 0.999 * pattern.round_window(self.shape",
     ),
-    Fault("grey of the wrong white", "stimulus/kinds/uniform.py", "white_xyz(self.white)", 'white_xyz("D50")'),
+    Fault("grey of the wrong white", "stimulus/pattern.py", "white_xyz(self.white))", 'white_xyz("D50"))'),
     Fault(
         "parts of a sum 0.1 % too faint",
         "stimulus/kinds/sums.py",
@@ -225,14 +228,12 @@ FAULTS = (
         "self.reflectivity / math.pi * 1.001",
     ),
     Fault("reflections not subtracted", "light/display.py", "relative -= self.floor", "relative -= self.black"),
-    Fault(
-        "sRGB exponent 2.39 in one direction", "light/transfer_function.py", "0.0, None) ** 2.4", "0.0, None) ** 2.39"
-    ),
-    Fault("sRGB exponent 2.2 in both directions", "light/transfer_function.py", "2.4", "2.2"),
-    Fault("toe of sRGB 12.9", "light/transfer_function.py", "light[toe] * 12.92", "light[toe] * 12.9"),
+    Fault("sRGB exponent 2.39 in one direction", "light/display.py", "0.0, None) ** 2.4", "0.0, None) ** 2.39"),
+    Fault("sRGB exponent 2.2 in both directions", "light/display.py", " 2.4", " 2.2"),
+    Fault("toe of sRGB 12.9", "light/display.py", "light[toe] * 12.92", "light[toe] * 12.9"),
     Fault(
         "power law inverted with another exponent",
-        "light/transfer_function.py",
+        "light/display.py",
         "light **= 1 / eotf",
         "light **= 1 / (eotf + 0.01)",
     ),
@@ -250,7 +251,7 @@ FAULTS = (
     Fault("red-green not isoluminant", "light/colour.py", "[1.0, -1.0, 0.0] if", "[1.0, -1.001, 0.0] if"),
     Fault("DKL row with its ratio inverted", "light/colour.py", "-l / m", "-m / l"),
     Fault("primaries weighted by row", "light/colour.py", "columns * weights)", "columns * weights[:, None])"),
-    Fault("a digit of the observer's matrix", "light/colour.py", "0.585168649077728", "0.585168649177728"),
+    Fault("a digit of the observer's matrix", "light/cone_observers.toml", "0.585168649077728", "0.585168649177728"),
 )
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from psyprobe.errors import InputError
-from psyprobe.stimulus.estimate import Float64, pixel_centres, to_float64
-from psyprobe.stimulus.spectrum import fourier_power, radial_frequency
+from psyprobe.stimulus.estimate import Float64, fourier_power, pixel_centres, radial_frequency, to_float64
 
 
 def michelson_contrast(image: Float64) -> Float64:

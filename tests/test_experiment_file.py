@@ -13,7 +13,7 @@ from psyprobe.experiment import read_experiment, read_suite
 from psyprobe.human.reference import DataReference, ModelReference
 from psyprobe.probes.conduct import plan
 from psyprobe.stimulus.catalogue import catalogue_names
-from psyprobe.stimulus.levels import level_of
+from psyprobe.stimulus.specification import level_of
 
 SUITES = ("cai2025", "cai2025_published")
 #: Experiments that ask in words, with a file format and tests of their own.

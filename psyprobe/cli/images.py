@@ -20,8 +20,7 @@ from psyprobe.files.terminal import say, say_json, settings, show, tell
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Specification, Stimulus, specification_from_dict
 from psyprobe.stimulus.catalogue import load_stimulus
-from psyprobe.stimulus.certificate import Certificate
-from psyprobe.stimulus.measure import certificate, certify, image_rows
+from psyprobe.stimulus.certificate import Certificate, certify
 
 #: What a file of each ending holds.
 _HOLDS = {
@@ -159,11 +158,8 @@ def _check_file(path: Path) -> tuple[Certificate, bool]:
 def _measure_file(path: Path, spec: Specification, display: Display) -> Certificate:
     """Measure the light that a display makes of the drive values in a file, or the light that the file holds."""
     pixels, space, precision = _read(path, display)
-    if path.suffix.lower() == ".npz":
-        rows = certify(pixels, space, spec, precision=precision, display=display)
-    else:
-        rows = image_rows(pixels, space, spec, precision, display)
-    return certificate(rows, spec, precision)
+    decoded = path.suffix.lower() != ".npz"
+    return certify(pixels, space, spec, precision=precision, display=display, decoded=decoded)
 
 
 def _read(path: Path, display: Display) -> tuple[FloatArray, str, str]:

@@ -34,8 +34,7 @@ from psyprobe.files.output import digest, plain
 from psyprobe.human.reference import Reference, is_number, load_reference
 from psyprobe.light.display import Display
 from psyprobe.stimulus.catalogue import StimulusSet, load_stimulus, read_levels, read_page, stimulus_set
-from psyprobe.stimulus.levels import level_of
-from psyprobe.stimulus.specification import Specification
+from psyprobe.stimulus.specification import Specification, level_of
 
 
 class Section(BaseModel):

@@ -23,8 +23,10 @@ Smith & Pokorny (1975), Vision Res. 15:161.
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import TypeAlias
 
 import numpy as np
@@ -71,31 +73,10 @@ def _cie2006_rows() -> tuple[tuple[float, float, float], ...]:
     return tuple((float(a), float(b), float(c)) for a, b, c in scale @ np.linalg.inv(xyz_from_lms))
 
 
-CONE_OBSERVERS: dict[str, ConeObserver] = {
-    observer.name: observer
-    for observer in (
-        ConeObserver(
-            "cie2006_led_lcd",
-            (
-                (0.187596268556126, 0.585168649077728, -0.026384263306304),
-                (-0.133397430663221, 0.405505777260049, 0.034502127690364),
-                (0.000244379021663, -0.000542995890619, 0.019406849066323),
-            ),
-            "CIE 2006 cone fundamentals from CIE 1931 XYZ, fitted to the spectra of an LED LCD; the observer of "
-            "castleCSF (Ashraf et al. 2024). L + M of D65 is 1.051 Y.",
-        ),
-        ConeObserver(
-            "cie2006",
-            _cie2006_rows(),
-            "CIE 170-2:2015, 2 deg: exact inverse of its LMS -> XYZ_F matrix, L and M scaled to sum to Y_F. "
-            "Expects cone-fundamental-based XYZ_F.",
-        ),
-        ConeObserver(
-            "smith_pokorny",
-            ((0.15514, 0.54312, -0.03286), (-0.15514, 0.45684, 0.03286), (0.0, 0.0, 0.00801)),
-            "Smith & Pokorny (1975) from Judd-Vos XYZ; L + M is Y exactly.",
-        ),
-    )
+_PAGE = tomllib.loads(files("psyprobe.light").joinpath("cone_observers.toml").read_text(encoding="utf-8"))
+CONE_OBSERVERS = {
+    name: ConeObserver(name, tuple(map(tuple, row.get("rows") or _cie2006_rows())), row["source"])
+    for name, row in _PAGE.items()
 }
 
 
@@ -107,10 +88,9 @@ def cone_observer(name: str) -> ConeObserver:
     >>> cone_observer("smith_pokorny").name
     'smith_pokorny'
     """
-    try:
-        return CONE_OBSERVERS[name]
-    except KeyError:
-        raise unknown_name("cone observer", name, CONE_OBSERVERS) from None
+    if name not in CONE_OBSERVERS:
+        raise unknown_name("cone observer", name, CONE_OBSERVERS)
+    return CONE_OBSERVERS[name]
 
 
 def white_xyz(white: str | Sequence[float] = "D65") -> FloatArray:

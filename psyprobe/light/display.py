@@ -1,4 +1,4 @@
-"""The display model: physical light to drive values and back, exactly.
+"""The display model: physical light to drive values and back, exactly, by the display's transfer function.
 
 Light emitted by channel k at drive V is ``(peak - black) * EOTF(V) + black``, and the screen reflects ambient light on
 top of it: ``L(V) = (peak - black) * EOTF(V) + black + ambient * reflectivity / pi``. *Linear RGB light* is each
@@ -14,24 +14,119 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from array_api_compat import array_namespace
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import GamutError, InputError, unknown_name
-from psyprobe.light.colour import (
-    Direction,
-    cone_observer,
-    direction_vector,
-    rgb_to_xyz_matrix,
-    white_xyz,
-)
-from psyprobe.light.transfer_function import SRGB_JUNCTION, Eotf, checked_eotf, drive_of_light, light_of_drive
+from psyprobe.files.output import plain
+from psyprobe.light.colour import Direction, cone_observer, direction_vector, rgb_to_xyz_matrix, white_xyz
+
+#: "srgb", "linear", the exponent of a power law, or measured (drive, relative light) pairs.
+Eotf: TypeAlias = str | float | tuple[tuple[float, float], ...]
+
+
+def _srgb_junction() -> float:
+    # IEC's rounded constants leave a step of -2.9e-8 at 0.0031308, where no inverse exists. The two branches cross
+    # at this point close by; with it the curve is continuous, monotone and exactly invertible.
+    x = 0.00313067
+    for _ in range(60):
+        x -= (12.92 * x - 1.055 * x ** (1 / 2.4) + 0.055) / (12.92 - 1.055 / 2.4 * x ** (1 / 2.4 - 1))
+    return x
+
+
+#: Relative light at which the branches of sRGB meet.
+SRGB_JUNCTION = _srgb_junction()
+
+
+def checked_eotf(eotf: Any) -> Eotf:
+    """A transfer function as a value that can be hashed, or an `InputError` that says what is wrong with it."""
+    if isinstance(eotf, str):
+        if eotf not in ("srgb", "linear"):
+            raise unknown_name("EOTF", eotf, ("srgb", "linear"))
+        return eotf
+    if isinstance(eotf, int | float) and not isinstance(eotf, bool):
+        if not (math.isfinite(eotf) and 0.2 <= eotf <= 10):
+            raise InputError(f"an EOTF exponent of {eotf:g} is not a display's; give 0.2 to 10 (2.2 is common)")
+        return float(eotf)
+    try:
+        table = np.asarray(eotf, float)
+    except (TypeError, ValueError):
+        table = np.empty(0)
+    if table.ndim != 2 or table.shape[1] != 2 or len(table) < 2 or not np.isfinite(table).all():
+        raise InputError('EOTF must be "srgb", "linear", an exponent, or (drive, relative light) pairs')
+    if not (np.diff(table, axis=0) > 0).all() or table[0].any() or not np.all(table[-1] == 1):
+        raise InputError("a measured EOTF must increase in both columns, from (0, 0) to (1, 1)")
+    return tuple((float(a), float(b)) for a, b in table)
+
+
+def light_of_drive(drive: Array, eotf: Eotf) -> Array:
+    """The EOTF: relative light, as a new array, of drive values in [0, 1] (above 1 on extended-range displays).
+
+    >>> float(light_of_drive(np.array([0.5]), "srgb")[0])
+    0.21404114048223255
+    """
+    xp = array_namespace(drive)
+    if eotf == "linear":
+        return drive * 1
+    if isinstance(eotf, float):
+        return drive**eotf
+    if isinstance(eotf, tuple):
+        return _interpolate(drive, *zip(*eotf, strict=True))
+    toe = drive <= 12.92 * SRGB_JUNCTION
+    return xp.where(toe, drive / 12.92, xp.clip((drive + 0.055) / 1.055, 0.0, None) ** 2.4)
+
+
+def drive_of_light(light: Array, eotf: Eotf, has_toe: bool = True) -> Array:
+    """The inverse of `light_of_drive`; may write into `light`.
+
+    Parameters
+    ----------
+    light : array
+        Relative light, at least 0.
+    eotf : Eotf
+        As `checked_eotf` returns it.
+    has_toe : bool
+        Whether some light may lie below the junction of sRGB; telling that none does saves a pass.
+
+    Examples
+    --------
+    >>> float(drive_of_light(np.array([0.21404114048223255]), "srgb")[0])
+    0.5
+    """
+    if eotf == "linear":
+        return light
+    if isinstance(eotf, float):
+        light **= 1 / eotf
+        return light
+    if isinstance(eotf, tuple):
+        drives, lights = zip(*eotf, strict=True)
+        return _interpolate(light, lights, drives)
+    toe = light <= SRGB_JUNCTION if has_toe else None
+    linear = None if toe is None else light[toe] * 12.92
+    light **= 1 / 2.4
+    light *= 1.055
+    light -= 0.055
+    if toe is not None:
+        light[toe] = linear
+    return light
+
+
+def _interpolate(values: Array, x: tuple[float, ...], y: tuple[float, ...]) -> Array:
+    if isinstance(values, np.ndarray | np.floating):
+        return np.interp(values, x, y).astype(values.dtype)
+    xp = array_namespace(values)
+    knots, heights = (xp.asarray(each, dtype=values.dtype, device=values.device) for each in (x, y))
+    values = values.contiguous()
+    index = xp.clip(xp.searchsorted(knots, values, side="right") - 1, 0, len(x) - 2)
+    fraction = (values - knots[index]) / (knots[index + 1] - knots[index])
+    return heights[index] + xp.clip(fraction, 0.0, 1.0) * (heights[index + 1] - heights[index])
+
 
 #: Primaries of the default.
 SRGB_PRIMARIES = ((0.64, 0.33), (0.30, 0.60), (0.15, 0.06))
@@ -166,10 +261,7 @@ class Display:
 
     def to_dict(self) -> dict[str, Any]:
         """The parameters as plain numbers, text and lists."""
-        result = asdict(self)
-        if isinstance(self.eotf, tuple):
-            result["eotf"] = [list(pair) for pair in self.eotf]
-        return result
+        return {f.name: plain(getattr(self, f.name)) for f in fields(self)}
 
     @property
     def reflected(self) -> float:

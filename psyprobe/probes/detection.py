@@ -36,7 +36,7 @@ from psyprobe.probes.pairs import ABILITIES, Conditions, Pair, PairSession, Resp
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.stimulus import Specification
-from psyprobe.stimulus.levels import level_of, with_levels
+from psyprobe.stimulus.specification import level_of, with_levels
 
 if TYPE_CHECKING:
     import xarray

@@ -32,7 +32,7 @@ from psyprobe.probes.detection import ABILITIES, SECTIONS, VERSION, answer, chec
 from psyprobe.probes.pairs import Conditions, PairSession, responses
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
-from psyprobe.stimulus.levels import with_levels
+from psyprobe.stimulus.specification import with_levels
 
 if TYPE_CHECKING:
     import xarray

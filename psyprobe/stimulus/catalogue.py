@@ -15,10 +15,7 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.stimulus.kinds.sums import BACKGROUND, Sum
-from psyprobe.stimulus.levels import level_of
-from psyprobe.stimulus.parameters import Parameter
-from psyprobe.stimulus.registry import find_kind, specification_from_dict
-from psyprobe.stimulus.specification import Specification
+from psyprobe.stimulus.specification import Specification, find_kind, level_of, specification_from_dict
 
 #: Entry points of packages that bring pages: each names a package in whose folder they lie.
 PAGES = {"experiments": "psyprobe.experiments"}
@@ -62,10 +59,6 @@ class StimulusSet:
         shared = {name: getattr(target, name) for name in BACKGROUND if hasattr(target, name)}
         others = (specification_from_dict(shared | part, own_files=True) for part in self.parts.values())
         return Sum(parts=(target, *others), names=tuple(self.parts)).changed(**overrides)
-
-    def level(self, name: str) -> Parameter:
-        """Unit, label and limits of a level; `levels.level_of` the stimulus."""
-        return level_of(self.spec(), name)
 
     def content(self) -> dict[str, Any]:
         """What makes the stimulus, as digests take it: no title, no path."""

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import MISSING, dataclass, field
-from typing import Any
+from functools import wraps
+from importlib.resources import files
+from inspect import Parameter as Argument
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, UnknownNameError, unknown_name
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 #: Words that other software has for parameters, and the names that they have here.
-OTHER_WORDS = {
-    word: name
-    for name, words in {
-        "frequency": "sf freq cpd spatial_frequency",
-        "orientation": "ori theta angle",
-        "radius": "sigma sd",
-        "luminance": "lum mean background",
-        "contrast": "c amplitude",
-        "phase": "phi",
-        "x": "pos_x",
-        "y": "pos_y",
-        "bandwidth": "octaves",
-        "direction": "colour color",
-        "size": "size_deg size_px shape",
-        "ppd": "pixels_per_degree",
-    }.items()
-    for word in words.split()
-}
+_PAGE = files("psyprobe.stimulus").joinpath("other_words.toml").read_text(encoding="utf-8")
+OTHER_WORDS = {word: name for name, words in tomllib.loads(_PAGE).items() for word in words.split()}
 
 
 @dataclass(frozen=True)
@@ -155,3 +147,20 @@ def require(valid: Any, name: str, value: Any, unit: str, allowed: str) -> None:
 def _holds(valid: Any) -> bool:
     # `numpy.all` of one truth takes longer than all else that is done to a number.
     return valid is True or bool(np.all(valid))
+
+
+def tells_names(function: Callable[P, R]) -> Callable[P, R]:
+    """Answers a keyword that is none with the right one, and a missing one with its name."""
+    name, known = function.__name__, signature(function).parameters
+    needed = [word for word, each in known.items() if each.default is Argument.empty]
+
+    @wraps(function)
+    def checked(*args: P.args, **keywords: P.kwargs) -> R:
+        if args:
+            raise InputError(f"{name} takes its parameters by name, such as {name}({next(iter(known))}=...)")
+        check_names(name, keywords, known)
+        if missing := [word for word in needed if word not in keywords]:
+            raise InputError(f"{name} needs {' and '.join(missing)}")
+        return function(*args, **keywords)
+
+    return checked

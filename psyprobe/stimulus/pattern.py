@@ -1,4 +1,4 @@
-"""Patterns before they become light: envelopes, carriers and noise of unit amplitude, drawn for a whole batch at once.
+"""Uniform fields and patterns on them: light that is modulated along a direction of colour.
 
 Coordinates: pixel centres lie at (i - (N - 1)/2)/ppd, x to the right, y up. Factors are computed in float64 on the
 processor, whatever the precision and device of the image: that is cheap, and twenty times more exact in float32 than
@@ -9,11 +9,22 @@ computing phases in float32.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
+from array_api_compat import array_namespace
+from numpy.typing import ArrayLike
 
 from psyprobe._typing import Array, FloatArray
+from psyprobe.errors import InputError
+from psyprobe.light.colour import Direction, cone_observer, direction_vector, white_xyz
+from psyprobe.light.display import Display
+from psyprobe.stimulus import estimate
+from psyprobe.stimulus.certificate import STANDARD_ERRORS, Planes, Row, Sheet, planes_of, roundoff, tolerance
+from psyprobe.stimulus.estimate import Float64
+from psyprobe.stimulus.parameters import parameter, tells_names
+from psyprobe.stimulus.specification import Specification, Stimulus, drawn, stimulus_kind
 
 
 def pixel_positions(pixels: int, ppd: float) -> FloatArray:
@@ -46,15 +57,6 @@ def cos_sin_degrees(angle: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.select(turns, [c, -s, -c], s), np.select(turns, [s, c, -s], -c)
 
 
-def namespace(device: str | None) -> Any:
-    """Array functions of the backend: numpy, or torch where a device is named."""
-    if device is None:
-        import array_api_compat.numpy as xp
-    else:
-        import array_api_compat.torch as xp
-    return xp
-
-
 def to_backend(values: FloatArray, dtype: str, device: str | None) -> Array:
     """A float64 numpy array, rounded once to `dtype` and moved to `device` (None keeps numpy)."""
     rounded = np.ascontiguousarray(values, dtype=dtype)
@@ -66,19 +68,8 @@ def to_backend(values: FloatArray, dtype: str, device: str | None) -> Array:
     return torch.from_numpy(rounded if rounded.flags.writeable else rounded.copy()).to(device)
 
 
-def column(values: FloatArray, dtype: str, device: str | None) -> Array:
-    """Numbers, one for each image, shaped to be added to images."""
-    return to_backend(values[:, None, None], dtype, device)
-
-
 def round_window(
-    shape: tuple[int, int],
-    ppd: float,
-    *,
-    x: FloatArray,
-    y: FloatArray,
-    radius: FloatArray,
-    edge: FloatArray,
+    shape: tuple[int, int], ppd: float, *, x: FloatArray, y: FloatArray, radius: FloatArray, edge: FloatArray
 ) -> FloatArray:
     """Discs of unit height with a raised-cosine edge.
 
@@ -90,3 +81,236 @@ def round_window(
     width = edge[:, None, None]
     ramp = np.clip(distance / np.where(width > 0, width, 1.0) + 0.5, 0.0, 1.0)
     return np.where(width > 0, 0.5 * (1 + np.cos(np.pi * ramp)), distance <= 0)
+
+
+@stimulus_kind("uniform")
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Uniform(Specification):
+    """A uniform field; parameters as in `psyprobe.uniform`.
+
+    Examples
+    --------
+    >>> float(Uniform(luminance=50.0).draw().pixels.mean())
+    50.0
+    """
+
+    chromatic: bool = False
+    white: str | tuple[float, float] = "D65"
+    observer: str = "cie2006_led_lcd"
+
+    def reference(self) -> Specification:
+        """Itself: there is no target."""
+        return self
+
+    def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
+        values = self._flat("luminance")[:, None, None, None]
+        if self.chromatic:
+            values = values * (cone_observer(self.observer).from_xyz @ white_xyz(self.white))
+        light = to_backend(values, dtype, device)
+        pixels = array_namespace(light).tile(light, (1, *self.shape, 1))
+        channels, space = ((3,), "lms") if self.chromatic else ((), "luminance")
+        return pixels.reshape((*self.batch, *self.shape, *channels)), space
+
+    def promises(self, planes: Planes, sheet: Sheet) -> None:
+        """One level everywhere, and no colour but that of the background."""
+        sheet.add("mean luminance", self.luminance, planes.light.mean(), "mean over pixels")
+        sheet.add("uniformity", 0.0, planes.light.std() / self.luminance, "SD over luminance")
+        if planes.cones is not None:
+            cast = np.abs(planes.cones - planes.cones.mean(axis=0)).max()
+            sheet.add("colour cast", 0.0, cast, "largest difference between cone contrasts")
+
+
+#: How the contrast of a kind is measured that says nothing itself.
+_OWN_PATTERN = "least squares on {own pattern, 1}"
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Modulation(Specification):
+    """A background whose light is modulated along a direction of colour."""
+
+    #: Amplitude of the modulation. Achromatic: Michelson (noise: RMS, disc: Weber). Chromatic: RMS over the three cone
+    #: contrasts, the unit of castleCSF.
+    contrast: Any = parameter("1", "Contrast", low=0)
+    #: direction, white, observer: As in `psyprobe.gabor`.
+    direction: Direction = "achromatic"
+    white: str | tuple[float, float] = "D65"
+    observer: str = "cie2006_led_lcd"
+
+    #: Lowest modulation of unit contrast is at least minus this; None where only the drawn image tells.
+    deepest: ClassVar[float | None] = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("direction", "white"):
+            value = getattr(self, name)
+            if not isinstance(value, str):
+                object.__setattr__(self, name, tuple(float(v) for v in value))
+        self._check_contrast()
+        _ = self.cone_contrast
+
+    def _check_contrast(self) -> None:
+        limit = 1.0 if self.direction == "achromatic" and self.deepest is not None else 10.0
+        allowed = f"contrast is a fraction from 0 to {limit:g}, not a percentage; more would need negative light"
+        self._require("contrast", self.contrast <= limit, allowed)
+
+    @property
+    def in_colour(self) -> bool:
+        """Whether pixels are LMS rather than luminance."""
+        return self.direction != "achromatic"
+
+    @property
+    def background_lms(self) -> FloatArray:
+        """LMS of the background at a luminance of 1 cd/m², shape (3,)."""
+        return cone_observer(self.observer).from_xyz @ white_xyz(self.white)
+
+    @property
+    def cone_contrast(self) -> FloatArray:
+        """Modulation of L, M and S for a unit of contrast, shape (3,)."""
+        return direction_vector(self.direction, self.background_lms)
+
+    @property
+    def luminance_share(self) -> float:
+        """Modulation of L + M for a unit of contrast: 1 for achromatic, 0 for isoluminant stimuli."""
+        background = self.background_lms
+        share = float(self.cone_contrast[:2] @ background[:2] / background[:2].sum())
+        return 0.0 if abs(share) < 1e-14 else share
+
+    def summands(self) -> tuple[Specification, ...]:
+        """Itself."""
+        return (self,)
+
+    def reference(self) -> Specification:
+        """The uniform background: grey, or of this background's chromaticity."""
+        field = Uniform(luminance=self.luminance, ppd=self.ppd, size=self.size)
+        if not self.in_colour:
+            return field
+        return replace(field, chromatic=True, white=self.white, observer=self.observer)
+
+    def unit(self) -> FloatArray:
+        """The pattern of unit contrast about 0 for each image of the flattened batch, shape (n, H, W)."""
+        raise NotImplementedError
+
+    def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> Array:
+        """``offset + amplitude * unit pattern``, shape (n, H, W); for kinds that draw faster than by `unit`.
+
+        Parameters
+        ----------
+        amplitude, offset : ndarray, shape (n,)
+            One for each image of the flattened batch.
+        dtype, device
+            As in `draw`.
+        """
+        images = self.unit() * amplitude[:, None, None] + offset[:, None, None]
+        return to_backend(images, dtype, device)
+
+    def modulation(self, dtype: str, device: str | None) -> Array:
+        """Relative modulation of the light about 0, shape (..., H, W)."""
+        contrast = self._flat("contrast")
+        change = self.paint(contrast, np.zeros_like(contrast), dtype, device)
+        return change.reshape((*self.batch, *self.shape))
+
+    def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
+        luminance = self._flat("luminance")
+        if not self.in_colour:
+            pixels, space = self.paint(self._flat("contrast") * luminance, luminance, dtype, device), "luminance"
+            pixels = pixels.reshape((*self.batch, *self.shape))
+        else:
+            background = self.background_lms
+            step = to_backend(background * self.cone_contrast, dtype, device)
+            pixels, space = self.modulation(dtype, device)[..., None] * step, "lms"
+            pixels += to_backend(background, dtype, device)
+            pixels *= to_backend(np.asarray(self.luminance)[..., None, None, None], dtype, device)
+        if self.deepest is None or space == "lms":
+            self._refuse_negative(pixels)
+        return pixels, space
+
+    def _refuse_negative(self, pixels: Array) -> None:
+        if (darkest := float(pixels.min())) < 0:
+            raise InputError(
+                f"contrast {np.max(self.contrast):g} would need negative light ({darkest:g}); "
+                "lower the contrast, or choose another seed, phase or direction"
+            )
+
+    def promises(self, planes: Planes, sheet: Sheet) -> None:
+        """Level and contrast, by least squares on the pattern as this kind draws it."""
+        one = np.ones(1)
+        unit = np.asarray(self.paint(one, 0 * one, "float64", None)[0])
+        level, depth = self.luminance, self.contrast * self.luminance_share
+        noise = sheet.noise(abs(self.contrast))
+        mean = level * (1 + depth * unit.mean())
+        sheet.add("mean luminance", mean, planes.light.mean(), "mean over pixels")
+        sheet.add("peak luminance", level * (1 + (depth * unit).max()), planes.light.max(), "largest pixel")
+        if self.contrast == 0 or np.ptp(unit) == 0:
+            sheet.add("distortion", 0.0, planes.pattern.std() / level, "SD over background")
+            return
+        fit = estimate.fit_patterns(planes.pattern, unit[None])
+        background = float(fit.background)
+        extra = STANDARD_ERRORS * float(fit.gain[-1]) * noise / level
+        sheet.add("background", level, background, _OWN_PATTERN, extra=extra)
+        contrast = float(fit.coefficients[0]) / (background if planes.cones is None else level)
+        extra = STANDARD_ERRORS * float(fit.gain[0]) * noise / (abs(self.contrast) * level)
+        sheet.add_contrast("contrast", self.contrast, contrast, _OWN_PATTERN, extra=extra)
+        left = float(fit.residual) / level
+        how = "RMS that the pattern does not explain, over background"
+        sheet.add("distortion", 0.0, left, how, extra=noise / level)
+
+    def rows(self, image: Float64, space: str, sheet: Sheet, display: Display | None) -> list[Row]:
+        """What the kind promises, and the cone contrasts of an image in colour."""
+        planes = planes_of(image, space, self, display)
+        self.promises(planes, sheet)
+        if planes.cones is not None and not sheet.shown:
+            _cone_rows(planes, self, sheet)
+        return sheet.rows
+
+
+def _cone_rows(planes: Planes, spec: Modulation, sheet: Sheet) -> None:
+    """Contrast of each cone class along the direction, and silence off it."""
+    assert planes.cones is not None
+    wanted = spec.cone_contrast
+    along = planes.pattern / spec.luminance - 1
+    slack = STANDARD_ERRORS * roundoff(sheet.precision) * (1 + abs(spec.contrast))
+    if abs(spec.contrast) > 0:
+        fit = estimate.fit_patterns(planes.cones, along[None])
+        rows = [row for row in sheet.rows if row.quantity in ("contrast", "rms contrast")]
+        delivered = rows[0].delivered if rows else spec.contrast
+        for name, asked, slope in zip("LMS", wanted, fit.coefficients[:, 0], strict=True):
+            extra = slack + tolerance("contrast", sheet.precision) * abs(spec.contrast * asked)
+            extra += rows[0].tolerance * abs(spec.contrast * asked) if rows and rows[0].tolerance else 0.0
+            requested, found, how = spec.contrast * asked, delivered * slope, "least squares on the pattern"
+            sheet.add(f"{name} cone contrast", requested, found, how, key="cone contrast", extra=extra)
+    off = planes.cones - wanted[:, None, None] * along
+    furthest = np.sqrt((off**2).sum(axis=0).max())
+    how = "largest distance of a pixel from the line through the background"
+    sheet.add("off-direction cone contrast", 0.0, furthest, how, extra=slack)
+    if spec.luminance_share == 0:
+        change, how = np.abs(planes.light / spec.luminance - 1).max(), f"largest change of L + M of {spec.observer}"
+        sheet.add("luminance modulation", 0.0, change, how, extra=slack)
+
+
+@tells_names
+def uniform(
+    *,
+    luminance: ArrayLike = 100.0,
+    chromatic: bool = False,
+    white: str | tuple[float, float] = "D65",
+    observer: str = "cie2006_led_lcd",
+    ppd: float = 60.0,
+    size: int | tuple[int, int] = 224,
+    dtype: str = "float64",
+    device: str | None = None,
+) -> Stimulus:
+    """Draw uniform fields.
+
+    Parameters
+    ----------
+    chromatic : bool
+        Draw the field in LMS of `observer` with the chromaticity `white`, as the background of a chromatic stimulus.
+    luminance, white, observer, ppd, size, dtype, device
+        As in `gabor`.
+
+    Examples
+    --------
+    >>> uniform(luminance=[10.0, 20.0]).luminance.shape
+    (2, 224, 224)
+    """
+    return drawn(Uniform, locals())

@@ -6,25 +6,246 @@ they have together is the batch that `draw` returns.
 
 from __future__ import annotations
 
+import hashlib
+import importlib.metadata
+import importlib.util
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache, cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.errors import InputError
+from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.output import digest, plain
 from psyprobe.light.display import Display
 from psyprobe.stimulus import estimate
-from psyprobe.stimulus.certificate import Row, Sheet
+from psyprobe.stimulus.certificate import Certificate, Planes, Row, Sheet, certify, luminance_of, observer_of, planes_of
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.parameters import DerivedLevel, Parameter, check_names, number, parameter, require
-from psyprobe.stimulus.planes import Planes, luminance_of
-from psyprobe.stimulus.registry import KINDS, find_kind
-from psyprobe.stimulus.stimulus import Stimulus
+
+#: Entry points of packages that bring kinds of their own.
+GROUP = "psyprobe.stimuli"
+
+#: Kinds by name, as they stand in a stimulus file.
+KINDS: dict[str, type[Specification]] = {}
+
+
+def stimulus_kind(name: str) -> Any:
+    """Class decorator that registers a kind of stimulus under a name."""
+
+    def register(cls: type[Specification]) -> type[Specification]:
+        if name in KINDS:
+            raise InputError(f"stimulus kind {name!r} is registered twice")
+        KINDS[name] = cls
+        cls.kind = name
+        return cls
+
+    return register
+
+
+def find_kind(name: str, *, own_files: bool = False) -> type[Specification]:
+    """The kind of a name: ours, that of an entry point, or ``FILE.py:CLASS``.
+
+    Parameters
+    ----------
+    name : str
+        As it stands in a stimulus file.
+    own_files : bool
+        Whether a Python file may be run for its kind: one that a user's own page names, never one that stands in
+        data, such as a certificate beside an image.
+
+    Raises
+    ------
+    InputError
+        If there is none of this name (with the nearest), or if it cannot be loaded.
+    """
+    if own_files and ".py:" in name:
+        return _kind_in_file(name)
+    if name in KINDS:
+        return KINDS[name]
+    if ".py:" in name:
+        raise InputError(f"the kind {name!r} lies in a Python file, which runs only where a stimulus page names it")
+    points = {point.name: point for point in importlib.metadata.entry_points(group=GROUP)}
+    if name not in points:
+        raise unknown_name("stimulus kind", name, {*KINDS, *points})
+    try:
+        return _registered(name, points[name].load())
+    except Exception as error:
+        raise InputError(f"the stimulus kind {name!r} of an installed package does not load: {_why(error)}") from None
+
+
+def broken_kinds() -> dict[str, str]:
+    """Kinds of installed packages that cannot be used, each with the reason in one line."""
+    broken = {}
+    for point in importlib.metadata.entry_points(group=GROUP):
+        try:
+            if KINDS.get(point.name) is not (found := point.load()):
+                _registered(point.name, found)
+        except Exception as error:
+            broken[point.name] = _why(error)
+    return broken
+
+
+def specification_from_dict(values: Mapping[str, Any], *, own_files: bool = False) -> Specification:
+    """The specification that `Specification.to_dict` describes; `own_files` as in `find_kind`.
+
+    Raises
+    ------
+    InputError
+        On an unknown kind or key (with the nearest name) or a value that no stimulus has.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus import Gabor
+    >>> spec = Gabor(frequency=4.0, contrast=0.1)
+    >>> specification_from_dict(spec.to_dict()) == spec
+    True
+    """
+    kind = find_kind(str(values.get("kind")), own_files=own_files)
+    rest = {key: value for key, value in values.items() if key != "kind"}
+    if isinstance(rest.get("parts"), list):
+        rest["parts"] = [
+            specification_from_dict(part, own_files=own_files) if isinstance(part, Mapping) else part
+            for part in rest["parts"]
+        ]
+    return kind.from_dict(rest)
+
+
+def _registered(name: str, found: Any) -> type[Specification]:
+    """A class that a package or a file brings, under its name."""
+    if not (isinstance(found, type) and hasattr(found, "from_dict")):
+        raise InputError(f"{name!r} is {found!r}; a kind is a class that inherits psyprobe.stimulus.Specification")
+    if KINDS.get(name, found) is not found:
+        raise InputError(f"psyprobe has a kind {name!r} itself; give it another name")
+    KINDS[name] = found
+    found.kind = name
+    return found
+
+
+def _why(error: Exception) -> str:
+    text = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())
+
+
+def _kind_in_file(name: str) -> type[Specification]:
+    file, _, attribute = name.rpartition(":")
+    path = Path(file).resolve()
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise InputError(f"the stimulus kind {name!r} cannot be read: {error.strerror}") from None
+    full = f"{path}:{attribute}"
+    found = getattr(_module(path, digest), attribute, None)
+    if found is None:
+        raise InputError(f"{path} defines no {attribute!r}; a kind of one's own is named FILE.py:CLASS")
+    KINDS.pop(full, None)
+    kind = _registered(full, found)
+    # Where the file lies is not part of what it draws; what it says is.
+    kind.identity = f"{path.name}:{attribute}:{digest}"
+    return kind
+
+
+@cache
+def _module(path: Path, digest: str) -> Any:
+    """The module of a file as it was when it had this digest."""
+    name = f"psyprobe_stimulus_{path.stem}_{digest[:16]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    # Dataclasses look their module up by its name.
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise InputError(f"{path} cannot be imported: {_why(error)}") from None
+    return module
+
+
+@dataclass(frozen=True, repr=False)
+class Stimulus:
+    """Pixels in physical units.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus import gabor
+    >>> stimulus = gabor(frequency=4, contrast=0.1)
+    >>> stimulus
+    <Stimulus 224 x 224 px at 60 ppd, luminance in cd/m²: Gabor(contrast=0.1, frequency=4.0)>
+    """
+
+    #: Luminance in cd/m², or LMS or linear RGB light; numpy or torch.
+    pixels: Array
+    #: {"luminance", "lms", "rgb"}: What the pixels are.
+    space: str
+    #: Pixels per degree.
+    ppd: float
+    #: What was asked for.
+    spec: Specification
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Pixels (H, W)."""
+        return self.spec.shape
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Shape of the batch; empty for one image."""
+        return self.spec.batch
+
+    @property
+    def observer(self) -> str:
+        """Name of the cone observer that LMS pixels refer to."""
+        return observer_of(self.spec)
+
+    @property
+    def luminance(self) -> Array:
+        """Luminance (CIE 1931 Y), cd/m², shape (..., H, W)."""
+        return luminance_of(self.pixels, self.space, self.spec)
+
+    @property
+    def background(self) -> Stimulus:
+        """The same field without the target and without masks."""
+        spec = self.spec
+        while spec.reference() != spec:
+            spec = spec.reference()
+        return spec.draw()
+
+    def measure(self, display: Display | None = None) -> Certificate:
+        """Requested against delivered: the calibration certificate.
+
+        Parameters
+        ----------
+        display : Display, optional
+            Measure also what this display shows of it: values outside its gamut, the margin to the nearer limit, and
+            contrast and background after encoding to float32 drive and decoding again.
+
+        Examples
+        --------
+        >>> from psyprobe.stimulus import gabor
+        >>> shown = gabor(frequency=4, contrast=0.5, size=128).measure(Display(peak=200))
+        >>> shown["values outside gamut"].delivered, round(shown["gamut margin"].delivered, 2)
+        (0.0, 0.25)
+        """
+        return certify(self.pixels, self.space, self.spec, display=display)
+
+    def __add__(self, other: Stimulus) -> Stimulus:
+        """A target on a mask: modulations of the same background, added."""
+        if not isinstance(other, Stimulus):
+            return NotImplemented
+        dtype = str(self.pixels.dtype).rpartition(".")[2]
+        device = None if not hasattr(self.pixels, "is_cuda") else str(self.pixels.device)
+        return (self.spec + other.spec).draw(dtype=dtype, device=device)
+
+    def __repr__(self) -> str:
+        height, width = self.shape
+        batch = f"{' x '.join(map(str, self.batch))} images of " if self.batch else ""
+        unit = {"luminance": "luminance in cd/m²", "lms": "LMS", "rgb": "linear RGB light in cd/m²"}[self.space]
+        return f"<Stimulus {batch}{height} x {width} px at {self.ppd:g} ppd, {unit}: {self.spec!r}>"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -65,12 +286,12 @@ class Specification:
     @classmethod
     def parameters(cls) -> Mapping[str, Parameter]:
         """Unit, label, limits and default of every parameter of the kind, by name."""
-        return _parameters(cls)
+        return _described(cls)[0]
 
     @property
     def numeric(self) -> tuple[str, ...]:
         """Names of the parameters that may be arrays."""
-        return _numeric(type(self))
+        return _described(type(self))[1]
 
     def levels(self) -> Mapping[str, Parameter]:
         """All that can be a level of an experiment: numeric parameters, and derived levels such as "area"."""
@@ -248,12 +469,8 @@ class Specification:
 
     def rows(self, image: Float64, space: str, sheet: Sheet, display: Display | None) -> list[Row]:
         """The rows of a certificate for one image of this specification."""
-        self.promises(self._planes(image, space, display), sheet)
+        self.promises(planes_of(image, space, self, display), sheet)
         return sheet.rows
-
-    def _planes(self, image: Float64, space: str, display: Display | None) -> Planes:
-        light = image if space == "luminance" else luminance_of(image, space, self, display)
-        return Planes(light, light)
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -271,20 +488,8 @@ def varied(specs: Sequence[Specification]) -> dict[str, Any]:
 
 
 @kept_by_kind
-def _numeric(kind: type[Specification]) -> tuple[str, ...]:
-    return tuple(name for name, described in kind.parameters().items() if described.numeric)
-
-
-@kept_by_kind
-def levels_of(kind: type[Specification]) -> Mapping[str, Parameter]:
-    """As `Specification.levels`, of a kind."""
-    numeric = {name: kind.parameters()[name] for name in _numeric(kind)}
-    return MappingProxyType(numeric | {name: level.described for name, level in kind.derived_levels.items()})
-
-
-@kept_by_kind
-def _parameters(kind: type[Specification]) -> Mapping[str, Parameter]:
-    """A field that a kind only gives another default is described where it was defined."""
+def _described(kind: type[Specification]) -> tuple[Mapping[str, Parameter], tuple[str, ...], Mapping[str, Parameter]]:
+    """Parameters, names of the numeric ones, and levels; what only gets another default is described at its base."""
     found = {}
     for field in fields(kind):
         definitions = (base.__dict__.get("__dataclass_fields__", {}).get(field.name) for base in kind.__mro__)
@@ -293,7 +498,14 @@ def _parameters(kind: type[Specification]) -> Mapping[str, Parameter]:
         described = described or Parameter(unit="", label=label, numeric=False)
         required = field.default is MISSING
         found[field.name] = replace(described, required=required, default=None if required else field.default)
-    return MappingProxyType(found)
+    numeric = {name: each for name, each in found.items() if each.numeric}
+    derived = {name: level.described for name, level in kind.derived_levels.items()}
+    return MappingProxyType(found), tuple(numeric), MappingProxyType(numeric | derived)
+
+
+def levels_of(kind: type[Specification]) -> Mapping[str, Parameter]:
+    """As `Specification.levels`, of a kind."""
+    return _described(kind)[2]
 
 
 def _restored(kind: str, values: dict[str, Any]) -> Specification:
@@ -310,3 +522,48 @@ def _size(size: Any) -> tuple[int, int]:
     if not whole or not (1 <= height <= 16384 and 1 <= width <= 16384):
         raise InputError(f"size is {size!r}; give whole pixels from 1 to 16384")
     return height, width
+
+
+def level_of(stimulus: Specification | type[Specification], name: str) -> Parameter:
+    """Unit, label and limits of a numeric parameter or a derived level, such as "area".
+
+    Parameters
+    ----------
+    stimulus : Specification or class
+        A kind, or a stimulus: a sum has levels for each of its parts ("mask_contrast").
+    name : str
+        Of the level.
+
+    Raises
+    ------
+    UnknownNameError
+        If the stimulus has no such level, with the nearest one.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus import Gabor
+    >>> level_of(Gabor, "frequency").label, level_of(Gabor, "area").unit
+    ('Spatial frequency', 'deg²')
+    """
+    levels = stimulus.levels() if isinstance(stimulus, Specification) else levels_of(stimulus)
+    check_names(stimulus.kind, [name], levels)
+    return levels[name]
+
+
+def with_levels(spec: Specification, **values: Any) -> Specification:
+    """The stimulus with these levels, all set at once; names as in `level_of`.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus import gabor, grating
+    >>> both = gabor(frequency=4, contrast=0.1) + grating(frequency=4, contrast=0.2)
+    >>> with_levels(both.spec, contrast=0.05, mask_orientation=45).value("mask_orientation")
+    45.0
+    """
+    check_names(spec.kind, values, spec.levels())
+    return spec.changed(**values)
+
+
+def drawn(kind: type[Specification], values: dict[str, Any]) -> Stimulus:
+    how = {name: values.pop(name) for name in ("dtype", "device")}
+    return kind(**values).draw(**how)

@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 #: Public names by the module that defines them.
 _MODULES = {
-    "stimulus.tolerances": ("PRECISIONS", "TOLERANCES", "Tolerance", "tolerance"),
-    "stimulus.certificate": ("Certificate",),
+    "stimulus.certificate": ("PRECISIONS", "TOLERANCES", "Certificate", "Tolerance", "tolerance"),
     "testing.diagnosis": ("Cause",),
     "testing.assertions": (
-        "CalibrationError", "assert_band", "assert_calibrated", "assert_cone_contrast", "assert_contrast",
-        "assert_frequency", "assert_in_gamut", "assert_isoluminant", "assert_mean_luminance", "assert_orientation",
-        "assert_round_trip",
+        "CalibrationError", "assert_band", "assert_batch_equals_loop", "assert_calibrated", "assert_cone_contrast",
+        "assert_contrast", "assert_frequency", "assert_in_gamut", "assert_isoluminant", "assert_mean_luminance",
+        "assert_orientation", "assert_reproducible", "assert_round_trip",
     ),
-    "testing.repetition": ("assert_batch_equals_loop", "assert_reproducible"),
 }  # fmt: skip
 _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -32,9 +30,7 @@ __all__ = [*_PUBLIC, "strategies"]
 
 def __getattr__(name: str) -> Any:
     if name in _PUBLIC:
-        value = getattr(import_module(f"psyprobe.{_PUBLIC[name]}"), name)
-        globals()[name] = value
-        return value
+        return getattr(import_module(f"psyprobe.{_PUBLIC[name]}"), name)
     if name == "strategies":
         return import_module("psyprobe.testing.strategies")
     raise AttributeError(f"module 'psyprobe.testing' has no attribute {name!r}")
@@ -45,21 +41,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from psyprobe.stimulus.certificate import Certificate
-    from psyprobe.stimulus.tolerances import PRECISIONS, TOLERANCES, Tolerance, tolerance
+    from psyprobe.stimulus.certificate import PRECISIONS, TOLERANCES, Certificate, Tolerance, tolerance
     from psyprobe.testing import strategies
-    from psyprobe.testing.assertions import (
-        CalibrationError,
-        assert_band,
-        assert_calibrated,
-        assert_cone_contrast,
-        assert_contrast,
-        assert_frequency,
-        assert_in_gamut,
-        assert_isoluminant,
-        assert_mean_luminance,
-        assert_orientation,
-        assert_round_trip,
-    )
+    from psyprobe.testing.assertions import *  # noqa: F403
     from psyprobe.testing.diagnosis import Cause
-    from psyprobe.testing.repetition import assert_batch_equals_loop, assert_reproducible

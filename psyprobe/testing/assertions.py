@@ -2,34 +2,145 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from functools import wraps
-from typing import Any, Protocol, TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypedDict, Unpack
 
 import numpy as np
 
 from psyprobe._typing import Array
-from psyprobe.errors import InputError
+from psyprobe.errors import InputError, unknown_name
 from psyprobe.light.colour import cone_observer, xyz_to_lms
 from psyprobe.light.display import Display
-from psyprobe.stimulus import Specification, Stimulus, Sum
-from psyprobe.stimulus.certificate import Certificate, Row, format_rows
-from psyprobe.stimulus.measure import certificate, certify, image_rows
-from psyprobe.stimulus.tolerances import precision_of, roundoff, tolerance
+from psyprobe.stimulus import Specification, Stimulus, Sum, specification_from_dict
+from psyprobe.stimulus.certificate import (
+    Certificate,
+    Row,
+    certify,
+    format_rows,
+    observer_of,
+    precision_of,
+    roundoff,
+    tolerance,
+)
+from psyprobe.stimulus.estimate import Float64, to_float64
 from psyprobe.testing.diagnosis import Cause, diagnose
-from psyprobe.testing.light import Light, read_light
 
-A = TypeVar("A", bound=Callable[..., Certificate])
+#: What the numbers of an array can be.
+SPACES = ("luminance", "rgb", "xyz", "lms", "linear", "encoded")
+
+_LARGEST_CODE = {"uint8": 255, "uint16": 65535}
+
+
+@dataclass(frozen=True)
+class Light:
+    """An image as physical light."""
+
+    #: (..., H, W) in "luminance", (..., H, W, 3) in "rgb" or "lms".
+    pixels: Float64
+    #: {"luminance", "rgb", "lms"}: What the pixels are now.
+    space: str
+    #: Column of the tolerance table: what the array came as.
+    precision: str
+    #: Drive values in [0, 1] of an encoded array.
+    drive: Float64 | None = None
+    #: Cone observer of LMS pixels.
+    observer: str = "cie2006_led_lcd"
+
+
+def read_light(
+    image: Stimulus | Array,
+    asked: Specification | None,
+    space: str | None = None,
+    display: Display | None = None,
+    precision: str | None = None,
+) -> Light:
+    """The light of a stimulus or an array.
+
+    Parameters
+    ----------
+    image : Stimulus or array
+        Channels last or, as tensors often have them, before the rows. Codes (uint8, uint16) are "encoded".
+    asked : Specification, optional
+        Tells a batch from channels.
+    space : str, optional
+        One of `SPACES`: cd/m², linear RGB light in cd/m², XYZ, LMS; "linear" is light as a fraction of the display's
+        range, "encoded" its drive value. Not for a stimulus, which knows.
+    display : Display, optional
+        Needed for "linear" and "encoded".
+    precision : str, optional
+        As of `assert_calibrated`.
+    """
+    precision = precision or precision_of(image.pixels if isinstance(image, Stimulus) else image)
+    if isinstance(image, Stimulus):
+        if space is not None:
+            raise InputError("a stimulus knows its own space; give space only with a bare array")
+        return Light(to_float64(image.pixels), image.space, precision, observer=image.observer)
+    if space is None:
+        raise InputError(f"an array does not say what its numbers are; give space, one of {', '.join(SPACES)}")
+    if space not in SPACES:
+        raise unknown_name("space", space, SPACES)
+    pixels = _channels_last(to_float64(image), asked)
+    grey = pixels.ndim < 3 or pixels.shape[-1] != 3 if asked is None else pixels.shape == (*asked.batch, *asked.shape)
+    if space in ("linear", "encoded"):
+        if display is None:
+            raise InputError(f'light of an array in "{space}" depends on the display; give display')
+        drive = _drive(image, pixels) if space == "encoded" else None
+        if drive is None:
+            light = pixels * (display.peak - display.black) + display.floor
+        else:
+            light = np.asarray(display.decode(drive))
+        return Light(light, "luminance" if grey else "rgb", precision, drive)
+    if space != "luminance" and grey:
+        raise InputError(f"an image in {space} has three channels; this one has shape {pixels.shape}")
+    if space == "luminance" and not grey:
+        raise InputError(f"a luminance image has one channel; this one has shape {pixels.shape}")
+    if space == "xyz":
+        observer = observer_of(asked)
+        lms = np.asarray(pixels @ cone_observer(observer).from_xyz.T)
+        return Light(lms, "lms", precision, observer=observer)
+    return Light(pixels, space, precision)
+
+
+def _drive(image: Array, pixels: Float64) -> Float64:
+    """Codes as a fraction of the largest; floats as they are."""
+    name = str(getattr(image, "dtype", "")).rpartition(".")[2]
+    if "int" not in name:
+        return pixels
+    if name not in _LARGEST_CODE:
+        raise InputError(f"codes of {name} have no agreed largest value; give uint8, uint16, or floats in [0, 1]")
+    return pixels / _LARGEST_CODE[name]
+
+
+def _channels_last(pixels: Float64, asked: Specification | None) -> Float64:
+    """Channels moved behind the columns, if they are in front of the rows."""
+    if asked is None:
+        first = pixels.ndim > 2 and pixels.shape[-3] == 3 and pixels.shape[-1] != 3
+        return np.moveaxis(pixels, -3, -1) if first else pixels
+    if pixels.shape in ((*asked.batch, *asked.shape), (*asked.batch, *asked.shape, 3)):
+        return pixels
+    if pixels.shape == (*asked.batch, 3, *asked.shape):
+        return np.moveaxis(pixels, -3, -1)
+    batch = f"{asked.batch} images of " if asked.batch else ""
+    raise InputError(f"the array has shape {pixels.shape}; asked for were {batch}{asked.shape} pixels")
+
+
+class How(TypedDict, total=False):
+    """How an image is judged, as of `assert_calibrated`."""
+
+    space: str | None
+    display: Display | None
+    precision: str | None
 
 
 class CalibrationError(AssertionError):
     """A stimulus that is not what was asked."""
 
-    def __init__(self, message: str, rows: tuple[Row, ...] = (), causes: tuple[Cause, ...] = ()) -> None:
+    def __init__(self, message: str, certificate: Certificate | None = None, causes: tuple[Cause, ...] = ()) -> None:
         super().__init__(message)
-        #: Everything that was measured.
-        self.rows = rows
+        #: certificate, rows: Everything that was measured.
+        self.certificate = certificate
+        self.rows = certificate.rows if certificate else ()
         #: Likely causes; empty if no signature is known.
         self.causes = causes
 
@@ -39,24 +150,9 @@ class DisplayModel(Protocol):
 
     def encode(self, image: Any) -> Any:
         """Drive values of light in cd/m²."""
-        ...
 
     def decode(self, drive: Any) -> Any:
         """Light in cd/m² of drive values."""
-        ...
-
-
-def measured(
-    image: Stimulus | Array,
-    asked: Specification | None,
-    space: str | None,
-    display: Display | None,
-    precision: str | None,
-) -> Certificate:
-    """The certificate of a stimulus or an array, without judging it; parameters as of `assert_calibrated`."""
-    light, spec = _read(image, asked, space, display, precision)
-    rows = _rows(light, spec, display)
-    return certificate(rows, spec, light.precision)
 
 
 def assert_calibrated(
@@ -106,11 +202,11 @@ def assert_calibrated(
     psyprobe.testing.assertions.CalibrationError: Grating(size=64, contrast=0.5, frequency=15.0) was asked:
       contrast: requested 0.5, delivered 0.707107 (+41.4 %); ... Likely cause: min-max normalisation of ...
     """
-    return _judge(image, asked, None, space, display, precision)
+    return _judge(image, asked, None, space=space, display=display, precision=precision)
 
 
-def _about(like: A, name: str, summary: str, *quantities: str) -> A:
-    """The assertion that an image keeps what it promises of these quantities; called as `like` is.
+def assert_contrast(image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]) -> Certificate:
+    """Assert the contrast: of waves and discs by least squares, of noise the SD over the mean; as `assert_calibrated`.
 
     Examples
     --------
@@ -118,53 +214,34 @@ def _about(like: A, name: str, summary: str, *quantities: str) -> A:
     >>> round(assert_contrast(gabor(frequency=4, contrast=0.2, size=64))["contrast"].delivered, 9)
     0.2
     """
-
-    @wraps(like, assigned=("__module__", "__annotations__"))
-    def assertion(image: Stimulus | Array, asked: Specification | None = None, **how: Any) -> Certificate:
-        return _judge(image, asked, quantities, **how)
-
-    assertion.__name__ = assertion.__qualname__ = name
-    assertion.__doc__ = f"{summary}\n\nParameters and errors are those of `assert_calibrated`."
-    return cast(A, assertion)
+    return _judge(image, asked, ("contrast", "rms contrast"), **how)
 
 
-assert_contrast = _about(
-    assert_calibrated,
-    "assert_contrast",
-    "Assert the contrast: of waves and discs by least squares, of noise the SD over the mean.",
-    "contrast",
-    "rms contrast",
-)
-assert_frequency = _about(
-    assert_calibrated, "assert_frequency", "Assert the spatial frequency of a Gabor or grating.", "frequency"
-)
-assert_orientation = _about(
-    assert_calibrated, "assert_orientation", "Assert the orientation of a Gabor or grating.", "orientation"
-)
-assert_band = _about(
-    assert_calibrated,
-    "assert_band",
-    "Assert that noise lies in its band, and reaches both edges of it.",
-    "energy outside band",
-    "band edge low",
-    "band edge high",
-)
-assert_cone_contrast = _about(
-    assert_calibrated,
-    "assert_cone_contrast",
-    "Assert the contrast of each cone class, and silence where there should be, in an image of three channels.",
-    *(f"{cone} cone contrast" for cone in "LMS"),
-    "off-direction cone contrast",
-)
+def assert_frequency(image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]) -> Certificate:
+    """Assert the spatial frequency of a Gabor or grating; called as `assert_calibrated`."""
+    return _judge(image, asked, ("frequency",), **how)
+
+
+def assert_orientation(image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]) -> Certificate:
+    """Assert the orientation of a Gabor or grating; called as `assert_calibrated`."""
+    return _judge(image, asked, ("orientation",), **how)
+
+
+def assert_band(image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]) -> Certificate:
+    """Assert that noise lies in its band, and reaches both edges of it; called as `assert_calibrated`."""
+    return _judge(image, asked, ("energy outside band", "band edge low", "band edge high"), **how)
+
+
+def assert_cone_contrast(
+    image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]
+) -> Certificate:
+    """Assert the contrast of each cone class, and silence where there should be; called as `assert_calibrated`."""
+    cones = (f"{cone} cone contrast" for cone in "LMS")
+    return _judge(image, asked, (*cones, "off-direction cone contrast"), **how)
 
 
 def assert_mean_luminance(
-    image: Stimulus | Array,
-    asked: Specification | float | None = None,
-    *,
-    space: str | None = None,
-    display: Display | None = None,
-    precision: str | None = None,
+    image: Stimulus | Array, asked: Specification | float | None = None, **how: Unpack[How]
 ) -> Certificate:
     """Assert mean luminance and background.
 
@@ -182,14 +259,13 @@ def assert_mean_luminance(
     50.0
     """
     if asked is None or isinstance(asked, Specification):
-        return _judge(image, asked, ("mean luminance", "background"), space, display, precision)
-    light = read_light(image, None, space, display)
-    light = replace(light, precision=precision or light.precision)
-    means = _luminance(light, "cie1931", display).mean(axis=(-2, -1)).ravel()
+        return _judge(image, asked, ("mean luminance", "background"), **how)
+    light = read_light(image, None, **how)
+    means = _luminance(light, "cie1931", how.get("display")).mean(axis=(-2, -1)).ravel()
     allowed = tolerance("mean luminance", light.precision)
     worst = float(means[np.argmax(np.abs(means - asked))])
     row = Row("mean luminance", "cd/m²", float(asked), worst, allowed, True, "mean over pixels")
-    return _verdict(f"mean luminance of {asked:g} cd/m²", (row,), light.precision, len(means), ())
+    return _verdict(Certificate((row,), f"mean luminance of {asked:g} cd/m²", light.precision, len(means)))
 
 
 def assert_isoluminant(
@@ -212,14 +288,13 @@ def assert_isoluminant(
     True
     """
     light = read_light(image, None, space, display)
-    own = image.observer if isinstance(image, Stimulus) else "cie2006_led_lcd"
-    luminance = _luminance(light, observer, display, own)
+    luminance = _luminance(light, observer, display)
     flat = luminance.reshape(-1, luminance.shape[-2] * luminance.shape[-1])
     change = np.abs(flat / np.median(flat, axis=1, keepdims=True) - 1).max(axis=1)
     allowed = tolerance("luminance modulation", light.precision) + 30 * roundoff(light.precision)
     method = f"largest change from the median, {observer}"
     row = Row("luminance modulation", "", 0.0, float(change.max()), allowed, False, method)
-    return _verdict(f"isoluminance for {observer}", (row,), light.precision, len(flat), ())
+    return _verdict(Certificate((row,), f"isoluminance for {observer}", light.precision, len(flat)))
 
 
 def assert_in_gamut(image: Stimulus | Array, display: Display, *, space: str | None = None) -> Certificate:
@@ -242,9 +317,8 @@ def assert_in_gamut(image: Stimulus | Array, display: Display, *, space: str | N
       values outside gamut: requested 0, delivered 1280; ...
     """
     light = read_light(image, None, space, display)
-    observer = image.observer if isinstance(image, Stimulus) else None
     if light.drive is None:
-        gamut = display.gamut(light.pixels, light.space, observer)
+        gamut = display.gamut(light.pixels, light.space, light.observer)
         outside, values, margin = gamut.outside, gamut.values, gamut.margin
     else:
         low, high = float(light.drive.min()), float(light.drive.max())
@@ -256,7 +330,7 @@ def assert_in_gamut(image: Stimulus | Array, display: Display, *, space: str | N
         Row("gamut margin", "", None, float(margin), None, False, "distance to the nearer limit over the range"),
     )
     what = f"the gamut of a display from {display.floor:g} to {display.ceiling:g} cd/m²"
-    return _verdict(what, rows, light.precision, 1, ())
+    return _verdict(Certificate(rows, what, light.precision, 1))
 
 
 def assert_round_trip(light: Stimulus | Array, display: DisplayModel) -> Certificate:
@@ -288,54 +362,36 @@ def assert_round_trip(light: Stimulus | Array, display: DisplayModel) -> Certifi
     allowed = tolerance("light round trip", precision)
     method = "largest change relative to the light of the pixel (at least 0.1 % of the brightest)"
     row = Row("light round trip", "", 0.0, worst, allowed, False, method)
-    return _verdict("the same light after encode and decode", (row,), precision, 1, ())
-
-
-def _read(
-    image: Stimulus | Array,
-    asked: Specification | None,
-    space: str | None,
-    display: Display | None,
-    precision: str | None,
-) -> tuple[Light, Specification]:
-    spec = asked
-    if spec is None:
-        if not isinstance(image, Stimulus):
-            raise InputError("an array does not know what was asked; give a specification, such as Gabor(...)")
-        spec = image.spec
-    light = read_light(image, spec, space, display)
-    return replace(light, precision=precision or light.precision), spec
+    return _verdict(Certificate((row,), "the same light after encode and decode", precision, 1))
 
 
 def _judge(
-    image: Stimulus | Array,
-    asked: Specification | None,
-    quantities: tuple[str, ...] | None,
-    space: str | None = None,
-    display: Display | None = None,
-    precision: str | None = None,
+    image: Stimulus | Array, asked: Specification | None, quantities: tuple[str, ...] | None, **how: Unpack[How]
 ) -> Certificate:
-    light, spec = _read(image, asked, space, display, precision)
-    rows = _rows(light, spec, display)
-    looked_at = rows if quantities is None else tuple(r for r in rows if _bare(r.quantity) in quantities)
-    if not looked_at:
+    if asked is None and not isinstance(image, Stimulus):
+        raise InputError("an array does not know what was asked; give a specification, such as Gabor(...)")
+    spec: Specification = image.spec if asked is None else asked
+    light, display = read_light(image, spec, **how), how.get("display")
+    decoded = light.drive is not None
+    found = certify(light.pixels, light.space, spec, precision=light.precision, display=display, decoded=decoded)
+    if quantities is not None:
+        found = replace(found, rows=tuple(row for row in found if _bare(row.quantity) in quantities))
+    if not found.rows:
         raise InputError(f"{', '.join(quantities or ())} cannot be measured in {spec!r}")
-    if all(row.passed for row in looked_at):
-        return certificate(looked_at, spec, light.precision)
-    one, pixels = _worst_image(looked_at, light, spec)
-    detail = certify(pixels, light.space, one, precision=light.precision, display=display)
-    drive = light.drive
-    if drive is not None and spec.batch:
-        drive = drive.reshape(-1, *drive.shape[len(spec.batch) :])[_index(looked_at)]
-    causes = () if isinstance(one, Sum) else diagnose(detail, replace(light, pixels=pixels, drive=drive), one, display)
-    return _verdict(repr(spec), looked_at, light.precision, int(np.prod(spec.batch, dtype=int)), causes)
+    causes: tuple[Cause, ...] = ()
+    if not found.passed and not isinstance(spec, Sum):
+        index = max(found.failures, key=lambda row: row.severity).image or 0
+        one, light = [*spec.singles()][index], _single(light, len(spec.batch), index)
+        detail = certify(light.pixels, light.space, one, precision=light.precision, display=display)
+        causes = diagnose(detail.rows, light, one, display)
+    return _verdict(found, causes)
 
 
-def _rows(light: Light, spec: Specification, display: Display | None) -> tuple[Row, ...]:
-    if light.drive is None:
-        return certify(light.pixels, light.space, spec, precision=light.precision, display=display)
-    # A drive is in gamut by construction; the display only tells what its primaries are.
-    return image_rows(light.pixels, light.space, spec, light.precision, display)
+def _single(light: Light, dimensions: int, index: int) -> Light:
+    """One image of a batch of so many dimensions."""
+    found = {"pixels": light.pixels} if light.drive is None else {"pixels": light.pixels, "drive": light.drive}
+    flat = {name: values.reshape(-1, *values.shape[dimensions:])[index] for name, values in found.items()}
+    return replace(light, **flat) if dimensions else light
 
 
 def _bare(quantity: str) -> str:
@@ -343,49 +399,108 @@ def _bare(quantity: str) -> str:
     return quantity.split(" ", 2)[2] if quantity.startswith("part ") else quantity
 
 
-def _index(rows: tuple[Row, ...]) -> int:
-    worst = max((row for row in rows if not row.passed), key=lambda row: row.severity)
-    return worst.image or 0
-
-
-def _worst_image(rows: tuple[Row, ...], light: Light, spec: Specification) -> tuple[Specification, Any]:
-    if not spec.batch:
-        return spec, light.pixels
-    index = _index(rows)
-    flat = light.pixels.reshape(-1, *light.pixels.shape[len(spec.batch) :])
-    return list(spec.singles())[index], flat[index]
-
-
-def _verdict(asked: str, rows: tuple[Row, ...], precision: str, images: int, causes: tuple[Cause, ...]) -> Certificate:
-    result = Certificate(rows, asked, precision, images)
-    if result.passed:
-        return result
-    lines = [f"{asked} was asked:"]
+def _verdict(found: Certificate, causes: tuple[Cause, ...] = ()) -> Certificate:
+    if found.passed:
+        return found
+    lines = [f"{found.stimulus} was asked:"]
     # The largest errors first; those that are alike stay in the order of the certificate.
-    for row in sorted(result.failures, key=lambda row: -float(f"{abs(row.error or 0.0):.1e}")):
+    for row in sorted(found.failures, key=lambda row: -float(f"{abs(row.error or 0.0):.1e}")):
         where = "" if row.image is None else f" in image {row.image}"
         off = f" ({100 * row.error:+.3g} %)" if row.relative and row.error is not None else ""
         unit = f" {row.unit}" if row.unit else ""
         lines.append(
             f"  {row.quantity}: requested {row.requested:.6g}{unit}, delivered {row.delivered:.6g}{unit}{off}{where}; "
-            f"tolerance {row.tolerance:.2g}{'' if row.relative else unit} ({precision})"
+            f"tolerance {row.tolerance:.2g}{'' if row.relative else unit} ({found.precision})"
         )
     lines += [f"Likely cause: {cause}" for cause in causes]
-    if len(rows) > 1:
-        lines += ["All that was measured:", format_rows(rows)]
-    raise CalibrationError("\n".join(lines), rows, causes)
+    if len(found.rows) > 1:
+        lines += ["All that was measured:", format_rows(found.rows)]
+    raise CalibrationError("\n".join(lines), found, causes)
 
 
-def _luminance(light: Light, observer: str, display: Display | None, own: str = "cie2006_led_lcd") -> Any:
+def _luminance(light: Light, observer: str, display: Display | None) -> Any:
     if light.space == "luminance":
         return light.pixels
     if light.space == "rgb":
         xyz = light.pixels @ (display or Display()).rgb_to_xyz.T
     else:
-        xyz = light.pixels @ cone_observer(own).to_xyz.T
+        xyz = light.pixels @ cone_observer(light.observer).to_xyz.T
     return xyz[..., 1] if observer == "cie1931" else xyz_to_lms(xyz, observer)[..., :2].sum(axis=-1)
 
 
 def to_numpy(values: Array) -> Any:
     """A tensor or an array as a numpy array."""
     return values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values)
+
+
+def assert_reproducible(draw: Specification | Callable[[], Array]) -> None:
+    """Assert that drawing twice gives the same bits, whatever was drawn or seeded in between.
+
+    Parameters
+    ----------
+    draw : Specification or callable
+        A specification, which is also written to a dictionary and read back; or a function without arguments that
+        returns an array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> assert_reproducible(lambda: np.random.default_rng(1).normal(size=(8, 8)))
+    """
+    if isinstance(draw, Specification):
+        again = specification_from_dict(draw.to_dict())
+        if again != draw or again.digest != draw.digest:
+            raise CalibrationError(f"{draw!r} read back from its dictionary is {again!r}")
+        first, second, name = _drawn(draw), _drawn(again), repr(draw)
+    else:
+        first, second, name = to_numpy(draw()), to_numpy(draw()), getattr(draw, "__name__", repr(draw))
+    if first.shape != second.shape or not np.array_equal(first, second):
+        change = float(np.abs(first - second).max()) if first.shape == second.shape else float("inf")
+        raise CalibrationError(
+            f"{name} drawn twice differs by up to {change:.3g}. Likely cause: a random generator without its own seed. "
+            "Give each image a generator of its own, seeded by a number that is kept with it."
+        )
+
+
+def assert_batch_equals_loop(
+    draw: Specification | Callable[..., Array], parameters: Mapping[str, Iterable[float]] | None = None
+) -> None:
+    """Assert that a batch holds the images that are drawn one by one.
+
+    Parameters
+    ----------
+    draw : Specification or callable
+        A specification with arrays in it; or a function that takes `parameters` by name, arrays or single numbers.
+    parameters : mapping of str to sequence, optional
+        For a function: parameters of equal length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def ramp(slope):
+    ...     return np.asarray(slope)[..., None, None] * np.arange(4.0) * np.ones((4, 1))
+    >>> assert_batch_equals_loop(ramp, {"slope": [1.0, 2.0]})
+    """
+    if isinstance(draw, Specification):
+        batch = _drawn(draw)
+        images = [_drawn(one) for one in draw.singles()]
+        batch = batch.reshape(len(images), *images[0].shape)
+    else:
+        values = {name: np.asarray(list(value)) for name, value in (parameters or {}).items()}
+        if not values:
+            raise InputError("a function needs parameters to draw a batch of: a mapping of names to sequences")
+        batch = to_numpy(draw(**values))
+        images = [to_numpy(draw(**dict(zip(values, row, strict=True)))) for row in zip(*values.values(), strict=True)]
+    allowed = tolerance("batch", precision_of(batch))
+    for index, image in enumerate(images):
+        scale = float(np.abs(image).max()) or 1.0
+        change = float(np.abs(batch[index] - image).max()) / scale
+        if change > allowed:
+            raise CalibrationError(
+                f"image {index} of the batch differs from the one drawn alone by {change:.3g} of its largest value; "
+                f"tolerance {allowed:.2g}. Likely cause: parameters or seeds that depend on the place in the batch."
+            )
+
+
+def _drawn(spec: Specification) -> Any:
+    return to_numpy(spec.draw().pixels)

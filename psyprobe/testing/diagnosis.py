@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,11 +20,11 @@ from psyprobe.errors import InputError
 from psyprobe.light.colour import CONE_OBSERVERS, cone_observer
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Gabor, Grating, Modulation, Noise, Specification, Uniform, estimate
-from psyprobe.stimulus.certificate import Row
+from psyprobe.stimulus.certificate import Row, image_rows, to_lms
 from psyprobe.stimulus.estimate import Float64
-from psyprobe.stimulus.measure import image_rows
-from psyprobe.stimulus.planes import to_lms
-from psyprobe.testing.light import Light
+
+if TYPE_CHECKING:
+    from psyprobe.testing.assertions import Light
 
 
 @dataclass(frozen=True)
@@ -171,8 +171,8 @@ def _recreated(delivered: Mapping[str, Row], light: Light, asked: Any, display: 
     if not any(_failed(delivered, quantity) for quantity in quantities):
         return []
     found: list[tuple[float, Cause]] = []
-    for key, recreate in _FAULTS:
-        pixels = recreate(asked, display)
+    for key, encoding, recreate in _FAULTS:
+        pixels = None if encoding and display is None else recreate(asked, display or Display())
         if pixels is None:
             continue
         space = "luminance" if pixels.ndim == 2 else "rgb"
@@ -242,13 +242,13 @@ def _ideal(asked: Any) -> Float64 | None:
     return np.asarray(stimulus.pixels) if stimulus.space == "luminance" else None
 
 
-def _with_contrast(factor: Callable[[float], float], asked: Any, display: Display | None) -> Float64 | None:
+def _with_contrast(factor: Callable[[float], float], asked: Any, display: Display) -> Float64 | None:
     if isinstance(asked, Uniform) or asked.direction != "achromatic":
         return None
     return _ideal(replace(asked, contrast=factor(asked.contrast)))
 
 
-def _stretch(whole: bool, asked: Any, display: Display | None) -> Float64 | None:
+def _stretch(whole: bool, asked: Any, display: Display) -> Float64 | None:
     """The carrier, or the whole pattern, stretched to its own range."""
     if not isinstance(asked, Gabor | Grating) or asked.direction != "achromatic" or asked.contrast == 0:
         return None
@@ -266,33 +266,29 @@ def _stretch(whole: bool, asked: Any, display: Display | None) -> Float64 | None
     return np.asarray(asked.luminance * (1 + asked.contrast * pattern))
 
 
-def _shown(transfer: Callable[[Float64, Display], Float64], asked: Any, display: Display | None) -> Float64 | None:
+def _shown(transfer: Callable[[Float64, Display], Float64], asked: Any, display: Display) -> Float64 | None:
     """Light that a display makes of drive values, which a fault makes of the light asked for."""
-    if display is None:
-        return None
     return _decoded(transfer(np.asarray(display.light(asked.draw())), display), display)
 
 
-def _modulated_codes(grey: float | None, asked: Any, display: Display | None) -> Float64 | None:
+def _modulated_codes(grey: float | None, asked: Any, display: Display) -> Float64 | None:
     """Drive values modulated about the drive of the background, or about mid-grey."""
-    ideal = None if display is None else _ideal(asked)
-    if display is None or ideal is None:
+    ideal = _ideal(asked)
+    if ideal is None:
         return None
     base = float(_encode(np.full((1, 1), asked.luminance), display)[0, 0]) if grey is None else grey
     return _decoded(base * ideal / asked.luminance, display)
 
 
-def _clipped(asked: Any, display: Display | None) -> Float64 | None:
-    if display is None:
-        return None
+def _clipped(asked: Any, display: Display) -> Float64 | None:
     return np.asarray(np.clip(display.light(asked.draw()), display.floor, display.ceiling))
 
 
-def _swapped(asked: Any, display: Display | None) -> Float64 | None:
+def _swapped(asked: Any, display: Display) -> Float64 | None:
     stimulus = asked.draw()
     if stimulus.space == "luminance":
         return None
-    return np.asarray((display or Display()).light(stimulus))[..., ::-1]
+    return np.asarray(display.light(stimulus))[..., ::-1]
 
 
 def _decoded(drive: Float64, display: Display) -> Float64:
@@ -321,17 +317,18 @@ def _decode_first(light: Float64, display: Display) -> Float64:
     return _relative(np.asarray(display.decode(_relative(light, display))), display)
 
 
-#: Faults by their key in `CAUSES`, and the light that a stimulus with this fault has; None where it cannot have it.
-_FAULTS: tuple[tuple[str, Callable[[Any, Display | None], Float64 | None]], ...] = (
-    ("stretched_sine", partial(_stretch, False)),
-    ("stretched_sine", partial(_stretch, True)),
-    ("twice", partial(_with_contrast, lambda contrast: contrast * abs(contrast))),
-    ("halved", partial(_with_contrast, lambda contrast: contrast / 2)),
-    ("codes", partial(_modulated_codes, None)),
-    ("codes", partial(_modulated_codes, 0.5)),
-    ("not_encoded", partial(_shown, _relative)),
-    ("encoded_twice", partial(_shown, _encode_twice)),
-    ("decoded", partial(_shown, _decode_first)),
-    ("clipped", _clipped),
-    ("swapped", _swapped),
+#: Faults by their key in `CAUSES`, whether they are of encoding for a display that is known, and the light that a
+#: stimulus with this fault has; None where it cannot have it.
+_FAULTS: tuple[tuple[str, bool, Callable[[Any, Display], Float64 | None]], ...] = (
+    ("stretched_sine", False, partial(_stretch, False)),
+    ("stretched_sine", False, partial(_stretch, True)),
+    ("twice", False, partial(_with_contrast, lambda contrast: contrast * abs(contrast))),
+    ("halved", False, partial(_with_contrast, lambda contrast: contrast / 2)),
+    ("codes", True, partial(_modulated_codes, None)),
+    ("codes", True, partial(_modulated_codes, 0.5)),
+    ("not_encoded", True, partial(_shown, _relative)),
+    ("encoded_twice", True, partial(_shown, _encode_twice)),
+    ("decoded", True, partial(_shown, _decode_first)),
+    ("clipped", True, _clipped),
+    ("swapped", False, _swapped),
 )

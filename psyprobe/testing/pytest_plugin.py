@@ -6,16 +6,15 @@ reports, so the table is whole under pytest-xdist too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pytest
 
 if TYPE_CHECKING:
     from psyprobe._typing import Array
-    from psyprobe.light.display import Display
     from psyprobe.stimulus import Specification, Stimulus
     from psyprobe.stimulus.certificate import Certificate
+    from psyprobe.testing.assertions import How
 
 #: Name under which certificates travel in the properties of a test's report.
 PROPERTY = "psyprobe_calibration"
@@ -31,20 +30,18 @@ class CalibrationReport:
         """Put a certificate into the table at the end of the run."""
         self._properties.append((PROPERTY, certificate.to_dict()))
 
-    def check(
-        self,
-        image: Stimulus | Array,
-        asked: Specification | None = None,
-        *,
-        space: str | None = None,
-        display: Display | None = None,
-        precision: str | None = None,
-    ) -> Certificate:
+    def check(self, image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]) -> Certificate:
         """`assert_calibrated`, whose measurements are reported whether it passes or fails."""
-        from psyprobe.testing.assertions import assert_calibrated, measured
+        from psyprobe.testing.assertions import CalibrationError, assert_calibrated
 
-        self.add(measured(image, asked, space, display, precision))
-        return assert_calibrated(image, asked, space=space, display=display, precision=precision)
+        try:
+            certificate = assert_calibrated(image, asked, **how)
+        except CalibrationError as error:
+            if error.certificate:
+                self.add(error.certificate)
+            raise
+        self.add(certificate)
+        return certificate
 
 
 @pytest.fixture
@@ -75,14 +72,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line(line)
 
 
-def _certificates(terminalreporter: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if getattr(report, "when", None) != "call":
-                continue
-            for name, value in report.user_properties:
-                if name == PROPERTY:
-                    yield report.nodeid, value
+def _certificates(terminalreporter: Any) -> list[tuple[str, dict[str, Any]]]:
+    reports = (report for reports in terminalreporter.stats.values() for report in reports)
+    calls = [report for report in reports if getattr(report, "when", None) == "call"]
+    return [(call.nodeid, value) for call in calls for name, value in call.user_properties if name == PROPERTY]
 
 
 def _table(worst: dict[tuple[str, str], tuple[float, dict[str, Any], str]]) -> list[str]:

@@ -27,8 +27,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from psyprobe.light.colour import CONE_OBSERVERS, DIRECTIONS, Direction
-from psyprobe.light.display import Display
-from psyprobe.light.transfer_function import Eotf
+from psyprobe.light.display import Display, Eotf
 from psyprobe.stimulus import Disc, Gabor, Grating, Modulation, Noise, Specification, Sum, Uniform
 
 M = TypeVar("M", bound=Modulation, covariant=True)
@@ -290,14 +289,12 @@ def sums(
     mask: Modulation = draw(kind(display, direction=target.direction, sampling=same, share=0.5))
     scale = mask.contrast
     if display is not None:
-        shared = {"luminance": target.luminance, "direction": target.direction, "observer": target.observer}
-        own = {"luminance": mask.luminance, "direction": mask.direction, "observer": mask.observer}
-        most = _largest_contrast(own, display)
-        scale = mask.contrast * _largest_contrast(shared, display) / most if most > 0 else 0.0
-    part = mask.from_dict(
-        {k: v for k, v in mask.to_dict().items() if k != "kind"}
-        | {"luminance": target.luminance, "observer": target.observer, "contrast": scale}
-    )
+        backgrounds = [
+            {"luminance": p.luminance, "direction": p.direction, "observer": p.observer} for p in (target, mask)
+        ]
+        shared, own = (_largest_contrast(background, display) for background in backgrounds)
+        scale = scale * shared / own if own > 0 else 0.0
+    part = mask.changed(luminance=target.luminance, observer=target.observer, contrast=scale)
     return Sum(parts=(target, part))
 
 

@@ -13,11 +13,18 @@ from image_measures import centroid, michelson_contrast, sector_energy, spectral
 
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.light.display import Display
-from psyprobe.stimulus import Disc, Gabor, Grating, Noise, Specification, Sum, Uniform, estimate, spectrum
-from psyprobe.stimulus.certificate import Certificate, Row
+from psyprobe.stimulus import Disc, Gabor, Grating, Noise, Specification, Sum, Uniform, estimate
+from psyprobe.stimulus.certificate import (
+    PRECISIONS,
+    TOLERANCES,
+    Certificate,
+    Row,
+    certify,
+    precision_of,
+    roundoff,
+    tolerance,
+)
 from psyprobe.stimulus.estimate import refine_sine
-from psyprobe.stimulus.measure import certify
-from psyprobe.stimulus.tolerances import PRECISIONS, TOLERANCES, precision_of, roundoff, tolerance
 
 SIZE, PPD, LEVEL = 128, 60.0, 100.0
 
@@ -127,19 +134,19 @@ def test_centroid_of_an_even_pattern_is_its_centre() -> None:
 def test_parseval() -> None:
     for shape in ((16, 16), (15, 17), (16, 9)):
         image = np.random.default_rng(2).normal(size=shape)
-        assert spectrum.fourier_power(image).sum() == pytest.approx(image.var() * image.size**2, rel=1e-12)
+        assert estimate.fourier_power(image).sum() == pytest.approx(image.var() * image.size**2, rel=1e-12)
 
 
 def test_energy_outside_a_band_is_what_was_put_there() -> None:
     x, _ = grid(128, 64.0)
     image = LEVEL + 3 * np.cos(2 * np.pi * 4 * x) + 1 * np.cos(2 * np.pi * 12 * x)
-    assert float(spectrum.out_of_band_energy(image, 64.0, 2.0, 8.0)) == pytest.approx(0.1, rel=1e-12)
-    assert [float(edge) for edge in spectrum.band_limits(image, 64.0)] == [4.0, 12.0]
+    assert float(estimate.out_of_band_energy(image, 64.0, 2.0, 8.0)) == pytest.approx(0.1, rel=1e-12)
+    assert [float(edge) for edge in estimate.band_limits(image, 64.0)] == [4.0, 12.0]
 
 
 def test_slope_and_isotropy_of_filtered_noise() -> None:
     rng = np.random.default_rng(3)
-    radius = spectrum.radial_frequency((128, 128), 128.0)
+    radius = estimate.radial_frequency((128, 128), 128.0)
     radius[0, 0] = 1.0
     pink = np.fft.irfft2(np.fft.rfft2(rng.normal(size=(8, 128, 128))) / radius, s=(128, 128))
     slopes, error = spectral_slope(pink, 128.0, 2.0, 60.0)
@@ -153,7 +160,7 @@ def test_what_cannot_be_measured_is_refused() -> None:
     with pytest.raises(InputError, match="1 of 4 values are NaN"):
         estimate.to_float64([[1.0, np.nan], [0.0, 0.0]])
     with pytest.raises(InputError, match="no band"):
-        spectrum.out_of_band_energy(np.full((4, 4), 3.0), 1.0, 0.1, 0.2)
+        estimate.out_of_band_energy(np.full((4, 4), 3.0), 1.0, 0.1, 0.2)
     for function in (estimate.rms_contrast, michelson_contrast):
         with pytest.raises(InputError, match="above 0"):
             function(np.zeros((4, 4)))

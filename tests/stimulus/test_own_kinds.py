@@ -19,7 +19,7 @@ from psyprobe.stimulus import (
     Specification,
     broken_kinds,
     level_of,
-    registry,
+    specification,
     specification_from_dict,
     with_levels,
 )
@@ -32,7 +32,7 @@ PAGE = next(block for block in re.findall(r"```toml\n(.*?)```", DOCS.read_text()
 
 @pytest.fixture(autouse=True)
 def kinds_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "KINDS", registry.KINDS.copy())
+    monkeypatch.setattr(specification, "KINDS", specification.KINDS.copy())
 
 
 @pytest.fixture
@@ -47,7 +47,9 @@ class Points(list[Any]):
     """Entry points of installed packages."""
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: self if group == registry.GROUP else [])
+        monkeypatch.setattr(
+            importlib.metadata, "entry_points", lambda group: self if group == specification.GROUP else []
+        )
 
 
 def broken() -> Any:
@@ -76,7 +78,7 @@ def whole_life(spec: Specification) -> None:
 
 def test_a_kind_in_a_file_beside_the_page(page: Path) -> None:
     found = load_stimulus(page)
-    assert found.levels["spread"].tolist() == [30, 60, 90, 120] and found.level("spread").unit == "deg"
+    assert found.levels["spread"].tolist() == [30, 60, 90, 120] and level_of(found.spec(), "spread").unit == "deg"
     whole_life(found.spec())
     batch = found.spec(spread=found.levels["spread"])
     np.testing.assert_allclose(batch.draw().pixels[2], found.spec().draw().pixels, rtol=1e-12)

@@ -29,7 +29,7 @@ from psyprobe.stimulus import (
     with_levels,
 )
 from psyprobe.stimulus.catalogue import load_stimulus
-from psyprobe.stimulus.registry import KINDS
+from psyprobe.stimulus.specification import KINDS
 
 FUNCTIONS: list[tuple[Callable[..., Any], type[Specification]]] = [
     (pp.gabor, Gabor),

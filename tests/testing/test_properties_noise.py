@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from image_measures import phase_scrambled, sector_energy, spectral_slope
 
-from psyprobe.stimulus import Noise, spectrum
+from psyprobe.stimulus import Noise, estimate
 from psyprobe.testing import (
     assert_band,
     assert_batch_equals_loop,
@@ -58,9 +58,9 @@ def test_p21_tolerance_is_not_stretched_at_ordinary_contrast(dtype: str) -> None
 @pytest.mark.parametrize(("frequency", "bandwidth", "edge"), [(6.0, 1.0, 0.5), (8.0, 2.0, 0.8)])
 def test_p22_half_power_lies_at_the_stated_edges(frequency: float, bandwidth: float, edge: float) -> None:
     spec = Noise(frequency=frequency, contrast=0.1, bandwidth=bandwidth, edge=edge, **FIELD)
-    power = spectrum.fourier_power(ensemble(frequency=frequency, bandwidth=bandwidth, edge=edge)).mean(axis=0)
+    power = estimate.fourier_power(ensemble(frequency=frequency, bandwidth=bandwidth, edge=edge)).mean(axis=0)
     power[:, 1:] /= 2  # a coefficient beside the first column stands for its conjugate too
-    octaves = np.log2(np.maximum(spectrum.radial_frequency((SIZE, SIZE), PPD), 1e-9))
+    octaves = np.log2(np.maximum(estimate.radial_frequency((SIZE, SIZE), PPD), 1e-9))
     low, high = (float(np.log2(value)) for value in spec.band)
     plateau = power[(octaves > low + edge / 2) & (octaves < high - edge / 2)].mean()
     for asked, outward in ((low, -1.0), (high, 1.0)):
@@ -107,7 +107,7 @@ def test_p25_phase_scrambling_keeps_the_amplitude_spectrum(seed: int, shape: tup
 def test_p26_seeds_are_independent() -> None:
     images = ensemble(frequency=6.0).reshape(SEEDS, -1)
     correlations = np.corrcoef(images)[np.triu_indices(SEEDS, 1)]
-    radius = spectrum.radial_frequency((SIZE, SIZE), PPD)
+    radius = estimate.radial_frequency((SIZE, SIZE), PPD)
     low, high = 6.0 / np.sqrt(2), 6.0 * np.sqrt(2)
     coefficients = 2 * np.count_nonzero((radius >= low) & (radius <= high))
     assert np.abs(correlations).max() < 5 / np.sqrt(coefficients)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.light.transfer_function import checked_eotf
+from psyprobe.light.display import checked_eotf
 from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
 from psyprobe.observers.protocol import Card
 from psyprobe.observers.registry import ObserverRow, register_observer

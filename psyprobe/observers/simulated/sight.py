@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
-from psyprobe.light.transfer_function import Eotf, light_of_drive
+from psyprobe.light.display import Eotf, light_of_drive
 
 if TYPE_CHECKING:
     from psyprobe.stimulus.specification import Specification

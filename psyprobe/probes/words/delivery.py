@@ -31,7 +31,7 @@ from psyprobe.light.display import Display
 from psyprobe.observers.chat.answering import eight_bit
 from psyprobe.probes.asking import show
 from psyprobe.stimulus import Specification, Uniform
-from psyprobe.stimulus.levels import level_of, with_levels
+from psyprobe.stimulus.specification import level_of, with_levels
 
 DITHERS = ("rpdf", "none")
 

@@ -18,7 +18,7 @@ from psyprobe.probes import designs
 from psyprobe.probes.designs.expected import DESIGNS, Asked, DesignName
 from psyprobe.probes.designs.rounds import catch_trials
 from psyprobe.running.store import Store
-from psyprobe.stimulus.levels import level_of
+from psyprobe.stimulus.specification import level_of
 
 if TYPE_CHECKING:
     from psyprobe.probes.words.session import WordsSession

@@ -28,7 +28,7 @@ from psyprobe.probes.words.wording import Trial, Wording, asking_of, level_name
 from psyprobe.running.loop import ExperimentSession
 from psyprobe.running.protocol import Answered, Batch, Question
 from psyprobe.running.store import Store
-from psyprobe.stimulus.levels import level_of
+from psyprobe.stimulus.specification import level_of
 
 if TYPE_CHECKING:
     from psyprobe.probes.words.plan import WordsPlan

@@ -25,10 +25,9 @@ from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.light.colour import cone_observer, dkl_matrix
 from psyprobe.stimulus import pattern
-from psyprobe.stimulus.kinds.uniform import Uniform
 from psyprobe.stimulus.parameters import AREA, DerivedLevel, parameter
-from psyprobe.stimulus.registry import stimulus_kind
-from psyprobe.stimulus.specification import Specification
+from psyprobe.stimulus.pattern import Uniform
+from psyprobe.stimulus.specification import Specification, stimulus_kind
 
 #: XYZ to linear BT.709, four decimals, as the authors used it; display.py derives its own.
 _XYZ_TO_RGB = np.array([[3.2406, -1.5372, -0.4986], [-0.9689, 1.8758, 0.0415], [0.0557, -0.2040, 1.0570]])

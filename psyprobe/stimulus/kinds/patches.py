@@ -1,4 +1,4 @@
-"""Gabors and gratings: a sinusoid under an envelope or behind a window."""
+"""Gabors, gratings and discs: what lies under an envelope or behind a window."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import unknown_name
+from psyprobe.light.colour import Direction
 from psyprobe.stimulus import estimate, pattern
-from psyprobe.stimulus.certificate import STANDARD_ERRORS, Sheet
+from psyprobe.stimulus.certificate import STANDARD_ERRORS, Planes, Sheet
 from psyprobe.stimulus.estimate import Float64
-from psyprobe.stimulus.modulation import Modulation
-from psyprobe.stimulus.parameters import AREA, DerivedLevel, parameter
-from psyprobe.stimulus.planes import Planes
-from psyprobe.stimulus.registry import stimulus_kind
+from psyprobe.stimulus.parameters import AREA, DerivedLevel, parameter, tells_names
+from psyprobe.stimulus.pattern import Modulation
+from psyprobe.stimulus.specification import Stimulus, drawn, stimulus_kind
 
 _LINEAR = "least squares on {E cos, E sin, 1}"
+_ON_DISC = "least squares on {disc, 1}"
 _REFINED = "Gauss-Newton on all parameters"
 
 #: Waves narrower than this across the field are surely meant in another unit.
@@ -35,21 +37,21 @@ class _Wave(Modulation):
     x: Any = parameter("deg", "Horizontal position", default=0.0)
     y: Any = parameter("deg", "Vertical position", default=0.0)
 
+    # What a kind has that does not let them be chosen.
+    window = "gaussian"
+    radius = aspect = 1.0
+    edge = 0.0
+    balanced = False
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._require(
-            "frequency",
-            self.frequency < self.ppd / 2,
-            f"a display of {self.ppd:g} pixels per degree shows frequencies above 0 and below {self.ppd / 2:g} cpd "
-            "(Nyquist); lower the frequency or raise ppd",
-        )
+        shown = f"a display of {self.ppd:g} pixels per degree shows frequencies above 0 and below {self.ppd / 2:g} cpd"
+        allowed = f"{shown} (Nyquist); lower the frequency or raise ppd"
+        self._require("frequency", self.frequency < self.ppd / 2, allowed)
         longest = max(self.field)
-        self._require(
-            "frequency",
-            self.frequency * longest >= _FEWEST_CYCLES,
-            f"fewer than {_FEWEST_CYCLES:g} cycles would fit on the field of {longest:.4g} deg; frequency is in cycles "
-            "per degree, not per pixel",
-        )
+        few = f"fewer than {_FEWEST_CYCLES:g} cycles would fit on the field of {longest:.4g} deg"
+        allowed = f"{few}; frequency is in cycles per degree, not per pixel"
+        self._require("frequency", self.frequency * longest >= _FEWEST_CYCLES, allowed)
 
     def _carrier(
         self,
@@ -88,21 +90,16 @@ class _Wave(Modulation):
             columns = np.concatenate([columns, np.broadcast_to(offset[:, None, None], columns[:, :1].shape)], axis=1)
         return pattern.to_backend(rows, dtype, device) @ pattern.to_backend(columns, dtype, device)
 
-    @property
-    def _gaussian(self) -> tuple[float, float] | None:
-        """Radius and aspect of a Gaussian envelope, whose place and size can be found."""
-        raise NotImplementedError
-
-    @property
-    def _balanced(self) -> bool:
-        return False
-
     def envelope(self) -> Float64:
         """The envelope that was asked for, drawn for measuring."""
-        raise NotImplementedError
-
-    def _doubtful_edge(self) -> float:
-        return 0.0
+        if self.window == "none":
+            return np.ones(self.shape)
+        place = {"x": self.x, "y": self.y}
+        if self.window == "gaussian":
+            turned = {"aspect": self.aspect, "orientation": self.orientation}
+            return estimate.gaussian(self.shape, self.ppd, self.radius, **turned, **place)
+        edge = self.edge if self.window == "raised_cosine" else 0.0
+        return estimate.round_window(self.shape, self.ppd, self.radius, edge=edge, **place)
 
     def promises(self, planes: Planes, sheet: Sheet) -> None:
         """Levels, contrast, and where the wave really lies."""
@@ -110,12 +107,12 @@ class _Wave(Modulation):
         vector = estimate.wave_vector(self.frequency, self.orientation)
         wave = estimate.carrier(self.shape, self.ppd, *vector, self.x, self.y)
         unit = (wave * np.exp(1j * np.radians(self.phase))).real * envelope
-        if self._balanced:
+        if self.balanced:
             unit = unit - envelope * (unit.sum() / envelope.sum())
         sheet.add("mean luminance", level * (1 + depth * unit.mean()), planes.light.mean(), "mean over pixels")
         noise = sheet.noise(self.contrast, 2 * np.pi * self.frequency * max(self.field))
         known = {name: getattr(self, name) for name in ("ppd", "frequency", "orientation", "x", "y")}
-        known["pedestal"] = self._balanced
+        known["pedestal"] = self.balanced
         fit = estimate.fit_sine(planes.light, envelope=envelope, **known)
         background = float(fit.background)
         extra = STANDARD_ERRORS * float(fit.background_gain) * noise / level
@@ -136,7 +133,7 @@ class _Wave(Modulation):
             sheet.add("rms contrast", rms, delivered, "SD over mean", extra=extra)
         sheet.add("peak luminance", level * (1 + (depth * unit).max()), planes.light.max(), "largest pixel")
         if sheet.refined:
-            radius, aspect = self._gaussian or (None, 1.0)
+            radius, aspect = (self.radius, self.aspect) if self.window == "gaussian" else (None, 1.0)
             fitted = estimate.refine_sine(planes.pattern, radius=radius, aspect=aspect, window=envelope, **known)
             self._refined(fitted, noise, sheet)
 
@@ -152,15 +149,17 @@ class _Wave(Modulation):
         sheet.add("orientation", self.orientation, self.orientation + turned, _REFINED, extra=slack("orientation"))
         ahead = (fit.phase - self.phase + 180) % 360 - 180
         sheet.add("phase", self.phase, self.phase + ahead, _REFINED, extra=slack("phase"))
-        if self._gaussian:
-            radius, aspect = self._gaussian
+        doubt = 0.0
+        if self.window == "disc":
+            doubt = estimate.edge_pixels(self.shape, self.ppd, self.radius, self.x, self.y)
+        elif self.window == "gaussian":
             for axis, asked, found in (("x", self.x, fit.x), ("y", self.y, fit.y)):
                 extra = slack(axis) * self.ppd
                 sheet.add(f"position {axis}", asked * self.ppd, found * self.ppd, _REFINED, key="position", extra=extra)
-            sheet.add("radius", radius, fit.radius, _REFINED, extra=slack("radius", radius))
-            sheet.add("aspect", aspect, fit.aspect, _REFINED, extra=slack("aspect", aspect))
+            sheet.add("radius", self.radius, fit.radius, _REFINED, extra=slack("radius", self.radius))
+            sheet.add("aspect", self.aspect, fit.aspect, _REFINED, extra=slack("aspect", self.aspect))
         how = "RMS that no Gabor or grating explains, over background"
-        extra = self._doubtful_edge() * self.contrast + 2 * noise / self.luminance
+        extra = doubt * self.contrast + 2 * noise / self.luminance
         sheet.add("distortion", 0.0, fit.residual / self.luminance, how, extra=extra)
 
 
@@ -215,19 +214,6 @@ class Gabor(_Wave):
             self._refuse_negative(pixels)
         return pixels, space
 
-    @property
-    def _gaussian(self) -> tuple[float, float]:
-        return self.radius, self.aspect
-
-    @property
-    def _balanced(self) -> bool:
-        return self.balanced
-
-    def envelope(self) -> Float64:
-        """A Gaussian, perhaps an oblique ellipse."""
-        shape = {"aspect": self.aspect, "orientation": self.orientation}
-        return estimate.gaussian(self.shape, self.ppd, self.radius, x=self.x, y=self.y, **shape)
-
 
 @stimulus_kind("grating")
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -267,23 +253,225 @@ class Grating(_Wave):
         windows = pattern.to_backend(pattern.round_window(self.shape, self.ppd, **values), dtype, device)
         change = self._carrier(amplitude, np.zeros_like(offset), dtype, device, None, False)
         change *= windows if windows.shape[0] == 1 else windows[which.ravel()]
-        change += pattern.column(offset, dtype, device)
+        change += pattern.to_backend(offset[:, None, None], dtype, device)
         return change
 
-    @property
-    def _gaussian(self) -> tuple[float, float] | None:
-        return (self.radius, 1.0) if self.window == "gaussian" else None
 
-    def envelope(self) -> Float64:
-        """The window."""
-        if self.window == "none":
-            return np.ones(self.shape)
-        if self.window == "gaussian":
-            return estimate.gaussian(self.shape, self.ppd, self.radius, x=self.x, y=self.y)
-        edge = self.edge if self.window == "raised_cosine" else 0.0
-        return estimate.round_window(self.shape, self.ppd, self.radius, edge=edge, x=self.x, y=self.y)
+@stimulus_kind("disc")
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Disc(Modulation):
+    """A uniform disc on a uniform background; parameters as in `psyprobe.disc`.
 
-    def _doubtful_edge(self) -> float:
-        if self.window != "disc":
-            return 0.0
-        return estimate.edge_pixels(self.shape, self.ppd, self.radius, self.x, self.y)
+    Examples
+    --------
+    >>> disc = Disc(contrast=0.5, radius=1.0, luminance=20.0).draw()
+    >>> float(disc.luminance[112, 112]), float(disc.luminance[0, 0])
+    (30.0, 20.0)
+    """
+
+    contrast: Any = parameter("1", "Contrast", low=-1, high=10)
+    radius: Any = parameter("deg", "Radius", default=1.0, low=0, above=True)
+    edge: Any = parameter("deg", "Width of the edge", default=0.0, low=0)
+    x: Any = parameter("deg", "Horizontal position", default=0.0)
+    y: Any = parameter("deg", "Vertical position", default=0.0)
+
+    contrast_kind: ClassVar[str | None] = "weber"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require("edge", self.edge <= 2 * self.radius, "0 to twice the radius")
+
+    def _check_contrast(self) -> None:
+        """A disc may be darker than its background, and many times as bright."""
+
+    def unit(self) -> FloatArray:
+        """Discs of unit height."""
+        names = ("x", "y", "radius", "edge")
+        return pattern.round_window(self.shape, self.ppd, **{name: self._flat(name) for name in names})
+
+    def promises(self, planes: Planes, sheet: Sheet) -> None:
+        """Levels, contrast and radius, by least squares on a disc."""
+        level = self.luminance
+        disc = estimate.round_window(self.shape, self.ppd, self.radius, edge=self.edge, x=self.x, y=self.y)
+        depth = self.contrast * self.luminance_share
+        doubt = estimate.edge_pixels(self.shape, self.ppd, self.radius, self.x, self.y) if self.edge == 0 else 0.0
+        noise = sheet.noise(abs(self.contrast))
+        mean = level * (1 + depth * disc.mean())
+        extra = abs(depth) * doubt**2 * level / mean
+        sheet.add("mean luminance", mean, planes.light.mean(), "mean over pixels", extra=extra)
+        sheet.add("peak luminance", level * (1 + float((depth * disc).max())), planes.light.max(), "largest pixel")
+        if np.ptp(disc) == 0 or self.contrast == 0:
+            sheet.add("uniformity", 0.0, planes.light.std() / level, "SD over luminance")
+            return
+        fit = estimate.fit_patterns(planes.pattern, disc[None])
+        step, background = float(fit.coefficients[0]), float(fit.background)
+        extra = STANDARD_ERRORS * float(fit.gain[-1]) * noise / level + abs(self.contrast) * doubt**2
+        if planes.cones is None:
+            base = background
+            sheet.add("background", level, background, _ON_DISC, extra=extra)
+        else:
+            base, off = level, background / level - 1
+            sheet.add("background modulation", 0.0, off, _ON_DISC, key="cone contrast", extra=extra)
+        share = doubt**2 / min(float(disc.mean()), 1 - float(disc.mean()))
+        extra = STANDARD_ERRORS * float(fit.gain[0]) * noise / (abs(self.contrast) * level) + share
+        if sheet.shown:
+            # A flat disc rounds as one: its two levels may be off by half a step of drive in opposite directions.
+            extra += 5e-7 / abs(self.contrast)
+        sheet.add("contrast", self.contrast, step / base, _ON_DISC, extra=extra)
+        weight = (planes.pattern - background) / step
+        delivered = float(np.sqrt(max(weight.sum(), 0.0) / np.pi)) / self.ppd
+        asked = float(np.sqrt(disc.sum() / np.pi)) / self.ppd
+        extra = share + STANDARD_ERRORS * noise / (abs(self.contrast) * level) / np.sqrt(disc.sum())
+        sheet.add("radius", asked, delivered, "of the circle of equal area", extra=extra)
+        left, how = float(fit.residual) / level, "RMS that no disc explains, over background"
+        sheet.add("distortion", 0.0, left, how, extra=doubt * abs(self.contrast) + 2 * noise / level)
+
+
+@tells_names
+def gabor(
+    *,
+    frequency: ArrayLike,
+    contrast: ArrayLike,
+    luminance: ArrayLike = 100.0,
+    radius: ArrayLike = 1.0,
+    orientation: ArrayLike = 0.0,
+    phase: ArrayLike = 0.0,
+    x: ArrayLike = 0.0,
+    y: ArrayLike = 0.0,
+    aspect: ArrayLike = 1.0,
+    balanced: bool = False,
+    direction: Direction = "achromatic",
+    white: str | tuple[float, float] = "D65",
+    observer: str = "cie2006_led_lcd",
+    ppd: float = 60.0,
+    size: int | tuple[int, int] = 224,
+    dtype: str = "float64",
+    device: str | None = None,
+) -> Stimulus:
+    """Draw Gabors: sinusoids under a Gaussian envelope.
+
+    Parameters
+    ----------
+    frequency : float or array
+        Spatial frequency, cpd, below Nyquist (ppd/2). Arrays, here and below, broadcast to a grid of images.
+    contrast : float or array
+        Amplitude over luminance at the centre of the envelope (Michelson), 0 to 1. In colour: RMS over the three cone
+        contrasts, the unit of castleCSF.
+    luminance : float or array
+        Of the background, cd/m².
+    radius : float or array
+        Standard deviation of the envelope across the stripes, deg.
+    orientation : float or array
+        deg counter-clockwise; 0 is vertical stripes.
+    phase : float or array
+        deg; 0 puts a peak at the centre of the envelope.
+    x, y : float or array
+        Centre, deg to the right and up.
+    aspect : float or array
+        Standard deviation along the stripes over that across; 1 is round.
+    balanced : bool
+        Subtract the multiple of the envelope that makes the mean equal to `luminance`.
+    direction : str or (dL, dM, dS)
+        "achromatic", "red_green", "yellow_violet", or a modulation in LMS.
+    white : str or (x, y)
+        Chromaticity of the background of a chromatic stimulus.
+    observer : str
+        Named cone observer of a chromatic stimulus.
+    ppd : float
+        Pixels per degree of visual angle.
+    size : int or (H, W)
+        Pixels.
+    dtype : {"float64", "float32"}
+        Precision of the pixels.
+    device : str, optional
+        A torch device ("cpu", "cuda:0") to draw tensors there; numpy without it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> f, c = np.geomspace(1, 16, 5), np.geomspace(0.01, 1, 4)
+    >>> gabor(frequency=f[:, None], contrast=c, size=64).luminance.shape
+    (5, 4, 64, 64)
+    """
+    return drawn(Gabor, locals())
+
+
+@tells_names
+def grating(
+    *,
+    frequency: ArrayLike,
+    contrast: ArrayLike,
+    luminance: ArrayLike = 100.0,
+    orientation: ArrayLike = 0.0,
+    phase: ArrayLike = 0.0,
+    x: ArrayLike = 0.0,
+    y: ArrayLike = 0.0,
+    window: str = "none",
+    radius: ArrayLike = 1.0,
+    edge: ArrayLike = 0.25,
+    direction: Direction = "achromatic",
+    white: str | tuple[float, float] = "D65",
+    observer: str = "cie2006_led_lcd",
+    ppd: float = 60.0,
+    size: int | tuple[int, int] = 224,
+    dtype: str = "float64",
+    device: str | None = None,
+) -> Stimulus:
+    """Draw gratings: sinusoids over the whole field, or behind a window.
+
+    Parameters
+    ----------
+    window : {"none", "gaussian", "raised_cosine", "disc"}
+        What the grating is seen through.
+    radius : float or array
+        Of the window, deg: standard deviation of a Gaussian, at half height of a raised cosine, all
+        of a disc.
+    edge : float or array
+        Width of the ramp of a raised cosine, deg.
+    frequency, contrast, luminance, orientation, phase, x, y, direction, white, observer, ppd, size, dtype, device
+        As in `gabor`.
+
+    Examples
+    --------
+    >>> grating(frequency=2.0, contrast=0.5, orientation=90).luminance.shape
+    (224, 224)
+    """
+    return drawn(Grating, locals())
+
+
+@tells_names
+def disc(
+    *,
+    contrast: ArrayLike,
+    luminance: ArrayLike = 100.0,
+    radius: ArrayLike = 1.0,
+    edge: ArrayLike = 0.0,
+    x: ArrayLike = 0.0,
+    y: ArrayLike = 0.0,
+    direction: Direction = "achromatic",
+    white: str | tuple[float, float] = "D65",
+    observer: str = "cie2006_led_lcd",
+    ppd: float = 60.0,
+    size: int | tuple[int, int] = 224,
+    dtype: str = "float64",
+    device: str | None = None,
+) -> Stimulus:
+    """Draw discs on a uniform background.
+
+    Parameters
+    ----------
+    contrast : float or array
+        Weber contrast of the disc, -1 to 10 (a chromatic disc: RMS cone contrast).
+    radius : float or array
+        deg.
+    edge : float or array
+        Width of a raised-cosine edge, deg; 0 is hard (pixels whose centres lie within the radius).
+    luminance, x, y, direction, white, observer, ppd, size, dtype, device
+        As in `gabor`.
+
+    Examples
+    --------
+    >>> disc(contrast=-0.2, radius=0.5).luminance.shape
+    (224, 224)
+    """
+    return drawn(Disc, locals())
