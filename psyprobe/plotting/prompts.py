@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of
+from psyprobe.analysis.words.comparison import human_line
 from psyprobe.analysis.words.csf import chat_csfs
-from psyprobe.analysis.words.csf_human import human_line
 from psyprobe.errors import InputError
 from psyprobe.plotting.axes import (
     BLANK,

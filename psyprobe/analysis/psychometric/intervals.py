@@ -22,8 +22,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric.counts import Counts, Index, Point
 from psyprobe.analysis.psychometric.isotonic import deviance
 from psyprobe.analysis.psychometric.likelihood import differentiate, log_rates
-from psyprobe.analysis.psychometric.maximise import Task
-from psyprobe.analysis.psychometric.search import search
+from psyprobe.analysis.psychometric.search import Task, search
 
 Parameter = Literal["threshold", "slope"]
 

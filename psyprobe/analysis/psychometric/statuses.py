@@ -18,8 +18,7 @@ from psyprobe.analysis.psychometric.isotonic import (
     rising_deviance,
 )
 from psyprobe.analysis.psychometric.likelihood import curve_log_likelihood, differentiate
-from psyprobe.analysis.psychometric.maximise import Model, Task
-from psyprobe.analysis.psychometric.search import search
+from psyprobe.analysis.psychometric.search import Model, Task, search
 
 StatusArray = npt.NDArray[np.str_]
 

@@ -11,15 +11,21 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.words.counts import (
+from psyprobe.analysis.words.fit import (
     EXCLUDED,
+    USABLE,
+    Axis,
     ChatCounts,
+    ChatFit,
     Places,
+    Rates,
     count_answers,
     experiment_table,
+    fit_counts,
+    fit_p_yes,
     places,
+    resampled_yes,
 )
-from psyprobe.analysis.words.fit import USABLE, Axis, ChatFit, Rates, fit_counts, fit_p_yes, resampled_yes
 from psyprobe.errors import InputError, unknown_name
 
 if TYPE_CHECKING:

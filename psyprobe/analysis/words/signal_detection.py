@@ -20,7 +20,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
-    from psyprobe.analysis.words.counts import ChatCounts
+    from psyprobe.analysis.words.fit import ChatCounts
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How far a contrast sensitivity function measured with several wordings lies from that of people.
+"""With what a contrast sensitivity function measured in words is compared: people, and the model's own vision tower.
 
 References
 ----------
@@ -9,22 +9,247 @@ wording (Table 2).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import tomllib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response
 from psyprobe.analysis.resampling import check_resampling
+from psyprobe.analysis.responses import levels_of, select
 from psyprobe.analysis.score import Recorded
-from psyprobe.analysis.words.csf import FEW
-from psyprobe.analysis.words.csf_human import human_curve
-from psyprobe.errors import InputError
+from psyprobe.analysis.words.csf import FEW, chat_csfs
+from psyprobe.analysis.words.fit import experiment_table
+from psyprobe.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
     import xarray as xr
+
+#: Of annulus noise where the run does not say: cd/m², and pixels.
+_LUMINANCE, _PPD, _SIZE = 40.0, 64.0, 256
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a human curve may depend on."""
+
+    #: Of the background, cd/m².
+    luminance: float = _LUMINANCE
+    #: Pixels per degree.
+    ppd: float = _PPD
+    #: Pixels of a side of the image.
+    size: int = _SIZE
+
+
+def _of_filter(model: str, frequency: FloatArray, shown: Shown) -> FloatArray:
+    from psyprobe.human import csf
+
+    return np.asarray(csf(model)(frequency))
+
+
+def _of_noise(model: str, frequency: FloatArray, shown: Shown) -> FloatArray:
+    return np.array([_noise_matched(float(f), model, shown) for f in frequency])
+
+
+@lru_cache(maxsize=4096)
+def _noise_matched(frequency: float, model: str, shown: Shown) -> float:
+    """Sensitivity to annulus noise; NaN where the image has no component of it."""
+    from psyprobe.human import noise_matched_csf
+
+    by_light = model in ("castle_csf", "barten_csf")
+    conditions = {"luminance": shown.luminance, "area": (shown.size / shown.ppd) ** 2} if by_light else {}
+    try:
+        return float(
+            noise_matched_csf(frequency, model, oblique=not by_light, ppd=shown.ppd, size=shown.size, **conditions)
+        )
+    except InputError:
+        return float("nan")
+
+
+def _modelfest(frequency: FloatArray, shown: Shown) -> FloatArray:
+    from psyprobe.human import modelfest_csf, modelfest_gabors
+
+    known = modelfest_gabors().frequency
+    inside = (frequency >= known.min()) & (frequency <= known.max())
+    out = np.full(frequency.shape, np.nan)
+    out[inside] = modelfest_csf(frequency[inside])
+    return out
+
+
+#: Human curves by name: how a figure calls them, and what they are.
+HUMAN_CURVES: dict[str, tuple[str, Callable[[FloatArray, Shown], FloatArray]]] = {
+    "watson_malo": ("Watson-Malo", partial(_of_filter, "watson_malo_csf")),
+    "watson_malo_noise": ("Watson-Malo, for this noise", partial(_of_noise, "watson_malo_csf")),
+    "watson_ahumada": ("Watson-Ahumada HPmH", partial(_of_filter, "watson_ahumada_csf")),
+    "watson_ahumada_noise": ("Watson-Ahumada HPmH, for this noise", partial(_of_noise, "watson_ahumada_csf")),
+    "castle": ("castleCSF", partial(_of_noise, "castle_csf")),
+    "barten": ("Barten", partial(_of_noise, "barten_csf")),
+    "modelfest": ("ModelFest Gabors", _modelfest),
+}
+
+
+def human_names() -> tuple[str, ...]:
+    """Human curves that a questioning run can be compared with.
+
+    Returns
+    -------
+    tuple of str
+        "watson_malo" and "watson_ahumada" are the gains of filters, as the paper takes the first. Those that end in
+        "_noise" are matched to the stimulus: the root mean square of the gain, oblique effect included, over the
+        components of the noise. "castle" and "barten" are matched so too, without that effect, at the luminance and
+        area shown. "modelfest" interpolates thresholds of people for Gabors of 0.5 deg, 1.12 to 30 cpd: of another
+        stimulus, so that its shape says more than its level.
+
+    Examples
+    --------
+    >>> human_names()[:2]
+    ('watson_malo', 'watson_malo_noise')
+    """
+    return tuple(HUMAN_CURVES)
+
+
+def default_human(csf: xr.Dataset) -> str:
+    """The human curve that the experiment names.
+
+    Parameters
+    ----------
+    csf : xarray.Dataset
+        Of `chat_csf`.
+
+    Returns
+    -------
+    str
+        "watson_malo" where it names none that is known here.
+    """
+    named = str(experiment_table(csf, "human").get("model", "")).removesuffix("_csf")
+    return named if named in HUMAN_CURVES else "watson_malo"
+
+
+def human_curve(csf: xr.Dataset, human: str | Mapping[str, npt.ArrayLike] | npt.ArrayLike) -> tuple[str, FloatArray]:
+    """A human curve at the frequencies of a run.
+
+    Parameters
+    ----------
+    csf : xarray.Dataset
+        Of `chat_csf`.
+    human : str, mapping of str to array_like, or array_like of shape (F,)
+        A name; one curve by its name; or sensitivities.
+
+    Returns
+    -------
+    name : str
+        "given" for bare sensitivities.
+    sensitivity : ndarray of float64, shape (F,)
+        NaN where the curve does not reach.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no curve of that name.
+    InputError
+        If sensitivities do not fit the frequencies.
+    """
+    if isinstance(human, str):
+        return human, human_at(csf, human, _frequency(csf))[1]
+    name, values = next(iter(human.items())) if isinstance(human, Mapping) else ("given", human)
+    curve = np.asarray(values, dtype=np.float64)
+    level = "frequency" if "frequency" in csf.coords else levels_of(csf)[0]
+    if curve.shape != csf[level].shape:
+        places = f"{csf.sizes[level]} {'frequencies' if level == 'frequency' else f'values of {level}'}"
+        raise InputError(f"human sensitivities of shape {curve.shape} do not fit {places}; give one for each")
+    return name, curve
+
+
+def human_of_page(csf: xr.Dataset) -> tuple[str, FloatArray] | None:
+    """Name and sensitivities of people at the levels of a run, as its page names them; no name: nobody to compare with.
+
+    None where the curves of `human_names` are those to compare with.
+    """
+    if "human" not in csf.attrs:
+        return None
+    told = json.loads(str(csf.attrs["human"]))
+    (level,) = levels_of(csf)
+    at = dict(zip(told["values"], told["sensitivity"], strict=True))
+    return told["name"], np.array([at.get(float(value), np.nan) for value in csf[level].values])
+
+
+def human_line(
+    csf: xr.Dataset, human: str | None, low: float, high: float
+) -> tuple[str, FloatArray, FloatArray] | None:
+    """Label, values of the level and sensitivity of people, for a figure; None where there are none, or for ""."""
+    page = human_of_page(csf) if human is None else None
+    (level,) = levels_of(csf)
+    if page is not None:
+        return (f"Human ({page[0]})", csf[level].values, page[1]) if page[0] else None
+    if human == "" or level != "frequency":
+        return None
+    x = np.geomspace(low, high, 121)
+    label, curve = human_at(csf, human or default_human(csf), x)
+    return label, x, curve
+
+
+def human_at(csf: xr.Dataset, human: str, frequency: FloatArray) -> tuple[str, FloatArray]:
+    """A human curve at any frequencies, for the stimulus of a run.
+
+    Parameters
+    ----------
+    csf : xarray.Dataset
+        Of `chat_csf`.
+    human : str
+        A name, with or without "_csf" at its end.
+    frequency : ndarray of float64, shape (N,)
+        In cpd.
+
+    Returns
+    -------
+    label : str
+        For a figure.
+    sensitivity : ndarray of float64, shape (N,)
+        1 / contrast; NaN where the curve does not reach.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no curve of that name.
+    """
+    name = human.removesuffix("_csf")
+    if name not in HUMAN_CURVES:
+        raise unknown_name("human curve", human, HUMAN_CURVES)
+    label, curve = HUMAN_CURVES[name]
+    return f"Human ({label})", curve(frequency, _shown(csf))
+
+
+def _frequency(csf: xr.Dataset) -> FloatArray:
+    if "frequency" not in csf.coords:
+        raise InputError(
+            f"people's contrast sensitivity is known over frequency, and this run varied {', '.join(levels_of(csf))}"
+        )
+    return np.asarray(csf["frequency"].values, dtype=np.float64)
+
+
+def _shown(csf: xr.Dataset) -> Shown:
+    size = json.loads(str(csf.attrs.get("size", _SIZE)))
+    ppd = float(csf.attrs.get("ppd", _PPD))
+    return Shown(_luminance(str(csf.attrs.get("experiment_toml", ""))), ppd, int(np.max(size)))
+
+
+@lru_cache(maxsize=64)
+def _luminance(toml: str) -> float:
+    """Of the background, as the stimulus file of an experiment has it; the usual one where that file is not here."""
+    from psyprobe.stimulus.catalogue import load_stimulus
+
+    try:
+        parameters = load_stimulus(str(tomllib.loads(toml)["stimulus"])).parameters
+    except (KeyError, InputError):
+        return _LUMINANCE
+    return float(parameters.get("luminance", _LUMINANCE))
+
 
 #: What is computed, in this order. The two correlations are of more use the larger, the three errors the smaller.
 STATISTICS = ("pearson_linear", "rmse_linear", "pearson_log", "rmse_log10", "shape_rmse_log10")
@@ -282,3 +507,65 @@ def _pearson(first: FloatArray, second: FloatArray) -> FloatArray:
 def _rms(difference: FloatArray) -> FloatArray:
     out: FloatArray = np.sqrt((difference * difference).mean(axis=-1))
     return out
+
+
+def bridge(
+    asked: xr.Dataset, tower: xr.Dataset, *, measure: str | None = None, layer: str | None = None
+) -> IsoResponse:
+    """The iso-response curve of a vision tower that lies nearest to what the whole model says it sees.
+
+    Features have no criterion of their own, so a tower has a contrast sensitivity function for each level of response.
+    The level is chosen whose curve is nearest (root mean square of log10) to the model's answers.
+
+    Parameters
+    ----------
+    asked : xarray.Dataset
+        Of a questioning run, or of `chat_csf`.
+    tower : xarray.Dataset
+        Of a detection run with the same stimuli, with a level grid.
+    measure, layer : str, optional
+        As for `psyprobe.analysis.responses.select`, of the tower.
+
+    Returns
+    -------
+    IsoResponse
+        In which the answers stand for the human curve: `shift` and `shape_rmse` are the tower's against the answers.
+
+    Raises
+    ------
+    InputError
+        If the runs have no two frequencies in common, contrasts are of different kinds, the tower's run has no grid
+        or no level of response is crossed at two frequencies.
+    """
+    (csf,) = chat_csfs([asked])
+    kind = str(tower.attrs.get("contrast_kind", "sinusoid_rms"))
+    if kind != "sinusoid_rms":
+        raise InputError(
+            f"the tower was shown contrasts of kind {kind!r} and the model was asked about "
+            f"'sinusoid_rms'; show both the same stimuli"
+        )
+    found = select(tower, measure=measure, layer=layer)
+    if levels_of(csf) != ("frequency",) or tuple(found.levels) != ("frequency",):
+        raise InputError("a bridge is over frequency alone; vary only that in both runs, or take it with result.sel")
+    shown = found.levels["frequency"]
+    log_s = np.log10(csf["mean_sensitivity"].values)
+    known = np.isfinite(log_s)
+    log_f = np.log10(csf["frequency"].values[known])
+    inside = np.zeros(shown.shape, dtype=bool)
+    if known.sum() >= 2:
+        log_x = np.log10(shown)
+        inside = (log_x >= log_f[0] - 1e-9) & (log_x <= log_f[-1] + 1e-9)
+    if not found.grid.size or inside.sum() < 2:
+        raise InputError(
+            f"the tower's result has {int(inside.sum())} frequencies among those at which the model has a "
+            f"threshold; two are needed, and a level grid: run both over the same frequencies"
+        )
+    answers = 10 ** np.interp(np.log10(shown[inside]), log_f, log_s[known])
+    nearest = fit_iso_response(
+        shown[inside], found.difference, found.grid[inside], answers, criterion="absolute", floor=found.noise_floor
+    )
+    if nearest is None:
+        raise InputError(
+            "no level of response is crossed at two frequencies; show the tower a wider range of contrasts"
+        )
+    return nearest
