@@ -18,17 +18,18 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric.counts import Point, read_curves
-from psyprobe.analysis.psychometric.intervals import Parameter, Profile, Resampled, resample
+from psyprobe.analysis.psychometric.intervals import Parameter, Profile, resample
 from psyprobe.analysis.psychometric.isotonic import deviance, isotonic_bracket, spearman_karber
 from psyprobe.analysis.psychometric.likelihood import (
     LogPrior,
     LogPriors,
+    Model,
     curve_log_likelihood,
-    log_rates,
+    predicted,
     stated_priors,
 )
-from psyprobe.analysis.psychometric.search import Model, add_overdispersion, search
-from psyprobe.analysis.psychometric.sigmoids import psychometric_function, sigmoid
+from psyprobe.analysis.psychometric.search import add_overdispersion, search
+from psyprobe.analysis.psychometric.sigmoids import psychometric_function, sigmoid, threshold_at
 from psyprobe.analysis.psychometric.statuses import (
     WITH_THRESHOLD,
     Judged,
@@ -112,8 +113,6 @@ class PsychometricFit:
     @property
     def raw_threshold(self) -> FloatArray:
         """log10 contrast at which half the answers are yes, guesses and lapses counted in; nan where they never are."""
-        from psyprobe.analysis.psychometric.sigmoids import threshold_at
-
         return threshold_at(0.5, self.threshold, self.width, self.guess, self.lapse, function=self.function)
 
     def predict(self, contrast: npt.ArrayLike) -> FloatArray:
@@ -129,8 +128,6 @@ class PsychometricFit:
         ndarray of float64, shape (..., L)
             nan for curves without a threshold.
         """
-        from psyprobe.errors import InputError
-
         c = np.asarray(contrast, dtype=np.float64)
         if not np.all(c >= 0):
             raise InputError(f"contrast {np.min(c):g} is not usable; contrast is linear, at least 0")
@@ -140,11 +137,8 @@ class PsychometricFit:
         known = np.isfinite(t)
         # A step is drawn as the narrowest function that numbers hold.
         narrowest = np.where(known & (w > 1e-9), w, 1e-9)
-        p = psychometric_function(
-            x, np.where(known, t, 0.0), narrowest, np.where(known, g, 0.0), np.where(known, lam, 0.0),
-            function=self.function,
-        )  # fmt: skip
-        return np.where(known, p, np.nan)
+        t, g, lam = (np.where(known, v, 0.0) for v in (t, g, lam))
+        return np.where(known, psychometric_function(x, t, narrowest, g, lam, function=self.function), np.nan)
 
 
 def _stopped(rate: FloatArray, bounds: tuple[float, float]) -> npt.NDArray[np.bool_]:
@@ -254,18 +248,27 @@ def fit_psychometric(
     if method == "map" or overdispersion:
         told = replace(plain, priors=stated_priors(priors, equal) if method == "map" else LogPriors())
         problem = replace(problem, task=replace(problem.task, model=told))
-        best, value, converged = search(problem.task, first=best)
+        best, value, converged = search(problem.task, first=[best])
         if overdispersion:
             best, value = add_overdispersion(problem.task, best, value)
         judged = retold(problem, judged, best, steps_stay=method == "mle")
-    ends = _intervals(problem, judged, best, value, profile=interval == "profile") if interval else None
-    p_value = None
+    nothing = np.full(judged.status.shape, np.nan)
+    ends, p_value = np.stack([nothing] * 4), nothing
+    if interval is not None:
+        ends = _intervals(problem, judged, best, value, profile=interval == "profile")
+    task, has = problem.task, np.isin(judged.status, WITH_THRESHOLD)
+    lost = deviance(task.counts.yes, task.counts.trials, predicted(task.model.family, task.counts, best))
     if goodness or interval == "bootstrap":
-        drawn = resample(problem.task, best, resamples=resamples, seed=seed)
-        if ends is not None and interval == "bootstrap":
-            ends = _percentiles(problem, judged, drawn, ends)
-        p_value = _p_value(problem, judged, best, drawn) if goodness else None
-    return _collect(problem, judged, best, converged, ends, p_value)
+        *drawn, lost_again = resample(task, best, resamples=resamples, seed=seed)
+        if interval == "bootstrap":
+            # No interpolation: a quantile may be infinite.
+            tails = (0.5 * (1 - level), 0.5 * (1 + level))
+            sampled = [np.quantile(values, tails, axis=1, method="nearest") for values in drawn]
+            ends = np.where(has, np.concatenate(sampled), ends)
+        if goodness:
+            larger = (lost_again >= lost[:, None] - 1e-9).sum(axis=1)
+            p_value = np.where(has, (1 + larger) / (1 + resamples), np.nan)
+    return _collect(problem, judged, best, converged, ends, lost, p_value)
 
 
 def _check_options(
@@ -294,53 +297,25 @@ def _bounds(name: str, rate: Lapse, free: tuple[float, float]) -> tuple[float, f
     return low, high
 
 
-def _percentiles(
-    problem: Problem, judged: Judged, drawn: Resampled, ends: tuple[FloatArray, ...]
-) -> tuple[FloatArray, ...]:
-    """Ends from the refits, for curves that have a threshold."""
-    tails = (0.5 * (1 - problem.level), 0.5 * (1 + problem.level))
-    told = np.isin(judged.status, WITH_THRESHOLD)
-    sampled = [
-        # No interpolation: a quantile may be infinite.
-        np.quantile(values, tail, axis=1, method="nearest")
-        for values in (drawn.threshold, drawn.width)
-        for tail in tails
-    ]
-    return tuple(np.where(told, new, old) for new, old in zip(sampled, ends, strict=True))
-
-
-def _p_value(problem: Problem, judged: Judged, best: Point, drawn: Resampled) -> FloatArray:
-    counts = problem.task.counts
-    log_p, _ = log_rates(problem.task.model.family, best, counts.x)
-    found = deviance(counts.yes, counts.trials, np.exp(log_p))
-    larger = (drawn.deviance >= found[:, None] - 1e-9).sum(axis=1)
-    p_value = (1 + larger) / (1 + drawn.deviance.shape[1])
-    return np.where(np.isin(judged.status, WITH_THRESHOLD), p_value, np.nan)
-
-
-def _intervals(
-    problem: Problem, judged: Judged, best: Point, value: FloatArray, *, profile: bool
-) -> tuple[FloatArray, ...]:
+def _intervals(problem: Problem, judged: Judged, best: Point, value: FloatArray, *, profile: bool) -> FloatArray:
     """Low and high end of threshold and width, in the coordinates of the counts; `profile` False: of censored ones."""
     shape = judged.threshold.shape
-    told = np.isin(judged.status, WITH_THRESHOLD)
-    told &= profile
+    told = np.isin(judged.status, WITH_THRESHOLD) & profile
     bounded = told | (np.isin(judged.status, ("censored_above", "censored_below")) & (problem.status == ""))
-    ends = [np.full(judged.threshold.size, np.nan) for _ in range(4)]
-    sought: tuple[tuple[Parameter, npt.NDArray[np.bool_], int], ...] = (("threshold", bounded, 0), ("slope", told, 2))
-    for parameter, which, column in sought:
+    ends = np.full((4, judged.threshold.size), np.nan)
+    sought: dict[Parameter, tuple[npt.NDArray[np.bool_], FloatArray, int]] = {
+        "threshold": (bounded, judged.threshold, 0),
+        "slope": (told, best.slope, 2),
+    }
+    for parameter, (which, centre, row) in sought.items():
         index = np.flatnonzero(which)
-        if index.size == 0:
-            continue
-        along = Profile(problem.task, best, value, parameter)
-        centre = judged.threshold.ravel() if parameter == "threshold" else best.slope.ravel()
-        low, high = along.interval(problem.quantile, centre[index], index)
-        if parameter == "slope":
-            low, high = np.exp(-high), np.exp(-low)
-        ends[column][index], ends[column + 1][index] = low, high
-    low, high = (end.reshape(shape) for end in ends[:2])
-    low, high = _censored_ends(problem, judged.status, low, high)
-    return low, high, ends[2].reshape(shape), ends[3].reshape(shape)
+        if index.size:
+            along = Profile(problem.task, best, value, parameter)
+            low, high = along.interval(problem.quantile, centre.ravel()[index], index)
+            ends[row : row + 2, index] = (low, high) if parameter == "threshold" else (np.exp(-high), np.exp(-low))
+    ends = ends.reshape(4, *shape)
+    ends[:2] = _censored_ends(problem, judged.status, *ends[:2])
+    return ends
 
 
 def _censored_ends(
@@ -368,20 +343,18 @@ def _collect(
     judged: Judged,
     best: Point,
     converged: npt.NDArray[np.bool_],
-    ends: tuple[FloatArray, ...] | None,
-    p_value: FloatArray | None,
+    ends: FloatArray,
+    lost: FloatArray,
+    p_value: FloatArray,
 ) -> PsychometricFit:
     curves, status = problem.curves, judged.status
     counts, model = problem.task.counts, problem.task.model
     shape = status.shape
-    nothing = np.full(shape, np.nan)
     has = np.isin(status, WITH_THRESHOLD)
     threshold = np.where(has, counts.centre + counts.scale * judged.threshold, np.nan)
     width = np.where(has, counts.scale * judged.width, np.nan)
-    low, high, narrow, wide = ends or (nothing,) * 4
+    low, high, narrow, wide = ends
     fitted = (counts.trials > 0).any(axis=-1)
-    log_p, _ = log_rates(model.family, best, counts.x)
-    lost = deviance(counts.yes, counts.trials, np.exp(log_p))
     free = [b[1] > b[0] for b in (problem.guess, problem.lapse)]
     rates = 1 if model.equal_rates and free[0] else sum(free)
     levels = (curves.trials > 0).sum(axis=-1)
@@ -412,7 +385,7 @@ def _collect(
         "log_likelihood": np.where(fitted, curve_log_likelihood(model.family, counts, best), np.nan),
         "deviance": np.where(fitted, lost, np.nan),
         "degrees_of_freedom": np.where(fitted, levels - cost, np.nan),
-        "p_value": nothing if p_value is None else p_value,
+        "p_value": p_value,
         "converged": np.broadcast_to(converged[:, None], shape) & fitted,
         "p_rising": np.where(asked, problem.rising, np.nan),
         "bracket_low": np.where(asked, below, np.nan),
@@ -422,10 +395,5 @@ def _collect(
         "dropped_levels": curves.dropped,
     }
     arranged: dict[str, Any] = {name: curves.ungroup(np.asarray(value)) for name, value in values.items()}
-    return PsychometricFit(
-        function=problem.function,
-        level=problem.level,
-        guess_bounds=problem.guess,
-        lapse_bounds=problem.lapse,
-        **arranged,
-    )
+    bounds = {"guess_bounds": problem.guess, "lapse_bounds": problem.lapse}
+    return PsychometricFit(function=problem.function, level=problem.level, **bounds, **arranged)
