@@ -23,7 +23,7 @@ Index: TypeAlias = npt.NDArray[np.intp]
 class _Groups:
     def take(self, index: Index) -> Self:
         """Those groups."""
-        return replace(self, **{f.name: getattr(self, f.name)[index] for f in fields(self)})
+        return type(self)(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
 
 
 @dataclass(frozen=True)
