@@ -114,8 +114,9 @@ class Curves:
         both = present[..., 1:] & present[..., :-1]
         spacing = np.where(both, gaps, np.inf).min(axis=-1, initial=np.inf)
         spacing = np.where(np.isfinite(spacing), spacing, 0.0)
-        catch = (float(blanks) * values.sum(axis=-1) for values in (self.catch_yes, self.catch_trials))
-        return Counts(x, self.yes, self.trials, *catch, centre, scale, spacing)
+        told = float(blanks)
+        catch_yes, catch_trials = told * self.catch_yes.sum(axis=-1), told * self.catch_trials.sum(axis=-1)
+        return Counts(x, self.yes, self.trials, catch_yes, catch_trials, centre, scale, spacing)
 
 
 def tested_range(counts: Counts | Curves) -> tuple[FloatArray, FloatArray]:
@@ -172,8 +173,8 @@ def read_curves(
         x = np.where(used, np.log10(c), np.inf)
     place = np.argsort(x, axis=-1, kind="stable")
     levels = (np.take_along_axis(v, place, axis=-1) for v in (x, np.where(used, k, 0.0), np.where(used, n, 0.0)))
-    catch = (np.where(blank, v, 0.0).sum(axis=-1) for v in (k, n))
-    return Curves(*_merged(*levels), *catch, ((n == 0) & ~blank).sum(axis=-1), batch, order)
+    catch_yes, catch_trials = (np.where(blank, v, 0.0).sum(axis=-1) for v in (k, n))
+    return Curves(*_merged(*levels), catch_yes, catch_trials, ((n == 0) & ~blank).sum(axis=-1), batch, order)
 
 
 def _check(contrast: FloatArray, yes: FloatArray, trials: FloatArray) -> None:

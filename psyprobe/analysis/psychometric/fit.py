@@ -17,28 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric import likelihood, statuses
 from psyprobe.analysis.psychometric.counts import Point, read_curves
 from psyprobe.analysis.psychometric.intervals import Parameter, Profile, resample
 from psyprobe.analysis.psychometric.isotonic import deviance, isotonic_bracket, spearman_karber
-from psyprobe.analysis.psychometric.likelihood import (
-    LogPrior,
-    LogPriors,
-    Model,
-    curve_log_likelihood,
-    predicted,
-    stated_priors,
-)
 from psyprobe.analysis.psychometric.search import add_overdispersion, search
 from psyprobe.analysis.psychometric.sigmoids import psychometric_function, sigmoid, threshold_at
-from psyprobe.analysis.psychometric.statuses import (
-    WITH_THRESHOLD,
-    Judged,
-    Problem,
-    StatusArray,
-    judge,
-    retold,
-    state_problem,
-)
 from psyprobe.errors import InputError, unknown_name
 
 
@@ -47,7 +31,7 @@ class PsychometricFit:
     """Fitted psychometric functions of a batch of curves; every array has the shape of the batch."""
 
     #: What may be said of the curve; `STATUSES` tells each in words. Numbers that it forbids are nan.
-    status: StatusArray
+    status: statuses.StatusArray
     #: log10 contrast where F = 0.5, and its interval; an open side is infinite. A censored curve has an interval and no
     #: threshold.
     threshold: FloatArray
@@ -164,7 +148,7 @@ def fit_psychometric(
     lapse: Lapse = 0.0,
     shared: tuple[int, ...] = (),
     method: Literal["mle", "map"] = "mle",
-    priors: Mapping[str, LogPrior | None] | None = None,
+    priors: Mapping[str, likelihood.LogPrior | None] | None = None,
     overdispersion: bool = False,
     interval: Literal["profile", "bootstrap"] | None = "profile",
     level: float = 0.95,
@@ -241,23 +225,24 @@ def fit_psychometric(
         bounds = bounds[0], bounds[0]
     if bounds[0][1] + bounds[1][1] > 1 or bounds[0][0] + bounds[1][0] >= 1:
         raise InputError(f"guess {bounds[0]} and lapse {bounds[1]} may reach 1 together; lower one of the upper bounds")
-    plain = Model(sigmoid(function), LogPriors(), equal)
-    problem = state_problem(read_curves(contrast, yes, trials, shared), function, plain, bounds, level, seed)
+    model = likelihood.Model(sigmoid(function), likelihood.LogPriors(), equal)
+    problem = statuses.state_problem(read_curves(contrast, yes, trials, shared), function, model, bounds, level, seed)
     best, value, converged = search(problem.task)
-    judged = judge(problem, best, value)
+    judged = statuses.judge(problem, best, value)
     if method == "map" or overdispersion:
-        told = replace(plain, priors=stated_priors(priors, equal) if method == "map" else LogPriors())
-        problem = replace(problem, task=replace(problem.task, model=told))
+        if method == "map":
+            model = replace(model, priors=likelihood.stated_priors(priors, equal))
+        problem = replace(problem, task=replace(problem.task, model=model))
         best, value, converged = search(problem.task, first=[best])
         if overdispersion:
             best, value = add_overdispersion(problem.task, best, value)
-        judged = retold(problem, judged, best, steps_stay=method == "mle")
+        judged = statuses.retold(problem, judged, best, steps_stay=method == "mle")
     nothing = np.full(judged.status.shape, np.nan)
     ends, p_value = np.stack([nothing] * 4), nothing
     if interval is not None:
         ends = _intervals(problem, judged, best, value, profile=interval == "profile")
-    task, has = problem.task, np.isin(judged.status, WITH_THRESHOLD)
-    lost = deviance(task.counts.yes, task.counts.trials, predicted(task.model.family, task.counts, best))
+    task, has = problem.task, np.isin(judged.status, statuses.WITH_THRESHOLD)
+    lost = deviance(task.counts.yes, task.counts.trials, likelihood.predicted(task.model.family, task.counts, best))
     if goodness or interval == "bootstrap":
         *drawn, lost_again = resample(task, best, resamples=resamples, seed=seed)
         if interval == "bootstrap":
@@ -271,9 +256,7 @@ def fit_psychometric(
     return _collect(problem, judged, best, converged, ends, lost, p_value)
 
 
-def _check_options(
-    method: str, priors: Mapping[str, LogPrior | None] | None, interval: str | None, level: float, resamples: int
-) -> None:
+def _check_options(method: str, priors: object, interval: str | None, level: float, resamples: int) -> None:
     if method not in ("mle", "map"):
         raise unknown_name("method of fitting", method, ("mle", "map"))
     if priors is not None and method != "map":
@@ -297,10 +280,12 @@ def _bounds(name: str, rate: Lapse, free: tuple[float, float]) -> tuple[float, f
     return low, high
 
 
-def _intervals(problem: Problem, judged: Judged, best: Point, value: FloatArray, *, profile: bool) -> FloatArray:
+def _intervals(
+    problem: statuses.Problem, judged: statuses.Judged, best: Point, value: FloatArray, *, profile: bool
+) -> FloatArray:
     """Low and high end of threshold and width, in the coordinates of the counts; `profile` False: of censored ones."""
     shape = judged.threshold.shape
-    told = np.isin(judged.status, WITH_THRESHOLD) & profile
+    told = np.isin(judged.status, statuses.WITH_THRESHOLD) & profile
     bounded = told | (np.isin(judged.status, ("censored_above", "censored_below")) & (problem.status == ""))
     ends = np.full((4, judged.threshold.size), np.nan)
     sought: dict[Parameter, tuple[npt.NDArray[np.bool_], FloatArray, int]] = {
@@ -319,7 +304,7 @@ def _intervals(problem: Problem, judged: Judged, best: Point, value: FloatArray,
 
 
 def _censored_ends(
-    problem: Problem, status: StatusArray, low: FloatArray, high: FloatArray
+    problem: statuses.Problem, status: statuses.StatusArray, low: FloatArray, high: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Where nobody ever said yes, or always, the ends are exact: as many trials as refute a rate of one half."""
     counts = problem.task.counts
@@ -339,8 +324,8 @@ def _censored_ends(
 
 
 def _collect(
-    problem: Problem,
-    judged: Judged,
+    problem: statuses.Problem,
+    judged: statuses.Judged,
     best: Point,
     converged: npt.NDArray[np.bool_],
     ends: FloatArray,
@@ -350,7 +335,7 @@ def _collect(
     curves, status = problem.curves, judged.status
     counts, model = problem.task.counts, problem.task.model
     shape = status.shape
-    has = np.isin(status, WITH_THRESHOLD)
+    has = np.isin(status, statuses.WITH_THRESHOLD)
     threshold = np.where(has, counts.centre + counts.scale * judged.threshold, np.nan)
     width = np.where(has, counts.scale * judged.width, np.nan)
     low, high, narrow, wide = ends
@@ -382,7 +367,7 @@ def _collect(
         "guess": rate(best.guess),
         "lapse": rate(best.lapse),
         "eta": rate(best.eta),
-        "log_likelihood": np.where(fitted, curve_log_likelihood(model.family, counts, best), np.nan),
+        "log_likelihood": np.where(fitted, likelihood.curve_log_likelihood(model.family, counts, best), np.nan),
         "deviance": np.where(fitted, lost, np.nan),
         "degrees_of_freedom": np.where(fitted, levels - cost, np.nan),
         "p_value": p_value,

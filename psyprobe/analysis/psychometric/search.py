@@ -19,17 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric import likelihood
 from psyprobe.analysis.psychometric.counts import Counts, Index, Point, joined, pick, tested_range
-from psyprobe.analysis.psychometric.likelihood import (
-    Derivatives,
-    Model,
-    catch_log_likelihood,
-    differentiate,
-    level_log_likelihood,
-    log_mixture,
-    log_shape,
-    objective,
-)
 
 _Mask = npt.NDArray[np.bool_]
 _ROUNDS = 80
@@ -43,7 +34,7 @@ _LARGEST_DAMPING = 1e9
 class Task:
     """A model, and the groups to which it is fitted within bounds; equal bounds fix a parameter, `eta` has none."""
 
-    model: Model
+    model: likelihood.Model
     counts: Counts
     lower: Point
     upper: Point
@@ -56,7 +47,7 @@ class Task:
 def maximise(task: Task, start: Point) -> tuple[Point, FloatArray, _Mask]:
     """Climb from each start to a maximum: the point, the objective there (P,), and whether no step promised more."""
     model, point = task.model, start.copy()
-    value = objective(model, task.counts, point)
+    value = likelihood.objective(model, task.counts, point)
     damping = np.full(value.shape, _FIRST_DAMPING)
     converged = np.zeros(value.shape, dtype=bool)
     running: Index = np.flatnonzero(np.isfinite(value))
@@ -64,7 +55,7 @@ def maximise(task: Task, start: Point) -> tuple[Point, FloatArray, _Mask]:
         if running.size == 0:
             break
         left, here = task.take(running), point.take(running)
-        slope = differentiate(model, left.counts, here)
+        slope = likelihood.differentiate(model, left.counts, here)
         if model.equal_rates:
             slope = slope.with_equal_rates()
         free_curve, free_rates = _free(slope, here, left.lower, left.upper)
@@ -73,7 +64,7 @@ def maximise(task: Task, start: Point) -> tuple[Point, FloatArray, _Mask]:
         if model.equal_rates:
             move_rates[:, 1] = move_rates[:, 0]
         there = _moved(here, move_curve, move_rates).within(left.lower, left.upper)
-        reached = objective(model, left.counts, there)
+        reached = likelihood.objective(model, left.counts, there)
         gain = reached - value[running]
         better = reached > value[running]
         won = running[better]
@@ -87,7 +78,7 @@ def maximise(task: Task, start: Point) -> tuple[Point, FloatArray, _Mask]:
     return point, value, converged
 
 
-def _free(slope: Derivatives, at: Point, lower: Point, upper: Point) -> tuple[_Mask, _Mask]:
+def _free(slope: likelihood.Derivatives, at: Point, lower: Point, upper: Point) -> tuple[_Mask, _Mask]:
     """Which parameters may move: not those held at a bound, nor those that the gradient pushes against one."""
 
     def may(gradient: FloatArray, name: str) -> _Mask:
@@ -100,7 +91,7 @@ def _free(slope: Derivatives, at: Point, lower: Point, upper: Point) -> tuple[_M
 
 
 def _step(
-    slope: Derivatives, free_curve: _Mask, free_rates: _Mask, damping: FloatArray
+    slope: likelihood.Derivatives, free_curve: _Mask, free_rates: _Mask, damping: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     curve, rates = np.where(free_curve, slope.curve, 0.0), np.where(free_rates, slope.rates, 0.0)
     moves = []
@@ -275,16 +266,17 @@ def _starts(task: Task, eta: FloatArray, keep: int) -> list[Point]:
     points: list[Point] = []
     for kind in _kinds(task):
         scores, choices = [], []
-        _, log_lower, log_upper = log_shape(task.model.family, counts.x[:, :, None], *kind)
+        _, log_lower, log_upper = likelihood.log_shape(task.model.family, counts.x[:, :, None], *kind)
         for guess, lapse in pairs:
-            log_p, log_q, _ = log_mixture(log_lower, log_upper, *(v[:, None, None, None] for v in (guess, lapse)))
+            rates = (rate[:, None, None, None] for rate in (guess, lapse))
+            log_p, log_q, _ = likelihood.log_mixture(log_lower, log_upper, *rates)
             yes, trials, spread = counts.yes[:, :, None], counts.trials[:, :, None], eta[:, None, None, None]
-            per_curve = level_log_likelihood(yes, trials, log_p, log_q, spread).sum(axis=-1)
+            per_curve = likelihood.level_log_likelihood(yes, trials, log_p, log_q, spread).sum(axis=-1)
             if priors.by_name:
                 of_threshold, of_width = priors.of_curves(*kind, counts)
                 per_curve = per_curve + of_threshold + of_width
             best = per_curve.argmax(axis=-1)
-            total = pick(per_curve, best).sum(axis=-1) + catch_log_likelihood(counts, guess, eta)
+            total = pick(per_curve, best).sum(axis=-1) + likelihood.catch_log_likelihood(counts, guess, eta)
             for name, value in (("guess", guess), ("lapse", lapse)):
                 total = total + priors.log_density(name, value, counts)
             scores.append(total)
@@ -292,6 +284,6 @@ def _starts(task: Task, eta: FloatArray, keep: int) -> list[Point]:
         each = np.arange(eta.size)
         for order in np.argsort(-np.stack(scores), axis=0, kind="stable")[:keep]:
             t, s = (pick(values, np.stack(choices)[order, each]) for values in kind)
-            g, lam = (np.stack(rates)[order, each] for rates in zip(*pairs, strict=True))
+            g, lam = (np.stack(tried)[order, each] for tried in zip(*pairs, strict=True))
             points.append(Point(t, s, g, lam, eta))
     return points

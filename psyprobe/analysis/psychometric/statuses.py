@@ -10,15 +10,9 @@ import numpy.typing as npt
 from scipy.special import chdtri
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric import isotonic
 from psyprobe.analysis.psychometric.counts import Curves, Point, pick, tested_range
 from psyprobe.analysis.psychometric.intervals import Profile
-from psyprobe.analysis.psychometric.isotonic import (
-    falling_deviance,
-    isotonic_bracket,
-    log_likelihood,
-    monotone_p_value,
-    rising_deviance,
-)
 from psyprobe.analysis.psychometric.likelihood import Model, curve_log_likelihood, differentiate
 from psyprobe.analysis.psychometric.search import Task, search
 
@@ -90,13 +84,13 @@ def _data_status(curves: Curves, catch_share: FloatArray, seed: int) -> tuple[St
     """Statuses that need no fit, "" where one has to say, and the p-value of rising, 1 where no test was needed."""
     yes, trials = curves.yes, curves.trials
     kind = separation(yes, trials)
-    p_rising = monotone_p_value(yes, trials, seed=seed, test_all=False)
+    p_rising = isotonic.monotone_p_value(yes, trials, seed=seed, test_all=False)
     status = np.full(kind.shape, "", dtype="<U16")
     wrong = p_rising < SIGNIFICANCE
     if wrong.any():
         k, n = yes[wrong], trials[wrong]
-        better = falling_deviance(k, n) < rising_deviance(k, n)
-        falls = better & (monotone_p_value(n - k, n, seed=seed, test_all=False) >= SIGNIFICANCE)
+        better = isotonic.falling_deviance(k, n) < isotonic.rising_deviance(k, n)
+        falls = better & (isotonic.monotone_p_value(n - k, n, seed=seed, test_all=False) >= SIGNIFICANCE)
         status[wrong] = np.where(falls, "reversed", "non_monotone")
     status[kind == "all-no"] = "censored_above"
     status[kind == "all-yes"] = np.where(catch_share > 0.5, "always_yes", "censored_below")[kind == "all-yes"]
@@ -191,7 +185,7 @@ def _best_steps(problem: Problem, best: Point) -> Steps:
     present = n > 0
     g, top = guess[:, None, None], 1 - lapse[:, None, None]
     own = np.clip(k / np.where(present, n, 1.0), g, top)
-    below, above, mixed = (log_likelihood(k, n, np.broadcast_to(p, k.shape)) for p in (g, top, own))
+    below, above, mixed = (isotonic.log_likelihood(k, n, np.broadcast_to(p, k.shape)) for p in (g, top, own))
     zero = np.zeros((*k.shape[:-1], 1))
     before = np.concatenate([zero, np.cumsum(below, axis=-1)[..., :-1]], axis=-1)
     after = np.cumsum(above[..., ::-1], axis=-1)[..., ::-1]
@@ -226,7 +220,7 @@ def _fitted_status(problem: Problem, best: Point, value: FloatArray, steps: Step
     unseen, seen, far_above, far_below = lost.reshape(4, *low.shape)
     no_guess, no_lapse = _lost_without(problem, best, value, "guess"), _lost_without(problem, best, value, "lapse")
     # Answers never cross one half, and only a rate that they do not establish puts the threshold among the contrasts.
-    below_half, above_half = isotonic_bracket(curves.x, curves.yes, curves.trials, np.full(low.shape, 0.5))
+    below_half, above_half = isotonic.isotonic_bracket(curves.x, curves.yes, curves.trials, np.full(low.shape, 0.5))
     free_guess, free_lapse = (bounds[1] > bounds[0] for bounds in (problem.guess, problem.lapse))
     unanchored = free_guess & np.isneginf(below_half) & (no_guess <= quantile)
     unanchored |= free_lapse & np.isposinf(above_half) & (no_lapse <= quantile)

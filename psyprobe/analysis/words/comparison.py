@@ -27,6 +27,9 @@ from psyprobe.analysis.score import Recorded
 from psyprobe.analysis.words.csf import FEW, chat_csfs
 from psyprobe.analysis.words.fit import experiment_table
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.human import csf as people_csf
+from psyprobe.human import modelfest_csf, modelfest_gabors, noise_matched_csf
+from psyprobe.stimulus.catalogue import load_stimulus
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -35,46 +38,29 @@ if TYPE_CHECKING:
 _LUMINANCE, _PPD, _SIZE = 40.0, 64.0, 256
 
 
-@dataclass(frozen=True)
-class Shown:
-    """What a human curve may depend on."""
-
-    #: Of the background, cd/m².
-    luminance: float = _LUMINANCE
-    #: Pixels per degree.
-    ppd: float = _PPD
-    #: Pixels of a side of the image.
-    size: int = _SIZE
+def _of_filter(model: str, frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
+    return np.asarray(people_csf(model)(frequency))
 
 
-def _of_filter(model: str, frequency: FloatArray, shown: Shown) -> FloatArray:
-    from psyprobe.human import csf
-
-    return np.asarray(csf(model)(frequency))
-
-
-def _of_noise(model: str, frequency: FloatArray, shown: Shown) -> FloatArray:
-    return np.array([_noise_matched(float(f), model, shown) for f in frequency])
+def _of_noise(model: str, frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
+    size = int(np.max(json.loads(str(csf.attrs.get("size", _SIZE)))))
+    ppd = float(csf.attrs.get("ppd", _PPD))
+    luminance = _luminance(str(csf.attrs.get("experiment_toml", "")))
+    return np.array([_noise_matched(float(f), model, luminance, ppd, size) for f in frequency])
 
 
 @lru_cache(maxsize=4096)
-def _noise_matched(frequency: float, model: str, shown: Shown) -> float:
+def _noise_matched(frequency: float, model: str, luminance: float, ppd: float, size: int) -> float:
     """Sensitivity to annulus noise; NaN where the image has no component of it."""
-    from psyprobe.human import noise_matched_csf
-
     by_light = model in ("castle_csf", "barten_csf")
-    conditions = {"luminance": shown.luminance, "area": (shown.size / shown.ppd) ** 2} if by_light else {}
+    conditions = {"luminance": luminance, "area": (size / ppd) ** 2} if by_light else {}
     try:
-        return float(
-            noise_matched_csf(frequency, model, oblique=not by_light, ppd=shown.ppd, size=shown.size, **conditions)
-        )
+        return float(noise_matched_csf(frequency, model, oblique=not by_light, ppd=ppd, size=size, **conditions))
     except InputError:
         return float("nan")
 
 
-def _modelfest(frequency: FloatArray, shown: Shown) -> FloatArray:
-    from psyprobe.human import modelfest_csf, modelfest_gabors
-
+def _modelfest(frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
     known = modelfest_gabors().frequency
     inside = (frequency >= known.min()) & (frequency <= known.max())
     out = np.full(frequency.shape, np.nan)
@@ -83,7 +69,7 @@ def _modelfest(frequency: FloatArray, shown: Shown) -> FloatArray:
 
 
 #: Human curves by name: how a figure calls them, and what they are.
-HUMAN_CURVES: dict[str, tuple[str, Callable[[FloatArray, Shown], FloatArray]]] = {
+HUMAN_CURVES: dict[str, tuple[str, Callable[[FloatArray, xr.Dataset], FloatArray]]] = {
     "watson_malo": ("Watson-Malo", partial(_of_filter, "watson_malo_csf")),
     "watson_malo_noise": ("Watson-Malo, for this noise", partial(_of_noise, "watson_malo_csf")),
     "watson_ahumada": ("Watson-Ahumada HPmH", partial(_of_filter, "watson_ahumada_csf")),
@@ -156,7 +142,10 @@ def human_curve(csf: xr.Dataset, human: str | Mapping[str, npt.ArrayLike] | npt.
         If sensitivities do not fit the frequencies.
     """
     if isinstance(human, str):
-        return human, human_at(csf, human, _frequency(csf))[1]
+        if "frequency" not in csf.coords:
+            varied = ", ".join(levels_of(csf))
+            raise InputError(f"people's contrast sensitivity is known over frequency, and this run varied {varied}")
+        return human, human_at(csf, human, csf["frequency"].values.astype(np.float64))[1]
     name, values = next(iter(human.items())) if isinstance(human, Mapping) else ("given", human)
     curve = np.asarray(values, dtype=np.float64)
     level = "frequency" if "frequency" in csf.coords else levels_of(csf)[0]
@@ -222,28 +211,12 @@ def human_at(csf: xr.Dataset, human: str, frequency: FloatArray) -> tuple[str, F
     if name not in HUMAN_CURVES:
         raise unknown_name("human curve", human, HUMAN_CURVES)
     label, curve = HUMAN_CURVES[name]
-    return f"Human ({label})", curve(frequency, _shown(csf))
-
-
-def _frequency(csf: xr.Dataset) -> FloatArray:
-    if "frequency" not in csf.coords:
-        raise InputError(
-            f"people's contrast sensitivity is known over frequency, and this run varied {', '.join(levels_of(csf))}"
-        )
-    return np.asarray(csf["frequency"].values, dtype=np.float64)
-
-
-def _shown(csf: xr.Dataset) -> Shown:
-    size = json.loads(str(csf.attrs.get("size", _SIZE)))
-    ppd = float(csf.attrs.get("ppd", _PPD))
-    return Shown(_luminance(str(csf.attrs.get("experiment_toml", ""))), ppd, int(np.max(size)))
+    return f"Human ({label})", curve(frequency, csf)
 
 
 @lru_cache(maxsize=64)
 def _luminance(toml: str) -> float:
     """Of the background, as the stimulus file of an experiment has it; the usual one where that file is not here."""
-    from psyprobe.stimulus.catalogue import load_stimulus
-
     try:
         parameters = load_stimulus(str(tomllib.loads(toml)["stimulus"])).parameters
     except (KeyError, InputError):
@@ -410,8 +383,8 @@ def compare_with_human(
         "interval_over": over,
     }
     if not len(valid):
-        nothing = Statistic(None, None, None, None, None)
-        return CsfScores(name, nothing, nothing, nothing, nothing, nothing, gain=None, **counts)
+        nothing: dict[str, Any] = dict.fromkeys(STATISTICS, Statistic(None, None, None, None, None))
+        return CsfScores(name, **nothing, gain=None, **counts)
     place = np.ix_(valid, scored)
     log_s, target = -csf["threshold"].values[place], curve[scored]
     by_prompt = csf_statistics(10.0**log_s, target)
@@ -421,11 +394,11 @@ def compare_with_human(
     if not len(samples):
         counts["interval_over"] = NOTHING
     reach = _reach(confidence, len(valid))
-    linear, linear_rms, log, log_rms, shape = (
-        _statistic(statistic, found[statistic], drawn[statistic], by_prompt[statistic], reach)
+    statistics: dict[str, Any] = {
+        statistic: _statistic(statistic, found[statistic], drawn[statistic], by_prompt[statistic], reach)
         for statistic in STATISTICS
-    )
-    return CsfScores(name, linear, linear_rms, log, log_rms, shape, gain=float(found["gain"]), **counts)
+    }
+    return CsfScores(name, **statistics, gain=float(found["gain"]), **counts)
 
 
 def _of_mean(log_s: FloatArray, human: FloatArray) -> dict[str, FloatArray]:
@@ -461,8 +434,7 @@ def _samples(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...], resampl
     if n < FEW:
         return drawn
     chosen = rng.integers(n, size=(resamples, n))
-    wordings: FloatArray = np.take_along_axis(drawn, chosen[..., None], axis=1)
-    return wordings
+    return np.asarray(np.take_along_axis(drawn, chosen[..., None], axis=1))
 
 
 def _reach(confidence: float, n: int) -> float:
@@ -500,13 +472,11 @@ def _pearson(first: FloatArray, second: FloatArray) -> FloatArray:
         r = (a * b).sum(axis=-1) / np.sqrt((a * a).sum(axis=-1) * (b * b).sum(axis=-1))
     # Any two points lie on a line.
     flat = (np.ptp(first, axis=-1) <= 1e-9 * np.abs(first).max(axis=-1)) | (first.shape[-1] < 3)
-    out: FloatArray = np.where(flat, np.nan, np.clip(r, -1, 1))
-    return out
+    return np.asarray(np.where(flat, np.nan, np.clip(r, -1, 1)))
 
 
 def _rms(difference: FloatArray) -> FloatArray:
-    out: FloatArray = np.sqrt((difference * difference).mean(axis=-1))
-    return out
+    return np.asarray(np.sqrt((difference * difference).mean(axis=-1)))
 
 
 def bridge(

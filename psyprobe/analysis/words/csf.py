@@ -11,23 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.words.fit import (
-    EXCLUDED,
-    USABLE,
-    Axis,
-    ChatCounts,
-    ChatFit,
-    FitSettings,
-    Places,
-    Rates,
-    bounds_of,
-    counted,
-    experiment_table,
-    fit_counts,
-    fit_p_yes,
-    places,
-    resampled_yes,
-)
+from psyprobe.analysis.words import fit
 from psyprobe.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -50,10 +34,10 @@ _COPIED = (
 def chat_csf(
     result: xr.Dataset,
     *,
-    guess: Rates | None = None,
-    lapse: Rates | None = None,
+    guess: fit.Rates | None = None,
+    lapse: fit.Rates | None = None,
     function: str | None = None,
-    axis: Axis | None = None,
+    axis: fit.Axis | None = None,
     confidence: float = 0.95,
     resamples: int = 200,
     goodness: bool = False,
@@ -113,10 +97,11 @@ def chat_csf(
     """
     if not 0 < confidence < 1:
         raise InputError(f"confidence {confidence:g} must lie between 0 and 1; usual is 0.95")
-    at = places(result)
+    at = fit.places(result)
     given = {"guess": guess, "lapse": lapse, "function": function, "axis": axis}
-    how = FitSettings(**_rates(result, given), confidence=confidence, resamples=resamples, goodness=goodness, seed=seed)
-    counts, logits = counted(at), _with_logits(at) & (how.axis == "log")
+    rates = _rates(result, given)
+    how = fit.FitSettings(**rates, confidence=confidence, resamples=resamples, goodness=goodness, seed=seed)
+    counts, logits = fit.counted(at), _with_logits(at) & (how.axis == "log")
     found = _without_unreadable(_fit(at, counts, logits, how), counts)
     return _dataset(result, counts, found, logits, how)
 
@@ -134,28 +119,27 @@ def chat_csfs(results: Iterable[xr.Dataset], **options: Any) -> list[xr.Dataset]
     return [one if "threshold" in one and "status" in one else chat_csf(one, **options) for one in results]
 
 
-def _with_logits(at: Places) -> npt.NDArray[np.bool_]:
+def _with_logits(at: fit.Places) -> npt.NDArray[np.bool_]:
     """Which wordings have a logit for each answer that counts, and were read by it."""
     none = np.zeros(len(at.prompts), dtype=bool)
     if not {"logit", "p_yes", "image_seed"} <= set(at.result.variables):
         return none
     by_logit = np.isfinite(at.column("logit")) & (at.result["readout"].values.astype(str) == "p_yes")
-    whole: npt.NDArray[np.bool_] = np.bincount(at.prompt[at.counted & ~by_logit], minlength=len(none)) == 0
-    return whole
+    return np.asarray(np.bincount(at.prompt[at.counted & ~by_logit], minlength=len(none)) == 0)
 
 
-def _fit(at: Places, counts: ChatCounts, logits: npt.NDArray[np.bool_], how: FitSettings) -> ChatFit:
-    parts: list[tuple[npt.NDArray[np.int64], ChatFit]] = []
+def _fit(at: fit.Places, counts: fit.ChatCounts, logits: npt.NDArray[np.bool_], how: fit.FitSettings) -> fit.ChatFit:
+    parts: list[tuple[npt.NDArray[np.int64], fit.ChatFit]] = []
     by_logit, by_count = np.flatnonzero(logits), np.flatnonzero(~logits)
     if by_logit.size:
-        parts.append((by_logit, fit_p_yes(at, counts.contrast, by_logit, how)))
+        parts.append((by_logit, fit.fit_p_yes(at, counts.contrast, by_logit, how)))
     if by_count.size:
         names = ("contrast", "yes", "trials", "excluded", "catch_yes", "catch_trials", "catch_excluded")
         own = replace(counts, **{name: getattr(counts, name)[by_count] for name in names})
         again = None
         if (own.yes % 1 != 0).any() or (own.catch_yes % 1 != 0).any():
-            again = resampled_yes(at, by_count, resamples=max(how.resamples // 4, 2), seed=how.seed)
-        parts.append((by_count, fit_counts(own, how, again)))
+            again = fit.resampled_yes(at, by_count, resamples=max(how.resamples // 4, 2), seed=how.seed)
+        parts.append((by_count, fit.fit_counts(own, how, again)))
     return parts[0][1] if len(parts) == 1 else _joined(parts, counts.trials.shape[:2])
 
 
@@ -165,12 +149,12 @@ def _rates(result: xr.Dataset, given: Mapping[str, Any]) -> dict[str, Any]:
     if result.attrs["probe"] == "two_interval":
         # One of two images has the pattern: who sees nothing is right half of the time.
         usual["guess"] = 0.5
-    said = usual | {name: value for name, value in experiment_table(result, "fit").items() if name in usual}
+    said = usual | {name: value for name, value in fit.experiment_table(result, "fit").items() if name in usual}
     chosen = said | {name: value for name, value in given.items() if value is not None}
     for name in ("guess", "lapse"):
         rates = chosen[name]
         chosen[name] = tuple(map(float, rates)) if isinstance(rates, list | tuple) else float(rates)
-        low, high = bounds_of(chosen[name])
+        low, high = fit.bounds_of(chosen[name])
         if not 0 <= low <= high < 1:
             raise InputError(f"{name} is {rates}; give a rate from 0 to below 1, or rising bounds such as (0, 0.5)")
     if chosen["axis"] not in ("log", "linear"):
@@ -178,7 +162,7 @@ def _rates(result: xr.Dataset, given: Mapping[str, Any]) -> dict[str, Any]:
     return chosen
 
 
-def _joined(parts: list[tuple[npt.NDArray[np.int64], ChatFit]], shape: tuple[int, ...]) -> ChatFit:
+def _joined(parts: list[tuple[npt.NDArray[np.int64], fit.ChatFit]], shape: tuple[int, ...]) -> fit.ChatFit:
     values: dict[str, Any] = {}
     for name, first in vars(parts[0][1]).items():
         if name != "samples":
@@ -191,10 +175,10 @@ def _joined(parts: list[tuple[npt.NDArray[np.int64], ChatFit]], shape: tuple[int
     for rows, part in parts:
         if part.samples is not None:
             samples[:, rows] = part.samples
-    return ChatFit(**values, samples=samples)
+    return fit.ChatFit(**values, samples=samples)
 
 
-def _without_unreadable(found: ChatFit, counts: ChatCounts) -> ChatFit:
+def _without_unreadable(found: fit.ChatFit, counts: fit.ChatCounts) -> fit.ChatFit:
     unreadable = counts.excluded_rate > NO_VALIDITY
     status = found.status.astype("<U16")
     status[unreadable] = UNREADABLE
@@ -208,7 +192,7 @@ def _without_unreadable(found: ChatFit, counts: ChatCounts) -> ChatFit:
     return replace(found, status=status, **blank, **rates)
 
 
-def _prompt_mean(found: ChatFit, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray, str]:
+def _prompt_mean(found: fit.ChatFit, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray, str]:
     """Average the log10 sensitivities of all usable thresholds at each level.
 
     One of sensitivities would grow with the spread between wordings, by a factor of 1.38 for a standard deviation of
@@ -218,7 +202,7 @@ def _prompt_mean(found: ChatFit, confidence: float) -> tuple[FloatArray, FloatAr
     """
     from scipy.special import stdtrit
 
-    usable = np.isin(found.status, USABLE) & np.isfinite(found.threshold)
+    usable = np.isin(found.status, fit.USABLE) & np.isfinite(found.threshold)
     n = usable.sum(axis=0)
     some = np.maximum(n, 1)
     log_s = np.where(usable, -found.threshold, 0.0)
@@ -244,13 +228,13 @@ def _prompt_mean(found: ChatFit, confidence: float) -> tuple[FloatArray, FloatAr
 
 
 def _dataset(
-    result: xr.Dataset, counts: ChatCounts, found: ChatFit, logits: npt.NDArray[np.bool_], how: FitSettings
+    result: xr.Dataset, counts: fit.ChatCounts, found: fit.ChatFit, logits: npt.NDArray[np.bool_], how: fit.FitSettings
 ) -> xr.Dataset:
     import xarray as xr
 
     from psyprobe.analysis.words.signal_detection import dprime_thresholds
 
-    dims, usable = ("prompt", counts.level), np.isin(found.status, USABLE)
+    dims, usable = ("prompt", counts.level), np.isin(found.status, fit.USABLE)
     mean, low, high, over = _prompt_mean(found, how.confidence)
     log_c, rate, of_contrast = "log10 contrast", "", "1 / contrast"
     fields: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
@@ -298,7 +282,7 @@ def _dataset(
         coords={
             "prompt": list(counts.prompts),
             counts.level: (counts.level, counts.values, {"units": str(about.get("units", "1")), "long_name": label}),
-            "reading": list(EXCLUDED),
+            "reading": list(fit.EXCLUDED),
             "observer": str(result.attrs.get("observer", "")),
         },
         attrs={name: result.attrs[name] for name in _COPIED if name in result.attrs}

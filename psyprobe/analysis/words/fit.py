@@ -76,8 +76,7 @@ class ChatCounts:
     def excluded_rate(self) -> FloatArray:
         """Share of replies that say neither yes nor no, shape (P, F); 0 where nothing was asked."""
         lost = self.excluded.sum(axis=(-2, -1))
-        rate: FloatArray = lost / np.maximum(lost + self.trials.sum(axis=-1), 1)
-        return rate
+        return np.asarray(lost / np.maximum(lost + self.trials.sum(axis=-1), 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,8 +247,7 @@ def _commonest(result: xr.Dataset, asked: npt.NDArray[np.bool_]) -> str:
 
 def _delivered(result: xr.Dataset) -> FloatArray:
     name = "delivered_contrast" if "delivered_contrast" in result else "contrast"
-    contrast: FloatArray = result[name].values.astype(np.float64)
-    return contrast
+    return np.asarray(result[name].values.astype(np.float64))
 
 
 #: A fixed rate, or the bounds between which it is fitted.
@@ -482,15 +480,13 @@ def _means(place: tuple[npt.NDArray[np.int64], ...], shape: tuple[int, ...], val
     total, count = np.zeros(whole), np.zeros(whole)
     np.add.at(total, place, values)
     np.add.at(count, place, 1.0)
-    out: FloatArray = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    return out
+    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
 
 
 def _seen_logit(at: Places) -> FloatArray:
     """Logit of "pattern seen": polarity of the question, and of the order of images, is in what was said."""
     logit, p_yes, said = (at.column(name) for name in ("logit", "p_yes", "said"))
-    turned: FloatArray = np.where(np.abs(said - p_yes) <= np.abs(said - (1 - p_yes)), logit, -logit)
-    return turned
+    return np.asarray(np.where(np.abs(said - p_yes) <= np.abs(said - (1 - p_yes)), logit, -logit))
 
 
 def _numbered(cell: npt.NDArray[np.int64], seeds: npt.NDArray[np.generic]) -> npt.NDArray[np.int64]:
@@ -500,5 +496,4 @@ def _numbered(cell: npt.NDArray[np.int64], seeds: npt.NDArray[np.generic]) -> np
     distinct, inverse = np.unique(keys, axis=1, return_inverse=True)
     starts = np.r_[True, (np.diff(distinct[:-1], axis=1) != 0).any(axis=0)]
     within = np.arange(distinct.shape[1]) - np.maximum.accumulate(np.where(starts, np.arange(distinct.shape[1]), 0))
-    numbers: npt.NDArray[np.int64] = within[inverse.reshape(-1)]
-    return numbers
+    return np.asarray(within[inverse.reshape(-1)])

@@ -275,8 +275,7 @@ def _both(logit: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _logit(p: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore"):
-        out: FloatArray = (np.log(p) - np.log1p(-p)).clip(_FLOOR, -_FLOOR)
-    return out
+        return np.asarray((np.log(p) - np.log1p(-p)).clip(_FLOOR, -_FLOOR))
 
 
 def _range(values: FloatArray, use: npt.NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
@@ -321,8 +320,8 @@ def logit_status(fit: LogitFit, logit: FloatArray) -> npt.NDArray[np.str_]:
     status[yes & (at_top < _UNDERWAY)] = "always_yes"
     # What is delivered need not rise with what was asked.
     order = np.where(use, fit.x, np.inf).argsort(axis=-1)
-    in_order = (np.take_along_axis(values, order, axis=-1) for values in (mean, images))
-    falls, reverse = _falls(*in_order, _spread(logit, mean))
+    in_order = [np.take_along_axis(values, order, axis=-1) for values in (mean, images)]
+    falls, reverse = _falls(in_order[0], in_order[1], _spread(logit, mean))
     status[falls] = np.where(reverse, "reversed", "non_monotone")[falls]
     status[use.sum(axis=-1) < 3] = "empty"
     return status

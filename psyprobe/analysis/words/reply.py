@@ -31,29 +31,21 @@ _BLOCK_START = re.compile(rf"[<\[◁][|]?{_TAG}")
 #: Characters of a reply that are read at its start, and as many at its end: nobody decides later in more.
 _READ = 2000
 _ANSWER_TAG = re.compile(r"(?s)<answer>(.*?)(?:</answer>|$)")
-_CONTRACTIONS = (
-    (re.compile(r"\bcan'?t\b|\bcannot\b"), "can not"),
-    (re.compile(r"\bwon'?t\b"), "will not"),
-    (re.compile(r"\b(is|are|was|were|do|does|did|has|have|had|could|would|should)n'?t\b"), r"\1 not"),
-    (re.compile(r"\b(there|it|that|here|what)'s\b"), r"\1 is"),
-    (re.compile(r"\bi'm\b"), "i am"),
-    (re.compile(r"\b(i|we|you|they)'ve\b"), r"\1 have"),
-    (re.compile(r"\b(i|we|you|it)'d\b"), r"\1 would"),
-    (re.compile(r"\b(there|we|you|they)'re\b"), r"\1 are"),
-)
 #: A short label, such as "Pattern visible: no".
 _LABEL = re.compile(r"(?:[\w'-]+ ){0,4}[\w'-]+\s*[:=]+>?\s*")
 
 
-def _read_phrases() -> dict[str, re.Pattern[str]]:
+def _read_phrases() -> tuple[dict[str, re.Pattern[str]], list[tuple[re.Pattern[str], str]]]:
     phrases: dict[str, str] = {}
-    page = files("psyprobe.analysis.words").joinpath("reply_phrases.toml").read_text(encoding="utf-8")
-    for name, phrase in tomllib.loads(page).items():
+    text = files("psyprobe.analysis.words").joinpath("reply_phrases.toml").read_text(encoding="utf-8")
+    page = tomllib.loads(text)
+    contractions = [(re.compile(pattern), expanded) for pattern, expanded in page.pop("contractions")]
+    for name, phrase in page.items():
         phrases[name] = re.sub(r"\{([a-z_]+)\}", lambda found: phrases[found[1]], phrase.replace("\n", ""))
-    return {name: re.compile(phrase) for name, phrase in phrases.items()}
+    return {name: re.compile(phrase) for name, phrase in phrases.items()}, contractions
 
 
-_PHRASES = _read_phrases()
+_PHRASES, _CONTRACTIONS = _read_phrases()
 
 
 @dataclass(frozen=True)

@@ -20,17 +20,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of, observer_of
 from psyprobe.analysis.score import OBSERVER, Recorded, Row, number
 from psyprobe.analysis.table import Tabled
-from psyprobe.analysis.words.comparison import (
-    NOTHING,
-    STATISTICS,
-    CsfScores,
-    Statistic,
-    compare_with_human,
-    default_human,
-    human_curve,
-    human_names,
-    human_of_page,
-)
+from psyprobe.analysis.words import comparison
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.errors import InputError
 
@@ -109,7 +99,7 @@ _KEY_WITHOUT_PEOPLE = (
 )
 
 _READOUTS = {"text": "text answers", "p_yes": "P(yes)"}
-_HEADINGS = dict(zip(STATISTICS, ("r", "RMSE", "r log", "RMSE log", "shape"), strict=True))
+_HEADINGS = dict(zip(comparison.STATISTICS, ("r", "RMSE", "r log", "RMSE log", "shape"), strict=True))
 
 
 @dataclass(frozen=True)
@@ -169,7 +159,7 @@ class ChatScore(Tabled):
     #: The curve with which it is compared first; empty where there is none.
     human: str
     #: By human curve, `human` first.
-    scores: Mapping[str, CsfScores]
+    scores: Mapping[str, comparison.CsfScores]
     #: The same statistics, against `human`, of an observer that knows nothing of frequency: the constant sensitivity
     #: nearest to people (of the sensitivities for linear statistics, of their logarithms for the others).
     flat: Mapping[str, float | None]
@@ -220,7 +210,7 @@ class ChatScore(Tabled):
 
     def _compared(self, title: str) -> list[Row]:
         found = self.scores[self.human]
-        statistics: dict[str, Statistic] = {name: getattr(found, name) for name in STATISTICS}
+        statistics: dict[str, comparison.Statistic] = {name: getattr(found, name) for name in comparison.STATISTICS}
         cells = {_HEADINGS[name]: _interval(one, name) for name, one in statistics.items()}
         cells |= {
             "gain": number(found.gain, sign=True),
@@ -232,14 +222,14 @@ class ChatScore(Tabled):
             spread = {_HEADINGS[name]: _spread(one, name) for name, one in statistics.items()}
             rows.append(Row(title, OBSERVER, "  single prompts", spread))
         for label, values in (("flat curve", self.flat), ("blind observer", self.blind)):
-            trivial = {_HEADINGS[name]: number(values[name], _digits(name)) for name in STATISTICS}
+            trivial = {_HEADINGS[name]: number(values[name], _digits(name)) for name in comparison.STATISTICS}
             rows.append(Row(title, label, label, trivial))
         others = [(name, one) for name, one in self.scores.items() if name != self.human]
         return rows + [Row("", OBSERVER, "", {}, self._record(name, one)) for name, one in others]
 
-    def _record(self, human: str, found: CsfScores | None) -> dict[str, Any]:
+    def _record(self, human: str, found: comparison.CsfScores | None) -> dict[str, Any]:
         statistics: dict[str, Any] = {}
-        for name in STATISTICS if found is not None else ():
+        for name in comparison.STATISTICS if found is not None else ():
             parts = vars(getattr(found, name)).items()
             statistics |= {name if part == "value" else f"{name}_{part}": value for part, value in parts}
         return {
@@ -266,7 +256,7 @@ class ChatScore(Tabled):
 
     def _remarks(self) -> list[str]:
         notes = []
-        if self.human and self.scores[self.human].interval_over == NOTHING:
+        if self.human and self.scores[self.human].interval_over == comparison.NOTHING:
             notes.append("scores have no intervals: few wordings are usable, and a threshold's is open at both ends")
         if self.guess is not None and self.lapse is not None:
             notes.append(f"yes without a pattern {self.guess:.2f}, no to any {self.lapse:.2f} (medians over prompts)")
@@ -313,22 +303,21 @@ def score_chat(
     refuse_features(measure=measure, layer=layer)
     csf = chat_csf(result, confidence=confidence, seed=seed, **options)
     (level,) = levels_of(csf)
-    scores: dict[str, CsfScores] = {}
+    scores: dict[str, comparison.CsfScores] = {}
     name, curve = "", np.full(csf.sizes[level], np.nan)
-    flat: dict[str, float | None] = dict.fromkeys(STATISTICS)
+    flat: dict[str, float | None] = dict.fromkeys(comparison.STATISTICS)
     blind = flat
-    page = None if human else human_of_page(csf)
+    page = None if human else comparison.human_of_page(csf)
     curves: dict[str, Any] = {}
     if page is not None and page[0]:
         name, curve = page
         curves = {name: {name: curve}}
     elif page is None and level == "frequency":
-        name, curve = human_curve(csf, human or default_human(csf))
-        curves = {each: each for each in dict.fromkeys([name, *human_names()])}
+        name, curve = comparison.human_curve(csf, human or comparison.default_human(csf))
+        curves = {each: each for each in dict.fromkeys([name, *comparison.human_names()])}
     if curves:
-        scores = {
-            each: compare_with_human(csf, given, resamples=resamples, seed=seed) for each, given in curves.items()
-        }
+        for each, given in curves.items():
+            scores[each] = comparison.compare_with_human(csf, given, resamples=resamples, seed=seed)
         flat, blind = _trivial(curve[np.isfinite(curve)])
     trials = float(csf["trials"].sum() + csf["catch_trials"].sum())
     excluded = float(csf["excluded"].sum())
@@ -383,8 +372,8 @@ def _points(csf: xr.Dataset, level: str, human: FloatArray) -> tuple[CsfPoint, .
 
 def _trivial(human: Any) -> tuple[dict[str, float | None], dict[str, float | None]]:
     """Statistics of the best constant, and of no sensitivity at all."""
-    flat: dict[str, float | None] = dict.fromkeys(STATISTICS)
-    blind: dict[str, float | None] = dict.fromkeys(STATISTICS)
+    flat: dict[str, float | None] = dict.fromkeys(comparison.STATISTICS)
+    blind: dict[str, float | None] = dict.fromkeys(comparison.STATISTICS)
     log_spread = float(np.log10(human).std())
     flat |= {"rmse_linear": float(human.std()), "rmse_log10": log_spread, "shape_rmse_log10": log_spread}
     blind["rmse_linear"] = float(np.sqrt((human**2).mean()))
@@ -404,13 +393,13 @@ def _plain(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
-def _interval(statistic: Statistic, name: str) -> str:
+def _interval(statistic: comparison.Statistic, name: str) -> str:
     digits = _digits(name)
     ends = "" if statistic.low is None else f" [{number(statistic.low, digits)}, {number(statistic.high, digits)}]"
     return number(statistic.value, digits) + ends
 
 
-def _spread(statistic: Statistic, name: str) -> str:
+def _spread(statistic: comparison.Statistic, name: str) -> str:
     digits = _digits(name)
     spread = "" if statistic.prompt_sd is None else f" ± {number(statistic.prompt_sd, digits)}"
     return number(statistic.prompt_mean, digits) + spread
