@@ -380,5 +380,5 @@ def _collect(
         "dropped_levels": curves.dropped,
     }
     arranged: dict[str, Any] = {name: curves.ungroup(np.asarray(value)) for name, value in values.items()}
-    bounds = {"guess_bounds": problem.guess, "lapse_bounds": problem.lapse}
+    bounds: dict[str, Any] = {"guess_bounds": problem.guess, "lapse_bounds": problem.lapse}
     return PsychometricFit(function=problem.function, level=problem.level, **bounds, **arranged)
