@@ -19,14 +19,11 @@ _PUBLIC = {
                  "match_result", "matching_error", "normalise_responses", "score_matching"),
     "published": ("PublishedScore", "published_scores", "replay"),
     "score": ("Score", "score_table"),
-    "words.agreement": ("Agreement", "answer_agreement"),
-    "words.bridge": ("bridge",),
-    "words.counts": ("ChatCounts", "count_answers"),
+    "words.comparison": ("CsfScores", "bridge", "compare_with_human", "csf_statistics", "human_names"),
     "words.csf": ("chat_csf",),
-    "words.csf_human": ("human_names",),
-    "words.csf_scores": ("CsfScores", "compare_with_human", "csf_statistics"),
+    "words.fit": ("ChatCounts", "count_answers"),
     "words.prompt_effects": ("PromptEffects", "prompt_effects"),
-    "words.score": ("ChatScore", "score_chat"),
+    "words.score": ("Agreement", "ChatScore", "answer_agreement", "score_chat"),
 }  # fmt: skip
 _MODULES = {name: module for module, names in _PUBLIC.items() for name in names}
 

@@ -19,9 +19,8 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.alignment import iso_contrast
 from psyprobe.analysis.psychometric.sigmoids import psychometric_function
 from psyprobe.analysis.responses import MEASURE_LABELS, levels_of, select
-from psyprobe.analysis.words.bridge import bridge
+from psyprobe.analysis.words.comparison import bridge, human_line
 from psyprobe.analysis.words.csf import chat_csfs
-from psyprobe.analysis.words.csf_human import human_line
 from psyprobe.analysis.words.score import refuse_features
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.plotting import axes
@@ -126,7 +125,7 @@ def plot_bridge(
     Parameters
     ----------
     asked, tower, measure, layer
-        As in `psyprobe.analysis.words.bridge`, whose errors are those of this function.
+        As in `psyprobe.analysis.words.comparison`, whose errors are those of this function.
     ax
         As in `plot_csf`.
 

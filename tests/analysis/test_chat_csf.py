@@ -12,12 +12,11 @@ from chat_results import FREQUENCIES, chat_result, log_thresholds
 import psyprobe as pp
 from psyprobe.analysis import score_table
 from psyprobe.analysis.psychometric import psychometric_function
-from psyprobe.analysis.words.agreement import answer_agreement
-from psyprobe.analysis.words.bridge import bridge
-from psyprobe.analysis.words.counts import count_answers
+from psyprobe.analysis.words.comparison import bridge, human_curve, human_names
 from psyprobe.analysis.words.csf import chat_csf
-from psyprobe.analysis.words.csf_human import human_curve, human_names
+from psyprobe.analysis.words.fit import count_answers
 from psyprobe.analysis.words.prompt_effects import prompt_effects
+from psyprobe.analysis.words.score import answer_agreement
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.probes.results import score_layers, scoreboard
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import pearsonr
 
-from psyprobe.analysis.words.csf_scores import STATISTICS, compare_with_human, csf_statistics
+from psyprobe.analysis.words.comparison import STATISTICS, compare_with_human, csf_statistics
 from psyprobe.errors import InputError
 
 CPD = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 24.0])

@@ -37,8 +37,7 @@ def logits(
 
 
 def fitted(x: np.ndarray, z: np.ndarray, blank: np.ndarray, **bounds):
-    images = np.full(x.shape, float(z.shape[-1]))
-    return fit_logits(x, z.mean(-1), images, blank.mean(-1), np.full(len(x), 20.0), **bounds)
+    return fit_logits(x, z, blank, **bounds)
 
 
 @pytest.mark.parametrize("guess", [0.001, 0.25, 0.7])
@@ -75,7 +74,7 @@ def test_intervals_cover_the_truth() -> None:
     t = rng.uniform(-2.4, -1.2, (40, 4))
     x, z, blank = logits(t, sd=0.5, seed=2)
     found = fitted(x, z, blank)
-    again = wild_replicates(found, x, z, blank, guess=(0, 1), lapse=(0, 0.1), resamples=100, seed=0)
+    again = wild_replicates(found, z, blank, resamples=100, seed=0)
     error, spread = found.threshold - t, again.std(axis=0, ddof=1)
     assert np.sqrt((error**2).mean()) < 0.025
     assert 0.90 <= (np.abs(error) < 1.96 * spread).mean() <= 0.99
@@ -84,13 +83,10 @@ def test_intervals_cover_the_truth() -> None:
 def test_levels_without_images_count_nothing() -> None:
     t = np.array([[-2.0, -1.5]])
     x, z, blank = logits(t, sd=0.3)
-    images = np.full(x.shape, 3.0)
-    images[0, 0, 4] = 0
-    junk = z.mean(-1)
-    junk[0, 0, 4] = np.nan
-    found = fit_logits(x, junk, images, blank.mean(-1), np.array([20.0]))
+    z[0, 0, 4] = np.nan
+    found = fit_logits(x, z, blank)
     keep = np.r_[:4, 5:10]
-    first = fit_logits(x[:, :1, keep], junk[:, :1, keep], images[:, :1, keep], blank.mean(-1), np.array([20.0]))
+    first = fit_logits(x[:, :1, keep], z[:, :1, keep], blank)
     assert np.isfinite(found.threshold).all()
     assert abs(found.threshold[0, 0] - first.threshold[0, 0]) < 0.02
 
@@ -101,8 +97,8 @@ def status_of(z: np.ndarray, blank: float) -> str:
     floor = np.logaddexp(regular, blank) if blank > -8 else regular
     both = np.stack([z, floor])[None, ..., None] + np.array([-0.1, 0.1])
     x = np.broadcast_to(X, (1, 2, len(X)))
-    found = fit_logits(x, both.mean(-1), np.full(x.shape, 2.0), np.array([blank]), np.array([20.0]))
-    return str(logit_status(found, x, both)[0, 0])
+    found = fit_logits(x, both, np.full((1, 20), blank))
+    return str(logit_status(found, both)[0, 0])
 
 
 @pytest.mark.parametrize(
@@ -125,7 +121,7 @@ def test_what_has_no_threshold_is_called_by_its_name(logit: np.ndarray, blank: f
 def test_levels_may_stand_in_any_order() -> None:
     x, z, blank = logits(np.array([[-2.2, -1.6]]), sd=0.3)
     mixed = np.random.default_rng(0).permutation(len(X))
-    assert (logit_status(fitted(x, z, blank), x[..., mixed], z[..., mixed, :]) == "ok").all()
+    assert (logit_status(fitted(x[..., mixed], z[..., mixed, :], blank), z[..., mixed, :]) == "ok").all()
 
 
 def test_isotonic_regression_is_scipys() -> None:

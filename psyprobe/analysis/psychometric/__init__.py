@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from psyprobe.analysis.psychometric.fit import fit_psychometric
+from psyprobe.analysis.psychometric.fit import PsychometricFit, fit_psychometric
 from psyprobe.analysis.psychometric.isotonic import isotonic_fit, monotone_p_value, spearman_karber
-from psyprobe.analysis.psychometric.result import PsychometricFit
 from psyprobe.analysis.psychometric.sigmoids import psychometric_function, threshold_at, weibull_parameters
 from psyprobe.analysis.psychometric.statuses import STATUSES, WITH_THRESHOLD, separation
 

@@ -6,8 +6,9 @@ Answers are checked, sorted, equal levels merged, axes put in order. Arrays are 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,14 @@ Index: TypeAlias = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Counts:
+class _Groups:
+    def take(self, index: Index) -> Self:
+        """Those groups."""
+        return type(self)(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
+
+
+@dataclass(frozen=True)
+class Counts(_Groups):
     """What was answered, by group, curve and level."""
 
     #: log10 contrast, moved and scaled so that each curve's tested range is -0.5 to 0.5, shape (P, M, L).
@@ -36,13 +44,9 @@ class Counts:
     #: Smallest distance between levels, in units of x; 0 with fewer than two, shape (P, M).
     spacing: FloatArray
 
-    def take(self, index: Index) -> Counts:
-        """Those groups."""
-        return replace(self, **{f.name: getattr(self, f.name)[index] for f in fields(self)})
-
 
 @dataclass(frozen=True)
-class Point:
+class Point(_Groups):
     """Parameters of groups, in the coordinates of `Counts`."""
 
     #: Shape (P, M).
@@ -53,10 +57,6 @@ class Point:
     guess: FloatArray
     lapse: FloatArray
     eta: FloatArray
-
-    def take(self, index: Index) -> Point:
-        """Those groups."""
-        return Point(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
 
     def put(self, index: Index, other: Point) -> None:
         """Overwrite those groups."""
@@ -74,7 +74,7 @@ class Point:
         return Point(**{f.name: np.array(getattr(self, f.name)) for f in fields(self)})
 
 
-def join(points: list[Point]) -> Point:
+def joined(points: Sequence[Point]) -> Point:
     """Groups of several points, one after another."""
     return Point(**{f.name: np.concatenate([getattr(p, f.name) for p in points]) for f in fields(Point)})
 
@@ -106,27 +106,29 @@ class Curves:
     def scaled(self, blanks: bool) -> Counts:
         """In the coordinates of the fit; `blanks` says whether catch trials tell anything."""
         present = self.trials > 0
-        low = np.where(present, self.x, np.inf).min(axis=-1)
-        high = np.where(present, self.x, -np.inf).max(axis=-1)
-        any_level = present.any(axis=-1)
-        low, high = np.where(any_level, low, 0.0), np.where(any_level, high, 0.0)
+        low, high = (np.where(np.isfinite(end), end, 0.0) for end in tested_range(self))
         scale = np.where(high > low, high - low, 1.0)
         centre = 0.5 * (low + high)
         x = np.where(present, (self.x - centre[..., None]) / scale[..., None], 0.0)
         gaps = np.diff(x, axis=-1)
         both = present[..., 1:] & present[..., :-1]
         spacing = np.where(both, gaps, np.inf).min(axis=-1, initial=np.inf)
-        told = 1.0 if blanks else 0.0
-        return Counts(
-            x,
-            self.yes,
-            self.trials,
-            told * self.catch_yes.sum(axis=-1),
-            told * self.catch_trials.sum(axis=-1),
-            centre,
-            scale,
-            np.where(np.isfinite(spacing), spacing, 0.0),
-        )
+        spacing = np.where(np.isfinite(spacing), spacing, 0.0)
+        told = float(blanks)
+        catch_yes, catch_trials = told * self.catch_yes.sum(axis=-1), told * self.catch_trials.sum(axis=-1)
+        return Counts(x, self.yes, self.trials, catch_yes, catch_trials, centre, scale, spacing)
+
+
+def tested_range(counts: Counts | Curves) -> tuple[FloatArray, FloatArray]:
+    """Lowest and highest level of each curve; infinite without any."""
+    present = counts.trials > 0
+    low = np.where(present, counts.x, np.inf).min(axis=-1, initial=np.inf)
+    return low, np.where(present, counts.x, -np.inf).max(axis=-1, initial=-np.inf)
+
+
+def pick(values: FloatArray, index: Index) -> FloatArray:
+    """The value at an index of the last axis."""
+    return np.asarray(np.take_along_axis(values, index[..., None], axis=-1)[..., 0])
 
 
 def read_curves(
@@ -161,30 +163,18 @@ def read_curves(
     if c.shape[-1] == 0:
         c, k, n = (np.full((*c.shape[:-1], 1), fill) for fill in (1.0, 0.0, 0.0))
     batch = c.shape[:-1]
-    order, together = _axes(batch, shared)
-    size = int(np.prod([batch[a] for a in together], dtype=int))
-    last = len(batch)
-    groups = int(np.prod([batch[a] for a in order[: last - len(together)]], dtype=int))
-    c, k, n = (np.transpose(v, (*order, last)).reshape(groups, size, v.shape[-1]) for v in (c, k, n))
+    apart, together = _axes(batch, shared)
+    order = (*apart, *together)
+    groups, size = (int(np.prod([batch[axis] for axis in axes], dtype=int)) for axes in (apart, together))
+    c, k, n = (np.transpose(v, (*order, len(batch))).reshape(groups, size, v.shape[-1]) for v in (c, k, n))
     blank = c == 0
     used = (n > 0) & ~blank
     with np.errstate(divide="ignore"):
         x = np.where(used, np.log10(c), np.inf)
     place = np.argsort(x, axis=-1, kind="stable")
-    x, levels_yes, levels_trials = (
-        np.take_along_axis(v, place, axis=-1) for v in (x, np.where(used, k, 0.0), np.where(used, n, 0.0))
-    )
-    x, levels_yes, levels_trials = _merged(x, levels_yes, levels_trials)
-    return Curves(
-        x,
-        levels_yes,
-        levels_trials,
-        np.where(blank, k, 0.0).sum(axis=-1),
-        np.where(blank, n, 0.0).sum(axis=-1),
-        ((n == 0) & ~blank).sum(axis=-1),
-        batch,
-        order,
-    )
+    levels = (np.take_along_axis(v, place, axis=-1) for v in (x, np.where(used, k, 0.0), np.where(used, n, 0.0)))
+    catch_yes, catch_trials = (np.where(blank, v, 0.0).sum(axis=-1) for v in (k, n))
+    return Curves(*_merged(*levels), catch_yes, catch_trials, ((n == 0) & ~blank).sum(axis=-1), batch, order)
 
 
 def _check(contrast: FloatArray, yes: FloatArray, trials: FloatArray) -> None:
@@ -194,9 +184,8 @@ def _check(contrast: FloatArray, yes: FloatArray, trials: FloatArray) -> None:
             remedy = "mark a level that was not tested by trials = 0 and any contrast"
             raise InputError(f"{name} has the value {bad:g}, which is not a finite number; {remedy}")
         if values.size and values.min() < 0:
-            allowed = (
-                "contrast is linear, above 0, or 0 for a catch trial" if name == "contrast" else "counts start at 0"
-            )
+            linear = "contrast is linear, above 0, or 0 for a catch trial"
+            allowed = linear if name == "contrast" else "counts start at 0"
             raise InputError(f"{name} {values.min():g} is negative; {allowed}")
     if np.any(yes > trials):
         at = int(np.argmax(yes - trials))
@@ -215,14 +204,11 @@ def _axes(batch: tuple[int, ...], shared: tuple[int, ...]) -> tuple[tuple[int, .
         together.append(axis % len(batch))
     if len(set(together)) < len(together):
         raise InputError(f"shared axes {tuple(shared)} name one axis twice")
-    apart = [axis for axis in range(len(batch)) if axis not in together]
-    return (*apart, *together), tuple(together)
+    return tuple(axis for axis in range(len(batch)) if axis not in together), tuple(together)
 
 
 def _merged(x: FloatArray, yes: FloatArray, trials: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Add up neighbours of equal x; absent levels go last and repeat the highest x."""
-    if x.shape[-1] == 0:
-        return x, yes, trials
     new = np.ones(x.shape, dtype=bool)
     new[..., 1:] = x[..., 1:] != x[..., :-1]
     place = np.cumsum(new, axis=-1) - 1

@@ -10,32 +10,126 @@ Venzon & Moolgavkar (1988), Applied Statistics 37 (profile likelihood).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric import likelihood, statuses
 from psyprobe.analysis.psychometric.counts import Point, read_curves
-from psyprobe.analysis.psychometric.intervals import Parameter, Profile, Resampled, resample
+from psyprobe.analysis.psychometric.intervals import Parameter, Profile, resample
 from psyprobe.analysis.psychometric.isotonic import deviance, isotonic_bracket, spearman_karber
-from psyprobe.analysis.psychometric.likelihood import curve_log_likelihood, log_rates
-from psyprobe.analysis.psychometric.maximise import Model
-from psyprobe.analysis.psychometric.priors import LogPrior, LogPriors, stated_priors
-from psyprobe.analysis.psychometric.result import PsychometricFit
 from psyprobe.analysis.psychometric.search import add_overdispersion, search
-from psyprobe.analysis.psychometric.sigmoids import sigmoid
-from psyprobe.analysis.psychometric.statuses import (
-    WITH_THRESHOLD,
-    Judged,
-    Problem,
-    StatusArray,
-    judge,
-    retold,
-    state_problem,
-)
+from psyprobe.analysis.psychometric.sigmoids import psychometric_function, sigmoid, threshold_at
 from psyprobe.errors import InputError, unknown_name
+
+
+@dataclass(frozen=True)
+class PsychometricFit:
+    """Fitted psychometric functions of a batch of curves; every array has the shape of the batch."""
+
+    #: What may be said of the curve; `STATUSES` tells each in words. Numbers that it forbids are nan.
+    status: statuses.StatusArray
+    #: log10 contrast where F = 0.5, and its interval; an open side is infinite. A censored curve has an interval and no
+    #: threshold.
+    threshold: FloatArray
+    threshold_low: FloatArray
+    threshold_high: FloatArray
+    #: From F = 0.05 to F = 0.95, log10 units; 0 of a step.
+    width: FloatArray
+    width_low: FloatArray
+    width_high: FloatArray
+    #: Rates, in [0, 1); nan where nothing was fitted: without answers, or to a curve that does not rise.
+    guess: FloatArray
+    lapse: FloatArray
+    #: Overdispersion, in [0, 1): variance = n p (1 - p) (1 + (n - 1) eta²); 0 is binomial.
+    eta: FloatArray
+    #: Natural logarithm, without the binomial coefficients.
+    log_likelihood: FloatArray
+    #: Twice the log-likelihood that the saturated model has more.
+    deviance: FloatArray
+    #: Levels less free parameters; a rate shared by m curves counts 1/m.
+    degrees_of_freedom: FloatArray
+    #: Probability of at least this deviance if the function were true, by parametric bootstrap; nan if not asked for.
+    p_value: FloatArray
+    #: Whether the best climb ended at a maximum.
+    converged: npt.NDArray[np.bool_]
+    #: Of the test whether the curve rises at all; 1 where none was needed.
+    p_rising: FloatArray
+    #: log10 contrasts between which the best rising proportions cross the criterion, whatever their form.
+    bracket_low: FloatArray
+    bracket_high: FloatArray
+    #: Mean of the rising proportions as a distribution, log10 contrast; nan where they do not go from 0 to 1.
+    spearman_karber: FloatArray
+    #: Different contrasts above 0 with trials, and contrasts given without any.
+    levels: npt.NDArray[np.int64]
+    dropped_levels: npt.NDArray[np.int64]
+    #: Family of the sigmoid.
+    function: str
+    #: Of the intervals.
+    level: float
+    #: Within which the rates were sought; equal if fixed.
+    guess_bounds: tuple[float, float]
+    lapse_bounds: tuple[float, float]
+
+    @property
+    def threshold_contrast(self) -> FloatArray:
+        """Contrast at threshold; nan where there is none."""
+        return np.asarray(10.0**self.threshold)
+
+    @property
+    def sensitivity(self) -> FloatArray:
+        """1 / contrast at threshold; nan where there is none."""
+        return np.asarray(10.0**-self.threshold)
+
+    @property
+    def guess_at_bound(self) -> npt.NDArray[np.bool_]:
+        """Whether a fitted guess rate ended at its upper bound: a larger one may be true."""
+        return _stopped(self.guess, self.guess_bounds)
+
+    @property
+    def lapse_at_bound(self) -> npt.NDArray[np.bool_]:
+        """Whether a fitted lapse rate ended at its upper bound: a larger one may be true."""
+        return _stopped(self.lapse, self.lapse_bounds)
+
+    @property
+    def raw_threshold(self) -> FloatArray:
+        """log10 contrast at which half the answers are yes, guesses and lapses counted in; nan where they never are."""
+        return threshold_at(0.5, self.threshold, self.width, self.guess, self.lapse, function=self.function)
+
+    def predict(self, contrast: npt.ArrayLike) -> FloatArray:
+        """Probability of yes by the fitted functions.
+
+        Parameters
+        ----------
+        contrast : array_like of float
+            Linear contrast, at least 0; one-dimensional, or of shape (..., L) with the batch's leading axes.
+
+        Returns
+        -------
+        ndarray of float64, shape (..., L)
+            nan for curves without a threshold.
+        """
+        c = np.asarray(contrast, dtype=np.float64)
+        if not np.all(c >= 0):
+            raise InputError(f"contrast {np.min(c):g} is not usable; contrast is linear, at least 0")
+        with np.errstate(divide="ignore"):
+            x = np.log10(c)
+        t, w, g, lam = (np.asarray(v)[..., None] for v in (self.threshold, self.width, self.guess, self.lapse))
+        known = np.isfinite(t)
+        # A step is drawn as the narrowest function that numbers hold.
+        narrowest = np.where(known & (w > 1e-9), w, 1e-9)
+        t, g, lam = (np.where(known, v, 0.0) for v in (t, g, lam))
+        return np.where(known, psychometric_function(x, t, narrowest, g, lam, function=self.function), np.nan)
+
+
+def _stopped(rate: FloatArray, bounds: tuple[float, float]) -> npt.NDArray[np.bool_]:
+    if bounds[0] == bounds[1]:
+        return np.zeros(rate.shape, dtype=bool)
+    return np.asarray(rate >= bounds[1] - 1e-6)
+
 
 Rate: TypeAlias = float | tuple[float, float] | Literal["fit"]
 Lapse: TypeAlias = Rate | Literal["guess"]
@@ -54,7 +148,7 @@ def fit_psychometric(
     lapse: Lapse = 0.0,
     shared: tuple[int, ...] = (),
     method: Literal["mle", "map"] = "mle",
-    priors: Mapping[str, LogPrior | None] | None = None,
+    priors: Mapping[str, likelihood.LogPrior | None] | None = None,
     overdispersion: bool = False,
     interval: Literal["profile", "bootstrap"] | None = "profile",
     level: float = 0.95,
@@ -131,30 +225,38 @@ def fit_psychometric(
         bounds = bounds[0], bounds[0]
     if bounds[0][1] + bounds[1][1] > 1 or bounds[0][0] + bounds[1][0] >= 1:
         raise InputError(f"guess {bounds[0]} and lapse {bounds[1]} may reach 1 together; lower one of the upper bounds")
-    plain = Model(sigmoid(function), LogPriors(), equal)
-    problem = state_problem(read_curves(contrast, yes, trials, shared), function, plain, bounds, level, seed)
+    model = likelihood.Model(sigmoid(function), likelihood.LogPriors(), equal)
+    problem = statuses.state_problem(read_curves(contrast, yes, trials, shared), function, model, bounds, level, seed)
     best, value, converged = search(problem.task)
-    judged = judge(problem, best, value)
+    judged = statuses.judge(problem, best, value)
     if method == "map" or overdispersion:
-        told = replace(plain, priors=stated_priors(priors, equal) if method == "map" else LogPriors())
-        problem = replace(problem, task=replace(problem.task, model=told))
-        best, value, converged = search(problem.task, first=best)
+        if method == "map":
+            model = replace(model, priors=likelihood.stated_priors(priors, equal))
+        problem = replace(problem, task=replace(problem.task, model=model))
+        best, value, converged = search(problem.task, first=[best])
         if overdispersion:
             best, value = add_overdispersion(problem.task, best, value)
-        judged = retold(problem, judged, best, steps_stay=method == "mle")
-    ends = _intervals(problem, judged, best, value, profile=interval == "profile") if interval else None
-    p_value = None
+        judged = statuses.retold(problem, judged, best, steps_stay=method == "mle")
+    nothing = np.full(judged.status.shape, np.nan)
+    ends, p_value = np.stack([nothing] * 4), nothing
+    if interval is not None:
+        ends = _intervals(problem, judged, best, value, profile=interval == "profile")
+    task, has = problem.task, np.isin(judged.status, statuses.WITH_THRESHOLD)
+    lost = deviance(task.counts.yes, task.counts.trials, likelihood.predicted(task.model.family, task.counts, best))
     if goodness or interval == "bootstrap":
-        drawn = resample(problem.task, best, resamples=resamples, seed=seed)
-        if ends is not None and interval == "bootstrap":
-            ends = _percentiles(problem, judged, drawn, ends)
-        p_value = _p_value(problem, judged, best, drawn) if goodness else None
-    return _collect(problem, judged, best, converged, ends, p_value)
+        *drawn, lost_again = resample(task, best, resamples=resamples, seed=seed)
+        if interval == "bootstrap":
+            # No interpolation: a quantile may be infinite.
+            tails = (0.5 * (1 - level), 0.5 * (1 + level))
+            sampled = [np.quantile(values, tails, axis=1, method="nearest") for values in drawn]
+            ends = np.where(has, np.concatenate(sampled), ends)
+        if goodness:
+            larger = (lost_again >= lost[:, None] - 1e-9).sum(axis=1)
+            p_value = np.where(has, (1 + larger) / (1 + resamples), np.nan)
+    return _collect(problem, judged, best, converged, ends, lost, p_value)
 
 
-def _check_options(
-    method: str, priors: Mapping[str, LogPrior | None] | None, interval: str | None, level: float, resamples: int
-) -> None:
+def _check_options(method: str, priors: object, interval: str | None, level: float, resamples: int) -> None:
     if method not in ("mle", "map"):
         raise unknown_name("method of fitting", method, ("mle", "map"))
     if priors is not None and method != "map":
@@ -178,57 +280,31 @@ def _bounds(name: str, rate: Lapse, free: tuple[float, float]) -> tuple[float, f
     return low, high
 
 
-def _percentiles(
-    problem: Problem, judged: Judged, drawn: Resampled, ends: tuple[FloatArray, ...]
-) -> tuple[FloatArray, ...]:
-    """Ends from the refits, for curves that have a threshold."""
-    tails = (0.5 * (1 - problem.level), 0.5 * (1 + problem.level))
-    told = np.isin(judged.status, WITH_THRESHOLD)
-    sampled = [
-        # No interpolation: a quantile may be infinite.
-        np.quantile(values, tail, axis=1, method="nearest")
-        for values in (drawn.threshold, drawn.width)
-        for tail in tails
-    ]
-    return tuple(np.where(told, new, old) for new, old in zip(sampled, ends, strict=True))
-
-
-def _p_value(problem: Problem, judged: Judged, best: Point, drawn: Resampled) -> FloatArray:
-    counts = problem.task.counts
-    log_p, _ = log_rates(problem.task.model.family, best, counts.x)
-    found = deviance(counts.yes, counts.trials, np.exp(log_p))
-    larger = (drawn.deviance >= found[:, None] - 1e-9).sum(axis=1)
-    p_value = (1 + larger) / (1 + drawn.deviance.shape[1])
-    return np.where(np.isin(judged.status, WITH_THRESHOLD), p_value, np.nan)
-
-
 def _intervals(
-    problem: Problem, judged: Judged, best: Point, value: FloatArray, *, profile: bool
-) -> tuple[FloatArray, ...]:
+    problem: statuses.Problem, judged: statuses.Judged, best: Point, value: FloatArray, *, profile: bool
+) -> FloatArray:
     """Low and high end of threshold and width, in the coordinates of the counts; `profile` False: of censored ones."""
     shape = judged.threshold.shape
-    told = np.isin(judged.status, WITH_THRESHOLD)
-    told &= profile
+    told = np.isin(judged.status, statuses.WITH_THRESHOLD) & profile
     bounded = told | (np.isin(judged.status, ("censored_above", "censored_below")) & (problem.status == ""))
-    ends = [np.full(judged.threshold.size, np.nan) for _ in range(4)]
-    sought: tuple[tuple[Parameter, npt.NDArray[np.bool_], int], ...] = (("threshold", bounded, 0), ("slope", told, 2))
-    for parameter, which, column in sought:
+    ends = np.full((4, judged.threshold.size), np.nan)
+    sought: dict[Parameter, tuple[npt.NDArray[np.bool_], FloatArray, int]] = {
+        "threshold": (bounded, judged.threshold, 0),
+        "slope": (told, best.slope, 2),
+    }
+    for parameter, (which, centre, row) in sought.items():
         index = np.flatnonzero(which)
-        if index.size == 0:
-            continue
-        along = Profile(problem.task, best, value, parameter)
-        centre = judged.threshold.ravel() if parameter == "threshold" else best.slope.ravel()
-        low, high = along.interval(problem.quantile, centre[index], index)
-        if parameter == "slope":
-            low, high = np.exp(-high), np.exp(-low)
-        ends[column][index], ends[column + 1][index] = low, high
-    low, high = (end.reshape(shape) for end in ends[:2])
-    low, high = _censored_ends(problem, judged.status, low, high)
-    return low, high, ends[2].reshape(shape), ends[3].reshape(shape)
+        if index.size:
+            along = Profile(problem.task, best, value, parameter)
+            low, high = along.interval(problem.quantile, centre.ravel()[index], index)
+            ends[row : row + 2, index] = (low, high) if parameter == "threshold" else (np.exp(-high), np.exp(-low))
+    ends = ends.reshape(4, *shape)
+    ends[:2] = _censored_ends(problem, judged.status, *ends[:2])
+    return ends
 
 
 def _censored_ends(
-    problem: Problem, status: StatusArray, low: FloatArray, high: FloatArray
+    problem: statuses.Problem, status: statuses.StatusArray, low: FloatArray, high: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Where nobody ever said yes, or always, the ends are exact: as many trials as refute a rate of one half."""
     counts = problem.task.counts
@@ -248,24 +324,22 @@ def _censored_ends(
 
 
 def _collect(
-    problem: Problem,
-    judged: Judged,
+    problem: statuses.Problem,
+    judged: statuses.Judged,
     best: Point,
     converged: npt.NDArray[np.bool_],
-    ends: tuple[FloatArray, ...] | None,
-    p_value: FloatArray | None,
+    ends: FloatArray,
+    lost: FloatArray,
+    p_value: FloatArray,
 ) -> PsychometricFit:
     curves, status = problem.curves, judged.status
     counts, model = problem.task.counts, problem.task.model
     shape = status.shape
-    nothing = np.full(shape, np.nan)
-    has = np.isin(status, WITH_THRESHOLD)
+    has = np.isin(status, statuses.WITH_THRESHOLD)
     threshold = np.where(has, counts.centre + counts.scale * judged.threshold, np.nan)
     width = np.where(has, counts.scale * judged.width, np.nan)
-    low, high, narrow, wide = ends or (nothing,) * 4
+    low, high, narrow, wide = ends
     fitted = (counts.trials > 0).any(axis=-1)
-    log_p, _ = log_rates(model.family, best, counts.x)
-    lost = deviance(counts.yes, counts.trials, np.exp(log_p))
     free = [b[1] > b[0] for b in (problem.guess, problem.lapse)]
     rates = 1 if model.equal_rates and free[0] else sum(free)
     levels = (curves.trials > 0).sum(axis=-1)
@@ -293,10 +367,10 @@ def _collect(
         "guess": rate(best.guess),
         "lapse": rate(best.lapse),
         "eta": rate(best.eta),
-        "log_likelihood": np.where(fitted, curve_log_likelihood(model.family, counts, best), np.nan),
+        "log_likelihood": np.where(fitted, likelihood.curve_log_likelihood(model.family, counts, best), np.nan),
         "deviance": np.where(fitted, lost, np.nan),
         "degrees_of_freedom": np.where(fitted, levels - cost, np.nan),
-        "p_value": nothing if p_value is None else p_value,
+        "p_value": p_value,
         "converged": np.broadcast_to(converged[:, None], shape) & fitted,
         "p_rising": np.where(asked, problem.rising, np.nan),
         "bracket_low": np.where(asked, below, np.nan),
@@ -306,10 +380,5 @@ def _collect(
         "dropped_levels": curves.dropped,
     }
     arranged: dict[str, Any] = {name: curves.ungroup(np.asarray(value)) for name, value in values.items()}
-    return PsychometricFit(
-        function=problem.function,
-        level=problem.level,
-        guess_bounds=problem.guess,
-        lapse_bounds=problem.lapse,
-        **arranged,
-    )
+    bounds: dict[str, Any] = {"guess_bounds": problem.guess, "lapse_bounds": problem.lapse}
+    return PsychometricFit(function=problem.function, level=problem.level, **bounds, **arranged)

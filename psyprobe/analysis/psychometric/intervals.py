@@ -21,9 +21,8 @@ import numpy.typing as npt
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric.counts import Counts, Index, Point
 from psyprobe.analysis.psychometric.isotonic import deviance
-from psyprobe.analysis.psychometric.likelihood import differentiate, log_rates
-from psyprobe.analysis.psychometric.maximise import Task
-from psyprobe.analysis.psychometric.search import search
+from psyprobe.analysis.psychometric.likelihood import differentiate, predicted
+from psyprobe.analysis.psychometric.search import Task, search
 
 Parameter = Literal["threshold", "slope"]
 
@@ -49,17 +48,13 @@ class Profile:
     #: Which is held: "threshold" or "slope".
     parameter: Parameter
 
-    @property
-    def curves(self) -> int:
-        """M, the curves of a group."""
-        return int(self.task.counts.x.shape[1])
-
     def drop(self, which: Index, held: FloatArray, steep: npt.NDArray[np.bool_] | None = None) -> FloatArray:
         """Twice the likelihood lost when curves `which` (group * M + member) have the parameter held at `held`.
 
         `steep` tells which of these curves have the slope held at its upper bound, too.
         """
-        group, member = np.divmod(which, self.curves)
+        curves = self.task.counts.x.shape[1]
+        group, member = np.divmod(which, curves)
         task = self.task.take(group)
         place = (np.arange(which.size), member)
         for bound in (task.lower, task.upper):
@@ -67,14 +62,13 @@ class Profile:
         if steep is not None:
             task.lower.slope[place] = np.where(steep, task.upper.slope[place], task.lower.slope[place])
         first = [self.best.take(group)]
-        alone = self.curves == 1
-        if not alone and self.parameter == "threshold":
+        if curves > 1 and self.parameter == "threshold":
             # The other curves hold the common rates in place, so that only this curve's width is in doubt.
             for width in _WIDTHS:
                 other = first[0].copy()
                 other.slope[place] = -np.log(width)
                 first.append(other)
-        _, value, _ = search(task, eta=first[0].eta, first=first, keep=1 if alone else 0)
+        _, value, _ = search(task, eta=first[0].eta, first=first, keep=int(curves == 1))
         return np.asarray(2 * (self.value[group] - value))
 
     def interval(self, quantile: float, centre: FloatArray, which: Index) -> tuple[FloatArray, FloatArray]:
@@ -96,9 +90,8 @@ class Profile:
         """
         side = np.repeat([-1.0, 1.0], which.size)
         centre, which = np.tile(centre, 2), np.tile(which, 2)
-        bounds = self.task.lower, self.task.upper
-        lowest, highest = (getattr(bound, self.parameter).ravel()[which] for bound in bounds)
-        bound = np.where(side > 0, highest, lowest)
+        lower, upper = (getattr(end, self.parameter).ravel()[which] for end in (self.task.lower, self.task.upper))
+        bound = np.where(side > 0, upper, lower)
         lost = self.drop(which, bound)
         end = side * np.inf
         closed = np.flatnonzero(lost > quantile)
@@ -109,9 +102,7 @@ class Profile:
 
     def _first_step(self, quantile: float) -> FloatArray:
         """Half of the interval's length if the likelihood were a parabola, shape (G * M,)."""
-        model = self.task.model
-        found = differentiate(model.family, self.task.counts, self.best, model.priors)
-        block = found.blocks[1]
+        block = differentiate(self.task.model, self.task.counts, self.best).blocks[1]
         here = 0 if self.parameter == "threshold" else 1
         other = np.maximum(block[..., 1 - here, 1 - here], 1e-9)
         curvature = block[..., here, here] - block[..., 0, 1] ** 2 / other
@@ -133,8 +124,8 @@ class Profile:
             place = np.where(side[open_] > 0, np.minimum(ahead, bound[open_]), np.maximum(ahead, bound[open_]))
             lost = self.drop(which[open_], place)
             beyond = (lost > quantile) | (place == bound[open_])
-            outside[open_[beyond]] = np.stack([place, lost], axis=-1)[beyond]
-            inside[open_[~beyond]] = np.stack([place, lost], axis=-1)[~beyond]
+            found = np.stack([place, lost], axis=-1)
+            outside[open_[beyond]], inside[open_[~beyond]] = found[beyond], found[~beyond]
             step[open_] *= 1.6
             open_ = open_[~beyond]
         return inside, outside
@@ -159,8 +150,7 @@ class Profile:
             near = np.abs(np.sqrt(np.maximum(lost, 0.0)) - target) < _NEAR
             beyond = lost > quantile
             found = np.stack([place, lost], axis=-1)
-            outside[open_[beyond | near]] = found[beyond | near]
-            inside[open_[~beyond | near]] = found[~beyond | near]
+            outside[open_[beyond | near]], inside[open_[~beyond | near]] = found[beyond | near], found[~beyond | near]
             # Illinois: an end that stays where it is for a second time counts half.
             for column, kept in ((0, beyond), (1, ~beyond)):
                 again = kept & (stayed[open_] == column)
@@ -173,45 +163,34 @@ class Profile:
 _AT_ONCE = 20_000
 
 
-@dataclass(frozen=True)
-class Resampled:
-    """Parameters refitted to drawn answers, in the coordinates of the counts."""
+def resample(task: Task, best: Point, *, resamples: int, seed: int) -> FloatArray:
+    """Draw answers from the best functions and fit them again: thresholds, widths and deviances, shape (3, G, B, M).
 
-    #: All shape (G, B, M); thresholds are infinite where all drawn answers are the same.
-    threshold: FloatArray
-    width: FloatArray
-    deviance: FloatArray
-
-
-def resample(task: Task, best: Point, *, resamples: int, seed: int) -> Resampled:
-    """Draw answers from the best functions and fit them again.
-
+    They are in the coordinates of the counts, thresholds infinite where all drawn answers are the same.
     Fractional trials are rounded for the draws; overdispersion is drawn too, and held in the refits. A group's draws do
     not depend on which other groups stand beside it.
     """
     groups, curves = task.counts.centre.shape
-    found = [np.empty((groups, resamples, curves)) for _ in range(3)]
+    found = np.empty((3, groups, resamples, curves))
     step = max(1, _AT_ONCE // max(1, resamples * curves))
     for begin in range(0, groups, step):
         block = np.arange(begin, min(begin + step, groups))
         again = np.repeat(block, resamples)
         drawn = _draw(task.take(block), best.take(block), resamples, seed)
         start = best.take(again)
-        point, _, _ = search(replace(task.take(again), counts=drawn), eta=start.eta, first=start, keep=0)
-        log_p, _ = log_rates(task.model.family, point, drawn.x)
+        point, _, _ = search(replace(task.take(again), counts=drawn), eta=start.eta, first=[start], keep=0)
         threshold = np.where(drawn.yes.sum(axis=-1) == 0, np.inf, point.threshold)
         threshold = np.where((drawn.trials - drawn.yes).sum(axis=-1) == 0, -np.inf, threshold)
-        lost = deviance(drawn.yes, drawn.trials, np.exp(log_p))
-        for values, kept in zip((threshold, np.exp(-point.slope), lost), found, strict=True):
-            kept[block] = values.reshape(block.size, resamples, curves)
-    return Resampled(*found)
+        lost = deviance(drawn.yes, drawn.trials, predicted(task.model.family, drawn, point))
+        refitted = np.stack([threshold, np.exp(-point.slope), lost])
+        found[:, block] = refitted.reshape(3, block.size, resamples, curves)
+    return found
 
 
 def _draw(task: Task, best: Point, resamples: int, seed: int) -> Counts:
     """Counts of drawn answers, `resamples` groups for each group."""
     counts = task.counts
-    log_p, _ = log_rates(task.model.family, best, counts.x)
-    rates, whole = np.exp(log_p), np.rint(counts.trials).astype(np.int64)
+    rates, whole = predicted(task.model.family, counts, best), np.rint(counts.trials).astype(np.int64)
     blanks = np.rint(counts.catch_trials).astype(np.int64)
     yes = np.empty((whole.shape[0], resamples, *whole.shape[1:]))
     catch = np.empty((whole.shape[0], resamples))
@@ -225,10 +204,6 @@ def _draw(task: Task, best: Point, resamples: int, seed: int) -> Counts:
         catch[i] = rng.binomial(blanks[i], best.guess[i], size=resamples)
     again = np.repeat(np.arange(whole.shape[0]), resamples)
     fixed = counts.take(again)
-    return replace(
-        fixed,
-        yes=yes.reshape(fixed.x.shape),
-        trials=whole[again].astype(np.float64),
-        catch_yes=catch.ravel(),
-        catch_trials=blanks[again].astype(np.float64),
-    )
+    trials, catch_trials = (asked[again].astype(np.float64) for asked in (whole, blanks))
+    yes = yes.reshape(fixed.x.shape)
+    return replace(fixed, yes=yes, trials=trials, catch_yes=catch.ravel(), catch_trials=catch_trials)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import xlogy
 
 from psyprobe._typing import FloatArray
 
@@ -60,16 +61,18 @@ def rising_means(values: FloatArray, weights: FloatArray) -> FloatArray:
     return fit
 
 
+def log_likelihood(yes: FloatArray, trials: FloatArray, rate: FloatArray) -> FloatArray:
+    """Of rates by level, without the binomial coefficients."""
+    no = trials - yes
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(yes > 0, yes * np.log(rate), 0.0) + np.where(no > 0, no * np.log1p(-rate), 0.0)
+
+
 def deviance(yes: FloatArray, trials: FloatArray, rate: FloatArray) -> FloatArray:
     """Twice the log-likelihood that rates by level lack of the saturated model, summed over the last axis."""
-    from scipy.special import xlogy
-
-    no = trials - yes
     share = yes / np.where(trials > 0, trials, 1.0)
-    saturated = xlogy(yes, share) + xlogy(no, 1 - share)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        given = np.where(yes > 0, yes * np.log(rate), 0.0) + np.where(no > 0, no * np.log1p(-rate), 0.0)
-    return np.asarray(np.maximum(2 * (saturated - given).sum(axis=-1), 0.0))
+    saturated = xlogy(yes, share) + xlogy(trials - yes, 1 - share)
+    return np.asarray(np.maximum(2 * (saturated - log_likelihood(yes, trials, rate)).sum(axis=-1), 0.0))
 
 
 def rising_deviance(yes: FloatArray, trials: FloatArray) -> FloatArray:

@@ -1,6 +1,8 @@
-"""The best of several climbs, for many groups at once, with and without overdispersion.
+"""Finds the largest likelihood of many groups of curves at once, with and without overdispersion.
 
-Climbs begin at the best few of a coarse grid of functions, steps between levels among them, and at solutions nearby.
+Climbs are damped Newton steps within bounds, from the best few of a coarse grid of functions, steps between levels
+among them, and from solutions nearby. Curves of a group meet only in their guess and lapse rate, so each step solves
+2 x 2 systems: threshold and slope of each curve, and the two rates through the Schur complement.
 
 References
 ----------
@@ -10,16 +12,131 @@ Schütt et al. (2016), Vision Research 122, section 2.2 (overdispersion).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.counts import Counts, Index, Point, join
-from psyprobe.analysis.psychometric.likelihood import catch_log_likelihood, level_log_likelihood
-from psyprobe.analysis.psychometric.maximise import Task, maximise
+from psyprobe.analysis.psychometric import likelihood
+from psyprobe.analysis.psychometric.counts import Counts, Index, Point, joined, pick, tested_range
+
+_Mask = npt.NDArray[np.bool_]
+_ROUNDS = 80
+#: A step that promises less than this in log-likelihood is not worth taking.
+_ENOUGH = 1e-8
+_FIRST_DAMPING = 1e-3
+_LARGEST_DAMPING = 1e9
+
+
+@dataclass(frozen=True)
+class Task:
+    """A model, and the groups to which it is fitted within bounds; equal bounds fix a parameter, `eta` has none."""
+
+    model: likelihood.Model
+    counts: Counts
+    lower: Point
+    upper: Point
+
+    def take(self, index: Index) -> Task:
+        """Those groups."""
+        return Task(self.model, self.counts.take(index), self.lower.take(index), self.upper.take(index))
+
+
+def maximise(task: Task, start: Point) -> tuple[Point, FloatArray, _Mask]:
+    """Climb from each start to a maximum: the point, the objective there (P,), and whether no step promised more."""
+    model, point = task.model, start.copy()
+    value = likelihood.objective(model, task.counts, point)
+    damping = np.full(value.shape, _FIRST_DAMPING)
+    converged = np.zeros(value.shape, dtype=bool)
+    running: Index = np.flatnonzero(np.isfinite(value))
+    for _ in range(_ROUNDS):
+        if running.size == 0:
+            break
+        left, here = task.take(running), point.take(running)
+        slope = likelihood.differentiate(model, left.counts, here)
+        if model.equal_rates:
+            slope = slope.with_equal_rates()
+        free_curve, free_rates = _free(slope, here, left.lower, left.upper)
+        move_curve, move_rates = _step(slope, free_curve, free_rates, damping[running])
+        promised = (slope.curve * move_curve).sum((-1, -2)) + (slope.rates * move_rates).sum(-1)
+        if model.equal_rates:
+            move_rates[:, 1] = move_rates[:, 0]
+        there = _moved(here, move_curve, move_rates).within(left.lower, left.upper)
+        reached = likelihood.objective(model, left.counts, there)
+        gain = reached - value[running]
+        better = reached > value[running]
+        won = running[better]
+        point.put(won, there.take(np.flatnonzero(better)))
+        value[won] = reached[better]
+        damping[running] = np.where(better, np.maximum(damping[running] * 0.1, 1e-9), damping[running] * 8)
+        small = better & (gain < _ENOUGH) & (damping[running] < 1e-2)
+        done = (promised < _ENOUGH) | small | (damping[running] > _LARGEST_DAMPING)
+        converged[running] |= done
+        running = running[~done]
+    return point, value, converged
+
+
+def _free(slope: likelihood.Derivatives, at: Point, lower: Point, upper: Point) -> tuple[_Mask, _Mask]:
+    """Which parameters may move: not those held at a bound, nor those that the gradient pushes against one."""
+
+    def may(gradient: FloatArray, name: str) -> _Mask:
+        value, low, high = (getattr(point, name) for point in (at, lower, upper))
+        return np.asarray(((value > low) | (gradient > 0)) & ((value < high) | (gradient < 0)) & (high > low))
+
+    curve = [may(slope.curve[..., i], name) for i, name in enumerate(("threshold", "slope"))]
+    rates = [may(slope.rates[:, i], name) for i, name in enumerate(("guess", "lapse"))]
+    return np.stack(curve, axis=-1), np.stack(rates, axis=-1)
+
+
+def _step(
+    slope: likelihood.Derivatives, free_curve: _Mask, free_rates: _Mask, damping: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    curve, rates = np.where(free_curve, slope.curve, 0.0), np.where(free_rates, slope.rates, 0.0)
+    moves = []
+    for kind in (0, 1):
+        blocks = _bounded(slope.blocks[kind], slope.blocks[1], free_curve, damping[:, None])
+        corner = _bounded(slope.corner[kind], slope.corner[1], free_rates, damping)
+        across = slope.across[kind] * free_curve[..., :, None] * free_rates[:, None, None, :]
+        inverse, sound = _inverse(blocks)
+        carried = inverse @ across
+        schur, sound_rates = _inverse(corner - (np.swapaxes(across, -1, -2) @ carried).sum(axis=1))
+        lone = (inverse @ curve[..., None])[..., 0]
+        pulled = rates - (np.swapaxes(across, -1, -2) @ lone[..., None]).sum(axis=1)[..., 0]
+        move_rates = (schur @ pulled[..., None])[..., 0]
+        move_curve = lone - (carried @ move_rates[:, None, :, None])[..., 0]
+        moves.append((move_curve, move_rates, sound.all(axis=-1) & sound_rates))
+    (exact_curve, exact_rates, exact), (move_curve, move_rates, _) = moves
+    return (np.where(exact[:, None, None], exact_curve, move_curve), np.where(exact[:, None], exact_rates, move_rates))
+
+
+def _bounded(curvature: FloatArray, scale: FloatArray, free: _Mask, damping: FloatArray) -> FloatArray:
+    """Curvature with damping on its diagonal, and the unit matrix for parameters that are not free."""
+    diagonal = np.einsum("...ii->...i", scale)
+    damped = curvature + (damping[..., None] * diagonal + 1e-12)[..., None] * np.eye(2)
+    both = free[..., :, None] & free[..., None, :]
+    return np.where(both, damped, np.eye(2))
+
+
+def _inverse(matrices: FloatArray) -> tuple[FloatArray, _Mask]:
+    """Inverses of symmetric 2 x 2 matrices, and which of these are positive definite."""
+    a, b, d = matrices[..., 0, 0], matrices[..., 0, 1], matrices[..., 1, 1]
+    determinant = a * d - b * b
+    sound = (a > 0) & (d > 0) & (determinant > 1e-14 * a * d)
+    safe = np.where(sound, determinant, 1.0)
+    flipped = np.stack([np.stack([d, -b], axis=-1), np.stack([-b, a], axis=-1)], axis=-2)
+    # Where rounding has spoiled the determinant the diagonal alone still climbs.
+    alone = np.stack([1 / np.maximum(a, 1e-12), 1 / np.maximum(d, 1e-12)], axis=-1)[..., None] * np.eye(2)
+    return np.where(sound[..., None, None], flipped / safe[..., None, None], alone), sound
+
+
+def _moved(at: Point, curve: FloatArray, rates: FloatArray) -> Point:
+    # A leap of the width by more than a factor of 7 leaves the region that the curvature describes.
+    shrink = np.minimum(1.0, 2.0 / np.maximum(np.abs(curve[..., 1]), 1e-300))
+    threshold, slope = at.threshold + curve[..., 0] * shrink, at.slope + curve[..., 1] * shrink
+    return Point(threshold, slope, at.guess + rates[:, 0], at.lapse + rates[:, 1], at.eta)
+
 
 #: Thresholds and widths tried, in units of the tested range.
 _THRESHOLDS = np.array([-2.0, -0.8, -0.5, -0.375, -0.25, -0.125, 0.0, 0.125, 0.25, 0.375, 0.5, 0.8, 2.0])
@@ -35,17 +152,13 @@ _AT_ONCE = 6000
 #: Overdispersions tried, and how the search between them goes on.
 _TRIED = np.array([0.0, 0.03, 0.08, 0.15, 0.25, 0.4, 0.6, 0.85])
 _LARGEST = 0.99
-_ROUNDS = 22
+_GOLDEN_ROUNDS = 22
 _GOLDEN = 0.5 * (np.sqrt(5) - 1)
 
 
 def search(
-    task: Task,
-    *,
-    eta: FloatArray | None = None,
-    first: Point | Sequence[Point] = (),
-    keep: int = 2,
-) -> tuple[Point, FloatArray, npt.NDArray[np.bool_]]:
+    task: Task, *, eta: FloatArray | None = None, first: Sequence[Point] = (), keep: int = 2
+) -> tuple[Point, FloatArray, _Mask]:
     """The largest objective found from several starts: point, value (P,), and whether the climb converged (P,).
 
     Parameters
@@ -54,13 +167,12 @@ def search(
         Of P groups.
     eta : ndarray, shape (P,), optional
         Overdispersion; 0 where not given.
-    first : Point or sequence of Point, optional
+    first : sequence of Point, optional
         Further starts, as a solution nearby.
     keep : int, optional
         How many pairs of rates are kept of each kind of start; 0: only `first`.
     """
     size = task.counts.catch_yes.size
-    near = [first] if isinstance(first, Point) else list(first)
     eta = np.zeros(size) if eta is None else eta
     best = replace(task.lower, eta=eta).copy()
     value, converged = np.full(size, -np.inf), np.zeros(size, dtype=bool)
@@ -69,9 +181,9 @@ def search(
         index = np.arange(begin, min(begin + step, size))
         part = task.take(index)
         tried = _starts(part, eta[index], keep) if keep else []
-        tried += [replace(point.take(index).within(part.lower, part.upper), eta=eta[index]) for point in near]
+        tried += [replace(point.take(index).within(part.lower, part.upper), eta=eta[index]) for point in first]
         again = np.tile(np.arange(index.size), len(tried))
-        points, reached, settled = maximise(part.take(again), join(tried))
+        points, reached, settled = maximise(part.take(again), joined(tried))
         # Less than a rounding error better is no better: the earlier start keeps its place.
         reached = reached.reshape(len(tried), index.size)
         won = (reached >= reached.max(axis=0) - 1e-9).argmax(axis=0) * index.size + np.arange(index.size)
@@ -88,7 +200,7 @@ def add_overdispersion(task: Task, best: Point, value: FloatArray) -> tuple[Poin
     best, value = best.copy(), value.copy()
 
     def attempt(eta: FloatArray) -> FloatArray:
-        point, reached, _ = search(task, eta=eta, first=best, keep=0)
+        point, reached, _ = search(task, eta=eta, first=[best], keep=0)
         better: Index = np.flatnonzero(reached > value + 1e-9)
         best.put(better, point.take(better))
         value[better] = reached[better]
@@ -100,7 +212,7 @@ def add_overdispersion(task: Task, best: Point, value: FloatArray) -> tuple[Poin
     high = np.append(_TRIED, _LARGEST)[near + 1]
     inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_inner, at_outer = attempt(inner), attempt(outer)
-    for _ in range(_ROUNDS):
+    for _ in range(_GOLDEN_ROUNDS):
         left = at_inner >= at_outer
         low, high = np.where(left, low, inner), np.where(left, outer, high)
         fresh = np.where(left, high - _GOLDEN * (high - low), low + _GOLDEN * (high - low))
@@ -119,9 +231,8 @@ def _rate_grid(lower: FloatArray, upper: FloatArray) -> FloatArray:
 
 def _cuts(counts: Counts) -> FloatArray:
     """Between neighbouring levels and at each level, shape (P, M, 2L - 1)."""
-    x = counts.x
-    last = np.where(counts.trials > 0, x, -np.inf).max(axis=-1, keepdims=True)
-    x = np.where(counts.trials > 0, x, np.where(np.isfinite(last), last, 0.0))
+    _, last = tested_range(counts)
+    x = np.where(counts.trials > 0, counts.x, np.where(np.isfinite(last), last, 0.0)[..., None])
     return np.concatenate([x, 0.5 * (x[..., 1:] + x[..., :-1])], axis=-1)
 
 
@@ -140,13 +251,11 @@ def _kinds(task: Task) -> list[Candidates]:
     for widths in (np.ones(1),) if held_slope else _WIDTHS:
         t, s = (v.ravel() for v in np.meshgrid(thresholds, -np.log(widths)))
         found.append((np.broadcast_to(t, (groups, curves, t.size)), np.broadcast_to(s, (groups, curves, s.size))))
-    return [
-        (
-            np.clip(t, lower.threshold[..., None], upper.threshold[..., None]),
-            np.clip(s, lower.slope[..., None], upper.slope[..., None]),
-        )
-        for t, s in found
-    ]
+
+    def clipped(values: FloatArray, name: str) -> FloatArray:
+        return np.asarray(np.clip(values, getattr(lower, name)[..., None], getattr(upper, name)[..., None]))
+
+    return [(clipped(t, "threshold"), clipped(s, "slope")) for t, s in found]
 
 
 def _starts(task: Task, eta: FloatArray, keep: int) -> list[Point]:
@@ -157,51 +266,24 @@ def _starts(task: Task, eta: FloatArray, keep: int) -> list[Point]:
     points: list[Point] = []
     for kind in _kinds(task):
         scores, choices = [], []
-        shapes = _shapes(task, kind)
+        _, log_lower, log_upper = likelihood.log_shape(task.model.family, counts.x[:, :, None], *kind)
         for guess, lapse in pairs:
-            per_curve = _score(task, kind, shapes, guess, lapse, eta)
+            rates = (rate[:, None, None, None] for rate in (guess, lapse))
+            log_p, log_q, _ = likelihood.log_mixture(log_lower, log_upper, *rates)
+            yes, trials, spread = counts.yes[:, :, None], counts.trials[:, :, None], eta[:, None, None, None]
+            per_curve = likelihood.level_log_likelihood(yes, trials, log_p, log_q, spread).sum(axis=-1)
+            if priors.by_name:
+                of_threshold, of_width = priors.of_curves(*kind, counts)
+                per_curve = per_curve + of_threshold + of_width
             best = per_curve.argmax(axis=-1)
-            total = np.take_along_axis(per_curve, best[..., None], axis=-1)[..., 0].sum(axis=-1)
-            total = total + catch_log_likelihood(counts, guess, eta)
+            total = pick(per_curve, best).sum(axis=-1) + likelihood.catch_log_likelihood(counts, guess, eta)
             for name, value in (("guess", guess), ("lapse", lapse)):
                 total = total + priors.log_density(name, value, counts)
             scores.append(total)
             choices.append(best)
-        ranked = np.argsort(-np.stack(scores), axis=0, kind="stable")[:keep]
-        for order in ranked:
-            best = np.take_along_axis(np.stack(choices), order[None, :, None], axis=0)[0]
-            t, s = (np.take_along_axis(values, best[..., None], axis=-1)[..., 0] for values in kind)
-            g, lam = (np.take_along_axis(np.stack(v), order[None], axis=0)[0] for v in zip(*pairs, strict=True))
+        each = np.arange(eta.size)
+        for order in np.argsort(-np.stack(scores), axis=0, kind="stable")[:keep]:
+            t, s = (pick(values, np.stack(choices)[order, each]) for values in kind)
+            g, lam = (np.stack(tried)[order, each] for tried in zip(*pairs, strict=True))
             points.append(Point(t, s, g, lam, eta))
     return points
-
-
-def _shapes(task: Task, kind: Candidates) -> tuple[FloatArray, FloatArray]:
-    """Logarithms of F and 1 - F of each candidate at each level, shape (P, M, K, L)."""
-    family = task.model.family
-    steepness = family.span * np.exp(kind[1])[..., None]
-    z = steepness * (task.counts.x[:, :, None] - kind[0][..., None]) + family.median
-    z = np.clip(z, -700.0, 700.0)
-    return family.log_lower(z), family.log_upper(z)
-
-
-def _score(
-    task: Task,
-    kind: Candidates,
-    shapes: tuple[FloatArray, FloatArray],
-    guess: FloatArray,
-    lapse: FloatArray,
-    eta: FloatArray,
-) -> FloatArray:
-    counts, priors = task.counts, task.model.priors
-    guess, lapse, eta = (v[:, None, None, None] for v in (guess, lapse, eta))
-    share = np.log(np.maximum(1 - guess - lapse, 1e-12))
-    with np.errstate(divide="ignore"):
-        log_p = np.logaddexp(np.log(guess), share + shapes[0])
-        log_q = np.logaddexp(np.log(lapse), share + shapes[1])
-    value = level_log_likelihood(counts.yes[:, :, None], counts.trials[:, :, None], log_p, log_q, eta).sum(axis=-1)
-    if not priors.flat:
-        t = counts.centre[..., None] + counts.scale[..., None] * kind[0]
-        w = counts.scale[..., None] * np.exp(-kind[1])
-        value = value + priors.log_density("threshold", t, counts) + priors.log_density("width", w, counts)
-    return np.asarray(value)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import log_ndtr
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
@@ -40,13 +41,6 @@ class Sigmoid:
     median: float
     #: z at F = 0.95 minus z at F = 0.05.
     span: float
-
-
-def _log_ndtr(z: FloatArray) -> FloatArray:
-    from scipy.special import log_ndtr
-
-    result: FloatArray = log_ndtr(z)
-    return result
 
 
 def _power(z: FloatArray) -> FloatArray:
@@ -76,8 +70,8 @@ SIGMOIDS: dict[str, Sigmoid] = {
         2 * math.log(19),
     ),
     "normal": Sigmoid(
-        _log_ndtr,
-        lambda z: _log_ndtr(-z),
+        log_ndtr,
+        lambda z: log_ndtr(-z),
         lambda z: -0.5 * z**2 - 0.5 * math.log(2 * math.pi),
         lambda z: -z,
         0.0,

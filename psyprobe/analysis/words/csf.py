@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.words.counts import (
-    EXCLUDED,
-    ChatCounts,
-    Places,
-    count_answers,
-    experiment_table,
-    places,
-)
-from psyprobe.analysis.words.fit import USABLE, Axis, ChatFit, Rates, fit_counts, fit_p_yes, resampled_yes
+from psyprobe.analysis.words import fit
 from psyprobe.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -42,10 +34,10 @@ _COPIED = (
 def chat_csf(
     result: xr.Dataset,
     *,
-    guess: Rates | None = None,
-    lapse: Rates | None = None,
+    guess: fit.Rates | None = None,
+    lapse: fit.Rates | None = None,
     function: str | None = None,
-    axis: Axis | None = None,
+    axis: fit.Axis | None = None,
     confidence: float = 0.95,
     resamples: int = 200,
     goodness: bool = False,
@@ -105,13 +97,13 @@ def chat_csf(
     """
     if not 0 < confidence < 1:
         raise InputError(f"confidence {confidence:g} must lie between 0 and 1; usual is 0.95")
-    at, counts = places(result), count_answers(result)
-    settings = _settings(result, {"guess": guess, "lapse": lapse, "function": function, "axis": axis})
-    logits = _with_logits(result, at) & (settings["axis"] == "log")
-    found = _fit(result, at, counts, logits, settings, confidence, resamples, goodness, seed)
-    found = _without_unreadable(found, counts)
-    mean = _prompt_mean(found, confidence=confidence)
-    return _dataset(result, counts, found, logits, mean, settings, confidence, seed)
+    at = fit.places(result)
+    given = {"guess": guess, "lapse": lapse, "function": function, "axis": axis}
+    rates = _rates(result, given)
+    how = fit.FitSettings(**rates, confidence=confidence, resamples=resamples, goodness=goodness, seed=seed)
+    counts, logits = fit.counted(at), _with_logits(at) & (how.axis == "log")
+    found = _without_unreadable(_fit(at, counts, logits, how), counts)
+    return _dataset(result, counts, found, logits, how)
 
 
 def chat_csfs(results: Iterable[xr.Dataset], **options: Any) -> list[xr.Dataset]:
@@ -127,66 +119,42 @@ def chat_csfs(results: Iterable[xr.Dataset], **options: Any) -> list[xr.Dataset]
     return [one if "threshold" in one and "status" in one else chat_csf(one, **options) for one in results]
 
 
-def _with_logits(result: xr.Dataset, at: Places) -> npt.NDArray[np.bool_]:
+def _with_logits(at: fit.Places) -> npt.NDArray[np.bool_]:
     """Which wordings have a logit for each answer that counts, and were read by it."""
     none = np.zeros(len(at.prompts), dtype=bool)
-    if not {"logit", "p_yes", "image_seed"} <= set(result.variables):
+    if not {"logit", "p_yes", "image_seed"} <= set(at.result.variables):
         return none
-    by_logit = np.isfinite(result["logit"].values.astype(np.float64))
-    by_logit &= result["readout"].values.astype(str) == "p_yes"
-    whole: npt.NDArray[np.bool_] = np.bincount(at.prompt[at.counted & ~by_logit], minlength=len(none)) == 0
-    return whole
+    by_logit = np.isfinite(at.column("logit")) & (at.result["readout"].values.astype(str) == "p_yes")
+    return np.asarray(np.bincount(at.prompt[at.counted & ~by_logit], minlength=len(none)) == 0)
 
 
-def _fit(
-    result: xr.Dataset,
-    at: Places,
-    counts: ChatCounts,
-    logits: npt.NDArray[np.bool_],
-    settings: Mapping[str, Any],
-    confidence: float,
-    resamples: int,
-    goodness: bool,
-    seed: int,
-) -> ChatFit:
-    parts: list[tuple[npt.NDArray[np.int64], ChatFit]] = []
+def _fit(at: fit.Places, counts: fit.ChatCounts, logits: npt.NDArray[np.bool_], how: fit.FitSettings) -> fit.ChatFit:
+    parts: list[tuple[npt.NDArray[np.int64], fit.ChatFit]] = []
     by_logit, by_count = np.flatnonzero(logits), np.flatnonzero(~logits)
     if by_logit.size:
-        guess = settings["guess"]
-        fitted = fit_p_yes(
-            result, at, counts, by_logit, guess=(0.0, 1.0) if isinstance(guess, tuple) else (guess, guess),
-            lapse=_bounds(settings["lapse"]), confidence=confidence, resamples=resamples, seed=seed,
-        )  # fmt: skip
-        parts.append((by_logit, fitted))
+        parts.append((by_logit, fit.fit_p_yes(at, counts.contrast, by_logit, how)))
     if by_count.size:
-        own = replace(
-            counts,
-            **{
-                name: getattr(counts, name)[by_count]
-                for name in ("contrast", "yes", "trials", "excluded", "catch_yes", "catch_trials", "catch_excluded")
-            },
-        )
-        soft = bool((own.yes % 1 != 0).any() or (own.catch_yes % 1 != 0).any())
-        again = (
-            resampled_yes(result, at, counts, by_count, resamples=max(resamples // 4, 2), seed=seed) if soft else None
-        )
-        fitted = fit_counts(own, **settings, confidence=confidence, resampled=again, goodness=goodness, seed=seed)
-        parts.append((by_count, fitted))
+        names = ("contrast", "yes", "trials", "excluded", "catch_yes", "catch_trials", "catch_excluded")
+        own = replace(counts, **{name: getattr(counts, name)[by_count] for name in names})
+        again = None
+        if (own.yes % 1 != 0).any() or (own.catch_yes % 1 != 0).any():
+            again = fit.resampled_yes(at, by_count, resamples=max(how.resamples // 4, 2), seed=how.seed)
+        parts.append((by_count, fit.fit_counts(own, how, again)))
     return parts[0][1] if len(parts) == 1 else _joined(parts, counts.trials.shape[:2])
 
 
-def _settings(result: xr.Dataset, given: Mapping[str, Any]) -> dict[str, Any]:
+def _rates(result: xr.Dataset, given: Mapping[str, Any]) -> dict[str, Any]:
     """How to fit: as it was said, else as the experiment says, else as usual."""
     usual: dict[str, Any] = {"guess": (0.0, 0.5), "lapse": (0.0, 0.1), "function": "logistic", "axis": "log"}
     if result.attrs["probe"] == "two_interval":
         # One of two images has the pattern: who sees nothing is right half of the time.
         usual["guess"] = 0.5
-    said = usual | {name: value for name, value in experiment_table(result, "fit").items() if name in usual}
+    said = usual | {name: value for name, value in fit.experiment_table(result, "fit").items() if name in usual}
     chosen = said | {name: value for name, value in given.items() if value is not None}
     for name in ("guess", "lapse"):
         rates = chosen[name]
         chosen[name] = tuple(map(float, rates)) if isinstance(rates, list | tuple) else float(rates)
-        low, high = _bounds(chosen[name])
+        low, high = fit.bounds_of(chosen[name])
         if not 0 <= low <= high < 1:
             raise InputError(f"{name} is {rates}; give a rate from 0 to below 1, or rising bounds such as (0, 0.5)")
     if chosen["axis"] not in ("log", "linear"):
@@ -194,11 +162,7 @@ def _settings(result: xr.Dataset, given: Mapping[str, Any]) -> dict[str, Any]:
     return chosen
 
 
-def _bounds(rates: Rates) -> tuple[float, float]:
-    return rates if isinstance(rates, tuple) else (rates, rates)
-
-
-def _joined(parts: list[tuple[npt.NDArray[np.int64], ChatFit]], shape: tuple[int, ...]) -> ChatFit:
+def _joined(parts: list[tuple[npt.NDArray[np.int64], fit.ChatFit]], shape: tuple[int, ...]) -> fit.ChatFit:
     values: dict[str, Any] = {}
     for name, first in vars(parts[0][1]).items():
         if name != "samples":
@@ -211,10 +175,10 @@ def _joined(parts: list[tuple[npt.NDArray[np.int64], ChatFit]], shape: tuple[int
     for rows, part in parts:
         if part.samples is not None:
             samples[:, rows] = part.samples
-    return ChatFit(**values, samples=samples)
+    return fit.ChatFit(**values, samples=samples)
 
 
-def _without_unreadable(found: ChatFit, counts: ChatCounts) -> ChatFit:
+def _without_unreadable(found: fit.ChatFit, counts: fit.ChatCounts) -> fit.ChatFit:
     unreadable = counts.excluded_rate > NO_VALIDITY
     status = found.status.astype("<U16")
     status[unreadable] = UNREADABLE
@@ -228,29 +192,17 @@ def _without_unreadable(found: ChatFit, counts: ChatCounts) -> ChatFit:
     return replace(found, status=status, **blank, **rates)
 
 
-@dataclass(frozen=True, eq=False)
-class PromptMean:
-    """Mean log10 sensitivity over wordings."""
-
-    #: Level by level, shape (F,); NaN where no wording has a usable threshold.
-    log_sensitivity: FloatArray
-    #: Ends of its interval.
-    low: FloatArray
-    high: FloatArray
-    #: What the interval is over: "prompts" that could have been chosen, or "trials" of the few that were.
-    over: str
-
-
-def _prompt_mean(found: ChatFit, *, confidence: float) -> PromptMean:
+def _prompt_mean(found: fit.ChatFit, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray, str]:
     """Average the log10 sensitivities of all usable thresholds at each level.
 
     One of sensitivities would grow with the spread between wordings, by a factor of 1.38 for a standard deviation of
     0.35 log10. Its variance is that between wordings over their number, and, where images were resampled, what these
-    contribute besides: all wordings saw the same ones.
+    contribute besides: all wordings saw the same ones. The interval is over "prompts" that could have been chosen, or
+    over the "trials" of the few that were.
     """
     from scipy.special import stdtrit
 
-    usable = np.isin(found.status, USABLE) & np.isfinite(found.threshold)
+    usable = np.isin(found.status, fit.USABLE) & np.isfinite(found.threshold)
     n = usable.sum(axis=0)
     some = np.maximum(n, 1)
     log_s = np.where(usable, -found.threshold, 0.0)
@@ -272,28 +224,22 @@ def _prompt_mean(found: ChatFit, *, confidence: float) -> PromptMean:
         over = "trials"
     nothing = n == 0
     mean, low, high = (np.where(nothing, np.nan, value) for value in (mean, low, high))
-    return PromptMean(mean, low, high, over)
+    return mean, low, high, over
 
 
 def _dataset(
-    result: xr.Dataset,
-    counts: ChatCounts,
-    found: ChatFit,
-    logits: npt.NDArray[np.bool_],
-    mean: PromptMean,
-    settings: Mapping[str, Any],
-    confidence: float,
-    seed: int,
+    result: xr.Dataset, counts: fit.ChatCounts, found: fit.ChatFit, logits: npt.NDArray[np.bool_], how: fit.FitSettings
 ) -> xr.Dataset:
     import xarray as xr
 
     from psyprobe.analysis.words.signal_detection import dprime_thresholds
 
-    dims = ("prompt", counts.level)
+    dims, usable = ("prompt", counts.level), np.isin(found.status, fit.USABLE)
+    mean, low, high, over = _prompt_mean(found, how.confidence)
     log_c, rate, of_contrast = "log10 contrast", "", "1 / contrast"
     fields: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
         "status": (dims, found.status, "", "What can be said of the curve"),
-        "usable": (dims, np.isin(found.status, USABLE), "", "Whether the threshold enters means and scores"),
+        "usable": (dims, usable, "", "Whether the threshold enters means and scores"),
         "threshold": (dims, found.threshold, log_c, "Threshold, F = 0.5"),
         "threshold_low": (dims, found.threshold_low, log_c, "Lower end of the interval"),
         "threshold_high": (dims, found.threshold_high, log_c, "Upper end of the interval"),
@@ -317,13 +263,17 @@ def _dataset(
         "catch_yes": (dims[:1], counts.catch_yes, "", "Yes to catch trials"),
         "catch_trials": (dims[:1], counts.catch_trials, "", "Catch trials that count"),
         "not_shown": (dims[1:], counts.not_shown, "", "Questions whose contrast could not be delivered"),
-        "mean_sensitivity": (dims[1:], 10.0**mean.log_sensitivity, of_contrast, "Geometric mean over wordings"),
-        "mean_sensitivity_low": (dims[1:], 10.0**mean.low, of_contrast, "Lower end of the interval"),
-        "mean_sensitivity_high": (dims[1:], 10.0**mean.high, of_contrast, "Upper end of the interval"),
-        "n_usable": (dims[1:], np.isin(found.status, USABLE).sum(axis=0), "", "Wordings in the mean"),
+        "mean_sensitivity": (dims[1:], 10.0**mean, of_contrast, "Geometric mean over wordings"),
+        "mean_sensitivity_low": (dims[1:], 10.0**low, of_contrast, "Lower end of the interval"),
+        "mean_sensitivity_high": (dims[1:], 10.0**high, of_contrast, "Upper end of the interval"),
+        "n_usable": (dims[1:], usable.sum(axis=0), "", "Wordings in the mean"),
     }
     if found.samples is not None:
         fields["threshold_samples"] = (("sample", *dims), found.samples, log_c, "Thresholds from resampled images")
+    about = result[counts.level].attrs
+    # Without what the column of a run says of catch trials.
+    label = str(about.get("long_name", counts.level)).split(";")[0]
+    fitted = {name: getattr(how, name) for name in ("guess", "lapse", "function", "axis")}
     return xr.Dataset(
         {
             name: (dims, values, {"units": unit, "long_name": text})
@@ -331,16 +281,10 @@ def _dataset(
         },
         coords={
             "prompt": list(counts.prompts),
-            counts.level: (counts.level, counts.values, _described(result[counts.level].attrs, counts.level)),
-            "reading": list(EXCLUDED),
+            counts.level: (counts.level, counts.values, {"units": str(about.get("units", "1")), "long_name": label}),
+            "reading": list(fit.EXCLUDED),
             "observer": str(result.attrs.get("observer", "")),
         },
         attrs={name: result.attrs[name] for name in _COPIED if name in result.attrs}
-        | {"fit": json.dumps(settings), "confidence": confidence, "seed": seed, "interval_over": mean.over},
+        | {"fit": json.dumps(fitted), "confidence": how.confidence, "seed": how.seed, "interval_over": over},
     )
-
-
-def _described(attributes: Mapping[str, Any], level: str) -> dict[str, str]:
-    """Unit and label of a level, without what the column of a run says of catch trials."""
-    label = str(attributes.get("long_name", level)).split(";")[0]
-    return {"units": str(attributes.get("units", "1")), "long_name": label}

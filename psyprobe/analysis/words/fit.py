@@ -1,25 +1,254 @@
-"""Psychometric functions of every wording and level of a questioning run, by what the answers allow.
+"""The answers of a questioning run, counted and fitted by wording and level; what cannot be counted is counted too.
 
 References
 ----------
 Hernandez-Camara, Daniel-Valencia, Laparra, Malo (2025). Contrast sensitivity function of multimodal vision-language
-models. arXiv 2508.10367: a logistic function for each frequency; threshold is where half of the answers are yes.
+models. arXiv 2508.10367: 25 wordings, ten questions at each frequency and contrast, and a logistic function for each
+frequency; threshold is where half of the answers are yes.
 """
 
 from __future__ import annotations
 
+import json
+import tomllib
+from collections import Counter
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.words.counts import ChatCounts, Places
+from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.logit_fit import averaged, fit_logits, logit_status, wild_replicates
+from psyprobe.errors import InputError
+from psyprobe.files.terminal import printable
 
 if TYPE_CHECKING:
     import xarray as xr
+
+#: Readings of a reply that say neither yes nor no.
+EXCLUDED = ("ambiguous", "refusal", "invalid")
+
+#: Of a pattern of which less than this share arrives, nothing does: on a log axis it has no place.
+_LEAST_GAIN = 0.01
+
+_NEEDED = ("contrast", "prompt", "said")
+
+
+def experiment_table(result: xr.Dataset, name: str) -> dict[str, Any]:
+    """A table of the experiment file of a run, as "fit" or "human"; empty where there is none."""
+    table = tomllib.loads(str(result.attrs.get("experiment_toml", ""))).get(name, {})
+    return dict(table) if isinstance(table, dict) else {}
+
+
+@dataclass(frozen=True, eq=False)
+class ChatCounts:
+    """Answers by wording (P), level (F) and contrast (L), and those to catch trials by wording."""
+
+    #: Wordings, by identifier, in the order in which they were asked.
+    prompts: tuple[str, ...]
+    #: What kind of wording each is; empty text where the run does not say.
+    groups: tuple[str, ...]
+    #: Name of the level: "frequency", "phase", "luminance".
+    level: str
+    #: Of the level, rising, shape (F,).
+    values: FloatArray
+    #: As delivered, mean over the questions that count; rising, shape (P, F, L). NaN where nothing was asked.
+    contrast: FloatArray
+    #: Sum of what was said (1: pattern seen; a probability counts as it is), shape (P, F, L).
+    yes: FloatArray
+    #: Number of answers that count, shape (P, F, L).
+    trials: FloatArray
+    #: Replies that say neither, by `EXCLUDED`, shape (P, F, L, 3).
+    excluded: npt.NDArray[np.int64]
+    #: Questions that do not count because the display could not deliver the contrast, shape (F,): not asked, or asked
+    #: with nothing of the pattern in the image.
+    not_shown: npt.NDArray[np.int64]
+    #: As `yes` for images without a pattern, which are alike for all levels, shape (P,).
+    catch_yes: FloatArray
+    catch_trials: FloatArray
+    #: Replies to these that say neither, shape (P, 3).
+    catch_excluded: npt.NDArray[np.int64]
+
+    @property
+    def excluded_rate(self) -> FloatArray:
+        """Share of replies that say neither yes nor no, shape (P, F); 0 where nothing was asked."""
+        lost = self.excluded.sum(axis=(-2, -1))
+        return np.asarray(lost / np.maximum(lost + self.trials.sum(axis=-1), 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where each question of a run belongs; -1 where a place does not apply."""
+
+    result: xr.Dataset
+    #: Index into `prompts`, as the next two shape (trials,).
+    prompt: npt.NDArray[np.int64]
+    #: Index into `values`; catch trials have none.
+    value: npt.NDArray[np.int64]
+    #: Number of the contrast, from the weakest; catch trials have none.
+    step: npt.NDArray[np.int64]
+    #: Identifiers.
+    prompts: tuple[str, ...]
+    level: str
+    #: Of the level, shape (F,).
+    values: FloatArray
+    #: Number of contrasts L, the most that one wording has at one level.
+    steps: int
+    #: Whether it is a catch trial, as the next two shape (trials,).
+    catch: npt.NDArray[np.bool_]
+    #: Whether it has an answer that says yes or no.
+    counted: npt.NDArray[np.bool_]
+    #: Whether it was asked at all.
+    shown: npt.NDArray[np.bool_]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Of counts: wordings, levels and contrasts (P, F, L)."""
+        return len(self.prompts), len(self.values), self.steps
+
+    def column(self, name: str) -> FloatArray:
+        """Numbers, one a question."""
+        return np.asarray(self.result[name].values.astype(np.float64))
+
+    def summed(self, which: npt.NDArray[np.bool_], values: FloatArray | None = None) -> FloatArray:
+        """Sum of values, or number of those questions that count (no catch trials), in each cell, shape (P, F, L)."""
+        total = np.zeros(self.shape)
+        place = (self.prompt[which], self.value[which], self.step[which])
+        np.add.at(total, place, 1.0 if values is None else values[which])
+        return total
+
+
+def places(result: xr.Dataset) -> Places:
+    """Find where each question of a run belongs.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of a questioning run.
+
+    Returns
+    -------
+    Places
+        Contrasts are numbered in the order of what arrives of them, for each wording and level by itself: adaptive
+        designs choose other contrasts for each. A pattern of which less than a hundredth arrives, as one that rounding
+        wiped out, counts as not shown.
+
+    Raises
+    ------
+    InputError
+        If this is no result of a questioning run, or none of its questions has an answer that counts.
+    """
+    level = next(iter(levels_of(result)), "levels")
+    missing = [name for name in (level, *_NEEDED) if name not in getattr(result, "variables", ())]
+    if missing:
+        raise InputError(
+            f"this is no result of a questioning run: it lacks {', '.join(missing)}; pass what psyprobe.run() returned"
+        )
+    names = result["prompt"].values.astype(str)
+    prompts = tuple(dict.fromkeys(names.tolist()))
+    number = {name: i for i, name in enumerate(prompts)}
+    prompt = np.array([number[name] for name in names.tolist()], dtype=np.int64)
+    nominal = result["contrast"].values.astype(np.float64)
+    catch = nominal == 0
+    delivered = _delivered(result)
+    shown = result["shown"].values.astype(bool) if "shown" in result else np.ones(nominal.shape, dtype=bool)
+    shown &= catch | ~(delivered < _LEAST_GAIN * nominal)
+    counted = shown & np.isfinite(result["said"].values.astype(np.float64))
+    if not (counted & ~catch).any():
+        raise InputError(
+            f"no question of this run has an answer that says yes or no{_commonest(result, shown)}; do the prompts and "
+            f"their words for yes and no suit the probe {result.attrs.get('probe', 'yes_no')!r}?"
+        )
+    asked = result[level].values.astype(np.float64)
+    values = np.unique(asked[~catch])
+    value = np.where(catch, -1, np.searchsorted(values, asked).clip(max=len(values) - 1))
+    step = np.full(nominal.shape, -1, dtype=np.int64)
+    most = 1
+    for p in range(len(prompts)):
+        for f in range(len(values)):
+            here = (prompt == p) & (value == f) & shown
+            if not here.any():
+                continue
+            own, index = np.unique(nominal[here], return_inverse=True)
+            # Without dither, rounding can make a weaker pattern the stronger one.
+            arrived = np.bincount(index, delivered[here]) / np.bincount(index)
+            step[here] = np.argsort(np.argsort(arrived, kind="stable"))[index]
+            most = max(most, len(own))
+    return Places(result, prompt, value, step, prompts, level, values, most, catch, counted, shown)
+
+
+def count_answers(result: xr.Dataset) -> ChatCounts:
+    """Count the answers of a questioning run.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of a questioning run.
+
+    Returns
+    -------
+    ChatCounts
+        Ambiguous replies, refusals and such that cannot be read are counted apart, and never as no.
+
+    Raises
+    ------
+    InputError
+        As for `places`.
+    """
+    return counted(places(result))
+
+
+def counted(at: Places) -> ChatCounts:
+    """Count the answers of a run whose questions have their places."""
+    result, shape = at.result, at.shape
+    said, delivered = at.column("said"), _delivered(result)
+    tests, blanks = at.counted & ~at.catch, at.counted & at.catch
+    # A contrast that only got replies that do not count has a contrast all the same.
+    known = at.shown & ~at.catch & np.isfinite(delivered)
+    with np.errstate(invalid="ignore"):
+        contrast = at.summed(known, delivered) / at.summed(known)
+    read = result["read"].values.astype(str) if "read" in result else np.full(said.shape, "invalid")
+    kind = np.array([EXCLUDED.index(r) if r in EXCLUDED else EXCLUDED.index("invalid") for r in read.tolist()])
+    excluded = np.zeros((*shape, len(EXCLUDED)), dtype=np.int64)
+    lost, lost_blanks = (at.shown & ~at.counted & which for which in (~at.catch, at.catch))
+    np.add.at(excluded, (at.prompt[lost], at.value[lost], at.step[lost], kind[lost]), 1)
+    catch_excluded = np.zeros((shape[0], len(EXCLUDED)), dtype=np.int64)
+    np.add.at(catch_excluded, (at.prompt[lost_blanks], kind[lost_blanks]), 1)
+    entries: Any = json.loads(str(result.attrs.get("prompts") or "[]"))
+    groups = {str(entry["id"]): str(entry.get("group", "")) for entry in entries if isinstance(entry, dict)}
+    hidden = ~at.shown & ~at.catch
+    return ChatCounts(
+        prompts=at.prompts,
+        groups=tuple(groups.get(name, "") for name in at.prompts),
+        level=at.level,
+        values=at.values,
+        contrast=contrast,
+        yes=at.summed(tests, said),
+        trials=at.summed(tests),
+        excluded=excluded,
+        not_shown=np.bincount(at.value[hidden], minlength=shape[1]).astype(np.int64),
+        catch_yes=np.bincount(at.prompt[blanks], weights=said[blanks], minlength=shape[0]).astype(np.float64),
+        catch_trials=np.bincount(at.prompt[blanks], minlength=shape[0]).astype(np.float64),
+        catch_excluded=catch_excluded,
+    )
+
+
+def _commonest(result: xr.Dataset, asked: npt.NDArray[np.bool_]) -> str:
+    """The reply that came most often, for a message."""
+    replies = Counter(result["text"].values[asked].astype(str).tolist() if "text" in result else ())
+    if not replies:
+        return ""
+    (reply, n), *_ = replies.most_common(1)
+    return f" ({n} of {int(asked.sum())} are {shorten(printable(reply), 60)!r})"
+
+
+def _delivered(result: xr.Dataset) -> FloatArray:
+    name = "delivered_contrast" if "delivered_contrast" in result else "contrast"
+    return np.asarray(result[name].values.astype(np.float64))
+
 
 #: A fixed rate, or the bounds between which it is fitted.
 Rates = float | tuple[float, float]
@@ -29,6 +258,20 @@ Axis = Literal["log", "linear"]
 USABLE = ("ok", "biased", "separable", "quasi_separable")
 #: Statuses that have a number at all.
 _WITH_NUMBER = (*USABLE, "extrapolated")
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How to fit, as `chat_csf` says it."""
+
+    guess: Rates
+    lapse: Rates
+    function: str
+    axis: Axis
+    confidence: float
+    resamples: int
+    goodness: bool
+    seed: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,26 +298,14 @@ class ChatFit:
     samples: FloatArray | None = None
 
 
-def fit_counts(
-    counts: ChatCounts,
-    *,
-    guess: Rates,
-    lapse: Rates,
-    function: str,
-    axis: Axis,
-    confidence: float,
-    resampled: tuple[FloatArray, FloatArray] | None,
-    goodness: bool,
-    seed: int,
-) -> ChatFit:
+def fit_counts(counts: ChatCounts, how: FitSettings, resampled: tuple[FloatArray, FloatArray] | None) -> ChatFit:
     """Fit numbers of yes by maximum likelihood, guess and lapse rates common to all levels of a wording.
 
     Parameters
     ----------
     counts : ChatCounts
-    guess, lapse, function, axis, confidence, goodness, seed
-        As for `chat_csf`; no p-values of probabilities. On a linear axis a threshold at or below contrast 0 is
-        "censored_below".
+    how : FitSettings
+        No p-values of probabilities. On a linear axis a threshold at or below contrast 0 is "censored_below".
     resampled : (ndarray, ndarray) or None
         Sums of probabilities of yes, (B, P, F, L) and of catch trials (B, P), over resampled images. Given where
         answers are probabilities: the likelihood's interval would be that of drawn answers.
@@ -88,15 +319,20 @@ def fit_counts(
 
     from psyprobe.analysis.psychometric import fit_psychometric
 
-    contrast, yes, trials = with_catch_trials(counts)
+    # One more contrast, 0: the catch trials, which stand with the first curve of a wording, and once only, since its
+    # levels have the guess rate in common. Steps without trials have contrast 1.
+    tested = np.where(counts.trials > 0, counts.contrast, 1.0)
+    contrast, yes, trials = (np.pad(v, ((0, 0), (0, 0), (1, 0))) for v in (tested, counts.yes, counts.trials))
+    yes[:, 0, 0], trials[:, 0, 0] = counts.catch_yes, counts.catch_trials
     # The fit is of log10 of what it is given; for a linear axis that is a number whose logarithm is contrast.
-    given = contrast if axis == "log" else np.where(contrast > 0, 10.0**contrast, 0.0)
+    given = contrast if how.axis == "log" else np.where(contrast > 0, 10.0**contrast, 0.0)
     # Curves have nothing in common where both rates are fixed, and are fitted faster alone.
-    shared = (-1,) if isinstance(guess, tuple) or isinstance(lapse, tuple) else ()
-    options: dict[str, Any] = {"function": function, "guess": guess, "lapse": lapse, "shared": shared, "seed": seed}
+    shared = (-1,) if isinstance(how.guess, tuple) or isinstance(how.lapse, tuple) else ()
+    options: dict[str, Any] = {"function": how.function, "guess": how.guess, "lapse": how.lapse, "shared": shared}
     interval: Literal["profile"] | None = "profile" if resampled is None else None
-    tested = goodness and resampled is None
-    found = fit_psychometric(given, yes, trials, interval=interval, level=confidence, goodness=tested, **options)
+    goodness = how.goodness and resampled is None
+    options["seed"] = how.seed
+    found = fit_psychometric(given, yes, trials, interval=interval, level=how.confidence, goodness=goodness, **options)
     middle, raw = np.array(found.threshold), np.array(found.raw_threshold)
     low, high = np.array(found.threshold_low), np.array(found.threshold_high)
     if resampled is not None:
@@ -107,10 +343,10 @@ def fit_counts(
         n = np.maximum(known.sum(axis=0), 1)
         mean = np.where(known, drawn, 0.0).sum(axis=0) / n
         spread = np.sqrt(np.where(known, (drawn - mean) ** 2, 0.0).sum(axis=0) / np.maximum(n - 1, 1))
-        reach = float(ndtri((1 + confidence) / 2)) * spread
+        reach = float(ndtri((1 + how.confidence) / 2)) * spread
         low, high = middle - reach, middle + reach
     status, width = np.asarray(found.status).astype("<U16"), np.array(found.width)
-    if axis == "linear":
+    if how.axis == "linear":
         with np.errstate(divide="ignore", invalid="ignore"):
             middle, low, high, raw = (np.log10(np.maximum(end, 0.0)) for end in (middle, low, high, raw))
         status[np.isneginf(middle)] = "censored_below"
@@ -122,14 +358,14 @@ def fit_counts(
 
 
 def resampled_yes(
-    result: xr.Dataset, at: Places, counts: ChatCounts, which: npt.NDArray[np.int64], *, resamples: int, seed: int
+    at: Places, which: npt.NDArray[np.int64], *, resamples: int, seed: int
 ) -> tuple[FloatArray, FloatArray]:
     """Sums of what was said over images drawn again, with replacement, at each contrast.
 
     Parameters
     ----------
-    result, at, counts
-        A questioning run, where its questions belong, and what was answered.
+    at : Places
+        Of the questions of a run.
     which : ndarray of int64, shape (G,)
         Indices of the wordings.
     resamples : int
@@ -144,9 +380,8 @@ def resampled_yes(
         The same for catch trials.
     """
     rng = np.random.default_rng(seed)
-    said = result["said"].values.astype(np.float64)
     sums = []
-    for values in by_image(result, at, counts.trials.shape, said):
+    for values in by_image(at, at.column("said")):
         chosen = values[which]
         mean, n = averaged(chosen)
         off = np.where(np.isfinite(chosen), chosen - mean[..., None], 0.0)
@@ -158,51 +393,17 @@ def resampled_yes(
     return sums[0], sums[1]
 
 
-def with_catch_trials(counts: ChatCounts) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Contrast, yes and trials with one more contrast, 0: the catch trials, which stand with the first curve.
-
-    Parameters
-    ----------
-    counts : ChatCounts
-        What was answered.
-
-    Returns
-    -------
-    contrast, yes, trials : ndarray of float64, shape (P, F, 1 + L)
-        Steps without trials have contrast 1.
-    """
-    shape = counts.trials.shape
-    contrast = np.zeros((shape[0], shape[1], 1 + shape[2]))
-    yes, trials = np.zeros_like(contrast), np.zeros_like(contrast)
-    contrast[..., 1:] = np.where(counts.trials > 0, counts.contrast, 1.0)
-    yes[..., 1:], trials[..., 1:] = counts.yes, counts.trials
-    # Once only: the levels of a wording have the guess rate, and so these trials, in common.
-    yes[:, 0, 0], trials[:, 0, 0] = counts.catch_yes, counts.catch_trials
-    return contrast, yes, trials
-
-
-def fit_p_yes(
-    result: xr.Dataset,
-    at: Places,
-    counts: ChatCounts,
-    which: npt.NDArray[np.int64],
-    *,
-    guess: tuple[float, float],
-    lapse: tuple[float, float],
-    confidence: float,
-    resamples: int,
-    seed: int,
-) -> ChatFit:
+def fit_p_yes(at: Places, contrast: FloatArray, which: npt.NDArray[np.int64], how: FitSettings) -> ChatFit:
     """Fit logits of yes by least squares, guess and lapse rates common to all levels of a wording.
 
     Parameters
     ----------
-    result, at, counts, which, resamples, seed
+    at, which
         As for `resampled_yes`; the run has logits.
-    guess, lapse : (float, float)
-        Bounds.
-    confidence : float
-        Of the intervals.
+    contrast : ndarray, shape (P, F, L)
+        Of `ChatCounts`.
+    how : FitSettings
+        The guess rate has no bounds, or is fixed.
 
     Returns
     -------
@@ -213,14 +414,15 @@ def fit_p_yes(
 
     from psyprobe.analysis.psychometric.sigmoids import threshold_at
 
-    x = np.log10(np.where(counts.trials > 0, counts.contrast, 1.0))[which]
-    logit, catch_logit = (v[which] for v in by_image(result, at, counts.trials.shape, _seen_logit(result)))
-    (mean, images), (catch_mean, catch_images) = averaged(logit), averaged(catch_logit)
-    fit = fit_logits(x, mean, images, catch_mean, catch_images, guess=guess, lapse=lapse)
-    samples = wild_replicates(fit, x, logit, catch_logit, guess=guess, lapse=lapse, resamples=resamples, seed=seed)
-    status = logit_status(fit, x, logit)
+    guess = (0.0, 1.0) if isinstance(how.guess, tuple) else (how.guess, how.guess)
+    logit, catch_logit = (v[which] for v in by_image(at, _seen_logit(at)))
+    images, catch_images = np.isfinite(logit).sum(axis=-1), np.isfinite(catch_logit).sum(axis=-1)
+    x = np.log10(np.where(images > 0, contrast[which], 1.0))
+    fit = fit_logits(x, logit, catch_logit, guess, bounds_of(how.lapse))
+    samples = wild_replicates(fit, logit, catch_logit, resamples=how.resamples, seed=how.seed)
+    status = logit_status(fit, logit)
     freedom = np.maximum(images.sum(axis=(1, 2)) + catch_images - 2 * x.shape[1] - 2, 1)[:, None]
-    reach = stdtrit(freedom, (1 + confidence) / 2) * samples.std(axis=0, ddof=1)
+    reach = stdtrit(freedom, (1 + how.confidence) / 2) * samples.std(axis=0, ddof=1)
     threshold = np.where(np.isin(status, _WITH_NUMBER), fit.threshold, np.nan)
     ones = np.ones_like(threshold)
     width, guesses, lapses = np.where(np.isnan(threshold), np.nan, fit.width), fit.guess[:, None], fit.lapse[:, None]
@@ -238,17 +440,18 @@ def fit_p_yes(
     )
 
 
-def by_image(
-    result: xr.Dataset, at: Places, shape: tuple[int, ...], values: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def bounds_of(rates: Rates) -> tuple[float, float]:
+    """Lowest and highest value of rates; both are a fixed one."""
+    return rates if isinstance(rates, tuple) else (rates, rates)
+
+
+def by_image(at: Places, values: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Values of questions, image by image.
 
     Parameters
     ----------
-    result, at
-        As for `resampled_yes`.
-    shape : tuple of int
-        Of the counts, (P, F, L).
+    at : Places
+        Of the questions of a run.
     values : ndarray, shape (trials,)
         One a question.
 
@@ -260,14 +463,14 @@ def by_image(
     blanks : ndarray of float64, shape (P, K)
         The same for catch trials.
     """
-    seeds = result["image_seed"].values
+    seeds = at.result["image_seed"].values
     tests, blanks = at.counted & ~at.catch, at.counted & at.catch
     # Images are numbered at each level and contrast, by seed.
     image = _numbered(np.stack([at.value[tests], at.step[tests]]), seeds[tests])
     catch_image = np.unique(seeds[blanks], return_inverse=True)[1]
     return (
-        _means((at.prompt[tests], at.value[tests], at.step[tests], image), shape, values[tests]),
-        _means((at.prompt[blanks], catch_image), shape[:1], values[blanks]),
+        _means((at.prompt[tests], at.value[tests], at.step[tests], image), at.shape, values[tests]),
+        _means((at.prompt[blanks], catch_image), at.shape[:1], values[blanks]),
     )
 
 
@@ -277,15 +480,13 @@ def _means(place: tuple[npt.NDArray[np.int64], ...], shape: tuple[int, ...], val
     total, count = np.zeros(whole), np.zeros(whole)
     np.add.at(total, place, values)
     np.add.at(count, place, 1.0)
-    out: FloatArray = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    return out
+    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
 
 
-def _seen_logit(result: xr.Dataset) -> FloatArray:
+def _seen_logit(at: Places) -> FloatArray:
     """Logit of "pattern seen": polarity of the question, and of the order of images, is in what was said."""
-    logit, p_yes, said = (result[name].values.astype(np.float64) for name in ("logit", "p_yes", "said"))
-    turned: FloatArray = np.where(np.abs(said - p_yes) <= np.abs(said - (1 - p_yes)), logit, -logit)
-    return turned
+    logit, p_yes, said = (at.column(name) for name in ("logit", "p_yes", "said"))
+    return np.asarray(np.where(np.abs(said - p_yes) <= np.abs(said - (1 - p_yes)), logit, -logit))
 
 
 def _numbered(cell: npt.NDArray[np.int64], seeds: npt.NDArray[np.generic]) -> npt.NDArray[np.int64]:
@@ -295,5 +496,4 @@ def _numbered(cell: npt.NDArray[np.int64], seeds: npt.NDArray[np.generic]) -> np
     distinct, inverse = np.unique(keys, axis=1, return_inverse=True)
     starts = np.r_[True, (np.diff(distinct[:-1], axis=1) != 0).any(axis=0)]
     within = np.arange(distinct.shape[1]) - np.maximum.accumulate(np.where(starts, np.arange(distinct.shape[1]), 0))
-    numbers: npt.NDArray[np.int64] = within[inverse.reshape(-1)]
-    return numbers
+    return np.asarray(within[inverse.reshape(-1)])

@@ -7,12 +7,17 @@ tells as much about its threshold in one look as in some twenty answers of yes o
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 
+#: Lowest and highest value of a rate.
+Bounds: TypeAlias = tuple[float, float]
+#: Means of cells, and how many entered.
+_Means: TypeAlias = tuple[FloatArray, FloatArray]
 #: k of F = 1 / (1 + exp(-k (x - t) / w)), where w is the width from 5 to 95 %.
 _SLOPE = 2 * np.log(19)
 #: Of the logit of the guess and lapse rates: below 2e-9 nothing can be told from 0.
@@ -27,6 +32,9 @@ _STEPS, _STEPS_AGAIN = 60, 12
 class LogitFit:
     """Fits of G groups of F curves; the curves of a group have the guess and lapse rates in common."""
 
+    #: Log10 contrast, shape (G, F, L), and bounds of guess and lapse rate.
+    x: FloatArray
+    bounds: tuple[Bounds, Bounds]
     #: In log10 contrast: where F = 0.5, and from F = 0.05 to 0.95, shape (G, F).
     threshold: FloatArray
     width: FloatArray
@@ -42,26 +50,17 @@ class LogitFit:
 
 
 def fit_logits(
-    x: FloatArray,
-    logit: FloatArray,
-    images: FloatArray,
-    catch_logit: FloatArray,
-    catch_images: FloatArray,
-    *,
-    guess: tuple[float, float] = (0.0, 1.0),
-    lapse: tuple[float, float] = (0.0, 0.1),
+    x: FloatArray, logit: FloatArray, catch_logit: FloatArray, guess: Bounds = (0.0, 1.0), lapse: Bounds = (0.0, 0.1)
 ) -> LogitFit:
-    """Fit logistic psychometric functions with common guess and lapse rates to mean logits of yes.
+    """Fit logistic psychometric functions with common guess and lapse rates to logits of yes.
 
     Parameters
     ----------
     x : ndarray, shape (G, F, L)
         Log10 contrast; whatever where there are no images.
-    logit : ndarray, shape (G, F, L)
-        Mean logit of yes over the images of the cell.
-    images : ndarray, shape (G, F, L)
-        How many; 0 leaves the cell out.
-    catch_logit, catch_images : ndarray, shape (G,)
+    logit : ndarray, shape (G, F, L, R)
+        Logit of yes for each image; NaN where there is none.
+    catch_logit : ndarray, shape (G, K)
         The same for images without a pattern.
     guess, lapse : (float, float), optional
         Bounds, in [0, 1].
@@ -71,19 +70,20 @@ def fit_logits(
     LogitFit
         The best of what was tried. Levenberg-Marquardt on all groups at once.
     """
-    problem = _problem(x, logit, images, catch_logit, catch_images, guess, lapse)
+    problem = _problem(x, averaged(logit), averaged(catch_logit), (guess, lapse))
     parameters, cost = problem.fit(problem.first(0.3), _STEPS)
     for width in (0.8, 2.0):
         others, costs = problem.fit(problem.first(width), _STEPS)
         parameters = np.where((costs < cost)[:, None], others, parameters)
         cost = np.minimum(costs, cost)
     curves = x.shape[1]
-    rates = [_both(parameters[:, column])[0] for column in (-2, -1)]
     return LogitFit(
+        x=x,
+        bounds=(guess, lapse),
         threshold=parameters[:, :curves],
         width=np.exp(parameters[:, curves : 2 * curves]),
-        guess=rates[0],
-        lapse=rates[1],
+        guess=_both(parameters[:, -2])[0],
+        lapse=_both(parameters[:, -1])[0],
         fitted=problem.logits(parameters),
         fitted_catch=parameters[:, -2],
         cost=cost,
@@ -98,15 +98,7 @@ def averaged(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def wild_replicates(
-    fit: LogitFit,
-    x: FloatArray,
-    logit: FloatArray,
-    catch_logit: FloatArray,
-    *,
-    guess: tuple[float, float],
-    lapse: tuple[float, float],
-    resamples: int,
-    seed: int,
+    fit: LogitFit, logit: FloatArray, catch_logit: FloatArray, *, resamples: int, seed: int
 ) -> FloatArray:
     """Thresholds of fits to resampled images: the wild cluster bootstrap, an image being the cluster.
 
@@ -117,13 +109,9 @@ def wild_replicates(
     Parameters
     ----------
     fit : LogitFit
-        To the means of these logits.
-    x, guess, lapse
+        To these logits.
+    logit, catch_logit
         As for `fit_logits`.
-    logit : ndarray, shape (G, F, L, R)
-        Logit of yes for each image; NaN where there is none.
-    catch_logit : ndarray, shape (G, K)
-        The same for images without a pattern.
     resamples, seed : int
         How many, and of the signs.
 
@@ -144,7 +132,8 @@ def wild_replicates(
     parameters = np.concatenate(
         [fit.threshold, np.log(fit.width), _logit(fit.guess)[:, None], _logit(fit.lapse)[:, None]], axis=1
     )
-    leverage, catch_leverage = _problem(x, mean, images, catch_mean, catch_images, guess, lapse).leverage(parameters)
+    here = _problem(fit.x, (mean, images), (catch_mean, catch_images), fit.bounds)
+    leverage, catch_leverage = here.leverage(parameters)
     # Residuals are smaller than errors by what the fit followed (the jackknife's correction, HC3).
     off /= (1 - leverage / np.maximum(images, 1)).clip(0.1)[..., None]
     catch_off /= (1 - catch_leverage / np.maximum(catch_images, 1)).clip(0.1)[:, None]
@@ -154,26 +143,19 @@ def wild_replicates(
         catch_sign = rng.choice((-1.0, 1.0), size=catch_logit.shape[1:])
         moved = fit.fitted + (off * sign).sum(axis=-1) / np.maximum(images, 1)
         catch_moved = fit.fitted_catch + (catch_off * catch_sign).sum(axis=-1) / np.maximum(catch_images, 1)
-        problem = _problem(x, moved, images, catch_moved, catch_images, guess, lapse)
-        out[b] = problem.fit(parameters, _STEPS_AGAIN)[0][:, : x.shape[1]]
+        problem = _problem(fit.x, (moved, images), (catch_moved, catch_images), fit.bounds)
+        out[b] = problem.fit(parameters, _STEPS_AGAIN)[0][:, : fit.x.shape[1]]
     return out
 
 
-def _problem(
-    x: FloatArray,
-    logit: FloatArray,
-    images: FloatArray,
-    catch_logit: FloatArray,
-    catch_images: FloatArray,
-    guess: tuple[float, float],
-    lapse: tuple[float, float],
-) -> _Problem:
+def _problem(x: FloatArray, means: _Means, catch_means: _Means, bounds: tuple[Bounds, Bounds]) -> _Problem:
     """Weighted least squares; cells that are left out get harmless values."""
+    (logit, images), (catch_logit, catch_images) = means, catch_means
     use, blank = images > 0, catch_images > 0
     x, logit, catch_logit = np.where(use, x, 0.0), np.where(use, logit, 0.0), np.where(blank, catch_logit, 0.0)
     weight = np.where(use, images / (1 + (logit / _NEAR) ** 2), 0.0)
     catch_weight = np.where(blank, catch_images / (1 + (catch_logit / _NEAR) ** 2), 0.0)
-    return _Problem(x, logit, weight, catch_logit, catch_weight, _bounds(guess), _bounds(lapse))
+    return _Problem(x, logit, weight, catch_logit, catch_weight, _logit(np.array(bounds)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,34 +165,31 @@ class _Problem:
     weight: FloatArray
     catch_logit: FloatArray
     catch_weight: FloatArray
-    guess: tuple[float, float]
-    lapse: tuple[float, float]
+    #: Bounds of the logits of guess and lapse rate.
+    rates: FloatArray
 
     def limits(self) -> tuple[FloatArray, FloatArray]:
         """Bounds of all parameters: thresholds, log widths, and logits of guess and lapse rate."""
         use = self.weight > 0
         known = use.any(axis=-1)
         # A threshold may lie two log units outside the levels.
-        low = np.where(known, np.where(use, self.x, np.inf).min(axis=-1) - 2, -9.0)
-        high = np.where(known, np.where(use, self.x, -np.inf).max(axis=-1) + 2, 9.0)
-        rates = np.broadcast_to([[self.guess, self.lapse]], (len(self.x), 2, 2))
+        lowest, highest = _range(self.x, use)
+        low, high = np.where(known, lowest - 2, -9.0), np.where(known, highest + 2, 9.0)
+        rates = np.broadcast_to(self.rates, (len(self.x), 2, 2))
         narrow, wide = (np.full(low.shape, width) for width in _WIDTHS)
         return np.concatenate([low, narrow, rates[..., 0]], 1), np.concatenate([high, wide, rates[..., 1]], 1)
 
     def first(self, width: float) -> FloatArray:
         """Where to begin: thresholds halfway between the lowest and the highest logit."""
         use = self.weight > 0
-        low = np.where(use, self.logit, np.inf).min(axis=-1)
-        high = np.where(use, self.logit, -np.inf).max(axis=-1)
-        known = use.any(axis=-1)
-        low, high = np.where(known, low, 0.0), np.where(known, high, 0.0)
+        low, high = (np.where(use.any(axis=-1), end, 0.0) for end in _range(self.logit, use))
         floor = np.where(self.catch_weight > 0, self.catch_logit, low.min(axis=-1))
         # Halfway up the logits that lie between guess and lapse, but never below zero without a bias to yes.
         middle = np.maximum((floor[:, None] + high) / 2, np.minimum(0.0, high - 0.5))
         distance = np.where(use, np.abs(self.logit - middle[..., None]), np.inf)
         nearest = np.take_along_axis(self.x, distance.argmin(axis=-1)[..., None], axis=-1)[..., 0]
-        groups = len(self.x)
-        ends = [floor.clip(*self.guess)[:, None], np.full((groups, 1), np.clip(-7.0, *self.lapse))]
+        lapse = np.full((len(self.x), 1), np.clip(-7.0, *self.rates[1]))
+        ends = [floor.clip(*self.rates[0])[:, None], lapse]
         return np.concatenate([nearest, np.full(nearest.shape, np.log(width)), *ends], axis=1)
 
     def fit(self, parameters: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
@@ -296,13 +275,12 @@ def _both(logit: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _logit(p: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore"):
-        out: FloatArray = (np.log(p) - np.log1p(-p)).clip(_FLOOR, -_FLOOR)
-    return out
+        return np.asarray((np.log(p) - np.log1p(-p)).clip(_FLOOR, -_FLOOR))
 
 
-def _bounds(rates: tuple[float, float]) -> tuple[float, float]:
-    low, high = _logit(np.array(rates, dtype=np.float64)).tolist()
-    return low, high
+def _range(values: FloatArray, use: npt.NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+    """Lowest and highest of those in use; infinite without any."""
+    return np.where(use, values, np.inf).min(axis=-1), np.where(use, values, -np.inf).max(axis=-1)
 
 
 #: A threshold outside the levels is an extrapolation where the curve got this far, and else only a bound.
@@ -313,12 +291,12 @@ _LEAST_SPREAD = 0.5
 _SIGNIFICANT = 0.01
 
 
-def logit_status(fit: LogitFit, x: FloatArray, logit: FloatArray) -> npt.NDArray[np.str_]:
+def logit_status(fit: LogitFit, logit: FloatArray) -> npt.NDArray[np.str_]:
     """Say of each curve whether it has a threshold, in the words that `fit_psychometric` uses.
 
     Parameters
     ----------
-    fit, x, logit
+    fit, logit
         As for `wild_replicates`.
 
     Returns
@@ -331,21 +309,17 @@ def logit_status(fit: LogitFit, x: FloatArray, logit: FloatArray) -> npt.NDArray
     """
     mean, images = averaged(logit)
     use = images > 0
-    low = np.where(use, x, np.inf).min(axis=-1)
-    high = np.where(use, x, -np.inf).max(axis=-1)
     reach = np.log(19) * 2 / fit.width
     with np.errstate(over="ignore", invalid="ignore"):
-        at_top = 1 / (1 + np.exp(-reach * (high - fit.threshold)))
-        at_bottom = 1 / (1 + np.exp(-reach * (low - fit.threshold)))
-    yes = (fit.guess > 0.5)[:, None] & np.ones(fit.threshold.shape, dtype=bool)
+        at_bottom, at_top = (1 / (1 + np.exp(-reach * (end - fit.threshold))) for end in _range(fit.x, use))
+    yes = np.broadcast_to((fit.guess > 0.5)[:, None], fit.threshold.shape)
     status = np.where(yes, "biased", "ok").astype("<U16")
-    status[at_top < 0.5] = "extrapolated"
-    status[at_bottom > 0.5] = "extrapolated"
+    status[(at_top < 0.5) | (at_bottom > 0.5)] = "extrapolated"
     status[at_top < _UNDERWAY] = "censored_above"
     status[at_bottom > 1 - _UNDERWAY] = "censored_below"
     status[yes & (at_top < _UNDERWAY)] = "always_yes"
     # What is delivered need not rise with what was asked.
-    order = np.where(use, x, np.inf).argsort(axis=-1)
+    order = np.where(use, fit.x, np.inf).argsort(axis=-1)
     in_order = [np.take_along_axis(values, order, axis=-1) for values in (mean, images)]
     falls, reverse = _falls(in_order[0], in_order[1], _spread(logit, mean))
     status[falls] = np.where(reverse, "reversed", "non_monotone")[falls]

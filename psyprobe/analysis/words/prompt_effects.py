@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
@@ -140,8 +139,9 @@ def prompt_effects(csf: xr.Dataset) -> PromptEffects:
     present = np.unique(asked)
     names = [f"{values[i]:g}" if unit == "1" else f"{values[i]:g} {unit}" for i in present]
     by_level = (asked[:, None] == present).astype(np.float64)
-    groups = csf["group"].values.astype(str)
-    reference, others, by_group = _group_columns(groups[prompt])
+    groups = csf["group"].values.astype(str)[prompt]
+    reference, *others = dict.fromkeys(groups.tolist())
+    by_group = (groups[:, None] == np.array(others, dtype=groups.dtype)).astype(np.float64)
     design = np.concatenate([by_level, by_group], axis=1)
     confidence = float(csf.attrs["confidence"])
     with warnings.catch_warnings():
@@ -172,11 +172,3 @@ def prompt_effects(csf: xr.Dataset) -> PromptEffects:
         converged=bool(fitted.converged),
         confidence=confidence,
     )
-
-
-def _group_columns(groups: Any) -> tuple[str, list[str], FloatArray]:
-    """The first kind of wording, the others, and a column for each of these."""
-    names = list(dict.fromkeys(groups.tolist()))
-    others = names[1:]
-    columns = np.array([[float(group == other) for other in others] for group in groups.tolist()])
-    return names[0], others, columns.reshape(len(groups), len(others))

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.resources import files
 from typing import Literal, TypeAlias
 
-from psyprobe.analysis.words.reply_phrases import elliptic, is_refusal, statement
 from psyprobe.errors import InputError
 
 Reading: TypeAlias = Literal["yes", "no", "ambiguous", "refusal", "invalid"]
@@ -30,55 +31,21 @@ _BLOCK_START = re.compile(rf"[<\[◁][|]?{_TAG}")
 #: Characters of a reply that are read at its start, and as many at its end: nobody decides later in more.
 _READ = 2000
 _ANSWER_TAG = re.compile(r"(?s)<answer>(.*?)(?:</answer>|$)")
-_CONTRACTIONS = (
-    (re.compile(r"\bcan'?t\b|\bcannot\b"), "can not"),
-    (re.compile(r"\bwon'?t\b"), "will not"),
-    (re.compile(r"\b(is|are|was|were|do|does|did|has|have|had|could|would|should)n'?t\b"), r"\1 not"),
-    (re.compile(r"\b(there|it|that|here|what)'s\b"), r"\1 is"),
-    (re.compile(r"\bi'm\b"), "i am"),
-    (re.compile(r"\b(i|we|you|they)'ve\b"), r"\1 have"),
-    (re.compile(r"\b(i|we|you|it)'d\b"), r"\1 would"),
-    (re.compile(r"\b(there|we|you|they)'re\b"), r"\1 are"),
-)
-_PREAMBLE = re.compile(
-    r"(?:(?:well|so|ok|okay|sure|certainly|absolutely|definitely|of course|hmm+|um+|oh|ah|sorry|thanks|thank you|hi|"
-    r"hello|alright|right|indeed|actually|honestly|overall|in short|in summary|in conclusion|to summarize|therefore|"
-    r"thus|hence|(?:the|my|final|short|correct|best|direct|simple|one|word|one-word)(?: (?:final|short|correct|best|"
-    r"direct|simple|word))* (?:answer|response|reply|verdict|decision|conclusion)(?: (?:is|would be|has to be|must be|"
-    r"to (?:the|your|this) question(?: is)?))?|answer(?: is)?|response|reply|verdict|decision|conclusion|result|"
-    r"output|assistant|model|ai|i (?:would |will |must |can )?(?:say|answer|respond|think|believe|"
-    r"guess)(?: that)?(?: the answer is)?|it is|that is|that would be|(?:based on|looking at|judging by|from|in|"
-    r"after (?:looking at|examining|viewing|analy[sz]ing)|upon (?:\w+ ){1,2})(?: (?:what i (?:can )?see(?: in)?|the|"
-    r"this|your|given|provided|image|picture|above|my \w+|visual|closer inspection|observation|inspection))+|(?:an?|"
-    r"the|[a-e]|\d+)(?=[ .):]))\b[\s,.:;!()\-–—=>]*)+"
-)
 #: A short label, such as "Pattern visible: no".
 _LABEL = re.compile(r"(?:[\w'-]+ ){0,4}[\w'-]+\s*[:=]+>?\s*")
-_CUES = (
-    r"(?:so|therefore|thus|hence|then|but|answer|answers|response|reply|verdict|conclusion|decision|result|say|said|"
-    r"is|be|are|vote|with|towards?|probably|likely|definitely|certainly|absolutely|clearly|an?|definite|clear|simple|"
-    r"resounding|firm|choose|pick|conclude)[\s,:;=\-]*"
-)
-_CONCESSION = re.compile(
-    r"^(?:although|though|but|however|while|with|despite|even|albeit|yet|except)\b|\b(?:just|only|merely)\b"
-)
-#: What makes "no" or "true" part of a phrase.
-_NO_DECISION = re.compile(
-    r"no\.? ?\d|no (?:idea|clue|comment|way (?:to|of)|answer|response|one|problem|worries|doubt|question|opinion|need|"
-    r"preference|images?|picture)\b|no (?:(?:or|and|such|other|clear|obvious|distinct|real|actual|regular|specific|"
-    r"particular|significant|faint|\w+(?:able|ible|al|ic|ing|ent|ant))[ ,]+)*(?:patterns?|textures?|structures?|"
-    r"designs?|motifs?|figures?|shapes?|arrangements?|configurations?|forms?|regularit(?:y|ies)|stripes?|lines?|"
-    r"gratings?|grids?|dots|spots)\b|(?:true|false|negative|affirmative|none)(?! that\b)[ -]+[a-z]"
-)
-_IDIOMS_AT_START = re.compile(r"^no (?:problem|worries)\W*")
-_MISLEADING_LABEL = re.compile(r"\b(?:uniform\w*|blank|flat|empty|plain|solid|not?|without|free|if|confidence)\b")
-#: A word that is taken back by what stands before it.
-_TAKEN_BACK = re.compile(r"\b(?:not|nor|neither|never|if|whether|either|maybe|perhaps|possibly)(?: \w+){0,3}$")
-_FILLER = re.compile(r"sure|certainly|of course|absolutely|definitely|indeed|right|correct|clearly|surely")
-_ECHO = re.compile(
-    r"(?:is|are|does|do|can|could|has|have) (?:there|an?|the|you|any|this|it|i|one)\b|(?:please )?(?:answer|respond|"
-    r"reply)(?: (?:the question|with|by|in|only|just|either|using))*$|question\b"
-)
+
+
+def _read_phrases() -> tuple[dict[str, re.Pattern[str]], list[tuple[re.Pattern[str], str]]]:
+    phrases: dict[str, str] = {}
+    text = files("psyprobe.analysis.words").joinpath("reply_phrases.toml").read_text(encoding="utf-8")
+    page = tomllib.loads(text)
+    contractions = [(re.compile(pattern), expanded) for pattern, expanded in page.pop("contractions")]
+    for name, phrase in page.items():
+        phrases[name] = re.sub(r"\{([a-z_]+)\}", lambda found: phrases[found[1]], phrase.replace("\n", ""))
+    return {name: re.compile(phrase) for name, phrase in phrases.items()}, contractions
+
+
+_PHRASES, _CONTRACTIONS = _read_phrases()
 
 
 @dataclass(frozen=True)
@@ -124,7 +91,7 @@ def read_reply(text: str, yes: Sequence[str] = ("yes",), no: Sequence[str] = ("n
     """
     words = _words(tuple(yes), tuple(no))
     plain = plain_text(text)
-    if words.english and is_refusal(plain, excuses=False):
+    if words.english and _is_refusal(plain, excuses=False):
         return "refusal"
     both = words.both.search(plain)
     if both and both["bare"] is not None:
@@ -137,7 +104,7 @@ def read_reply(text: str, yes: Sequence[str] = ("yes",), no: Sequence[str] = ("n
     if lead:
         contradicted = words.english and _contradicted(lead, rest, sentences, polarity)
         return "ambiguous" if contradicted else lead
-    if words.english and is_refusal(plain, excuses=True):
+    if words.english and _is_refusal(plain, excuses=True):
         return "refusal"
     return (
         last
@@ -250,7 +217,7 @@ def sentences_of(text: str) -> list[str]:
     """
     parts = re.findall(r"[^.!?;\n\u3002]+[.!?;\n\u3002]*", text)
     kept = [part.rstrip(".!;\n\u3002").strip(" ,:-/") for part in parts if "?" not in part]
-    return [part for part in kept if part and not _ECHO.match(part)]
+    return [part for part in kept if part and not _PHRASES["echo"].match(part)]
 
 
 @dataclass(frozen=True)
@@ -265,15 +232,15 @@ class _Words:
 
     def leading(self, sentences: list[str]) -> tuple[Reading | None, str]:
         """The decision a text begins with, after a preamble, and the rest of its sentence."""
-        text = _IDIOMS_AT_START.sub("", ". ".join(sentences))
-        preamble = _PREAMBLE.match(text)
+        text = _PHRASES["idioms_at_start"].sub("", ". ".join(sentences))
+        preamble = _PHRASES["preamble"].match(text)
         starts = [0, preamble.end()] if preamble else [0]
         label = _LABEL.match(text)
-        if label and not _MISLEADING_LABEL.search(label[0]):
+        if label and not _PHRASES["misleading_label"].search(label[0]):
             starts.append(label.end())
         for start in starts:
             found = re.compile(f"(?:(?P<yes>{self.yes})|(?P<no>{self.no}))").match(text, start)
-            if found and not (self.english and _NO_DECISION.match(text, found.start())):
+            if found and not (self.english and _PHRASES["no_decision"].match(text, found.start())):
                 rest = text[found.end() :].partition(". ")[0]
                 return ("yes" if found["yes"] else "no"), rest.strip(" ,:;-")
         return None, ""
@@ -282,9 +249,13 @@ class _Words:
         """The last decision that is put as one: after a cue, at the end of a sentence, or at the start of the last."""
         word = f"(?:(?P<yes>{self.yes})|(?P<no>{self.no}))"
         for sentence in reversed(sentences):
-            put = [*re.finditer(rf"(?:\b{_CUES}|[,:] ?|- ){word}(?=$|[,.:]| -| because| as | since)", sentence)]
+            put = [
+                *re.finditer(
+                    rf"(?:\b{_PHRASES['cues'].pattern}|[,:] ?|- ){word}(?=$|[,.:]| -| because| as | since)", sentence
+                )
+            ]
             found = put[-1] if put else re.search(rf"(?P<yes>{self.yes})(?P<no>(?!))?$", sentence)
-            if found and not _TAKEN_BACK.search(sentence[: found.end()]):
+            if found and not _PHRASES["taken_back"].search(sentence[: found.end()]):
                 return "yes" if found["yes"] else "no"
             decided, rest = self.leading([sentence])
             if decided and len(sentences) > 1 and (sentence is sentences[-1] or not rest):
@@ -345,18 +316,90 @@ def _alternatives(words: set[str], others: set[str]) -> str:
 def _contradicted(lead: Reading, rest: str, sentences: list[str], polarity: int) -> bool:
     """Whether "Yes" goes on with "there is no pattern"; what follows "although" or "only" contradicts nothing."""
     follows = rest or "".join(sentences[1:2])
-    said = statement([follows])
+    said = _statement([follows])
     opposed = said.explicit and said.sign * polarity != (1 if lead == "yes" else -1)
-    return opposed and not _CONCESSION.search(follows)
+    return opposed and not _PHRASES["concession"].search(follows)
 
 
 def _stated(sentences: list[str], polarity: int) -> Reading | None:
-    said = statement(sentences)
-    direct = {elliptic(each) for each in sentences if len(sentences) == 1 or not _FILLER.fullmatch(each)} - {0}
+    said = _statement(sentences)
+    direct = {
+        _elliptic(each) for each in sentences if len(sentences) == 1 or not _PHRASES["filler"].fullmatch(each)
+    } - {0}
     signs = direct | ({said.sign * polarity} if said.sign else set())
     if len(signs) == 1:
         return "yes" if 1 in signs else "no"
     return "ambiguous" if signs or said.undecided else None
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """What a text states."""
+
+    #: 1 where it says that there is a pattern, -1 that there is none, 0 neither.
+    sign: int
+    #: Whether it names the pattern, and does not only call the image flat.
+    explicit: bool = False
+    #: Whether it hedges, or says both.
+    undecided: bool = False
+
+
+def _is_refusal(text: str, *, excuses: bool) -> bool:
+    """Whether a reply says that no image was seen, or (with `excuses`) asks for it or declines to answer."""
+    return bool(_PHRASES["no_image"].search(text)) or (excuses and bool(_PHRASES["excuse"].search(text)))
+
+
+def _elliptic(sentence: str) -> int:
+    """What a whole sentence answers that names nothing: "I think so" 1, "Probably not" -1; 0 where it is none such."""
+    if sentence in ("no doubt", "without a doubt", "no question"):
+        return 1
+    if _PHRASES["elliptic_no"].fullmatch(sentence):
+        return -1
+    return 1 if _PHRASES["elliptic_yes"].fullmatch(sentence) else 0
+
+
+def _statement(sentences: list[str]) -> _Statement:
+    """What sentences say together about a pattern in the image."""
+    clauses = [
+        part.strip(" ,;:-")
+        for sentence in sentences
+        for part in _PHRASES["clauses"].split(_PHRASES["idioms"].sub(" ", sentence.replace("nothing but", "only")))
+    ]
+    found = [_clause(re.sub(r"\s+", " ", clause)) for clause in clauses if clause]
+    for explicit in (True, False):
+        signs = {each.sign for each in found if each.sign and each.explicit == explicit}
+        if len(signs) == 2:
+            return _Statement(0, undecided=True)
+        if signs:
+            return _Statement(signs.pop(), explicit)
+    return _Statement(0, undecided=any(each.undecided for each in found))
+
+
+def _clause(text: str) -> _Statement:
+    if _PHRASES["hedge"].search(text):
+        return _Statement(0, undecided=True)
+    if _PHRASES["about_task"].search(text):
+        return _Statement(0)
+    bare = _PHRASES["bare_seen"].fullmatch(text)
+    if bare:
+        return _Statement(-1 if bare[1] or text.endswith("absent") else 1, explicit=True)
+    target = _PHRASES["target"].search(text)
+    if target is not None:
+        denials = len(_PHRASES["negation"].findall(text[: target.start()])) + target[0].startswith("none")
+        after = text[target.end() :]
+        if denials == 0 and (_PHRASES["flat_noun"].search(text) or _PHRASES["contrasted"].search(after)):
+            return _Statement(0, undecided=True)
+        if denials > 1:
+            return _Statement(0, undecided=True)
+        if denials or _PHRASES["denied"].search(after):
+            return _Statement(-1, explicit=True)
+        if _PHRASES["evidence"].search(text):
+            return _Statement(1, explicit=True)
+    if _PHRASES["not_flat"].search(text):
+        return _Statement(1)
+    return (
+        _Statement(-1) if _PHRASES["is_flat"].search(text) or _PHRASES["nothing_else"].search(text) else _Statement(0)
+    )
 
 
 def _log_sum(logs: Sequence[float]) -> float:

@@ -1,4 +1,11 @@
-"""The score of a questioning run: its sensitivities, beside those of people and of trivial observers."""
+"""The score of a questioning run: its sensitivities, beside those of people and of trivial observers.
+
+References
+----------
+Wang et al. (2024). "My answer is C": first-token probabilities do not match text answers in instruction-tuned language
+models. Findings of ACL: for some models the two disagree in most answers.
+Cohen (1960). A coefficient of agreement for nominal scales. Educational and Psychological Measurement 20(1), 37-46.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +18,72 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of, observer_of
-from psyprobe.analysis.score import OBSERVER, Row, Tabled, number
-from psyprobe.analysis.words.agreement import Agreement, answer_agreement
+from psyprobe.analysis.score import OBSERVER, Recorded, Row, Tabled, number
+from psyprobe.analysis.words import comparison
 from psyprobe.analysis.words.csf import chat_csf
-from psyprobe.analysis.words.csf_human import default_human, human_curve, human_names, human_of_page
-from psyprobe.analysis.words.csf_scores import NOTHING, STATISTICS, CsfScores, Statistic, compare_with_human
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
     import xarray as xr
+
+#: Below this agreement, text should count and not the first token.
+ENOUGH = 0.95
+
+
+@dataclass(frozen=True)
+class Agreement(Recorded):
+    """Agreement between the first token and the text of answers."""
+
+    #: Share of answers in which both say the same.
+    agreement: float
+    #: Cohen's kappa, agreement beyond chance; None where only one answer was ever given.
+    kappa: float | None
+    #: Answers of which both were read.
+    n: int
+    #: Answers with first-token probabilities whose text says neither yes nor no.
+    unread: int
+    #: Agreement wording by wording.
+    by_prompt: dict[str, float]
+
+    @property
+    def enough(self) -> bool:
+        """Whether first tokens may stand for the text: agreement of at least 0.95."""
+        return self.agreement >= ENOUGH
+
+
+def answer_agreement(result: xr.Dataset) -> Agreement | None:
+    """Compare what the first token says with what the text says.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of a questioning run.
+
+    Returns
+    -------
+    Agreement or None
+        Over the answers that were let run on to a text; None where there are none.
+    """
+    if not {"p_yes", "read", "text_asked", "prompt"} <= set(result.variables):
+        return None
+    p = result["p_yes"].values.astype(np.float64)
+    read = result["read"].values.astype(str)
+    asked = np.isfinite(p) & result["text_asked"].values.astype(bool)
+    both = asked & np.isin(read, ("yes", "no"))
+    if not both.any():
+        return None
+    token, words = p[both] > 0.5, read[both] == "yes"
+    same = token == words
+    by_chance = token.mean() * words.mean() + (1 - token.mean()) * (1 - words.mean())
+    prompts = result["prompt"].values.astype(str)[both]
+    return Agreement(
+        agreement=float(same.mean()),
+        kappa=None if by_chance >= 1 else float((same.mean() - by_chance) / (1 - by_chance)),
+        n=int(both.sum()),
+        unread=int((asked & ~both).sum()),
+        by_prompt={str(name): float(same[prompts == name].mean()) for name in dict.fromkeys(prompts.tolist())},
+    )
+
 
 _KEY = (
     "r, RMSE: Pearson correlation and root mean square error of sensitivities, with intervals ({confidence} %), of the "
@@ -34,7 +98,7 @@ _KEY_WITHOUT_PEOPLE = (
 )
 
 _READOUTS = {"text": "text answers", "p_yes": "P(yes)"}
-_HEADINGS = dict(zip(STATISTICS, ("r", "RMSE", "r log", "RMSE log", "shape"), strict=True))
+_HEADINGS = dict(zip(comparison.STATISTICS, ("r", "RMSE", "r log", "RMSE log", "shape"), strict=True))
 
 
 @dataclass(frozen=True)
@@ -94,7 +158,7 @@ class ChatScore(Tabled):
     #: The curve with which it is compared first; empty where there is none.
     human: str
     #: By human curve, `human` first.
-    scores: Mapping[str, CsfScores]
+    scores: Mapping[str, comparison.CsfScores]
     #: The same statistics, against `human`, of an observer that knows nothing of frequency: the constant sensitivity
     #: nearest to people (of the sensitivities for linear statistics, of their logarithms for the others).
     flat: Mapping[str, float | None]
@@ -145,7 +209,7 @@ class ChatScore(Tabled):
 
     def _compared(self, title: str) -> list[Row]:
         found = self.scores[self.human]
-        statistics: dict[str, Statistic] = {name: getattr(found, name) for name in STATISTICS}
+        statistics: dict[str, comparison.Statistic] = {name: getattr(found, name) for name in comparison.STATISTICS}
         cells = {_HEADINGS[name]: _interval(one, name) for name, one in statistics.items()}
         cells |= {
             "gain": number(found.gain, sign=True),
@@ -157,14 +221,14 @@ class ChatScore(Tabled):
             spread = {_HEADINGS[name]: _spread(one, name) for name, one in statistics.items()}
             rows.append(Row(title, OBSERVER, "  single prompts", spread))
         for label, values in (("flat curve", self.flat), ("blind observer", self.blind)):
-            trivial = {_HEADINGS[name]: number(values[name], _digits(name)) for name in STATISTICS}
+            trivial = {_HEADINGS[name]: number(values[name], _digits(name)) for name in comparison.STATISTICS}
             rows.append(Row(title, label, label, trivial))
         others = [(name, one) for name, one in self.scores.items() if name != self.human]
         return rows + [Row("", OBSERVER, "", {}, self._record(name, one)) for name, one in others]
 
-    def _record(self, human: str, found: CsfScores | None) -> dict[str, Any]:
+    def _record(self, human: str, found: comparison.CsfScores | None) -> dict[str, Any]:
         statistics: dict[str, Any] = {}
-        for name in STATISTICS if found is not None else ():
+        for name in comparison.STATISTICS if found is not None else ():
             parts = vars(getattr(found, name)).items()
             statistics |= {name if part == "value" else f"{name}_{part}": value for part, value in parts}
         return {
@@ -191,7 +255,7 @@ class ChatScore(Tabled):
 
     def _remarks(self) -> list[str]:
         notes = []
-        if self.human and self.scores[self.human].interval_over == NOTHING:
+        if self.human and self.scores[self.human].interval_over == comparison.NOTHING:
             notes.append("scores have no intervals: few wordings are usable, and a threshold's is open at both ends")
         if self.guess is not None and self.lapse is not None:
             notes.append(f"yes without a pattern {self.guess:.2f}, no to any {self.lapse:.2f} (medians over prompts)")
@@ -238,22 +302,21 @@ def score_chat(
     refuse_features(measure=measure, layer=layer)
     csf = chat_csf(result, confidence=confidence, seed=seed, **options)
     (level,) = levels_of(csf)
-    scores: dict[str, CsfScores] = {}
+    scores: dict[str, comparison.CsfScores] = {}
     name, curve = "", np.full(csf.sizes[level], np.nan)
-    flat: dict[str, float | None] = dict.fromkeys(STATISTICS)
+    flat: dict[str, float | None] = dict.fromkeys(comparison.STATISTICS)
     blind = flat
-    page = None if human else human_of_page(csf)
+    page = None if human else comparison.human_of_page(csf)
     curves: dict[str, Any] = {}
     if page is not None and page[0]:
         name, curve = page
         curves = {name: {name: curve}}
     elif page is None and level == "frequency":
-        name, curve = human_curve(csf, human or default_human(csf))
-        curves = {each: each for each in dict.fromkeys([name, *human_names()])}
+        name, curve = comparison.human_curve(csf, human or comparison.default_human(csf))
+        curves = {each: each for each in dict.fromkeys([name, *comparison.human_names()])}
     if curves:
-        scores = {
-            each: compare_with_human(csf, given, resamples=resamples, seed=seed) for each, given in curves.items()
-        }
+        for each, given in curves.items():
+            scores[each] = comparison.compare_with_human(csf, given, resamples=resamples, seed=seed)
         flat, blind = _trivial(curve[np.isfinite(curve)])
     trials = float(csf["trials"].sum() + csf["catch_trials"].sum())
     excluded = float(csf["excluded"].sum())
@@ -308,8 +371,8 @@ def _points(csf: xr.Dataset, level: str, human: FloatArray) -> tuple[CsfPoint, .
 
 def _trivial(human: Any) -> tuple[dict[str, float | None], dict[str, float | None]]:
     """Statistics of the best constant, and of no sensitivity at all."""
-    flat: dict[str, float | None] = dict.fromkeys(STATISTICS)
-    blind: dict[str, float | None] = dict.fromkeys(STATISTICS)
+    flat: dict[str, float | None] = dict.fromkeys(comparison.STATISTICS)
+    blind: dict[str, float | None] = dict.fromkeys(comparison.STATISTICS)
     log_spread = float(np.log10(human).std())
     flat |= {"rmse_linear": float(human.std()), "rmse_log10": log_spread, "shape_rmse_log10": log_spread}
     blind["rmse_linear"] = float(np.sqrt((human**2).mean()))
@@ -329,13 +392,13 @@ def _plain(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
-def _interval(statistic: Statistic, name: str) -> str:
+def _interval(statistic: comparison.Statistic, name: str) -> str:
     digits = _digits(name)
     ends = "" if statistic.low is None else f" [{number(statistic.low, digits)}, {number(statistic.high, digits)}]"
     return number(statistic.value, digits) + ends
 
 
-def _spread(statistic: Statistic, name: str) -> str:
+def _spread(statistic: comparison.Statistic, name: str) -> str:
     digits = _digits(name)
     spread = "" if statistic.prompt_sd is None else f" ± {number(statistic.prompt_sd, digits)}"
     return number(statistic.prompt_mean, digits) + spread

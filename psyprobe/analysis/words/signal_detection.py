@@ -20,7 +20,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
-    from psyprobe.analysis.words.counts import ChatCounts
+    from psyprobe.analysis.words.fit import ChatCounts
 
 
 @dataclass(frozen=True)
@@ -206,6 +206,7 @@ def d_prime_threshold(contrast: npt.ArrayLike, d_prime: npt.ArrayLike, *, criter
         raise InputError(
             "contrasts are not above 0 and rising along the last axis; sort the levels, and leave blanks out"
         )
+    from psyprobe.analysis.psychometric.counts import pick
     from psyprobe.analysis.psychometric.isotonic import rising_means
 
     x, rising = np.log10(c), rising_means(d, np.ones(d.shape))
@@ -216,9 +217,6 @@ def d_prime_threshold(contrast: npt.ArrayLike, d_prime: npt.ArrayLike, *, criter
     inside = (first > 0) & (levels > 1)
     if levels < 2:
         return np.full(c.shape[:-1], np.nan)
-
-    def pick(values: FloatArray, at: npt.NDArray[np.intp]) -> FloatArray:
-        return np.asarray(np.take_along_axis(values, at[..., None], axis=-1)[..., 0])
 
     x0, x1, d0, d1 = pick(x, here - 1), pick(x, here), pick(rising, here - 1), pick(rising, here)
     share = np.where(inside, (criterion - d0) / np.where(d1 > d0, d1 - d0, 1.0), 0.0)

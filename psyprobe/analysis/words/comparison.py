@@ -1,0 +1,540 @@
+"""With what a contrast sensitivity function measured in words is compared: people, and the model's own vision tower.
+
+References
+----------
+Hernandez-Camara, Daniel-Valencia, Laparra, Malo (2025). Contrast sensitivity function of multimodal vision-language
+models. arXiv 2508.10367: Pearson correlation and root mean square error, of the mean curve (Table 1) and wording by
+wording (Table 2).
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.alignment import IsoResponse, check_resampling, fit_iso_response
+from psyprobe.analysis.responses import levels_of, select
+from psyprobe.analysis.score import Recorded
+from psyprobe.analysis.words.csf import FEW, chat_csfs
+from psyprobe.analysis.words.fit import experiment_table
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.human import csf as people_csf
+from psyprobe.human import modelfest_csf, modelfest_gabors, noise_matched_csf
+from psyprobe.stimulus.catalogue import load_stimulus
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Of annulus noise where the run does not say: cd/m², and pixels.
+_LUMINANCE, _PPD, _SIZE = 40.0, 64.0, 256
+
+
+def _of_filter(model: str, frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
+    return np.asarray(people_csf(model)(frequency))
+
+
+def _of_noise(model: str, frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
+    size = int(np.max(json.loads(str(csf.attrs.get("size", _SIZE)))))
+    ppd = float(csf.attrs.get("ppd", _PPD))
+    luminance = _luminance(str(csf.attrs.get("experiment_toml", "")))
+    return np.array([_noise_matched(float(f), model, luminance, ppd, size) for f in frequency])
+
+
+@lru_cache(maxsize=4096)
+def _noise_matched(frequency: float, model: str, luminance: float, ppd: float, size: int) -> float:
+    """Sensitivity to annulus noise; NaN where the image has no component of it."""
+    by_light = model in ("castle_csf", "barten_csf")
+    conditions = {"luminance": luminance, "area": (size / ppd) ** 2} if by_light else {}
+    try:
+        return float(noise_matched_csf(frequency, model, oblique=not by_light, ppd=ppd, size=size, **conditions))
+    except InputError:
+        return float("nan")
+
+
+def _modelfest(frequency: FloatArray, csf: xr.Dataset) -> FloatArray:
+    known = modelfest_gabors().frequency
+    inside = (frequency >= known.min()) & (frequency <= known.max())
+    out = np.full(frequency.shape, np.nan)
+    out[inside] = modelfest_csf(frequency[inside])
+    return out
+
+
+#: Human curves by name: how a figure calls them, and what they are.
+HUMAN_CURVES: dict[str, tuple[str, Callable[[FloatArray, xr.Dataset], FloatArray]]] = {
+    "watson_malo": ("Watson-Malo", partial(_of_filter, "watson_malo_csf")),
+    "watson_malo_noise": ("Watson-Malo, for this noise", partial(_of_noise, "watson_malo_csf")),
+    "watson_ahumada": ("Watson-Ahumada HPmH", partial(_of_filter, "watson_ahumada_csf")),
+    "watson_ahumada_noise": ("Watson-Ahumada HPmH, for this noise", partial(_of_noise, "watson_ahumada_csf")),
+    "castle": ("castleCSF", partial(_of_noise, "castle_csf")),
+    "barten": ("Barten", partial(_of_noise, "barten_csf")),
+    "modelfest": ("ModelFest Gabors", _modelfest),
+}
+
+
+def human_names() -> tuple[str, ...]:
+    """Human curves that a questioning run can be compared with.
+
+    Returns
+    -------
+    tuple of str
+        "watson_malo" and "watson_ahumada" are the gains of filters, as the paper takes the first. Those that end in
+        "_noise" are matched to the stimulus: the root mean square of the gain, oblique effect included, over the
+        components of the noise. "castle" and "barten" are matched so too, without that effect, at the luminance and
+        area shown. "modelfest" interpolates thresholds of people for Gabors of 0.5 deg, 1.12 to 30 cpd: of another
+        stimulus, so that its shape says more than its level.
+
+    Examples
+    --------
+    >>> human_names()[:2]
+    ('watson_malo', 'watson_malo_noise')
+    """
+    return tuple(HUMAN_CURVES)
+
+
+def default_human(csf: xr.Dataset) -> str:
+    """The human curve that the experiment names.
+
+    Parameters
+    ----------
+    csf : xarray.Dataset
+        Of `chat_csf`.
+
+    Returns
+    -------
+    str
+        "watson_malo" where it names none that is known here.
+    """
+    named = str(experiment_table(csf, "human").get("model", "")).removesuffix("_csf")
+    return named if named in HUMAN_CURVES else "watson_malo"
+
+
+def human_curve(csf: xr.Dataset, human: str | Mapping[str, npt.ArrayLike] | npt.ArrayLike) -> tuple[str, FloatArray]:
+    """A human curve at the frequencies of a run.
+
+    Parameters
+    ----------
+    csf : xarray.Dataset
+        Of `chat_csf`.
+    human : str, mapping of str to array_like, or array_like of shape (F,)
+        A name; one curve by its name; or sensitivities.
+
+    Returns
+    -------
+    name : str
+        "given" for bare sensitivities.
+    sensitivity : ndarray of float64, shape (F,)
+        NaN where the curve does not reach.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no curve of that name.
+    InputError
+        If sensitivities do not fit the frequencies.
+    """
+    if isinstance(human, str):
+        if "frequency" not in csf.coords:
+            varied = ", ".join(levels_of(csf))
+            raise InputError(f"people's contrast sensitivity is known over frequency, and this run varied {varied}")
+        return human, human_at(csf, human, csf["frequency"].values.astype(np.float64))[1]
+    name, values = next(iter(human.items())) if isinstance(human, Mapping) else ("given", human)
+    curve = np.asarray(values, dtype=np.float64)
+    level = "frequency" if "frequency" in csf.coords else levels_of(csf)[0]
+    if curve.shape != csf[level].shape:
+        places = f"{csf.sizes[level]} {'frequencies' if level == 'frequency' else f'values of {level}'}"
+        raise InputError(f"human sensitivities of shape {curve.shape} do not fit {places}; give one for each")
+    return name, curve
+
+
+def human_of_page(csf: xr.Dataset) -> tuple[str, FloatArray] | None:
+    """Name and sensitivities of people at the levels of a run, as its page names them; no name: nobody to compare with.
+
+    None where the curves of `human_names` are those to compare with.
+    """
+    if "human" not in csf.attrs:
+        return None
+    told = json.loads(str(csf.attrs["human"]))
+    (level,) = levels_of(csf)
+    at = dict(zip(told["values"], told["sensitivity"], strict=True))
+    return told["name"], np.array([at.get(float(value), np.nan) for value in csf[level].values])
+
+
+def human_line(
+    csf: xr.Dataset, human: str | None, low: float, high: float
+) -> tuple[str, FloatArray, FloatArray] | None:
+    """Label, values of the level and sensitivity of people, for a figure; None where there are none, or for ""."""
+    page = human_of_page(csf) if human is None else None
+    (level,) = levels_of(csf)
+    if page is not None:
+        return (f"Human ({page[0]})", csf[level].values, page[1]) if page[0] else None
+    if human == "" or level != "frequency":
+        return None
+    x = np.geomspace(low, high, 121)
+    label, curve = human_at(csf, human or default_human(csf), x)
+    return label, x, curve
+
+
+def human_at(csf: xr.Dataset, human: str, frequency: FloatArray) -> tuple[str, FloatArray]:
+    """A human curve at any frequencies, for the stimulus of a run.
+
+    Parameters
+    ----------
+    csf : xarray.Dataset
+        Of `chat_csf`.
+    human : str
+        A name, with or without "_csf" at its end.
+    frequency : ndarray of float64, shape (N,)
+        In cpd.
+
+    Returns
+    -------
+    label : str
+        For a figure.
+    sensitivity : ndarray of float64, shape (N,)
+        1 / contrast; NaN where the curve does not reach.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no curve of that name.
+    """
+    name = human.removesuffix("_csf")
+    if name not in HUMAN_CURVES:
+        raise unknown_name("human curve", human, HUMAN_CURVES)
+    label, curve = HUMAN_CURVES[name]
+    return f"Human ({label})", curve(frequency, csf)
+
+
+@lru_cache(maxsize=64)
+def _luminance(toml: str) -> float:
+    """Of the background, as the stimulus file of an experiment has it; the usual one where that file is not here."""
+    try:
+        parameters = load_stimulus(str(tomllib.loads(toml)["stimulus"])).parameters
+    except (KeyError, InputError):
+        return _LUMINANCE
+    return float(parameters.get("luminance", _LUMINANCE))
+
+
+#: What is computed, in this order. The two correlations are of more use the larger, the three errors the smaller.
+STATISTICS = ("pearson_linear", "rmse_linear", "pearson_log", "rmse_log10", "shape_rmse_log10")
+
+#: What intervals are over that do not exist.
+NOTHING = "nothing"
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """One statistic of a contrast sensitivity function."""
+
+    #: Of the mean curve over wordings (Table 1 of the paper); None where it does not exist.
+    value: float | None
+    #: Ends of its interval.
+    low: float | None
+    high: float | None
+    #: Mean of the statistic computed for each wording (Table 2).
+    prompt_mean: float | None
+    #: Its standard deviation, which needs two wordings.
+    prompt_sd: float | None
+
+
+@dataclass(frozen=True)
+class CsfScores(Recorded):
+    """Distance of a contrast sensitivity function from that of people."""
+
+    #: The human curve.
+    human: str
+    #: Of sensitivities, as in the paper. The mean curve is the arithmetic mean over wordings, so that, by the triangle
+    #: inequality, its error is never larger than the mean error of the wordings.
+    pearson_linear: Statistic
+    rmse_linear: Statistic
+    #: Of log10 sensitivities, of which the highest do not decide alone; the mean curve is the geometric mean.
+    pearson_log: Statistic
+    rmse_log10: Statistic
+    #: What remains of `rmse_log10` after the best common gain.
+    shape_rmse_log10: Statistic
+    #: Log10 of that gain: what the observer's sensitivities are to be multiplied by.
+    gain: float | None
+    #: Wordings with a usable threshold at every scored frequency. Only these enter.
+    n_valid: int
+    #: Of all.
+    n_prompts: int
+    #: Scored frequencies: those where at least half of the wordings have a usable threshold.
+    n_frequencies: int
+    #: Of all.
+    n_asked: int
+    #: Of the intervals.
+    confidence: float
+    #: What they are over: "prompts" or "trials"; "nothing" where there are none, because with fewer than three wordings
+    #: a threshold has an interval that is open at both ends.
+    interval_over: str
+
+
+def csf_statistics(sensitivity: npt.ArrayLike, human: npt.ArrayLike) -> dict[str, FloatArray]:
+    """Correlations and errors of contrast sensitivity functions, curve by curve.
+
+    Parameters
+    ----------
+    sensitivity : array_like of float, shape (..., F)
+        Of observers, above 0, at F >= 2 frequencies.
+    human : array_like of float, shape (F,)
+        Of people, at the same.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (...)
+        By `STATISTICS`, and "gain" (log10). A correlation of two frequencies, or with a flat curve, is NaN.
+
+    Raises
+    ------
+    InputError
+        If shapes disagree, or a sensitivity is not finite or not above 0.
+
+    Examples
+    --------
+    >>> found = csf_statistics([[50.0, 100.0, 25.0]], [100.0, 200.0, 50.0])
+    >>> round(float(found["pearson_linear"][0]), 3), round(float(found["rmse_log10"][0]), 3)
+    (1.0, 0.301)
+    >>> round(float(found["shape_rmse_log10"][0]), 3), round(float(found["gain"][0]), 3)
+    (0.0, 0.301)
+    """
+    s, h = np.asarray(sensitivity, dtype=np.float64), np.asarray(human, dtype=np.float64)
+    if h.ndim != 1 or h.size < 2 or s.shape[-1:] != h.shape:
+        raise InputError(
+            f"sensitivities of shape {s.shape} do not fit a human curve of shape {h.shape}; give both at the same two "
+            f"frequencies or more"
+        )
+    for name, values in (("sensitivities", s), ("human sensitivities", h)):
+        if not (np.isfinite(values) & (values > 0)).all():
+            raise InputError(f"{name} must be finite and above 0; leave out frequencies without a threshold")
+    log_s, log_h = np.log10(s), np.log10(h)
+    gain = (log_h - log_s).mean(axis=-1)
+    return {
+        "pearson_linear": _pearson(s, h),
+        "rmse_linear": _rms(s - h),
+        "pearson_log": _pearson(log_s, log_h),
+        "rmse_log10": _rms(log_s - log_h),
+        "shape_rmse_log10": _rms(log_s + gain[..., None] - log_h),
+        "gain": gain,
+    }
+
+
+def compare_with_human(
+    csf: xr.Dataset,
+    human: str | Mapping[str, npt.ArrayLike] | npt.ArrayLike = "watson_malo",
+    *,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> CsfScores:
+    """Compare a measured contrast sensitivity function with that of people.
+
+    Parameters
+    ----------
+    csf : xarray.Dataset
+        Of `chat_csf`.
+    human : str, mapping of str to array_like, or array_like of shape (F,), optional
+        The human curve: a name that `human_curves` gives; one curve by its name; or sensitivities at the frequencies
+        of the run.
+    resamples : int, optional
+        Of the bootstrap over wordings, at least 100.
+    seed : int, optional
+        Of the bootstrap.
+
+    Returns
+    -------
+    CsfScores
+        With the numbers of wordings and frequencies on which it stands.
+
+    Raises
+    ------
+    InputError
+        If human sensitivities do not fit the frequencies, or there are too few resamples.
+    UnknownNameError
+        If there is no such human curve.
+
+    Notes
+    -----
+    The intervals are those of the mean curve. Wordings are drawn with replacement, together with the resampled images
+    where the run has logits; with fewer than three wordings thresholds are drawn within their own intervals. With s the
+    standard deviation of the samples, times sqrt(n / (n - 1)), on Fisher's z for correlations and on the logarithm for
+    errors, the interval is value ± t s there, Student's t with n - 1 degrees of freedom.
+    """
+    confidence = float(csf.attrs["confidence"])
+    check_resampling(confidence, resamples)
+    name, curve = human_curve(csf, human)
+    usable = csf["usable"].values.astype(bool) & np.isfinite(curve) & (curve > 0)
+    scored = np.flatnonzero(usable.mean(axis=0) >= 0.5)
+    valid = np.flatnonzero(usable[:, scored].all(axis=1)) if scored.size >= 2 else np.empty(0, dtype=np.int64)
+    over = "prompts" if len(valid) >= FEW else "trials"
+    counts: dict[str, Any] = {
+        "n_valid": len(valid),
+        "n_prompts": len(usable),
+        "n_frequencies": len(scored),
+        "n_asked": usable.shape[1],
+        "confidence": confidence,
+        "interval_over": over,
+    }
+    if not len(valid):
+        nothing: dict[str, Any] = dict.fromkeys(STATISTICS, Statistic(None, None, None, None, None))
+        return CsfScores(name, **nothing, gain=None, **counts)
+    place = np.ix_(valid, scored)
+    log_s, target = -csf["threshold"].values[place], curve[scored]
+    by_prompt = csf_statistics(10.0**log_s, target)
+    found = _of_mean(log_s, target)
+    samples = _samples(csf, log_s, place, resamples, seed)
+    drawn = _of_mean(samples, target)
+    if not len(samples):
+        counts["interval_over"] = NOTHING
+    reach = _reach(confidence, len(valid))
+    statistics: dict[str, Any] = {
+        statistic: _statistic(statistic, found[statistic], drawn[statistic], by_prompt[statistic], reach)
+        for statistic in STATISTICS
+    }
+    return CsfScores(name, **statistics, gain=float(found["gain"]), **counts)
+
+
+def _of_mean(log_s: FloatArray, human: FloatArray) -> dict[str, FloatArray]:
+    """Statistics of the mean over wordings (..., P, F): arithmetic for the linear ones, else geometric."""
+    geometric = csf_statistics(10.0 ** log_s.mean(axis=-2), human)
+    arithmetic = csf_statistics((10.0**log_s).mean(axis=-2), human)
+    return geometric | {name: arithmetic[name] for name in ("pearson_linear", "rmse_linear")}
+
+
+def _samples(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...], resamples: int, seed: int) -> FloatArray:
+    """Log sensitivities (B, P, F) as they could have been with other wordings, images or answers.
+
+    None (B = 0) where only answers differ, and with others a threshold could have been anywhere.
+    """
+    from scipy.special import ndtri
+
+    rng = np.random.default_rng(seed)
+    n = len(log_s)
+    if "threshold_samples" in csf:
+        stored = -csf["threshold_samples"].values[:, *place]
+        drawn = stored[rng.integers(len(stored), size=resamples)]
+    elif n >= FEW:
+        drawn = np.broadcast_to(log_s, (resamples, *log_s.shape))
+    else:
+        ends = np.stack([csf["threshold_low"].values[place], csf["threshold_high"].values[place]])
+        # Half an interval that has no end is as wide as the half that has one.
+        half = np.abs(ends + log_s)
+        half = np.where(np.isfinite(half), half, np.where(np.isfinite(half), half, -np.inf).max(axis=0))
+        if not np.isfinite(half).all():
+            return np.empty((0, *log_s.shape))
+        spread = half.mean(axis=0) / ndtri((1 + float(csf.attrs["confidence"])) / 2)
+        drawn = log_s + spread * rng.normal(size=(resamples, *log_s.shape))
+    if n < FEW:
+        return drawn
+    chosen = rng.integers(n, size=(resamples, n))
+    return np.asarray(np.take_along_axis(drawn, chosen[..., None], axis=1))
+
+
+def _reach(confidence: float, n: int) -> float:
+    from scipy.special import ndtri, stdtrit
+
+    level = (1 + confidence) / 2
+    return float(stdtrit(n - 1, level) * np.sqrt(n / (n - 1)) if n >= FEW else ndtri(level))
+
+
+def _statistic(name: str, value: FloatArray, drawn: FloatArray, by_prompt: FloatArray, reach: float) -> Statistic:
+    known = by_prompt[np.isfinite(by_prompt)]
+    mean = float(known.mean()) if known.size else None
+    sd = float(known.std(ddof=1)) if known.size > 1 else None
+    drawn = drawn[np.isfinite(drawn)]
+    if not np.isfinite(value):
+        return Statistic(None, None, None, mean, sd)
+    if drawn.size < 2:
+        return Statistic(float(value), None, None, mean, sd)
+    if name.startswith("pearson"):
+        limit = 1 - 1e-12
+        spread = np.arctanh(drawn.clip(-limit, limit)).std(ddof=1)
+        ends = np.tanh(np.arctanh(np.clip(value, -limit, limit)) + np.array([-1, 1]) * reach * spread)
+    else:
+        least = max(float(value), 1e-12)
+        spread = np.log(np.maximum(drawn, 1e-6 * least)).std(ddof=1)
+        # Beyond a factor of e**20 an end says nothing.
+        ends = value * np.exp(np.array([-1, 1]) * min(reach * spread, 20.0))
+    return Statistic(float(value), float(ends[0]), float(ends[1]), mean, sd)
+
+
+def _pearson(first: FloatArray, second: FloatArray) -> FloatArray:
+    a = first - first.mean(axis=-1, keepdims=True)
+    b = second - second.mean(axis=-1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r = (a * b).sum(axis=-1) / np.sqrt((a * a).sum(axis=-1) * (b * b).sum(axis=-1))
+    # Any two points lie on a line.
+    flat = (np.ptp(first, axis=-1) <= 1e-9 * np.abs(first).max(axis=-1)) | (first.shape[-1] < 3)
+    return np.asarray(np.where(flat, np.nan, np.clip(r, -1, 1)))
+
+
+def _rms(difference: FloatArray) -> FloatArray:
+    return np.asarray(np.sqrt((difference * difference).mean(axis=-1)))
+
+
+def bridge(
+    asked: xr.Dataset, tower: xr.Dataset, *, measure: str | None = None, layer: str | None = None
+) -> IsoResponse:
+    """The iso-response curve of a vision tower that lies nearest to what the whole model says it sees.
+
+    Features have no criterion of their own, so a tower has a contrast sensitivity function for each level of response.
+    The level is chosen whose curve is nearest (root mean square of log10) to the model's answers.
+
+    Parameters
+    ----------
+    asked : xarray.Dataset
+        Of a questioning run, or of `chat_csf`.
+    tower : xarray.Dataset
+        Of a detection run with the same stimuli, with a level grid.
+    measure, layer : str, optional
+        As for `psyprobe.analysis.responses.select`, of the tower.
+
+    Returns
+    -------
+    IsoResponse
+        In which the answers stand for the human curve: `shift` and `shape_rmse` are the tower's against the answers.
+
+    Raises
+    ------
+    InputError
+        If the runs have no two frequencies in common, contrasts are of different kinds, the tower's run has no grid
+        or no level of response is crossed at two frequencies.
+    """
+    (csf,) = chat_csfs([asked])
+    kind = str(tower.attrs.get("contrast_kind", "sinusoid_rms"))
+    if kind != "sinusoid_rms":
+        raise InputError(
+            f"the tower was shown contrasts of kind {kind!r} and the model was asked about "
+            f"'sinusoid_rms'; show both the same stimuli"
+        )
+    found = select(tower, measure=measure, layer=layer)
+    if levels_of(csf) != ("frequency",) or tuple(found.levels) != ("frequency",):
+        raise InputError("a bridge is over frequency alone; vary only that in both runs, or take it with result.sel")
+    shown = found.levels["frequency"]
+    log_s = np.log10(csf["mean_sensitivity"].values)
+    known = np.isfinite(log_s)
+    log_f = np.log10(csf["frequency"].values[known])
+    inside = np.zeros(shown.shape, dtype=bool)
+    if known.sum() >= 2:
+        log_x = np.log10(shown)
+        inside = (log_x >= log_f[0] - 1e-9) & (log_x <= log_f[-1] + 1e-9)
+    if not found.grid.size or inside.sum() < 2:
+        raise InputError(
+            f"the tower's result has {int(inside.sum())} frequencies among those at which the model has a "
+            f"threshold; two are needed, and a level grid: run both over the same frequencies"
+        )
+    answers = 10 ** np.interp(np.log10(shown[inside]), log_f, log_s[known])
+    nearest = fit_iso_response(
+        shown[inside], found.difference, found.grid[inside], answers, criterion="absolute", floor=found.noise_floor
+    )
+    if nearest is None:
+        raise InputError(
+            "no level of response is crossed at two frequencies; show the tower a wider range of contrasts"
+        )
+    return nearest
