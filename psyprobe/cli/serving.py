@@ -36,7 +36,7 @@ def add_serving_options(parser: argparse.ArgumentParser) -> None:
 def serve_simulated_command(parsed: argparse.Namespace) -> int:
     """Serve until Ctrl-C or SIGTERM; the line that says where is printed when it is ready."""
     from psyprobe.observers import load_observer
-    from psyprobe.observers.simulated import Behaviour, Faults, serve
+    from psyprobe.observers.simulated.serving import Behaviour, Faults, serve
 
     if len(parsed.latency) > 2:
         raise InputError(f"--latency takes one or two numbers of seconds, not {len(parsed.latency)}")

@@ -24,7 +24,7 @@ from psyprobe.errors import InputError
 from psyprobe.files.digest import digest, software_versions
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
-from psyprobe.observers.protocol import STIMULUS_PPD
+from psyprobe.observers.registry import STIMULUS_PPD
 from psyprobe.probes.asking import features, respond
 from psyprobe.probes.pair_plan import PairPlan, default_batch_size, fixed_batches
 from psyprobe.probes.presentation import presented, show
