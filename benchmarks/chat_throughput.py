@@ -28,7 +28,7 @@ import numpy as np
 from psyprobe.files.images import encode_png
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Decoding, Inquiry, ask_all, eight_bit
-from psyprobe.observers.chat.openai_protocol import Dialect, messages, settings
+from psyprobe.observers.chat.openai_sending import Dialect, messages, settings
 
 CONCURRENCY = 8
 LATENCY = ("0.05", "0.1")

@@ -22,7 +22,7 @@ from killed_runs import KEY, MODEL, Witness, run_and_kill
 
 import psyprobe as pp
 from psyprobe.experiment import read_experiment
-from psyprobe.observers.simulated import Faults, serve
+from psyprobe.observers.simulated.serving import Faults, serve
 from psyprobe.stimulus.catalogue import catalogue_folder
 
 FAULTS = Faults(overload=0.1, error=0.05, hang=0.02, truncated=0.01, reset=0.02, retry_after=0.1, seed=1)

@@ -11,8 +11,8 @@ import sys
 
 import torch
 
-from psyprobe.observers.encoders.transformers_models import sam2_config, vit_mae_config
-from psyprobe.observers.encoders.zoo import ZooModel, zoo_models
+from psyprobe.observers.encoders.catalogue import ZooModel, zoo_models
+from psyprobe.observers.encoders.libraries import sam2_config, vit_mae_config
 
 
 def found_shape(model: ZooModel) -> tuple[int, ...]:
@@ -71,7 +71,7 @@ if __name__ == "__main__":
             print(f"{model.name:45} cannot be built: {type(problem).__name__}: {problem}")
             wrong += 1
             continue
-        alike = shape == model.shape and math.prod(shape) == model.values
+        alike = shape == model.shape and math.prod(shape) == math.prod(model.shape)
         wrong += not alike
         print(f"{model.name:45} {shape} {'as catalogued' if alike else f'CATALOGUED AS {model.shape}'}")
     sys.exit(min(wrong, 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from psyprobe.observers.encoders.zoo import zoo_models
+from psyprobe.observers.encoders.catalogue import zoo_models
 
 PAGE = Path(__file__).parents[1] / "docs" / "zoo.md"
 TEXT = """# The model zoo

@@ -20,8 +20,8 @@ from PIL import Image
 pytest.importorskip("openai", reason="the chat extra is not installed")
 
 from psyprobe.observers.chat.answering import Answer
-from psyprobe.observers.protocol import Card
-from psyprobe.observers.simulated import serve
+from psyprobe.observers.registry import Card
+from psyprobe.observers.simulated.serving import serve
 
 #: What is asked of whom, from a process of its own.
 RUN = "import sys, psyprobe as pp; pp.run(sys.argv[1], pp.load_observer('openai:' + sys.argv[2]), store=sys.argv[3])"

@@ -15,7 +15,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.files.images import file_digest
 from psyprobe.observers.chat.answering import Answer, Decoding
-from psyprobe.observers.protocol import Card
+from psyprobe.observers.registry import Card
 from psyprobe.tasks import asking
 from psyprobe.tasks.asking import ItemQuestion, ask_items, batches_of
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
 from psyprobe.observers.chat.answering import Answer
-from psyprobe.observers.protocol import Card
+from psyprobe.observers.registry import Card
 from psyprobe.tasks.asking import Case, Judge, JudgePrompt, Verdicts, judge_cases, judge_prompts
 
 

@@ -20,7 +20,7 @@ from psyprobe.files.images import read_image
 from psyprobe.files.terminal import say, settings, show, tell
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding
-from psyprobe.observers.simulated import Behaviour, Faults, serve
+from psyprobe.observers.simulated.serving import Behaviour, Faults, serve
 from psyprobe.probes.asking import at_native_size
 from psyprobe.probes.words.delivery import Delivery, deliver
 from psyprobe.probes.words.reading import read_answer

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from psyprobe.observers.protocol import Card, DifferenceObserver, FeatureObserver, Observer
+from psyprobe.observers.encoders.network import Network, NetworkObserver, NetworkOptions
 from psyprobe.observers.registry import (
     DEFAULT_OBSERVER,
+    Card,
+    DifferenceObserver,
+    FeatureObserver,
+    Observer,
     ObserverKind,
     ObserverRow,
     as_observer,
@@ -17,8 +20,7 @@ from psyprobe.observers.registry import (
 )
 
 if TYPE_CHECKING:
-    from psyprobe.observers.encoders.network import Network, NetworkObserver
-    from psyprobe.observers.wrap import observer
+    from psyprobe.observers.own import observer
 
 __all__ = [
     "DEFAULT_OBSERVER",
@@ -27,6 +29,7 @@ __all__ = [
     "FeatureObserver",
     "Network",
     "NetworkObserver",
+    "NetworkOptions",
     "Observer",
     "ObserverKind",
     "ObserverRow",
@@ -37,11 +40,10 @@ __all__ = [
     "register_observer",
 ]
 
-#: Names that load when they are first used, and the modules that define them.
-_LATER = {"Network": "encoders.network", "NetworkObserver": "encoders.network", "observer": "wrap"}
-
 
 def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"psyprobe.observers.{_LATER[name]}"), name)
+    if name == "observer":  # loads on use, with all that answers in words
+        from psyprobe.observers.own import observer
+
+        return observer
     raise AttributeError(f"module 'psyprobe.observers' has no attribute {name!r}")

@@ -1,25 +1,187 @@
-"""Observers by name: "pixels", "timm:NAME", "packaged:NAME" and whatever users and other packages add."""
+"""What an observer is, and which there are by name: "pixels", "timm:NAME" and whatever users and other packages add."""
 
 from __future__ import annotations
 
 import dataclasses
 import fnmatch
+import functools
+import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
 import inspect
+import json
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
-from psyprobe.observers.protocol import Ability, Card
+
+Ability: TypeAlias = Literal["features", "difference", "answer"]
+Loader = TypeVar("Loader", bound=Callable[..., Any])
 
 ENTRY_POINTS = "psyprobe.observers"
 #: The observer that runs when none is named: a real encoder whose ImageNet weights come with a dependency.
 DEFAULT_OBSERVER = "packaged:efficientnet_lite0"
+#: What stands under "ppd" in the options of a metric that takes the geometry of each stimulus.
+STIMULUS_PPD = "of the stimulus"
+#: Where an observer ran and where its weights were found: worth recording, but no part of what it computes.
+_CIRCUMSTANCES = ("device", "weights", "licence", "paper", "software")
+#: The kinds that come with psyprobe, as ``kinds.toml`` has them, and those that users added.
+_PAGES = tomllib.loads(files("psyprobe.observers").joinpath("kinds.toml").read_text(encoding="utf-8"))
+_KINDS: dict[str, ObserverKind] = {}
 
-Loader = TypeVar("Loader", bound=Callable[..., Any])
+
+@dataclass(frozen=True)
+class Card:
+    """Everything one must know of an observer to repeat what it said.
+
+    Parameters
+    ----------
+    name : str
+        The name that loads it ("timm:resnet18"), without regard to options.
+    ability : {"features", "difference", "answer"}
+        What a probe may ask of it.
+    features : tuple of str
+        The names of what ``features`` returns: layers, tokens, or the embedding.
+    input_size : tuple of int, optional
+        (height, width) in px of the images it looks at; None for any size.
+    input : {"normalised", "raw"}
+        Whether `mean` and `std` are applied, or the display drive goes in as it is.
+    mean, std : tuple of float
+        The observer's own normalisation, one value a channel, in units of `pixel_range`.
+    pixel_range : tuple of float
+        The drive values that stand for black and peak white.
+    encoding : str
+        The transfer function that the observer expects its pixels to carry.
+    dtype : str
+        The floating-point format that the network computes in.
+    device : str
+        Where it ran.
+    weights : str
+        Where its weights come from.
+    weights_digest : str, optional
+        SHA-256 of the weights, hexadecimal; None where there are none or they cannot be seen.
+    random_weights : bool
+        True where the weights are random numbers: then no response means anything.
+    licence, paper : str, optional
+        As stated by whoever published the weights.
+    options : mapping
+        Choices that change what is computed, such as ``{"quick_gelu": True}``.
+    software : mapping
+        Versions of the packages that computed.
+
+    Examples
+    --------
+    >>> card = Card("mine", "features", ("output",), random_weights=True)
+    >>> print(card.label)
+    mine [RANDOM WEIGHTS]
+    >>> Card.from_dict(card.to_dict()) == card
+    True
+    """
+
+    name: str
+    ability: Ability
+    features: tuple[str, ...] = ()
+    input_size: tuple[int, int] | None = None
+    input: Literal["normalised", "raw"] = "raw"
+    mean: tuple[float, ...] = (0.0, 0.0, 0.0)
+    std: tuple[float, ...] = (1.0, 1.0, 1.0)
+    pixel_range: tuple[float, float] = (0.0, 1.0)
+    encoding: str = "sRGB"
+    dtype: str = "float32"
+    device: str = "cpu"
+    weights: str = "none"
+    weights_digest: str | None = None
+    random_weights: bool = False
+    licence: str | None = None
+    paper: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    software: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def label(self) -> str:
+        """The name for titles and tables; it shouts where the weights are random."""
+        return f"{self.name} [RANDOM WEIGHTS]" if self.random_weights else self.name
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """SHA-256, hexadecimal, of what is computed: equal wherever and whenever the same card is made.
+
+        Device, software versions and the place of the weights are left out: they change a response by
+        rounding at most, and the weights themselves are told by their own digest.
+        """
+        told = {key: value for key, value in self.to_dict().items() if key not in _CIRCUMSTANCES}
+        return hashlib.sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The card as plain values that JSON can hold."""
+        plain = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        tuples = {name: list(value) for name, value in plain.items() if isinstance(value, tuple)}
+        return plain | tuples | {"options": dict(self.options), "software": dict(self.software)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Card:
+        """The card that `to_dict` was called on.
+
+        Raises
+        ------
+        InputError
+            If a key is not a field of the card.
+        """
+        unknown = set(values) - {each.name for each in dataclasses.fields(cls)}
+        if unknown:
+            raise InputError(f"an observer card has no field {', '.join(sorted(unknown))}")
+        tuples = {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
+        return cls(**{**values, **tuples})
+
+
+class Observer(Protocol):
+    """Anything that responds to a shown stimulus; its card says how it may be asked."""
+
+    @property
+    def card(self) -> Card:
+        """What it is."""
+
+
+@runtime_checkable
+class FeatureObserver(Observer, Protocol):
+    """An observer that turns images into feature vectors, such as an image encoder."""
+
+    def features(self, images: Array) -> Mapping[str, FloatArray]:
+        """Feature vectors of a batch of images.
+
+        Parameters
+        ----------
+        images : ndarray, shape (N, H, W, 3)
+            Display drive, float, 0 = black and 1 = peak white; may exceed 1 on an extended display. May be a
+            read-only view whose channels are one and the same plane (stride 0), as a grey drive is.
+
+        Returns
+        -------
+        mapping of str to ndarray, shape (N, D)
+            One array a name in ``card.features``, in that order; D may differ from name to name.
+        """
+
+
+@runtime_checkable
+class DifferenceObserver(Observer, Protocol):
+    """An observer that says how different two images look, such as a full-reference metric."""
+
+    def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
+        """How different each test image looks from its reference; shape (N,), 0 = not at all.
+
+        Parameters
+        ----------
+        test, reference : ndarray, shape (N, H, W, 3)
+            Linear light of BT.709 primaries as the display emits it, cd/m² a channel. May be read-only views whose
+            channels are one and the same plane (stride 0), as grey light is.
+        ppd : float
+            Pixels per degree of visual angle.
+        """
 
 
 @dataclass(frozen=True)
@@ -97,44 +259,10 @@ class ObserverKind:
         return [dataclasses.replace(row, obstacle=self.obstacle or row.obstacle) for row in rows]
 
 
-#: Where each kind that comes with psyprobe registers; its module loads when the kind is asked for.
-_MODULES = {
-    "pixels": "pixels",
-    "castlecsf": "castlecsf",
-    "cvvdp": "cvvdp",
-    "packaged": "encoders.packaged",
-    "timm": "encoders.timm_models",
-    "open_clip": "encoders.open_clip_models",
-    "torch": "encoders.torch_files",
-    "diffusers": "encoders.diffusers_models",
-    "vit_mae": "encoders.transformers_models",
-    "sam2": "encoders.transformers_models",
-    "transformers_vision": "encoders.transformers_vision",
-    "zoo": "encoders.zoo",
-    "simulated": "simulated.observer",
-    "openai": "chat.openai_chat",
-    "transformers": "chat.transformers_chat",
-    "vlmevalkit": "chat.vlmevalkit",
-}
-#: Kinds of loaded modules of psyprobe, and those that users added.
-_OWN: dict[str, ObserverKind] = {}
-_KINDS: dict[str, ObserverKind] = {}
-
-
-def register_observer(
-    prefix: str,
-    *,
-    form: str,
-    summary: str,
-    ability: Ability = "features",
-    requires: tuple[str, ...] = (),
-    install: str = "",
-    rows: Callable[[], Iterable[ObserverRow]] | None = None,
-    options: type[Any] | None = None,
-) -> Callable[[Loader], Loader]:
+def register_observer(prefix: str, **fields: Any) -> Callable[[Loader], Loader]:
     """Add a kind of observer; decorates the function that loads one.
 
-    The arguments are as in `ObserverKind`. The function stays as it is; a prefix that is taken is an InputError.
+    The keywords are the fields of `ObserverKind`. The function stays as it is; a prefix that is taken is an InputError.
 
     Examples
     --------
@@ -146,12 +274,8 @@ def register_observer(
     """
 
     def register(load: Loader) -> Loader:
-        kind = ObserverKind(prefix, load, form, summary, ability, requires, install, rows, options)
-        if load.__module__ == f"psyprobe.observers.{_MODULES.get(prefix)}":
-            _OWN[prefix] = kind
-            return load
-        _check_new(prefix, {**_KINDS, **({prefix: _own(prefix)} if prefix in _MODULES else {})})
-        _KINDS[prefix] = kind
+        _check_new(prefix, {prefix: _own(prefix)} if prefix in _PAGES else _KINDS)
+        _KINDS[prefix] = ObserverKind(prefix, load, **fields)
         return load
 
     return register
@@ -174,7 +298,7 @@ def load_observer(
         "pixels", "timm:NAME[.TAG]", "open_clip:ARCH/TAG", "torch:FILE", "packaged:NAME", or what
         `list_observers` lists.
     random_weights, input, layers, device
-        As in `psyprobe.observers.encoders.options`; kinds that take one of them less refuse it.
+        As in `psyprobe.observers.encoders.network`; kinds that take one of them less refuse it.
     **options
         What the kind takes besides: `dtype`, `input_size`, `weights` (see the page on observers).
 
@@ -198,7 +322,7 @@ def load_observer(
     if not isinstance(name, str):
         raise _no_observer(name)
     prefix, _, rest = name.partition(":")
-    kinds = {prefix: _own(prefix)} if prefix in _MODULES else _kinds()
+    kinds = {prefix: _own(prefix)} if prefix in _PAGES else _kinds()
     if prefix not in kinds:
         known = [row.name for row in list_observers()]
         raise unknown_name("observer", name, known) if not rest else unknown_name("observer kind", prefix, kinds)
@@ -214,7 +338,15 @@ def load_observer(
     defaults = {"random_weights": False, "input": "normalised", "layers": None, "device": None}
     standard = {"random_weights": random_weights, "input": input, "layers": layers, "device": device}
     asked = options | {key: value for key, value in standard.items() if value != defaults[key]}
-    _check_options(kind, asked)
+    if kind.options is not None:
+        names = [each.name for each in dataclasses.fields(kind.options)]
+    else:
+        _, *parameters = inspect.signature(kind.load).parameters.values()
+        names = list(asked) if any(each.kind is each.VAR_KEYWORD for each in parameters) else []
+        names += [each.name for each in parameters]
+    for option in asked:
+        if option not in names:
+            raise InputError(f"{kind.form} takes no option {option!r}; it takes {', '.join(sorted(names)) or 'none'}")
     return kind.load(rest, **asked) if kind.options is None else kind.load(rest, kind.options(**asked))
 
 
@@ -271,14 +403,18 @@ def kind_obstacle(name: str) -> str:
     return _own(name.partition(":")[0]).obstacle
 
 
+@functools.cache
 def _own(prefix: str) -> ObserverKind:
-    importlib.import_module(f"psyprobe.observers.{_MODULES[prefix]}")
-    return _OWN[prefix]
+    """A kind that comes with psyprobe; its module is loaded."""
+    page = dict(_PAGES[prefix])
+    module = importlib.import_module(f"psyprobe.observers.{page.pop('module')}")
+    named = {key: getattr(module, page[key]) for key in ("load", "options", "rows") if key in page}
+    return ObserverKind(prefix, **{**page, **named, "requires": tuple(page.get("requires", ()))})
 
 
 def _kinds() -> dict[str, ObserverKind]:
     """All kinds, those of installed packages too; a package that fails to load is one with a problem."""
-    kinds = {prefix: _own(prefix) for prefix in _MODULES} | _KINDS
+    kinds = {prefix: _own(prefix) for prefix in _PAGES} | _KINDS
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
         kind = _from_package(entry, kinds)
         kinds[kind.prefix] = kind
@@ -303,16 +439,3 @@ def _from_package(entry: importlib.metadata.EntryPoint, kinds: Mapping[str, Obse
 def _check_new(prefix: str, kinds: Mapping[str, ObserverKind]) -> None:
     if prefix in kinds:
         raise InputError(f"an observer kind {prefix!r} exists already ({kinds[prefix].form}): choose another prefix")
-
-
-def _check_options(kind: ObserverKind, asked: dict[str, Any]) -> None:
-    if kind.options is not None:
-        names = [each.name for each in dataclasses.fields(kind.options)]
-    else:
-        parameters = list(inspect.signature(kind.load).parameters.values())[1:]
-        if any(each.kind is each.VAR_KEYWORD for each in parameters):
-            return
-        names = [each.name for each in parameters]
-    for option in asked:
-        if option not in names:
-            raise InputError(f"{kind.form} takes no option {option!r}; it takes {', '.join(sorted(names)) or 'none'}")

@@ -24,7 +24,7 @@ from psyprobe.running.store import Store, open_store
 if TYPE_CHECKING:
     import xarray
 
-    from psyprobe.observers.protocol import Observer
+    from psyprobe.observers.registry import Observer
 
 #: What every page has, whatever its probe reads besides.
 _OF_EVERY_PAGE = ("title", "source", "probe", "display", "differences", "assumed", "options")
@@ -160,7 +160,7 @@ def observer_for(experiment: Experiment, observer: str | Observer | None = None,
         Of `load_observer`; an ``input`` or ``ppd`` given here overrides the experiment's.
     """
     from psyprobe.observers import DEFAULT_OBSERVER, as_observer, load_observer
-    from psyprobe.observers.protocol import STIMULUS_PPD
+    from psyprobe.observers.registry import STIMULUS_PPD
 
     if observer is not None and not isinstance(observer, str):
         return as_observer(observer)

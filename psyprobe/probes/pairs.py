@@ -24,7 +24,7 @@ from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest
 from psyprobe.light.display import Display
 from psyprobe.observers import FeatureObserver, load_observer
-from psyprobe.observers.protocol import STIMULUS_PPD
+from psyprobe.observers.registry import STIMULUS_PPD
 from psyprobe.probes.asking import features, presented, respond, show
 from psyprobe.running.loop import ExperimentSession, attributes_of
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord

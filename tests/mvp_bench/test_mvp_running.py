@@ -18,8 +18,8 @@ from PIL import Image
 from psyprobe.cli import main
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.observers.chat.answering import Answer
-from psyprobe.observers.protocol import Card
-from psyprobe.observers.simulated import serve
+from psyprobe.observers.registry import Card
+from psyprobe.observers.simulated.serving import serve
 from psyprobe.tasks.asking import Judge
 from psyprobe.tasks.mvp_bench import (
     check_questions,

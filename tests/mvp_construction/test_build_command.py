@@ -16,7 +16,7 @@ from simulated_models import Asked, photographs
 import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.observers.chat.answering import AnswerObserver
-from psyprobe.observers.simulated import serve
+from psyprobe.observers.simulated.serving import serve
 from psyprobe.tasks.review.worklist import worklist
 
 

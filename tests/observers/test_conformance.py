@@ -163,7 +163,9 @@ def test_a_feature_that_overflows_is_an_error() -> None:
     module = torch.nn.Flatten()
     network = observers.Network("overflow", module, lambda images: module(images) * 1e30 * 1e30)
     with pytest.raises(PsyprobeError, match="'embedding' holds NaN or infinity"):
-        observers.NetworkObserver(network, device="cpu").features(np.ones((1, 4, 4, 3), np.float32))
+        observers.NetworkObserver(network, observers.NetworkOptions(device="cpu")).features(
+            np.ones((1, 4, 4, 3), np.float32)
+        )
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
-from psyprobe.observers import Network, NetworkObserver
+from psyprobe.observers import Network, NetworkObserver, NetworkOptions
 
 torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
 
@@ -37,7 +37,7 @@ def _received(
     seen = []
     module.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].clone()))
     network = Network("witness", module, module, mean=mean, std=std)
-    observer = NetworkObserver(network, input=choice, dtype=dtype, device="cpu")
+    observer = NetworkObserver(network, NetworkOptions(input=choice, dtype=dtype, device="cpu"))
     observer.features(images)
     (tensor,) = seen
     return tensor, observer
@@ -110,7 +110,7 @@ def test_tensorfloat_stays_off_and_the_callers_choice_comes_back(drive: FloatArr
     before = torch.get_float32_matmul_precision()
     try:
         torch.set_float32_matmul_precision("high")
-        NetworkObserver(Network("witness", module, module), device="cpu").features(drive)
+        NetworkObserver(Network("witness", module, module), NetworkOptions(device="cpu")).features(drive)
         assert within == ["highest"]
         assert torch.get_float32_matmul_precision() == "high"
     finally:

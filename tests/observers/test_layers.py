@@ -9,7 +9,7 @@ import pytest
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, UnknownNameError
-from psyprobe.observers import Network, NetworkObserver, load_observer
+from psyprobe.observers import Network, NetworkObserver, NetworkOptions, load_observer
 
 torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
 
@@ -91,7 +91,9 @@ def test_layers_do_not_disturb_the_embedding(drive: FloatArray) -> None:
 def test_a_layer_is_kept_before_later_ones_work_in_place() -> None:
     module = torch.nn.Sequential(torch.nn.Identity(), torch.nn.ReLU(inplace=True), torch.nn.Flatten())
     shifted = Network("in place", module, module, mean=(0.5, 0.5, 0.5))
-    found = NetworkObserver(shifted, layers=["0"], device="cpu").features(np.zeros((1, 2, 2, 3), np.float32))
+    found = NetworkObserver(shifted, NetworkOptions(layers=["0"], device="cpu")).features(
+        np.zeros((1, 2, 2, 3), np.float32)
+    )
     np.testing.assert_array_equal(found["0"], np.full((1, 12), -0.5, np.float32))
 
 
@@ -156,6 +158,6 @@ class _Odd(torch.nn.Module):  # type: ignore[misc,name-defined]
 )
 def test_refuses_layers_that_say_nothing_clear(layer: str, says: str) -> None:
     module = _Odd()
-    observer = NetworkObserver(Network("odd", module, module), layers=[layer], device="cpu")
+    observer = NetworkObserver(Network("odd", module, module), NetworkOptions(layers=[layer], device="cpu"))
     with pytest.raises(InputError, match=says):
         observer.features(np.zeros((2, 4, 4, 3), np.float32))

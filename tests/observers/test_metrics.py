@@ -18,8 +18,8 @@ from psyprobe.errors import InputError
 from psyprobe.experiment import read_experiment
 from psyprobe.light.display import Display
 from psyprobe.observers import DifferenceObserver, load_observer
-from psyprobe.observers.castlecsf import CastleCsf
-from psyprobe.observers.protocol import Card
+from psyprobe.observers.metrics import CastleCsf
+from psyprobe.observers.registry import Card
 from psyprobe.probes.asking import presented, show
 from psyprobe.probes.conduct import observer_for
 from psyprobe.stimulus import Gabor, Noise

@@ -30,8 +30,8 @@ from psyprobe.observers import load_observer
 from psyprobe.observers.chat import openai_chat
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
 from psyprobe.observers.chat.openai_chat import OpenAIObserver
-from psyprobe.observers.simulated import Behaviour, Faults, SimulatedServer, serve
 from psyprobe.observers.simulated.observer import SimulatedObserver
+from psyprobe.observers.simulated.serving import Behaviour, Faults, SimulatedServer, serve
 
 MODEL = "simulated:watson-malo"
 KEY = "sk-very-secret-0123456789"

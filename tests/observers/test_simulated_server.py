@@ -21,8 +21,8 @@ from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.images import encode_png
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Decoding
-from psyprobe.observers.simulated import Behaviour, Faults, SimulatedServer, serve
 from psyprobe.observers.simulated.observer import SimulatedObserver
+from psyprobe.observers.simulated.serving import Behaviour, Faults, SimulatedServer, serve
 
 CODES = np.random.default_rng(1).integers(120, 136, (64, 64, 3)).astype(np.uint8)
 PROMPT = "Is there a pattern visible in the image?"
@@ -192,7 +192,7 @@ def test_takes_its_time(observer: SimulatedObserver) -> None:
         (lambda: Faults.parse(["hung=0.1"]), "one of overload"),
         (lambda: Behaviour(logprobs="none"), "'given', 'refused' or 'absent'"),  # type: ignore[arg-type]
         (lambda: Behaviour(seed="none"), "'accepted' or 'refused'"),  # type: ignore[arg-type]
-        (lambda: SimulatedServer(load_observer(MODEL), latency=(0.2, 0.1)), "latency"),
+        (lambda: SimulatedServer(load_observer(MODEL), 0, Faults(), (0.2, 0.1), Behaviour()), "latency"),
     ],
 )
 def test_one_clear_line(make: Any, says: str) -> None:

@@ -13,8 +13,7 @@ from psyprobe import load_observer
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError, WeightsError
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry
-from psyprobe.observers.chat.transformers_chat import TransformersChat
-from psyprobe.observers.chat.transformers_sharing import Noise, prefix_inputs
+from psyprobe.observers.chat.transformers_chat import Noise, TransformersChat, prefix_inputs
 
 torch = pytest.importorskip("torch", reason="the chat extra is not installed")
 transformers = pytest.importorskip("transformers", reason="the chat extra is not installed")
@@ -318,7 +317,7 @@ def test_a_processor_that_wants_codes_gets_codes(chat_folders: Folders, tmp_path
     """The library's processors on Pillow resize 8-bit images; they are found out by sending a fraction of a code."""
     from transformers.models.llava.image_processing_pil_llava import LlavaImageProcessorPil
 
-    from psyprobe.observers.chat.transformers_pixels import PixelPath
+    from psyprobe.observers.chat.transformers_model import PixelPath
 
     pillow = LlavaImageProcessorPil(size={"shortest_edge": 56}, crop_size={"height": 56, "width": 56})
     path = PixelPath("pillow", pillow, torch.float32)
@@ -369,7 +368,7 @@ def test_what_is_asked_must_be_answerable(observer: TransformersChat) -> None:
 def test_pixels_that_cannot_be_read_back_are_not_guessed() -> None:
     from transformers.models.llava.image_processing_llava import LlavaImageProcessor
 
-    from psyprobe.observers.chat.transformers_pixels import PixelPath
+    from psyprobe.observers.chat.transformers_model import PixelPath
 
     class Flattening(LlavaImageProcessor):
         def __call__(self, *arguments: Any, **options: Any) -> Any:

@@ -11,7 +11,7 @@ import pytest
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, WeightsError
 from psyprobe.observers import load_observer
-from psyprobe.observers.encoders import weights
+from psyprobe.observers.encoders import network
 
 torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
 timm = pytest.importorskip("timm", reason="the encoders extra is not installed")
@@ -21,7 +21,7 @@ constants = pytest.importorskip("huggingface_hub.constants", reason="the encoder
 @pytest.fixture()
 def _no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """An empty cache and no network, as far as the libraries can tell."""
-    monkeypatch.setattr(weights, "_hub_answers", lambda: False)
+    monkeypatch.setattr(network, "_hub_answers", lambda: False)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
 
@@ -52,14 +52,14 @@ def test_cached_weights_need_no_network(tmp_path: Path) -> None:
     (repository / "refs" / "main").write_text("0" * 40)
     card = load_observer("timm:resnet18.a1_in1k", device="cpu").card
     assert card.weights == "timm, timm/resnet18.a1_in1k" and not card.random_weights
-    assert card.weights_digest == weights.state_digest(state)
+    assert card.weights_digest == network.state_digest(state)
 
 
 def test_a_hub_switched_off_is_not_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def asked() -> bool:
         raise AssertionError("the hub was asked")
 
-    monkeypatch.setattr(weights, "_hub_answers", asked)
+    monkeypatch.setattr(network, "_hub_answers", asked)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(WeightsError, match=r"switched off \(HF_HUB_OFFLINE\)"):
@@ -78,7 +78,7 @@ def test_weights_from_a_file(tmp_path: Path, drive: FloatArray) -> None:
     torch.save(module.state_dict(), path)
     observer = load_observer("timm:resnet18", weights=path, device="cpu")
     assert not observer.card.random_weights and observer.card.weights == f"file {path}"
-    assert observer.card.weights_digest == weights.state_digest(module.state_dict())
+    assert observer.card.weights_digest == network.state_digest(module.state_dict())
     mean, std = np.float32(observer.card.mean), np.float32(observer.card.std)
     prepared = torch.tensor(((drive - mean) / std).transpose(0, 3, 1, 2).copy())
     with torch.inference_mode():
@@ -130,11 +130,11 @@ def test_quickgelu_follows_the_tag(tag: str) -> None:
 def test_digest_tells_weights_apart() -> None:
     state = {"a": torch.zeros(2, 3), "b": torch.tensor(1)}
     same = {"b": torch.tensor(1), "a": torch.zeros(3, 2).T}
-    assert weights.state_digest(state) == weights.state_digest(same)
+    assert network.state_digest(state) == network.state_digest(same)
     for other in (
         {"a": torch.zeros(3, 2), "b": torch.tensor(1)},
         {"a": torch.zeros(2, 3), "b": torch.tensor(1.0)},
         {"a": torch.zeros(2, 3), "c": torch.tensor(1)},
         {"a": torch.full((2, 3), -0.0), "b": torch.tensor(1)},
     ):
-        assert weights.state_digest(other) != weights.state_digest(state)
+        assert network.state_digest(other) != network.state_digest(state)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 from psyprobe.errors import UnknownNameError, WeightsError
 from psyprobe.experiment import read_experiment
 from psyprobe.observers import list_observers, load_observer
-from psyprobe.observers.encoders.zoo import zoo_models
+from psyprobe.observers.encoders.catalogue import zoo_models
 from psyprobe.probes.conduct import observer_for
 
 #: One of each family and loader, the smallest there is.
@@ -46,7 +48,7 @@ def test_published_rows_are_those_of_the_paper(oracle_data: Path) -> None:
 def test_every_row_says_where_its_weights_come_from() -> None:
     for model in zoo_models().values():
         assert model.weights == "none" or model.weights.startswith(("hub: ", "file: ")), model.name
-        assert model.values > 0
+        assert math.prod(model.shape) > 0
 
 
 def test_listing_tells_what_is_missing_without_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +98,7 @@ def test_feature_has_the_catalogued_size(name: str) -> None:
     assert observer.card.random_weights
     images = np.random.default_rng(0).random((2, *observer.card.input_size, 3), dtype=np.float32)
     (feature,) = observer.features(images).values()
-    assert feature.shape == (2, model.values)
+    assert feature.shape == (2, math.prod(model.shape))
     assert not np.array_equal(feature[0], feature[1])
 
 
@@ -125,7 +127,7 @@ def test_autoencoder_gives_the_mean_or_one_seeded_sample() -> None:
 
 def test_masked_autoencoder_sees_all_patches_unless_published() -> None:
     transformers = pytest.importorskip("transformers", reason="the zoo extra is not installed")
-    from psyprobe.observers.encoders.transformers_models import mae_observer
+    from psyprobe.observers.encoders.libraries import MaskedOptions, mae_observer
 
     def tiny() -> Any:
         import torch
@@ -134,14 +136,16 @@ def test_masked_autoencoder_sees_all_patches_unless_published() -> None:
         sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
         return transformers.ViTMAEModel(transformers.ViTMAEConfig(**sizes))
 
+    every = MaskedOptions(random_weights=True, device="cpu")
+    a_quarter = replace(every, mask_seed=8)
     images = np.random.default_rng(0).random((2, 224, 224, 3), dtype=np.float32)
-    whole = mae_observer("tiny", tiny(), True, device="cpu").features(images)["embedding"].reshape(2, 197, 16)
-    masked = mae_observer("tiny", tiny(), True, mask_seed=8, device="cpu").features(images)["embedding"]
+    whole = mae_observer("tiny", tiny(), every).features(images)["embedding"].reshape(2, 197, 16)
+    masked = mae_observer("tiny", tiny(), a_quarter).features(images)["embedding"]
     assert masked.reshape(2, -1, 16).shape == (2, 50, 16)
     # Every patch is where it stands: changing the last one changes the last token most.
     changed = images.copy()
     changed[:, -16:, -16:] = 1 - changed[:, -16:, -16:]
-    moved = mae_observer("tiny", tiny(), True, device="cpu").features(changed)["embedding"].reshape(2, 197, 16)
+    moved = mae_observer("tiny", tiny(), every).features(changed)["embedding"].reshape(2, 197, 16)
     assert np.abs(moved - whole).sum(axis=(0, 2)).argmax() == 196
     # The authors' noise: torch.manual_seed(8); torch.rand(1, 196), smallest first. Others are never looked at.
     import torch
@@ -151,7 +155,7 @@ def test_masked_autoencoder_sees_all_patches_unless_published() -> None:
     hidden = images.copy().reshape(2, 14, 16, 14, 16, 3)
     unseen = sorted(set(range(196)) - set(kept.tolist()))
     hidden[:, np.array(unseen) // 14, :, np.array(unseen) % 14] = 0
-    again = mae_observer("tiny", tiny(), True, mask_seed=8, device="cpu").features(hidden.reshape(images.shape))
+    again = mae_observer("tiny", tiny(), a_quarter).features(hidden.reshape(images.shape))
     np.testing.assert_allclose(again["embedding"], masked, atol=1e-6)
 
 

@@ -24,7 +24,7 @@ from small_questions import write_questions
 import psyprobe as pp
 from psyprobe._typing import FloatArray
 from psyprobe.observers.chat.answering import Answer
-from psyprobe.observers.simulated import Faults, serve
+from psyprobe.observers.simulated.serving import Faults, serve
 from psyprobe.running.store import Store
 
 FAULTS = Faults(overload=0.1, error=0.05, hang=0.02, truncated=0.01, reset=0.02, retry_after=0.05, seed=5)
@@ -109,7 +109,7 @@ def test_a_question_that_hangs_and_a_kill_lose_no_answer(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("trouble", ["wrong key", "no server"])
 def test_the_key_is_in_no_error(tmp_path: Path, trouble: str) -> None:
-    from psyprobe.observers.simulated import Behaviour
+    from psyprobe.observers.simulated.serving import Behaviour
 
     path, witness = write_questions(tmp_path), Witness(deg=2)
     with serve(witness, behaviour=Behaviour(key="another")) as server:

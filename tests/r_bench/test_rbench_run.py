@@ -18,7 +18,7 @@ from PIL import Image
 import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.observers.simulated import serve
+from psyprobe.observers.simulated.serving import serve
 from psyprobe.tasks.asking import Judge
 from psyprobe.tasks.r_bench import check_items, rbench_metrics, read_answers, read_items, read_set, score_items
 from psyprobe.tasks.r_bench.build import build_set, write_example

@@ -50,13 +50,15 @@ RECEIVED = [("float32", 0.001), *((dtype, c) for dtype in ("float32", "float16",
 @pytest.mark.parametrize(("dtype", "contrast"), RECEIVED)
 def test_p45_what_a_network_receives_is_what_was_drawn(dtype: str, contrast: float) -> None:
     torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
-    from psyprobe.observers import Network, NetworkObserver
+    from psyprobe.observers import Network, NetworkObserver, NetworkOptions
 
     spec = Gabor(frequency=4.0, contrast=contrast, radius=0.5, orientation=30, phase=20)
     mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
     module, seen = torch.nn.Flatten(), []
     module.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].clone()))
-    observer = NetworkObserver(Network("witness", module, module, mean=mean, std=std), dtype=dtype, device="cpu")
+    observer = NetworkObserver(
+        Network("witness", module, module, mean=mean, std=std), NetworkOptions(dtype=dtype, device="cpu")
+    )
     display = Display(peak=400.0)
     observer.features(display.encode(spec.draw())[None])
     drive = seen[0][0].double().permute(1, 2, 0) * torch.tensor(std).double() + torch.tensor(mean).double()
@@ -66,12 +68,12 @@ def test_p45_what_a_network_receives_is_what_was_drawn(dtype: str, contrast: flo
 
 def test_p46_nothing_is_resized_on_the_way() -> None:
     torch = pytest.importorskip("torch", reason="the encoders extra is not installed")
-    from psyprobe.observers import Network, NetworkObserver
+    from psyprobe.observers import Network, NetworkObserver, NetworkOptions
 
     module = torch.nn.Flatten()
     network = Network("witness", module, module, input_size=(224, 224))
     with pytest.raises(InputError, match="nothing is resized here"):
-        NetworkObserver(network, device="cpu").features(np.zeros((1, 256, 256, 3), np.float32))
+        NetworkObserver(network, NetworkOptions(device="cpu")).features(np.zeros((1, 256, 256, 3), np.float32))
 
 
 @given(strategies.stimuli(sampling=FIELD))

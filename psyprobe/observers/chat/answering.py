@@ -12,8 +12,8 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
-from psyprobe.observers.encoders.images import check_images, is_grey_view
-from psyprobe.observers.protocol import Card, Observer
+from psyprobe.observers.images import check_images, is_grey_view
+from psyprobe.observers.registry import Card, Observer
 
 
 @dataclass(frozen=True)
@@ -184,18 +184,10 @@ class Answering:
     """What the observers that answer share: each question passes one check, and then their own `_reply`."""
 
     card: Card
-    #: The fewest images that a question may hold.
+    #: The fewest images that a question may hold; the others are as in `AnswerObserver`.
     fewest_images = 0
-
-    @property
-    def bits(self) -> int | None:
-        """As in `AnswerObserver`."""
-        return None
-
-    @property
-    def images_at_once(self) -> int | None:
-        """As in `AnswerObserver`."""
-        return None
+    bits: int | None = None
+    images_at_once: int | None = None
 
     def delivered(self, image: FloatArray) -> FloatArray:
         """The image itself: what else becomes of it cannot be seen from here."""

@@ -7,6 +7,7 @@ an error.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import importlib.metadata
 import ipaddress
@@ -28,10 +29,8 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.images import encode_png
 from psyprobe.observers.chat.answering import Answer, Answering, Decoding, Inquiry, eight_bit
-from psyprobe.observers.chat.openai_protocol import URL_VARIABLE
-from psyprobe.observers.chat.openai_sending import Endpoint, Question, Sender
-from psyprobe.observers.protocol import Card
-from psyprobe.observers.registry import register_observer
+from psyprobe.observers.chat.openai_sending import URL_VARIABLE, Endpoint, Question, Sender, messages
+from psyprobe.observers.registry import Card
 
 #: Images whose PNG is kept: 25 prompts share one.
 _REMEMBERED = 8
@@ -67,14 +66,6 @@ class Capabilities:
     server: str
 
 
-@register_observer(
-    "openai",
-    form="openai:MODEL",
-    summary="a chat model behind any OpenAI-compatible server; OPENAI_BASE_URL and OPENAI_API_KEY say where",
-    ability="answer",
-    requires=("openai",),
-    install="pip install 'psyprobe[chat]'",
-)
 class OpenAIObserver(Answering):
     """A chat model behind an OpenAI-compatible server: OpenAI, vLLM, SGLang, Ollama, llama.cpp, gateways and others.
 
@@ -106,7 +97,7 @@ class OpenAIObserver(Answering):
     Examples
     --------
     >>> from psyprobe.observers import load_observer
-    >>> from psyprobe.observers.simulated import serve
+    >>> from psyprobe.observers.simulated.serving import serve
     >>> with serve(load_observer("simulated:flat")) as server:
     ...     with OpenAIObserver("simulated:flat", base_url=server.base_url) as observer:
     ...         answer = observer.answer([np.full((64, 64, 3), 128 / 255)], "Is there a pattern?")
@@ -141,8 +132,8 @@ class OpenAIObserver(Answering):
             raise InputError(f"detail is {detail!r}; give 'high', 'low' or 'auto'")
         url = base_url or os.environ.get(URL_VARIABLE) or None
         place = _place(url)
-        self._endpoint = Endpoint(model, url, concurrency, rate, timeout, retries, detail)
-        self.concurrency, self.rate, self.prices = concurrency, rate, (price_in, price_out)
+        self._endpoint = Endpoint(model, url, concurrency, rate, timeout, retries)
+        self._detail, self._prices = detail, (price_in, price_out)
         self._encoded: deque[tuple[FloatArray, str]] = deque(maxlen=_REMEMBERED)
         self._sender: Sender | None = None
         self._capabilities: Capabilities | None = None
@@ -167,12 +158,6 @@ class OpenAIObserver(Answering):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_sender": None}
 
-    @property
-    def images_at_once(self) -> int | None:
-        """1 where the server was found to refuse two images; None where it takes several, or was not asked yet."""
-        known = self._capabilities
-        return 1 if known is not None and not known.several_images else None
-
     def capabilities(self) -> Capabilities:
         """What the server can do; it is asked once, with two small questions."""
         if self._capabilities is None:
@@ -188,6 +173,7 @@ class OpenAIObserver(Answering):
                 several = False
             given = "refused" if not dialect.listed else "given" if one.first_tokens else "absent"
             listed = dialect.listed if given == "given" else 0
+            self.images_at_once = None if several else 1
             self._capabilities = Capabilities(given, listed, several, dialect.seed, one.model, one.server)
             found = {"server": one.server, "model": one.model, "logprobs": given}
             self.card = replace(self.card, software={**self.card.software, **found})
@@ -218,7 +204,7 @@ class OpenAIObserver(Answering):
         more = True
         try:
             while more or out:
-                while more and len(out) < _AHEAD * self.concurrency and done.empty():
+                while more and len(out) < _AHEAD * self._endpoint.concurrency and done.empty():
                     inquiry = next(source, None)
                     if inquiry is None:
                         more = False
@@ -258,8 +244,8 @@ class OpenAIObserver(Answering):
         """Left to `_url`, which sees each image once, however many questions share it."""
 
     def _question(self, inquiry: Inquiry) -> Question:
-        urls = tuple(self._url(image) for image in inquiry.images)
-        return Question(inquiry.prompt, urls, inquiry.system, inquiry.decoding)
+        urls = [self._url(image) for image in inquiry.images]
+        return Question(messages(inquiry.prompt, urls, inquiry.system, self._detail), inquiry.decoding)
 
     def _url(self, image: FloatArray) -> str:
         """The image as a data URL; encoded once, as long as it is among the last that were asked about."""
@@ -274,8 +260,8 @@ class OpenAIObserver(Answering):
         return known[1]
 
     def _priced(self, answer: Answer) -> Answer:
-        price_in, price_out = self.prices
-        if answer.cost is not None or self.prices == (None, None):
+        price_in, price_out = self._prices
+        if answer.cost is not None or self._prices == (None, None):
             return answer
         tokens = (answer.tokens_in or 0) * (price_in or 0.0) + (answer.tokens_out or 0) * (price_out or 0.0)
         return replace(answer, cost=tokens / 1e6)
@@ -297,14 +283,10 @@ def _place(url: str | None) -> str:
             f"the address in base_url or {URL_VARIABLE} holds a user, a password or a query, which libraries write "
             "into logs; put the key into OPENAI_API_KEY and leave the rest out"
         )
-    if _is_loopback(parts.hostname):
+    with contextlib.suppress(ValueError):  # a name, and no number
+        if ipaddress.ip_address(parts.hostname).is_loopback:
+            return "loopback"
+    if parts.hostname == "localhost":
         return "loopback"
     told = f"{parts.netloc.casefold()}{parts.path.rstrip('/')}"
     return hashlib.sha256(told.encode()).hexdigest()[:12]
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -1,4 +1,4 @@
-"""How questions get to a server: many at once, paced, tried again when they fail, and asked twice when one hangs.
+"""The chat-completions protocol as a client sees it, and how questions get to a server: many at once, and tried again.
 
 No more than `concurrency` questions are under way at a time, and a few spare requests: when a question waits for longer
 than four times what nine of ten answers took lately, it is sent a second time while the first goes on waiting, and
@@ -9,29 +9,34 @@ eighth more to do.
 from __future__ import annotations
 
 import asyncio
+import email.utils
+import json
+import math
 import os
 import random
+import re
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from psyprobe.errors import PsyprobeError
 from psyprobe.observers.chat.answering import Answer, Decoding
-from psyprobe.observers.chat.openai_protocol import (
-    KEY_VARIABLE,
-    URL_VARIABLE,
-    Dialect,
-    ProblemError,
-    messages,
-    problem_of_status,
-    read_completion,
-    settings,
-)
 
+KEY_VARIABLE = "OPENAI_API_KEY"
+URL_VARIABLE = "OPENAI_BASE_URL"
+#: Characters from which on a key is one; no service issues shorter ones.
+_SHORTEST_SECRET = 8
+#: The most log-probabilities that the protocol lists.
+_MOST_LISTED = 20
+_FEW_LISTED = 5
+#: Seconds that a server may ask to wait before that is taken for a refusal.
+_LONGEST_WAIT = 600.0
+_PASSING_STATUS = (408, 409, 425, 429)
+_SPENT = ("insufficient_quota", "billing_hard_limit_reached", "credit_exhausted")
 #: Answers from which it is learnt how long one takes: the last ones; enough to trust; enough for a guess.
 _LATENCIES, _ENOUGH, _FEW = 200, 20, 3
 #: Seconds after which an answer is overdue while nothing is known, and between looks at whether it is.
@@ -40,20 +45,225 @@ _LONGEST_PATIENCE, _GLANCE = 60.0, 0.5
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 60.0
 #: Attempts on a server from which nothing has ever come back.
 _FIRST_CONTACT = 4
-
-
 #: By this header the client library hands over a response as it came.
 _RAW = {"X-Stainless-Raw-Response": "true"}
+#: What broke a connection, by a sign of it in what libraries say.
+_CONNECTION = {
+    "refused|all connection attempts failed": "connection refused",
+    "name or service not known|name resolution|nodename nor servname": "its name is not known",
+    "certificate": "its certificate is not trusted",
+    "unreachable": "the network does not reach it",
+}
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is sent: an `Inquiry` with its images as data URLs."""
+class Dialect:
+    """What a server has been found to take.
 
-    prompt: str
-    urls: tuple[str, ...]
-    system: str
+    Parameters
+    ----------
+    listed : int
+        How many log-probabilities it lists at most; 0 where it refuses to.
+    seed : bool
+        Whether it takes a seed.
+    limit : str
+        What it calls the largest number of tokens.
+    """
+
+    listed: int = _MOST_LISTED
+    seed: bool = True
+    limit: str = "max_tokens"
+
+    def after(self, problem: ProblemError) -> Dialect | None:
+        """The dialect that avoids what a server has just refused; None if it refused something else.
+
+        Examples
+        --------
+        >>> Dialect().after(ProblemError("HTTP 400: logprobs are not supported", status=400))
+        Dialect(listed=0, seed=True, limit='max_tokens')
+        """
+        if problem.status not in (400, 422):
+            return None
+        about = f"{problem.param} {problem}".casefold()
+        if "max_completion_tokens" in about and self.limit == "max_tokens":
+            return replace(self, limit="max_completion_tokens")
+        if "top_logprobs" in about and self.listed > _FEW_LISTED:
+            return replace(self, listed=_FEW_LISTED)
+        if "logprob" in about and self.listed:
+            return replace(self, listed=0)
+        if self.seed and (problem.param == "seed" or re.search(r"\bseed\b", about)):
+            return replace(self, seed=False)
+        return None
+
+
+class ProblemError(PsyprobeError):
+    """Why an attempt brought no answer.
+
+    Parameters
+    ----------
+    reason : str
+        In a few words, without a key or an address.
+    passing : bool
+        Whether trying again can help.
+    wait : float, optional
+        Seconds after which the server asks to be tried again.
+    status : int
+        Of HTTP; 0 where there was no response.
+    param : str
+        The field of the request that the server complains of.
+
+    Attributes
+    ----------
+    dialect : Dialect, optional
+        In which the request was put.
+    """
+
+    dialect: Dialect | None = None
+
+    def __init__(
+        self, reason: str, *, passing: bool = False, wait: float | None = None, status: int = 0, param: str = ""
+    ) -> None:
+        super().__init__(reason)
+        self.passing, self.wait, self.status, self.param = passing, wait, status, param
+
+
+def messages(prompt: str, urls: Sequence[str], system: str, detail: str) -> list[dict[str, Any]]:
+    """The conversation that a question is: images first, so that servers can share their prefix between prompts."""
+    parts: list[dict[str, Any]] = [{"type": "image_url", "image_url": {"url": url, "detail": detail}} for url in urls]
+    content = [*parts, {"type": "text", "text": prompt}]
+    before: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
+    return [*before, {"role": "user", "content": content}]
+
+
+def settings(decoding: Decoding, dialect: Dialect) -> dict[str, Any]:
+    """How the answer is to be drawn, in the server's dialect.
+
+    Examples
+    --------
+    >>> settings(Decoding(), Dialect(listed=0))
+    {'temperature': 0.0, 'max_tokens': 16}
+    """
+    chosen: dict[str, Any] = {"temperature": decoding.temperature, dialect.limit: decoding.max_tokens}
+    if decoding.logprobs and dialect.listed:
+        chosen |= {"logprobs": True, "top_logprobs": dialect.listed}
+    if decoding.seed is not None and dialect.seed:
+        chosen["seed"] = decoding.seed
+    return chosen
+
+
+def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
+    """The answer in the body of a response, or a ProblemError; its cost is what the server itself tells.
+
+    Examples
+    --------
+    >>> read_completion(b'{"choices": [{"message": {"content": "Yes"}, "finish_reason": "stop"}]}', {}).text
+    'Yes'
+    """
+    try:
+        data = json.loads(body)
+    except ValueError:
+        raise ProblemError("the reply is no whole JSON", passing=True) from None
+    if not isinstance(data, dict):
+        raise ProblemError("the reply is no JSON object", passing=True)
+    if data.get("error"):
+        code = data["error"].get("code") if isinstance(data["error"], dict) else None
+        status = code if isinstance(code, int) else 0
+        raise problem_of_status(status or 500, data, headers)
+    try:
+        choice = data["choices"][0]
+        message = choice["message"]
+        text = message.get("content") or message.get("refusal") or ""
+        usage = data.get("usage") or {}
+        tokens = _first_tokens(choice.get("logprobs"))
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError):
+        raise ProblemError("the reply holds no answer", passing=True) from None
+    if isinstance(text, list):
+        text = "".join(str(part.get("text", "")) for part in text if isinstance(part, dict))
+    told = usage.get("cost", headers.get("x-litellm-response-cost"))
+    server = data.get("system_fingerprint") or headers.get("openai-version") or headers.get("server") or ""
+    return Answer(
+        str(text),
+        tokens,
+        finish=str(choice.get("finish_reason") or "stop"),
+        tokens_in=usage.get("prompt_tokens"),
+        tokens_out=usage.get("completion_tokens"),
+        cost=_number(told),
+        model=str(data.get("model") or ""),
+        server=str(server)[:200],
+    )
+
+
+def problem_of_status(status: int, body: Any, headers: Mapping[str, str]) -> ProblemError:
+    """What a response with an error status means."""
+    if isinstance(body, list) and body:  # as Gemini's gateway wraps it
+        body = body[0]
+    error = body.get("error", body) if isinstance(body, dict) else body
+    fields = error if isinstance(error, dict) else {}
+    message = str(fields.get("message") or fields.get("detail") or (error if isinstance(error, str) else "") or "")
+    spent = str(fields.get("code") or fields.get("type")) in _SPENT
+    passing = (status in _PASSING_STATUS or status >= 500) and not spent
+    wait = _retry_after(headers) if passing else None
+    # What a server tells about a key may hold the key.
+    told = f": {_harmless(message)}" if message and status != 401 else ""
+    if wait is not None and wait > _LONGEST_WAIT:
+        return ProblemError(f"HTTP {status}, and the server asks to wait {wait:.0f} s{told}", status=status)
+    return ProblemError(
+        f"HTTP {status}{told}", passing=passing, wait=wait, status=status, param=str(fields.get("param") or "")
+    )
+
+
+def _harmless(message: str) -> str:
+    """A server's message, short, in one line, without keys and addresses and without what steers a terminal."""
+    for variable in (KEY_VARIABLE, URL_VARIABLE):
+        secret = os.environ.get(variable, "")
+        # A made-up key such as "x" or "none", for a server that wants none, is a part of many words.
+        if len(secret) >= _SHORTEST_SECRET:
+            message = message.replace(secret, f"[{variable}]")
+    message = re.sub(r"(?i)bearer\s+\S+|\bsk-\S+|https?://\S+", "[...]", message)
+    line = "".join(c if c.isprintable() else " " for c in message)
+    line = " ".join(line.split()).rstrip(".")
+    return line if len(line) <= 300 else f"{line[:300]}..."
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that the server asks to wait: a number, or a date."""
+    for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
+        seconds = _number(headers.get(name))
+        if seconds is not None:
+            return max(seconds * unit, 0.0)
+    date = email.utils.parsedate_tz(headers.get("retry-after") or "")
+    return None if date is None else max(email.utils.mktime_tz(date) - time.time(), 0.0)
+
+
+def _first_tokens(logprobs: Any) -> tuple[tuple[str, float], ...] | None:
+    """Log-probabilities of the first token that is not blank; None where the server gave none."""
+    content = (logprobs or {}).get("content") or []
+    for entry in content:
+        listed = entry.get("top_logprobs") or []
+        if not listed:
+            return None
+        if not str(entry["token"]).strip():
+            continue
+        pairs = {str(each["token"]): _number(each["logprob"]) for each in [*listed, entry]}
+        known = [(token, value) for token, value in pairs.items() if value is not None]
+        return tuple(sorted(known, key=lambda pair: -pair[1])) or None
+    return None
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return number if math.isfinite(number := float(value)) else None
+    except (TypeError, ValueError):
+        return None
+
+
+@dataclass(eq=False)
+class Question:
+    """What is sent, and how often it was."""
+
+    messages: list[dict[str, Any]]
     decoding: Decoding
+    sent: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,15 +271,11 @@ class Endpoint:
     """Where and how questions are sent; the key is not in it, and the address is not shown."""
 
     model: str
-    base_url: str | None
+    base_url: str | None = field(repr=False)
     concurrency: int
     rate: float | None
     timeout: float
     retries: int
-    detail: str
-
-    def __repr__(self) -> str:
-        return f"Endpoint({self.model!r})"
 
 
 class Sender:
@@ -77,14 +283,11 @@ class Sender:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._client = _client(endpoint)
-        self.endpoint = endpoint
-        self.dialect = Dialect()
-        self.pid = os.getpid()
+        self.endpoint, self.dialect, self.pid = endpoint, Dialect(), os.getpid()
         self._heard = False
         self._latencies: deque[float] = deque(maxlen=_LATENCIES)
-        self._next_turn = 0.0
+        self._next_turn = self._rest_until = 0.0
         self._refused_in_a_row = 0
-        self._rest_until = 0.0
         self._slots = asyncio.Semaphore(endpoint.concurrency)
         self._spare = asyncio.Semaphore(max(1, endpoint.concurrency // 8))
         self._loop = asyncio.new_event_loop()
@@ -126,16 +329,14 @@ class Sender:
 
     async def _settle(self, question: Question) -> Answer:
         """Send a question until it is answered, or there is no hope that it will be."""
-        sent = _Count()
         failures = 0
         while True:
-            outcome = await self._attempt(question, sent)
+            outcome = await self._attempt(question)
             if isinstance(outcome, Answer):
-                return replace(outcome, attempts=sent.number)
+                return replace(outcome, attempts=question.sent)
             if outcome.passing:
                 failures += 1
-                most = self.endpoint.retries + 1 if self._heard else min(self.endpoint.retries + 1, _FIRST_CONTACT)
-                if failures >= most:
+                if failures > self.endpoint.retries or (failures >= _FIRST_CONTACT and not self._heard):
                     raise await self._end(outcome, failures)
                 await asyncio.sleep(_pause(failures, outcome.wait))
             elif outcome.dialect == self.dialect:
@@ -145,19 +346,19 @@ class Sender:
                     raise await self._end(outcome, failures)
                 self.dialect = learnt
 
-    async def _attempt(self, question: Question, sent: _Count) -> Answer | ProblemError:
+    async def _attempt(self, question: Question) -> Answer | ProblemError:
         """Send it once, and a second time while the first is overdue."""
         async with self._slots:
             await self._turn()
-            first = asyncio.ensure_future(self._send(question, sent))
+            first = asyncio.ensure_future(self._send(question))
             try:
                 factor, failures = 1.0, 0
                 while await self._overdue(first, factor):
-                    second = await self._send_beside(first, factor, question, sent)
+                    second = await self._send_beside(first, factor, question)
                     while isinstance(second, ProblemError) and not first.done():
                         failures += 1
                         await asyncio.wait({first}, timeout=_pause(failures, second.wait))
-                        second = await self._send_beside(first, factor, question, sent)
+                        second = await self._send_beside(first, factor, question)
                     if isinstance(second, Answer):
                         return second
                     factor *= 2
@@ -176,14 +377,14 @@ class Sender:
         return False
 
     async def _send_beside(
-        self, first: asyncio.Future[Any], factor: float, question: Question, sent: _Count
+        self, first: asyncio.Future[Any], factor: float, question: Question
     ) -> Answer | ProblemError | None:
         """What comes of the question sent a second time, if it comes soon and before the first."""
         async with self._spare:
             await self._turn()
             if first.done():
                 return None
-            second = asyncio.ensure_future(self._send(question, sent))
+            second = asyncio.ensure_future(self._send(question))
             try:
                 soon = 2 * factor * self._patience()
                 await asyncio.wait({first, second}, timeout=soon, return_when=asyncio.FIRST_COMPLETED)
@@ -191,9 +392,9 @@ class Sender:
             finally:
                 await _cancelled(second)
 
-    async def _send(self, question: Question, sent: _Count) -> Answer | ProblemError:
+    async def _send(self, question: Question) -> Answer | ProblemError:
         """One request; what went wrong is returned."""
-        sent.number += 1
+        question.sent += 1
         dialect = self.dialect
         began = time.monotonic()
         outcome = await self._exchange(question, dialect)
@@ -213,17 +414,14 @@ class Sender:
     async def _exchange(self, question: Question, dialect: Dialect) -> Answer | ProblemError:
         import openai
 
+        chosen = settings(question.decoding, dialect)
         try:
             # As chat.completions.with_raw_response.create does, without its walk through the body, which takes longer
             # than all the rest.
             raw = await self._client.post(
                 "/chat/completions",
                 cast_to=object,
-                body={
-                    "model": self.endpoint.model,
-                    "messages": messages(question.prompt, question.urls, question.system, self.endpoint.detail),
-                    **settings(question.decoding, dialect),
-                },
+                body={"model": self.endpoint.model, "messages": question.messages, **chosen},
                 options={"headers": _RAW},
             )
             self._heard = True
@@ -282,12 +480,6 @@ class Sender:
         return PsyprobeError(f"openai:{self.endpoint.model}: {told}")
 
 
-class _Count:
-    """How often a question was sent."""
-
-    number = 0
-
-
 def _client(endpoint: Endpoint) -> Any:
     import openai
 
@@ -297,12 +489,8 @@ def _client(endpoint: Endpoint) -> Any:
             "address of another server"
         )
     # Servers of one's own ask for no key, but the client insists on one.
-    return openai.AsyncOpenAI(
-        api_key=os.environ.get(KEY_VARIABLE) or "none",
-        base_url=endpoint.base_url,
-        timeout=endpoint.timeout,
-        max_retries=0,
-    )
+    key = os.environ.get(KEY_VARIABLE) or "none"
+    return openai.AsyncOpenAI(api_key=key, base_url=endpoint.base_url, timeout=endpoint.timeout, max_retries=0)
 
 
 async def _cancelled(task: asyncio.Future[Any]) -> None:
@@ -319,22 +507,10 @@ def _pause(failures: int, asked: float | None) -> float:
     return min(_FIRST_PAUSE * 2.0 ** (failures - 1), _LONGEST_PAUSE) * random.uniform(0.5, 1.0)
 
 
-def _of_connection(error: BaseException) -> str:
+def _of_connection(error: BaseException | None) -> str:
     """What broke a connection, without the address that libraries put into their messages."""
-    text = ""
-    cause: BaseException | None = error
+    text, cause = "", error
     while cause is not None:
         text += f" {type(cause).__name__} {cause}".casefold()
         cause = cause.__cause__ or cause.__context__
-    return next((meaning for sign, meaning in _CONNECTION.items() if sign in text), "the connection broke")
-
-
-_CONNECTION: Mapping[str, str] = {
-    "refused": "connection refused",
-    "all connection attempts failed": "connection refused",
-    "name or service not known": "its name is not known",
-    "name resolution": "its name is not known",
-    "nodename nor servname": "its name is not known",
-    "certificate": "its certificate is not trusted",
-    "unreachable": "the network does not reach it",
-}
+    return next((meaning for sign, meaning in _CONNECTION.items() if re.search(sign, text)), "the connection broke")

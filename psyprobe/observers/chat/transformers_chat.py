@@ -6,7 +6,7 @@ import itertools
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,15 +15,17 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.observers.chat.answering import Answer, Answering, Inquiry, image_digest
-from psyprobe.observers.chat.transformers_loading import ChatModel, LocalOptions, load_model
-from psyprobe.observers.chat.transformers_pixels import PixelPath, pixel_path
-from psyprobe.observers.chat.transformers_sharing import Noise, encoded_once, prefix_inputs
-from psyprobe.observers.encoders.network import exact_arithmetic
-from psyprobe.observers.encoders.weights import first_line
-from psyprobe.observers.registry import register_observer
+from psyprobe.observers.chat.answering import Answer, Answering, Decoding, Inquiry, image_digest
+from psyprobe.observers.chat.transformers_model import (
+    ChatModel,
+    LocalOptions,
+    PixelPath,
+    load_model,
+    pixel_path,
+    vision_tower,
+)
+from psyprobe.observers.encoders.network import exact_arithmetic, first_line
 
-INSTALL = "pip install 'psyprobe[chat-local]'"
 #: Of the first token, at least this many of the likeliest are told.
 LIKELIEST = 20
 #: How far log-probabilities may differ with and without sharing, in float32 and in shorter formats.
@@ -52,15 +54,6 @@ class ChatOptions(LocalOptions):
             raise InputError(f"the template {self.template!r} lacks {{prompt}}, where the question goes")
 
 
-@register_observer(
-    "transformers",
-    form="transformers:MODEL_OR_PATH",
-    summary="a chat model of the transformers library, in this process",
-    ability="answer",
-    requires=("torch", "torchvision", "transformers"),
-    install=INSTALL,
-    options=ChatOptions,
-)
 def load_transformers(source: str, options: ChatOptions) -> TransformersChat:
     """A chat model of the transformers library, from a folder or from the library's cache of the hub."""
     name = f"transformers:{source}"
@@ -81,27 +74,18 @@ class TransformersChat(Answering):
 
     def __init__(self, chat: ChatModel, pixels: PixelPath, options: ChatOptions) -> None:
         self._chat, self._pixels, self._template = chat, pixels, options.template
-        self._batch_size = options.batch_size
+        self._batch_size, self.bits = options.batch_size, pixels.bits
         self._model, self._processor, self._tokenizer = chat.model, chat.processor, chat.processor.tokenizer
         self._templated = bool(getattr(chat.processor, "chat_template", None))
+        ids = (getattr(chat.model.config, f"image_token_{name}", None) for name in ("id", "index"))
+        self._image_token: int | None = next((found for found in ids if found is not None), None)
         self._lock = threading.Lock()  # the model keeps state of its own between tokens
         #: Whether prompts go on from the model's state after the image; None until the first chance to.
         can_share = self._templated and self._padding_side == "left" and self._image_token is not None
         self.shares_prefix: bool | None = None if can_share else False
         self.card = chat.card(pixels, template="chat" if self._templated else options.template)
-
-    @property
-    def bits(self) -> int | None:
-        """8 where the processor wants whole 8-bit codes; None where it lets any float pass."""
-        return self._pixels.bits
-
-    @cached_property
-    def images_at_once(self) -> int | None:
-        """1 where the model's template has room for one image, else None."""
-        if not self._templated:
-            return 1
         one, two = (self._text(Inquiry("", (np.zeros(0),) * count)) for count in (1, 2))
-        return None if len(two) > len(one) else 1
+        self.images_at_once = None if len(two) > len(one) else 1  # 1 where the template has room for one image
 
     def delivered(self, image: FloatArray) -> FloatArray:
         """As in `PixelPath`: after the processor's resizing and rounding, and the network's number format."""
@@ -178,12 +162,6 @@ class TransformersChat(Answering):
         encoder = config.is_encoder_decoder or getattr(config.get_text_config(), "is_encoder_decoder", False)
         return "right" if encoder else "left"
 
-    @cached_property
-    def _image_token(self) -> int | None:
-        config = self._model.config
-        found = getattr(config, "image_token_id", None)
-        return found if found is not None else getattr(config, "image_token_index", None)
-
     def _text(self, inquiry: Inquiry) -> str:
         if not self._templated:
             if inquiry.system:
@@ -230,13 +208,13 @@ class TransformersChat(Answering):
         import torch
 
         steps = max(each.decoding.max_tokens for each in group)
-        noise = Noise([each.decoding for each in group])
+        drawn = any(each.decoding.temperature for each in group)
         with torch.inference_mode(), exact_arithmetic(self._chat.device):
             found = self._model.generate(
                 **inputs,
                 max_new_tokens=steps,
                 do_sample=False,
-                logits_processor=[noise] if noise.needed else None,
+                logits_processor=[Noise([each.decoding for each in group])] if drawn else None,
                 output_logits=True,
                 return_dict_in_generate=True,
             )
@@ -298,3 +276,92 @@ def _about_the_same(batch: list[Inquiry]) -> Iterable[list[Inquiry]]:
     for each in batch:
         groups.setdefault((each.system, *map(image_digest, each.images)), []).append(each)
     return groups.values()
+
+
+class Noise:
+    """Draws tokens by the Gumbel-max rule: the likeliest after noise is a draw from the softmax.
+
+    Each inquiry has its own stream of random numbers, so that a seed gives the same text in any batch.
+    """
+
+    def __init__(self, decodings: Sequence[Decoding]) -> None:
+        self._temperatures = [each.temperature for each in decodings]
+        self._streams = [np.random.default_rng(each.seed) for each in decodings]
+
+    def __call__(self, tokens: Any, scores: Any) -> Any:
+        """The scores over temperature, plus noise, in the rows that are drawn; shape (N, vocabulary)."""
+        import torch
+
+        drawn = scores.double()
+        for row, (temperature, stream) in enumerate(zip(self._temperatures, self._streams, strict=True)):
+            if temperature:
+                noise = torch.from_numpy(stream.gumbel(size=scores.shape[-1]))
+                drawn[row] = drawn[row] / temperature + noise.to(scores.device)
+        return drawn
+
+
+def prefix_inputs(
+    inputs: Mapping[str, Any], image_token: int | None, padding: int
+) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """What inquiries about the same images begin with alike, those images included, and the texts to go on with.
+
+    `inputs` are padded on the left and hold the same images. Given are the inputs of the shared beginning, one row, and
+    the text inputs of all, padded between it and the rest; None where an image comes after the point of parting.
+    """
+    import torch
+
+    tokens, mask = inputs["input_ids"], inputs["attention_mask"].bool()
+    rows = [row[kept] for row, kept in zip(tokens, mask, strict=True)]
+    lengths = [len(row) for row in rows]
+    shortest, longest = min(lengths), max(lengths)
+    same = torch.stack([row[:shortest] == rows[0][:shortest] for row in rows]).all(0)
+    # one token at least is left to each, or there would be nothing to go on with
+    shared = min(int(same.long().cumprod(0).sum()), shortest - 1)
+    if any(bool((row[shared:] == image_token).any()) for row in rows):
+        return None
+    prefix, rest = {}, {}
+    for name, value in inputs.items():
+        if value.shape != tokens.shape:
+            prefix[name] = value[: len(value) // len(rows)]
+            continue
+        full = [row[kept] for row, kept in zip(value, mask, strict=True)]
+        fill = padding if name == "input_ids" else 0
+        prefix[name] = full[0][None, :shared]
+        rest[name] = torch.stack(
+            [torch.cat([row[:shared], row.new_full((longest - len(row),), fill), row[shared:]]) for row in full]
+        )
+    return prefix, rest
+
+
+@contextmanager
+def encoded_once(model: Any, images: Sequence[str]) -> Iterator[None]:
+    """In here the model's vision tower looks once at each image, whichever rows of the batch hold it.
+
+    `images` tells the images of the rows apart; nothing is done where no tower takes ``pixel_values`` (N, 3, H, W).
+    """
+    import torch
+
+    tower = vision_tower(model)
+    first = [images.index(each) for each in dict.fromkeys(images)]
+    if tower is None or len(first) == len(images):
+        yield
+        return
+    row_of = [list(dict.fromkeys(images)).index(each) for each in images]
+    forward = tower.forward
+
+    def once(pixel_values: Any, **arguments: Any) -> Any:
+        if len(pixel_values) != len(images):
+            return forward(pixel_values, **arguments)
+        seen = forward(pixel_values[first], **arguments)
+        for name, value in seen.items():
+            if isinstance(value, torch.Tensor):
+                seen[name] = value[row_of]
+            elif isinstance(value, tuple):
+                seen[name] = tuple(None if part is None else part[row_of] for part in value)
+        return seen
+
+    tower.forward = once
+    try:
+        yield
+    finally:
+        del tower.forward

@@ -15,8 +15,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
 from psyprobe.files.images import encode_png
 from psyprobe.observers.chat.answering import Answer, Answering, Inquiry, eight_bit, image_digest
-from psyprobe.observers.protocol import Card
-from psyprobe.observers.registry import register_observer
+from psyprobe.observers.registry import Card
 
 #: Image files that are kept: prompts about one image share its file.
 KEPT = 64
@@ -24,14 +23,6 @@ KEPT = 64
 FAILED = "Failed to obtain answer via API"
 
 
-@register_observer(
-    "vlmevalkit",
-    form="vlmevalkit:NAME",
-    summary="a model of VLMEvalKit, by the name in its supported_VLM",
-    ability="answer",
-    requires=("vlmeval",),
-    install="install VLMEvalKit from its repository (open-compass/VLMEvalKit)",
-)
 def load_vlmevalkit(name: str, *, system: bool = False) -> VLMEvalKitObserver:
     """A model of VLMEvalKit by its key in ``vlmeval.config.supported_VLM``; `system` as in `VLMEvalKitObserver`."""
     known = importlib.import_module("vlmeval.config").supported_VLM
@@ -80,6 +71,8 @@ class VLMEvalKitObserver(Answering):
         if not callable(getattr(model, "generate", None)):
             raise InputError(f"vlmevalkit:{name}: a {type(model).__name__} has no method 'generate'")
         self._model, self._system = model, system
+        # Some read texts and images in turn; of the others VLMEvalKit would pass over all images but the first.
+        self.images_at_once = None if getattr(model, "INTERLEAVE", False) else 1
         self._folder = Path(tempfile.mkdtemp(prefix="psyprobe-"))
         self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._lock = threading.Lock()  # most of these models hold one conversation at a time
@@ -89,11 +82,6 @@ class VLMEvalKitObserver(Answering):
             weights=f"VLMEvalKit, {type(model).__module__}.{type(model).__qualname__}",
             options={"version": version, "class": type(model).__qualname__, "system": system},
         )
-
-    @property
-    def images_at_once(self) -> int | None:
-        """None where the model reads texts and images in turn; 1 where VLMEvalKit would pass over all but the first."""
-        return None if getattr(self._model, "INTERLEAVE", False) else 1
 
     def _reply(self, inquiry: Inquiry) -> Answer:
         name = self.card.name

@@ -1,25 +1,99 @@
-"""A torch network as an observer: the hand-over of the images, one exact forward pass, and the layers on the way."""
+"""A torch network as an observer: its options and weights, one exact forward pass, and the layers on the way."""
 
 from __future__ import annotations
 
 import difflib
+import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.errors import InputError, PsyprobeError, UnknownNameError, unknown_name
-from psyprobe.observers.encoders.images import check_images, drive_range, is_grey_view
-from psyprobe.observers.encoders.weights import first_line, state_digest
-from psyprobe.observers.protocol import Card
+from psyprobe.errors import InputError, PsyprobeError, UnknownNameError, WeightsError, unknown_name
+from psyprobe.observers.images import check_finite, check_images, drive_range, is_grey_view
+from psyprobe.observers.registry import Card
 
 DTYPES = ("float32", "bfloat16", "float16")
 TOKENS = ("cls", "patches")
+#: Random weights are the same ones everywhere.
+SEED = 0
+RANDOM = f"random numbers, seed {SEED}: not a trained network"
+#: How long, in s, the model hub may take to answer before its caches must do.
+PATIENCE = 5.0
+
+
+@dataclass(frozen=True)
+class NetworkOptions:
+    """How a network is looked through.
+
+    Parameters
+    ----------
+    input : {"normalised", "raw"}
+        Whether the network's mean and standard deviation are applied to the drive, or it goes in as it is (as in Cai
+        et al. 2025).
+    layers : "all" or iterable of str, optional
+        Names of layers ("blocks.3"), tokens of a layer ("blocks.3:cls", "blocks.3:patches") or the main feature,
+        in the order wanted, all from one pass; "all" is every stage and then the main feature; None the main feature
+        alone.
+    device : str, optional
+        A torch device; by default "cuda" where there is one, else "cpu".
+    dtype : {"float32", "bfloat16", "float16"}
+        The format that the network computes in. The shorter ones round the pixels too.
+    """
+
+    input: str = "normalised"
+    layers: str | Iterable[str] | None = None
+    device: str | None = None
+    dtype: str = "float32"
+
+
+_USUAL = NetworkOptions()
+
+
+@dataclass(frozen=True)
+class HubOptions(NetworkOptions):
+    """An encoder whose weights a library fetches.
+
+    Parameters
+    ----------
+    random_weights : bool
+        Random numbers, always the same ones, instead of trained weights: for tests of the machinery. The card says so.
+    """
+
+    random_weights: bool = False
+
+
+@dataclass(frozen=True)
+class EncoderOptions(HubOptions):
+    """An encoder that can be loaded for several sizes of images.
+
+    Parameters
+    ----------
+    input_size : int or tuple of int, optional
+        Side, or (height, width), in px to draw at instead of the native size. A vision transformer gets its position
+        table resampled by its library as it loads; a convolutional network takes any size as it is.
+    """
+
+    input_size: int | tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class FileOptions(EncoderOptions):
+    """An encoder whose weights may lie in a file of one's own.
+
+    Parameters
+    ----------
+    weights : str or Path, optional
+        The file, in any form that the library reads; by default the library's own cache and hub.
+    """
+
+    weights: str | Path | None = None
 
 
 @dataclass(frozen=True)
@@ -47,7 +121,7 @@ class Network:
         Whether it can be loaded for another size.
     mean, std : tuple of float
         Its normalisation, for drive in [0, 1].
-    weights, weights_digest, random_weights, licence, paper, options
+    weights, weights_digest, licence, paper, options
         As in `Card`; without a digest, that of the module's state is taken.
     packages : tuple of str
         Whose versions belong in the card.
@@ -65,7 +139,6 @@ class Network:
     std: tuple[float, ...] = (1.0, 1.0, 1.0)
     weights: str = "given by the caller"
     weights_digest: str | None = None
-    random_weights: bool = False
     licence: str | None = None
     paper: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -82,58 +155,48 @@ class NetworkObserver:
     ----------
     network : Network
         The network.
-    input, layers, device, dtype
-        As in `NetworkOptions`.
+    options : NetworkOptions
+        How it is looked through.
 
     Examples
     --------
     >>> import torch
     >>> mean = torch.nn.Sequential(torch.nn.AvgPool2d(8), torch.nn.Flatten())
-    >>> observer = NetworkObserver(Network("mean colour", mean, mean), device="cpu")
+    >>> observer = NetworkObserver(Network("mean colour", mean, mean), NetworkOptions(device="cpu"))
     >>> observer.features(np.full((2, 8, 8, 3), 0.5, "float32"))["embedding"]
     array([[0.5, 0.5, 0.5],
            [0.5, 0.5, 0.5]], dtype=float32)
     """
 
-    def __init__(
-        self,
-        network: Network,
-        *,
-        input: str = "normalised",
-        layers: str | Iterable[str] | None = None,
-        device: str | None = None,
-        dtype: str = "float32",
-    ) -> None:
+    def __init__(self, network: Network, options: NetworkOptions = _USUAL) -> None:
         import torch
 
-        if dtype not in DTYPES:
-            raise unknown_name("dtype", dtype, DTYPES)
-        self._device = checked_device(network.name, device)
-        self._dtype = getattr(torch, dtype)
+        if options.dtype not in DTYPES:
+            raise unknown_name("dtype", options.dtype, DTYPES)
+        self._device = checked_device(network.name, options.device)
+        self._dtype = getattr(torch, options.dtype)
         self._network = network
-        features = _checked_layers(network, layers)
+        features = _checked_layers(network, options.layers)
         digest = network.weights_digest or state_digest(network.module.state_dict())
         self._module = network.module.eval().to(device=self._device, dtype=self._dtype)
-        mean, std = (network.mean, network.std) if input == "normalised" else ((0.0,) * 3, (1.0,) * 3)
+        raw = options.input == "raw"
+        mean, std = ((0.0,) * 3, (1.0,) * 3) if raw else (network.mean, network.std)
         self._mean, self._std = (
             torch.tensor(each, dtype=torch.float32, device=self._device)[:, None, None] for each in (mean, std)
         )
         self._lock = threading.Lock()  # the watched layers belong to one pass at a time
+        same = ("name", "input_size", "weights", "licence", "paper")
         self.card = Card(
-            name=network.name,
+            **{each: getattr(network, each) for each in same},
             ability="features",
             features=features,
-            input_size=network.input_size,
-            input="raw" if input == "raw" else "normalised",
+            input="raw" if raw else "normalised",
             mean=tuple(network.mean),
             std=tuple(network.std),
-            dtype=dtype,
+            dtype=options.dtype,
             device=str(self._device),
-            weights=network.weights,
             weights_digest=digest,
-            random_weights=network.random_weights,
-            licence=network.licence,
-            paper=network.paper,
+            random_weights=isinstance(options, HubOptions) and options.random_weights,
             options=dict(network.options),
             software={package: version(package) for package in network.packages},
         )
@@ -157,10 +220,7 @@ class NetworkObserver:
         for name in self.card.features:
             if name not in seen:
                 raise InputError(f"{network.name}: the layer {name!r} takes no part in the forward pass")
-            if not np.isfinite(seen[name]).all():
-                raise PsyprobeError(
-                    f"{network.name}: the feature {name!r} holds NaN or infinity (computed in {self.card.dtype})"
-                )
+            check_finite(network.name, name, seen[name], f" (computed in {self.card.dtype})")
         return {name: seen[name] for name in self.card.features}
 
     def _hand_over(self, images: Array) -> Any:
@@ -224,8 +284,7 @@ def _rows(observer: str, name: str, output: Any, count: int) -> FloatArray:
     if not hasattr(output, "detach") or output.ndim < 2 or len(output) != count:
         shape = tuple(output.shape) if hasattr(output, "shape") else type(output).__name__
         raise InputError(f"{observer}: {name!r} gives {shape} for {count} images; wanted is one row or map an image")
-    rows: FloatArray = output.detach().flatten(1).to("cpu", torch.float32).numpy()
-    return rows
+    return np.asarray(output.detach().flatten(1).to("cpu", torch.float32).numpy())
 
 
 def _checked_layers(network: Network, layers: str | Iterable[str] | None) -> tuple[str, ...]:
@@ -309,3 +368,88 @@ def exact_arithmetic(device: Any) -> Iterator[None]:
             yield
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+def state_digest(state: Mapping[str, Any]) -> str:
+    """SHA-256, hexadecimal, of named tensors: of their names, formats, shapes and bytes."""
+    import torch
+
+    digest = hashlib.sha256()
+    for name in sorted(state):
+        tensor = state[name].detach().cpu().contiguous()
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+@contextmanager
+def seeded() -> Iterator[None]:
+    """A network built in here gets the same random weights each time; the caller's random state is untouched."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(SEED)
+        yield
+
+
+def weights_file(path: str | Path, name: str) -> Path:
+    """The path, if a file is there; else a WeightsError."""
+    found = Path(path).expanduser()
+    if not found.is_file():
+        raise WeightsError(f"{name}: there is no weights file {str(path)!r}")
+    return found
+
+
+def own_weights(name: str, options: FileOptions) -> Path | None:
+    """The file of weights that is asked for, if one is; random weights besides it are refused."""
+    if options.weights is None:
+        return None
+    if options.random_weights:
+        raise InputError(f"{name}: ask for random_weights or for weights={str(options.weights)!r}, not for both")
+    return weights_file(options.weights, name)
+
+
+def first_line(problem: BaseException) -> str:
+    """What a library says went wrong, without what it goes on to print."""
+    return str(problem).strip().partition("\n")[0]
+
+
+@contextmanager
+def hub_weights(name: str) -> Iterator[None]:
+    """Let a library fetch pretrained weights its own way, in here, and say plainly when there are none.
+
+    A library without a network tries for most of a minute. So the model hub is asked once whether it is there;
+    if not, the library is told to make do with its cache, and answers at once.
+    """
+    from huggingface_hub import constants
+
+    asked_offline = constants.HF_HUB_OFFLINE
+    reached = not asked_offline and _hub_answers()
+    constants.HF_HUB_OFFLINE = not reached
+    try:
+        yield
+    except PsyprobeError:
+        raise
+    except Exception as problem:  # each library and transport raises its own
+        hub = "the model hub cannot be reached"
+        if asked_offline:
+            hub = "the model hub is switched off (HF_HUB_OFFLINE)"
+        elif reached:
+            hub = f"the model hub answered but did not give them ({type(problem).__name__})"
+        raise WeightsError(
+            f"{name}: no weights in the cache {constants.HF_HUB_CACHE}, and {hub}; load it once where there is a "
+            "network and copy that cache here, or name a file with weights=FILE; list_observers('packaged:*') "
+            "lists encoders that need no download, and random_weights=True serves tests only"
+        ) from problem
+    finally:
+        constants.HF_HUB_OFFLINE = asked_offline
+
+
+def _hub_answers() -> bool:
+    from huggingface_hub import constants, get_session
+
+    try:
+        get_session().head(constants.ENDPOINT, timeout=PATIENCE)
+    except Exception:  # whatever the transport in use raises: there is no hub for us
+        return False
+    return True

@@ -2,29 +2,32 @@
 
 They look at pixels and at nothing else, so one and the same observer works in process and behind a server: what a
 measurement finds can be held against what is true. For tests, for planning how many questions are needed, for teaching.
+From the top: what is true, the observer, what it sees in an image, how it judges, and how it puts an answer.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
-from collections.abc import Sequence
+import threading
+import tomllib
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import cache, partial
+from importlib.resources import files
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.light.display import checked_eotf
+from psyprobe.light.display import checked_eotf, light_of_drive
 from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
-from psyprobe.observers.protocol import Card
-from psyprobe.observers.registry import ObserverRow, register_observer
-from psyprobe.observers.simulated import speech
-from psyprobe.observers.simulated.mind import CERTAIN, Mind, logit, psychometric, sigmoid, uniform
-from psyprobe.observers.simulated.sight import Look, Sight
+from psyprobe.observers.registry import Card, ObserverRow
 
 if TYPE_CHECKING:
     from psyprobe.stimulus.specification import Specification
@@ -38,8 +41,119 @@ SENSITIVITIES = {
     "barten": "Barten's CSF at the background's luminance, over the whole image",
     "flat": "sensitivity 100 at every frequency",
 }
+FUNCTIONS = ("logistic", "normal", "weibull")
+#: Natural log odds beyond which nobody's certainty goes; keeps probabilities away from 0 and 1.
+CERTAIN = 30.0
+#: Luminance of a pixel from linear light of the sRGB primaries.
+_LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
+#: Radius in units of the Nyquist frequency beyond which no stimulus has energy: what is there is dither noise.
+_CORNER = 1.25
+#: Images whose visible contrast is remembered: 25 prompts share one image.
+_REMEMBERED = 256
+FORCED_CHOICE = ("First", "Second")
+#: Its words; ``speech.toml`` says of each list what it is.
+_SPOKEN = tomllib.loads(files("psyprobe.observers.simulated").joinpath("speech.toml").read_text(encoding="utf-8"))
+_PAIRS: list[tuple[str, str]] = [(yes, no) for yes, no in _SPOKEN["pairs"]]
+#: Spellings of an answer that share its probability.
+_SPELLINGS = (("{0}", 0.9), ("{lower}", 0.07), (" {0}", 0.03))
+
+
+@dataclass(frozen=True)
+class Mind:
+    """What is true of a simulated observer.
+
+    Parameters
+    ----------
+    scale : float
+        Factor on its sensitivity.
+    width : float
+        log10 contrast from 5 % to 95 % of the psychometric function.
+    function : {"logistic", "normal", "weibull"}
+        Its shape over log10 contrast.
+    guess : float
+        How often it sees a pattern where there is none.
+    lapse : float
+        How often it misses one that is plainly there.
+    yes_bias : float
+        How often it says yes without looking, whatever is asked ("first", where two images are shown); negative: no.
+    prompt_sd : float
+        Standard deviation, log10 contrast, of the shift of threshold from prompt to prompt.
+    logit_sd : float
+        Standard deviation from image to image of the natural log odds of seeing a pattern.
+    refusal : float
+        Share of questions that it refuses.
+    unparsed : float
+        Share of questions to which it says neither yes nor no.
+    answer_mass : float
+        Probability that the first token is one of the two answers, where it answers at all.
+    text : {"sampled", "greedy"}
+        Whether words are drawn at the temperature asked for, or always on the likelier side.
+    reversed_words : tuple of str
+        Words of a prompt by which it understands that yes means nothing seen ("completely uniform?").
+    seed : int
+        Of everything random in it.
+    deg : float
+        Width of an image, degrees of visual angle.
+    luminance : float
+        Of the background, cd/m²: only castlecsf, stelacsf and barten depend on it.
+    eotf : str, float or pairs
+        How drive values turn into light, as for `psyprobe.Display`.
+    """
+
+    scale: float = 1.0
+    width: float = 0.8
+    function: str = "logistic"
+    guess: float = 0.0
+    lapse: float = 0.0
+    yes_bias: float = 0.0
+    prompt_sd: float = 0.0
+    logit_sd: float = 0.0
+    refusal: float = 0.0
+    unparsed: float = 0.0
+    answer_mass: float = 0.98
+    text: str = "sampled"
+    reversed_words: tuple[str, ...] = tuple(_SPOKEN["reversed"])
+    seed: int = 0
+    deg: float = 4.0
+    luminance: float = 40.0
+    eotf: Any = "srgb"
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            name, value = field.name, getattr(self, field.name)
+            if isinstance(field.default, float) and (isinstance(value, bool) or not isinstance(value, int | float)):
+                raise InputError(f"{name} is {value!r}; give a number")
+            if name in ("scale", "width", "answer_mass") and not 0 < value < math.inf:
+                raise InputError(f"{name} is {value}; give a number > 0")
+            if name in ("prompt_sd", "logit_sd") and not 0 <= value < math.inf:
+                raise InputError(f"{name} is {value}; give a standard deviation >= 0")
+            if name in ("guess", "lapse", "refusal", "unparsed") and not 0 <= value < 1:
+                raise InputError(f"{name} is {value}; give a rate from 0 to below 1")
+        object.__setattr__(self, "deg", float(self.deg))
+        object.__setattr__(self, "luminance", float(self.luminance))
+        object.__setattr__(self, "reversed_words", tuple(word.casefold() for word in self.reversed_words))
+        if not 0 < self.deg < math.inf:
+            raise InputError(f"deg is {self.deg}; give the width of an image in degrees, > 0")
+        if self.function not in FUNCTIONS:
+            raise unknown_name("psychometric function", self.function, FUNCTIONS)
+        if self.text not in ("sampled", "greedy"):
+            raise InputError(f"text is {self.text!r}; give 'sampled' or 'greedy'")
+        if self.answer_mass > 1:
+            raise InputError(f"answer_mass is {self.answer_mass}; give a probability up to 1")
+        if not -1 < self.yes_bias < 1:
+            raise InputError(f"yes_bias is {self.yes_bias}; give a rate between -1 (always no) and 1 (always yes)")
+        if self.guess + self.lapse >= 1 or self.refusal + self.unparsed >= 1:
+            raise InputError("guess + lapse, and refusal + unparsed, must each stay below 1")
+
 
 _IDEAL = Mind()
+
+
+class Look(NamedTuple):
+    """What it saw in an image: the codes' digest, and contrast in units of threshold."""
+
+    digest: bytes
+    visible: float
 
 
 class SimulatedObserver(Answering):
@@ -59,12 +173,6 @@ class SimulatedObserver(Answering):
         A key of `SENSITIVITIES`.
     mind : Mind
         What is true of it.
-    deg : float
-        Width of an image, degrees of visual angle.
-    luminance : float
-        Of the background, cd/m²: only castlecsf, stelacsf and barten depend on it.
-    eotf : str, float or pairs
-        How drive values turn into light, as for `psyprobe.Display`.
 
     Examples
     --------
@@ -80,38 +188,19 @@ class SimulatedObserver(Answering):
     fewest_images = 1
     images_at_once = 2
 
-    def __init__(
-        self,
-        name: str,
-        mind: Mind = _IDEAL,
-        *,
-        deg: float = 4.0,
-        luminance: float = 40.0,
-        eotf: Any = "srgb",
-    ) -> None:
+    def __init__(self, name: str, mind: Mind = _IDEAL) -> None:
         if name not in SENSITIVITIES:
             raise unknown_name("simulated observer", name, SENSITIVITIES)
-        if not (math.isfinite(deg) and deg > 0):
-            raise InputError(f"deg is {deg}; give the width of an image in degrees, > 0")
-        self.name = name
-        self.mind = mind
-        self.deg = float(deg)
-        self.luminance = float(luminance)
-        self._sight = Sight(f"simulated:{name}", self.sensitivity, self.deg, checked_eotf(eotf))
-        # Fails here, and not at the first question, where the CSF does not reach.
-        self.sensitivity([1.0])
-        self.card = Card(
-            f"simulated:{name}",
-            "answer",
-            encoding="sRGB" if eotf == "srgb" else str(eotf),
-            dtype="float64",
-            options={
-                "version": 1,
-                "deg": self.deg,
-                "luminance": self.luminance,
-                **{key: list(v) if isinstance(v, tuple) else v for key, v in asdict(mind).items()},
-            },
-        )
+        self.name, self.mind = name, mind
+        self._eotf = checked_eotf(mind.eotf)
+        self._looks: OrderedDict[bytes, Look] = OrderedDict()
+        self._gains: dict[tuple[int, int], FloatArray] = {}
+        self._lock = threading.Lock()
+        self.sensitivity([1.0])  # fails here, and not at the first question, where the CSF does not reach
+        options = {"version": 1, **asdict(mind), "reversed_words": list(mind.reversed_words)}
+        encoding = "sRGB" if mind.eotf == "srgb" else str(mind.eotf)
+        del options["eotf"]
+        self.card = Card(f"simulated:{name}", "answer", encoding=encoding, dtype="float64", options=options)
 
     def __repr__(self) -> str:
         return f"SimulatedObserver({self.name!r}, {self.mind})"
@@ -121,8 +210,7 @@ class SimulatedObserver(Answering):
         f = np.asarray(frequency, dtype=np.float64)
         if self.name == "flat":
             return np.full(f.shape, 100.0 * self.mind.scale)
-        model, options = _csf(self.name, self.luminance, self.deg)
-        found: FloatArray = self.mind.scale * np.clip(model(f, **options), 0.0, None)
+        found: FloatArray = self.mind.scale * np.clip(_csf(self.name, self.mind)(f), 0.0, None)
         return found
 
     def true_sensitivity(self, spec: Specification) -> FloatArray:
@@ -153,7 +241,7 @@ class SimulatedObserver(Answering):
         >>> float(SimulatedObserver("watson-malo").true_sensitivity(grating).round(1))
         188.8
         """
-        ring = self._sight.over_ring(spec)
+        ring = self._over_ring(spec)
         if ring is not None:
             return ring
         contrast = np.asarray(getattr(spec, "contrast", 0.0), dtype=np.float64)
@@ -161,44 +249,45 @@ class SimulatedObserver(Answering):
             raise InputError("a stimulus of contrast 0 has no threshold; give the contrast that is meant")
         light = np.asarray(spec.draw().luminance, dtype=np.float64)
         batch = light.shape[:-2]
-        seen = np.array([self._sight.filtered(each)[0] for each in light.reshape(-1, *light.shape[-2:])])
+        seen = np.array([self._filtered(each)[0] for each in light.reshape(-1, *light.shape[-2:])])
         sensitivity: FloatArray = np.sqrt(seen).reshape(batch) / np.abs(np.broadcast_to(contrast, batch))
         return sensitivity
 
     def prompt_shift(self, prompt: str) -> float:
         """By how much log10 threshold contrast is higher under this prompt than it is on average."""
-        (u,) = uniform(1, "prompt", self.mind.seed, prompt)
-        return self.mind.prompt_sd * NormalDist().inv_cdf(u)
+        return self.mind.prompt_sd * normal("prompt", self.mind.seed, prompt)
 
     def visible(self, image: FloatArray) -> float:
         """Contrast of an image in units of its threshold; 0 where there is nothing but noise."""
-        return self._sight.look(image).visible
+        return self._look(image).visible
 
     def probability(self, images: Sequence[FloatArray], prompt: str) -> float:
         """How likely it is to say yes ("first", where two images are shown) to a question that it answers."""
         shown = self.checked(Inquiry(prompt, tuple(images))).images
-        return self._probability([self._sight.look(image) for image in shown], prompt)
+        return self._probability([self._look(image) for image in shown], prompt)
 
     def _reply(self, inquiry: Inquiry) -> Answer:
         prompt, decoding = inquiry.prompt, inquiry.decoding
         mind = self.mind
-        looks = [self._sight.look(image) for image in inquiry.images]
+        looks = [self._look(image) for image in inquiry.images]
         p = self._probability(looks, prompt)
         question = (mind.seed, *(look.digest for look in looks), prompt, decoding.seed)
         mood, choice, wording = uniform(3, "answer", *question)
         kind = "refusal" if mood < mind.refusal else "unparsed" if mood < mind.refusal + mind.unparsed else "answer"
-        pair = speech.FORCED_CHOICE if len(looks) == 2 else speech.pair_for(prompt)
+        pair = FORCED_CHOICE if len(looks) == 2 else pair_for(prompt)
         temperature = 0.0 if mind.text == "greedy" else decoding.temperature
         affirmative = choice < sigmoid(logit(p) / temperature) if temperature else p > 0.5
-        text = speech.reply(kind, affirmative, pair, wording, self._reversed(prompt))
-        shown, finish, tokens_out = speech.cut(text, decoding.max_tokens)
-        tokens = speech.first_tokens(kind, p, pair, mind.answer_mass) if decoding.logprobs else None
+        text = reply(kind, affirmative, pair, wording, self._reversed(prompt))
+        # An image takes patches of 28 px, as in Qwen2.5-VL.
+        patches = sum(math.ceil(image.shape[0] / 28) * math.ceil(image.shape[1] / 28) for image in inquiry.images)
+        shown, finish, tokens_out = cut(text, decoding.max_tokens)
+        likely = first_tokens(kind, p, pair, mind.answer_mass) if decoding.logprobs else None
         return Answer(
             shown,
-            tokens,
-            complete=tokens is not None,
+            likely,
+            complete=likely is not None,
             finish=finish,
-            tokens_in=len(speech.tokens(inquiry.system + " " + prompt)) + sum(map(_patches, inquiry.images)),
+            tokens_in=len(tokens(inquiry.system + " " + prompt)) + patches,
             tokens_out=tokens_out,
             model=self.card.name,
             server=f"simulated-{self.card.digest[:12]}",
@@ -221,52 +310,247 @@ class SimulatedObserver(Answering):
             x = math.log10(look.visible) - self.prompt_shift(prompt)
             log_odds = logit(psychometric(x, mind.width, mind.function))
         if mind.logit_sd:
-            (u,) = uniform(1, "image", mind.seed, look.digest)
-            log_odds += mind.logit_sd * NormalDist().inv_cdf(u)
+            log_odds += mind.logit_sd * normal("image", mind.seed, look.digest)
         return mind.guess + (1 - mind.guess - mind.lapse) * sigmoid(log_odds)
 
     def _reversed(self, prompt: str) -> bool:
         return bool(set(re.findall(r"\w+", prompt.casefold())) & set(self.mind.reversed_words))
 
+    def _look(self, image: FloatArray) -> Look:
+        """What is in an image; remembered.
 
-def _rows() -> list[ObserverRow]:
+        Raises
+        ------
+        InputError
+            It is no image.
+        """
+        drive = np.asarray(image)
+        if drive.ndim != 3 or drive.shape[-1] not in (1, 3) or drive.dtype.kind != "f" or 0 in drive.shape:
+            raise InputError(
+                f"{self.card.name} looks at display drive, floating point, of shape (H, W, 3), and got {drive.dtype} "
+                f"of shape {drive.shape}"
+            )
+        drive = np.ascontiguousarray(drive[..., :1] if drive.strides[-1] == 0 else drive, dtype=np.float32)
+        raw = hashlib.sha256(drive.data).digest()
+        with self._lock:
+            if raw in self._looks:
+                self._looks.move_to_end(raw)
+                return self._looks[raw]
+        shown = _known_by(drive)
+        digest = hashlib.sha256(repr(shown.shape).encode() + shown.tobytes()).digest()
+        power, noise = self._filtered(self._light(shown))
+        look = Look(digest, math.sqrt(max(power - noise, 0.0)))
+        with self._lock:
+            self._looks[raw] = look
+            if len(self._looks) > _REMEMBERED:
+                self._looks.popitem(last=False)
+        return look
+
+    def _light(self, shown: npt.NDArray[Any]) -> FloatArray:
+        weights = _LUMINANCE if shown.shape[-1] == 3 else np.ones(1)
+        if shown.dtype == np.uint8:
+            table = light_of_drive(np.arange(256) / 255, self._eotf)
+            return np.asarray(np.sum([w * table[shown[..., i]] for i, w in enumerate(weights)], axis=0))
+        if not np.isfinite(shown).all():
+            raise InputError(f"{self.card.name} was given an image with NaN or infinity in it")
+        return np.asarray(light_of_drive(shown, self._eotf) @ weights)
+
+    def _filtered(self, light: FloatArray) -> tuple[float, float]:
+        """Twice the variance of the light's contrast behind the filter, and how much of that is white noise."""
+        mean = float(light.mean())
+        if not mean > 0:
+            return 0.0, 0.0
+        height, width = light.shape
+        gain = self._gain(height, width)
+        spectrum = np.fft.rfft2(light / mean - 1)
+        power = spectrum.real**2 + spectrum.imag**2
+        pixels = height * width
+        corner = power[_radius(height, width)[0] > 0.5 * _CORNER]
+        # The median, over ln 2, is the mean of exponentially distributed power, and few outliers do not move it.
+        floor = float(np.median(corner)) / math.log(2) if corner.size else 0.0
+        return 2 * float((gain * power).sum()) / pixels**2, 2 * floor * float(gain.sum()) / pixels**2
+
+    def _gain(self, height: int, width: int) -> FloatArray:
+        """Squared sensitivity at each coefficient of `rfft2`, those counted double that stand for two."""
+        if (height, width) not in self._gains:
+            radius, double = _radius(height, width)
+            f = radius * (width / self.mind.deg)
+            flat = np.zeros(f.shape)
+            flat[f > 0] = self.sensitivity(f[f > 0])
+            self._gains[height, width] = flat**2 * double
+        return self._gains[height, width]
+
+    def _over_ring(self, spec: Specification) -> FloatArray | None:
+        """Root mean square sensitivity over a ring of equal amplitudes; None for anything else than a ring."""
+        if getattr(spec, "kind", "") != "annulus_noise" or np.any(np.asarray(getattr(spec, "window", 0.0))):
+            return None
+        height, width = spec.shape
+        radius, double = _radius(height, width)
+        gain = self._gain(height, width)
+        frequency, low, high = (np.asarray(getattr(spec, name)) for name in ("frequency", "low", "high"))
+        low, high = np.broadcast_arrays(low * frequency, high * frequency)
+        f = radius * float(spec.ppd)
+        rings = [(f > a) & (f < b) for a, b in zip(low.ravel(), high.ravel(), strict=True)]
+        power = np.array([gain[ring].sum() / double[ring].sum() for ring in rings])
+        return np.broadcast_to(np.sqrt(power).reshape(low.shape), spec.batch)
+
+
+def simulated_rows() -> list[ObserverRow]:
+    """What there is by name."""
     return [ObserverRow(f"simulated:{name}", f"simulated: {what}", "answer") for name, what in SENSITIVITIES.items()]
 
 
-@dataclass(frozen=True)
-class SimulatedOptions(Mind):
-    """What is true of an observer by name, as in `Mind`; the rest as in `SimulatedObserver`."""
-
-    deg: float = 4.0
-    luminance: float = 40.0
-    eotf: Any = "srgb"
-
-
-@register_observer(
-    "simulated",
-    form="simulated:NAME",
-    summary="an observer of known truth that answers in words",
-    ability="answer",
-    rows=_rows,
-    options=SimulatedOptions,
-)
-def load_simulated(name: str, options: SimulatedOptions) -> SimulatedObserver:
-    """A simulated observer."""
-    true = {each.name: getattr(options, each.name) for each in fields(Mind)}
-    true["reversed_words"] = tuple(word.casefold() for word in options.reversed_words)
-    return SimulatedObserver(name, Mind(**true), deg=options.deg, luminance=options.luminance, eotf=options.eotf)
-
-
-def _csf(name: str, luminance: float, deg: float) -> tuple[Any, dict[str, float]]:
+def _csf(name: str, mind: Mind) -> Callable[[FloatArray], FloatArray]:
     from psyprobe import human  # loads on use: it brings tables and scipy
 
     if name in ("watson-malo", "hpmh"):
-        return (human.watson_malo_csf if name == "watson-malo" else human.watson_ahumada_csf), {}
+        return human.watson_malo_csf if name == "watson-malo" else human.watson_ahumada_csf
     model = {"castlecsf": human.castle_csf, "stelacsf": human.stela_csf, "barten": human.barten_csf}[name]
-    return model, {"luminance": luminance, "area": deg * deg}
+    return partial(model, luminance=mind.luminance, area=mind.deg * mind.deg)
 
 
-def _patches(image: FloatArray) -> int:
-    """Tokens that an image of this size takes with patches of 28 px, as in Qwen2.5-VL."""
-    height, width = (int(side) for side in image.shape[:2])
-    return math.ceil(height / 28) * math.ceil(width / 28)
+def _known_by(drive: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
+    """The codes where the image is one of 8 bits, else the drive; a single channel where all are equal.
+
+    By its codes an image is the same in process, out of a PNG, and however its drive was rounded.
+    """
+    values = drive * np.float32(255)
+    codes = np.rint(values)
+    eight_bit = np.abs(values - codes).max() < 1e-3 and codes.min() >= 0 and codes.max() <= 255
+    shown: npt.NDArray[Any] = codes.astype(np.uint8) if eight_bit else drive
+    first = shown[..., 0]
+    if all(np.array_equal(first, shown[..., i]) for i in range(1, shown.shape[-1])):
+        shown = np.ascontiguousarray(shown[..., :1])
+    return shown
+
+
+@cache
+def _radius(height: int, width: int) -> tuple[FloatArray, FloatArray]:
+    """Of each coefficient of `rfft2`: radial frequency in cycles per pixel, and for how many coefficients it stands."""
+    radius = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None])
+    double = np.full(radius.shape, 2.0)
+    double[:, 0] = 1
+    if width % 2 == 0:
+        double[:, -1] = 1
+    return radius, double
+
+
+def psychometric(x: float, width: float, function: str) -> float:
+    """Probability of seeing, without guesses and lapses: 0.5 at x = 0, log10 of contrast over threshold.
+
+    `width` is log10 contrast from 0.05 to 0.95. Weibull means over linear contrast, which is a Gumbel function of x.
+
+    Examples
+    --------
+    >>> [round(psychometric(0.4, 0.8, function), 3) for function in FUNCTIONS]
+    [0.95, 0.95, 0.995]
+    """
+    z = x / width
+    if function == "logistic":
+        return sigmoid(2 * math.log(19) * z)
+    if function == "normal":
+        return NormalDist().cdf(2 * NormalDist().inv_cdf(0.95) * z)
+    spread = math.log(math.log(0.05) / math.log(0.95))
+    return -math.expm1(-math.log(2) * math.exp(min(spread * z, 50.0)))
+
+
+def sigmoid(log_odds: float) -> float:
+    """Probability of these natural log odds."""
+    return 1 / (1 + math.exp(-max(-700.0, min(log_odds, 700.0))))
+
+
+def logit(p: float) -> float:
+    """Natural log odds of a probability, no further from 0 than `CERTAIN`."""
+    if p <= 0 or p >= 1:
+        return math.copysign(CERTAIN, p - 0.5)
+    return max(-CERTAIN, min(math.log(p) - math.log1p(-p), CERTAIN))
+
+
+def uniform(count: int, *of: object) -> list[float]:
+    """Numbers strictly between 0 and 1 that are a function of their arguments alone."""
+    digest = hashlib.sha512(repr(of).encode()).digest()
+    return [(int.from_bytes(digest[8 * i : 8 * i + 8], "big") + 0.5) / 2**64 * (1 - 2**-50) for i in range(count)]
+
+
+def normal(*of: object) -> float:
+    """A draw from the normal distribution that is a function of its arguments alone."""
+    return NormalDist().inv_cdf(uniform(1, *of)[0])
+
+
+def pair_for(prompt: str) -> tuple[str, str]:
+    """The words for yes and no that a prompt asks for.
+
+    Examples
+    --------
+    >>> pair_for("Ist ein Muster zu sehen? Antworte mit ja oder nein.")
+    ('Ja', 'Nein')
+    """
+    words = set(re.findall(r"\w+", prompt.casefold()))
+    return next((pair for pair in _PAIRS if {each.casefold() for each in pair} <= words), _PAIRS[0])
+
+
+def reply(kind: str, affirmative: bool, pair: tuple[str, str], wording: float, turned: bool) -> str:
+    """What it says: "answer", "refusal" or "unparsed", the first or the second of a pair of answers.
+
+    `wording`, from 0 to 1, picks among the ways to put it; `turned` is whether yes means that nothing is seen.
+
+    Examples
+    --------
+    >>> reply("answer", True, ("Yes", "No"), 0.99, False)
+    'Yes, there is a pattern visible in the image.'
+    """
+    ways: list[str] = _SPOKEN[kind]
+    if kind == "answer" and pair != _PAIRS[0]:
+        ways = ways[:-1]  # sentences are spoken in English only
+    way = ways[min(int(wording * len(ways)), len(ways) - 1)]
+    word, rest = pair[0 if affirmative else 1], _SPOKEN["rest"]["yes" if affirmative else "no"][turned]
+    return way.format(word, lower=word.lower(), rest=rest)
+
+
+def first_tokens(kind: str, p: float, pair: tuple[str, str], answer_mass: float) -> tuple[tuple[str, float], ...]:
+    """Log-probabilities of the first token, likeliest first, of which `answer_mass` are an answer where it answers.
+
+    `p` is the probability of the first of the pair among both; the probabilities of all tokens add up to 1.
+
+    Examples
+    --------
+    >>> first_tokens("answer", 0.8, ("Yes", "No"), 0.98)[:2]
+    (('Yes', -0.34870...), ('No', -1.73500...))
+    """
+    mass = answer_mass if kind == "answer" else 0.03
+    found: dict[str, float] = {}
+    sides = (max(p, 1e-12), max(1 - p, 1e-12))
+    for word, side in zip(pair, sides, strict=True):
+        for spelling, share in _SPELLINGS:
+            found[spelling.format(word, lower=word.lower())] = mass * side / sum(sides) * share
+    first = {"answer": "The", "unparsed": "The", "refusal": "I"}[kind]
+    others = [first, *(each for each in _SPOKEN["openers"] if each != first)]
+    weights = [1 / (rank + 1) ** (1 if kind == "answer" else 4) for rank in range(len(others))]
+    for word, weight in zip(others, weights, strict=True):
+        found[word] = max((1 - mass) * weight / sum(weights), 1e-12)
+    return tuple(sorted(((word, math.log(chance)) for word, chance in found.items()), key=lambda each: -each[1]))
+
+
+def tokens(text: str) -> list[str]:
+    """Text in pieces of about the size of tokens, which together are the text.
+
+    Examples
+    --------
+    >>> tokens("Yes, there is.")
+    ['Yes', ',', ' there', ' is', '.']
+    """
+    return re.findall(r"\s*\w+|\s*[^\w\s]|\s+$", text)
+
+
+def cut(text: str, max_tokens: int) -> tuple[str, str, int]:
+    """Text up to so many tokens, why it ended, and how many tokens it has.
+
+    Examples
+    --------
+    >>> cut("Yes, there is.", 3)
+    ('Yes, there', 'length', 3)
+    """
+    pieces = tokens(text)
+    if len(pieces) <= max_tokens:
+        return text, "stop", len(pieces)
+    return "".join(pieces[:max_tokens]), "length", max_tokens

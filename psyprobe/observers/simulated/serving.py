@@ -1,32 +1,181 @@
-"""A chat-completions server, on starlette and uvicorn, that can go wrong on purpose."""
+"""A real HTTP server on loopback that speaks the OpenAI chat-completions protocol for any observer that answers.
+
+What is true of the observer is known, and so is every fault of the server, which can go wrong on purpose: the network
+path of a measurement can be tested as it will run.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import contextlib
+import hashlib
 import hmac
 import importlib.util
 import json
+import math
 import random
 import socket
 import struct
 import threading
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any, Literal
 
+import numpy as np
+
+from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.observers.chat.answering import AnswerObserver
-from psyprobe.observers.simulated.completions import Behaviour, Completions, RefusalError
-from psyprobe.observers.simulated.faults import Faults
+from psyprobe.files.images import decode_image
+from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding
 
+#: Seconds, or the least and the most of them.
+Latency = float | tuple[float, float]
+#: Faults that happen instead of an answer, in the order in which they are drawn.
+KINDS = ("overload", "error", "hang", "truncated", "reset")
+#: Images that are kept decoded: 25 prompts share one.
+_REMEMBERED = 16
+_MOST_LISTED = 20
 _LARGEST_BODY = 64 * 2**20
 _HOST = "127.0.0.1"
 
 
+@dataclass(frozen=True)
+class Behaviour:
+    """How a server differs from the ideal, for good.
+
+    Parameters
+    ----------
+    logprobs : {"given", "refused", "absent"}
+        What happens to who asks for log-probabilities: they are given, the request is refused with HTTP 400, or they
+        are silently left out.
+    seed : {"accepted", "refused"}
+        What happens to who gives a seed.
+    images_at_once : int, optional
+        More images than that are refused; as many as the observer looks at if not given.
+    key : str, optional
+        Requests without it are refused with HTTP 401.
+    """
+
+    logprobs: Literal["given", "refused", "absent"] = "given"
+    seed: Literal["accepted", "refused"] = "accepted"
+    images_at_once: int | None = None
+    key: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.logprobs not in ("given", "refused", "absent"):
+            raise InputError(f"logprobs is {self.logprobs!r}; give 'given', 'refused' or 'absent'")
+        if self.seed not in ("accepted", "refused"):
+            raise InputError(f"seed is {self.seed!r}; give 'accepted' or 'refused'")
+
+
+@dataclass(frozen=True)
+class Faults:
+    """Shares of requests that fail, each in its own way.
+
+    Parameters
+    ----------
+    overload : float
+        Refused with HTTP 429 and Retry-After.
+    error : float
+        Refused with HTTP 500.
+    hang : float
+        Never answered; the connection stays open.
+    truncated : float
+        Answered with HTTP 200 and JSON that breaks off.
+    reset : float
+        The connection is reset without an answer.
+    retry_after : float
+        What Retry-After says, seconds.
+    seed : int
+        Of the order in which they come.
+
+    Examples
+    --------
+    >>> Faults(overload=0.7, error=0.3)
+    Traceback (most recent call last):
+    psyprobe.errors.InputError: faults add up to 1, which leaves no answer; their sum must stay below 1
+    """
+
+    overload: float = 0.0
+    error: float = 0.0
+    hang: float = 0.0
+    truncated: float = 0.0
+    reset: float = 0.0
+    retry_after: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for kind, share in zip(KINDS, self.shares, strict=True):
+            if not 0 <= share < 1:
+                raise InputError(f"the share of {kind} faults is {share}; give 0 to below 1")
+        total = sum(self.shares)
+        if total >= 1:
+            raise InputError(f"faults add up to {total:g}, which leaves no answer; their sum must stay below 1")
+        if not (math.isfinite(self.retry_after) and self.retry_after >= 0):
+            raise InputError(f"retry_after is {self.retry_after} s; give seconds >= 0")
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """One number a kind, in the order of `KINDS`."""
+        return tuple(getattr(self, kind) for kind in KINDS)
+
+    @classmethod
+    def parse(cls, items: list[str]) -> Faults:
+        """Faults from texts NAME=VALUE, with - for _ in names.
+
+        Raises
+        ------
+        InputError
+            One is not of that form.
+
+        Examples
+        --------
+        >>> Faults.parse(["overload=0.1", "retry-after=0.5"]).retry_after
+        0.5
+        """
+        names = [each.name for each in fields(cls)]
+        values: dict[str, float] = {}
+        for item in items:
+            name, _, number = item.partition("=")
+            key = name.replace("-", "_")
+            try:
+                values[key] = int(number) if key == "seed" else float(number)
+            except ValueError:
+                key = ""
+            if key not in names:
+                raise InputError(f"the fault {item!r} is not NAME=NUMBER with one of {', '.join(names)}")
+        return cls(**values)  # type: ignore[arg-type]
+
+    def draws(self) -> Iterator[str]:
+        """The kinds of the faults one after the other, without end; empty for none."""
+        source, edges = random.Random(self.seed), list(accumulate(self.shares))
+        while True:
+            yield (*KINDS, "")[bisect(edges, source.random())]
+
+
+class RefusalError(PsyprobeError):
+    """A request that the server refuses, with the status of HTTP and OpenAI's form of telling why."""
+
+    def __init__(self, status: int, message: str, *, param: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.status, self.param, self.code = status, param, code
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The JSON that says so."""
+        kind = "invalid_request_error" if self.status < 500 else "server_error"
+        return {"error": {"message": str(self), "type": kind, "param": self.param, "code": self.code}}
+
+
 class SimulatedServer:
-    """A server on loopback, in a thread of its own; `serve` makes one.
+    """A server on loopback, in a thread of its own, that answers chat completions; `serve` makes one.
 
     Attributes
     ----------
@@ -39,28 +188,23 @@ class SimulatedServer:
     """
 
     def __init__(
-        self,
-        observer: AnswerObserver,
-        *,
-        port: int = 0,
-        faults: Faults = Faults(),  # noqa: B008 - immutable
-        latency: float | tuple[float, float] = 0.0,
-        behaviour: Behaviour = Behaviour(),  # noqa: B008 - immutable
+        self, observer: AnswerObserver, port: int, faults: Faults, latency: Latency, behaviour: Behaviour
     ) -> None:
         low, high = latency if isinstance(latency, tuple) else (latency, latency)
         if not 0 <= low <= high < float("inf"):
             raise InputError(f"latency is {latency} s; give seconds >= 0, or a pair (least, most) of them")
         if not 0 <= port <= 65535:
             raise InputError(f"port is {port}; give a whole number from 0 (any that is free) to 65535")
-        uvicorn = _imported()
+        import uvicorn
+
         self.model = observer.card.name
         self.counts: Counter[str] = Counter()
-        self._completions = Completions(observer, behaviour, self.model)
-        self._faults = faults
-        self._draws = faults.draws()
-        self._latency = (low, high)
-        self._random = random.Random(faults.seed + 1)
-        self._worker = ThreadPoolExecutor(1, "simulated-observer")
+        #: How often each question was answered, by the digest of its body.
+        self.asked: Counter[str] = Counter()
+        self._observer, self._behaviour, self._faults, self._latency = observer, behaviour, faults, (low, high)
+        self._draws, self._random = faults.draws(), random.Random(faults.seed + 1)
+        self._image = lru_cache(_REMEMBERED)(_decoded)
+        self._worker = ThreadPoolExecutor(1, "simulated-observer")  # all answers come from its one thread
         try:
             listening = socket.create_server((_HOST, port))
         except OSError as error:
@@ -72,17 +216,11 @@ class SimulatedServer:
         named = [("Server", "psyprobe")]
         patient = {"timeout_keep_alive": 3600, "timeout_graceful_shutdown": 0}
         self._server = uvicorn.Server(uvicorn.Config(self._serve, interface="asgi3", headers=named, **quiet, **patient))
-        run = self._server.run
-        self._thread = threading.Thread(target=run, args=([listening],), name="simulated-server", daemon=True)
+        self._thread = threading.Thread(target=self._server.run, args=([listening],), name="simulated", daemon=True)
         self._thread.start()
 
     def __repr__(self) -> str:
         return f"SimulatedServer({self.model!r}, {self.base_url!r})"
-
-    @property
-    def asked(self) -> Counter[str]:
-        """How often each question was answered, by the digest of its body."""
-        return self._completions.asked
 
     def close(self) -> None:
         """Stop answering, and close what is open."""
@@ -99,8 +237,10 @@ class SimulatedServer:
         headers: dict[str, str] = {}
         fault, cut = "", False
         try:
-            self._authorise(request.headers)
             reply: Mapping[str, Any]
+            key, given = self._behaviour.key, request.headers.get("authorization", "")
+            if key is not None and not hmac.compare_digest(given.encode(), f"Bearer {key}".encode()):
+                raise RefusalError(401, "Incorrect API key provided.", code="invalid_api_key")
             if (request.method, request.url.path) == ("POST", "/v1/chat/completions"):
                 length = request.headers.get("content-length", "0")
                 if not length.isdigit() or int(length) > _LARGEST_BODY or "transfer-encoding" in request.headers:
@@ -114,7 +254,8 @@ class SimulatedServer:
                 cut = fault == "truncated"
                 self.counts[fault or "answered"] += 1
             elif (request.method, request.url.path) == ("GET", "/v1/models"):
-                reply = self._completions.models()
+                listed = {"id": self.model, "object": "model", "created": 0, "owned_by": "psyprobe"}
+                reply = {"object": "list", "data": [listed]}
                 self.counts["listed"] += 1
             else:
                 raise RefusalError(404, f"There is nothing at {request.method} {request.url.path}.")
@@ -135,21 +276,13 @@ class SimulatedServer:
     async def _leave(self, fault: str, request: Any) -> None:
         """No answer: wait until the client gives up, or reset its connection."""
         if fault == "reset":
-            # ASGI knows no connections; uvicorn does.
-            connections = self._server.server_state.connections
+            # ASGI knows no connections; uvicorn does. Lingering for 0 s makes closing a reset.
+            connections, linger = self._server.server_state.connections, struct.pack("ii", 1, 0)
             transport = next(each.transport for each in connections if each.client == tuple(request.client))
-            # Lingering for 0 s makes closing a reset.
-            linger = struct.pack("ii", 1, 0)
             transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             transport.abort()
         while (await request.receive())["type"] != "http.disconnect":
             pass
-
-    def _authorise(self, headers: Mapping[str, str]) -> None:
-        key = self._completions.behaviour.key
-        given = headers.get("authorization", "").encode()
-        if key is not None and not hmac.compare_digest(given, f"Bearer {key}".encode()):
-            raise RefusalError(401, "Incorrect API key provided.", code="invalid_api_key")
 
     async def _complete(self, fault: str, body: bytes) -> dict[str, Any]:
         if fault == "overload":
@@ -157,11 +290,62 @@ class SimulatedServer:
         loop = asyncio.get_running_loop()
         began = loop.time()
         if fault != "error":
-            reply = await loop.run_in_executor(self._worker, self._completions.complete, body)
+            reply = await loop.run_in_executor(self._worker, self._answered, body)
         await asyncio.sleep(max(0.0, began + self._random.uniform(*self._latency) - loop.time()))
         if fault == "error":
             raise RefusalError(500, "The server had an error while processing your request.")
         return reply
+
+    def _answered(self, body: bytes) -> dict[str, Any]:
+        """The answer to the body of a request; a RefusalError where there is none."""
+        try:
+            request = json.loads(body)
+        except ValueError as error:
+            raise RefusalError(400, f"the body is not JSON: {error}") from None
+        if not isinstance(request, dict):
+            raise RefusalError(400, "the body is not a JSON object")
+        self._check(request)
+        system, prompt, urls = _parts(request.get("messages"))
+        most = self._behaviour.images_at_once or self._observer.images_at_once
+        if most is not None and len(urls) > most:
+            raise RefusalError(400, f"At most {most} image(s) may be provided in one request.", param="messages")
+        decoding = _decoding(request)
+        images = tuple(self._image(url) for url in urls)
+        try:
+            answer = self._observer.answer(images, prompt, system=system, decoding=decoding)
+        except InputError as error:
+            raise RefusalError(400, str(error), param="messages") from None
+        digest = hashlib.sha256(body).hexdigest()
+        self.asked[digest] += 1
+        return self._completion(answer, digest, request)
+
+    def _check(self, request: Mapping[str, Any]) -> None:
+        if request.get("model") != self.model:
+            message = f"The model `{request.get('model')}` does not exist."
+            raise RefusalError(404, message, param="model", code="model_not_found")
+        if request.get("stream") or request.get("n") not in (None, 1):
+            raise RefusalError(400, "Streams and several choices are not simulated here.", param="stream")
+        for param, given in (("logprobs", bool(request.get("logprobs"))), ("seed", request.get("seed") is not None)):
+            if given and getattr(self._behaviour, param) == "refused":
+                message = f"'{param}' is not supported with this model."
+                raise RefusalError(400, message, param=param, code="unsupported_parameter")
+
+    def _completion(self, answer: Answer, digest: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        message = {"role": "assistant", "content": answer.text}
+        choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": answer.finish, "logprobs": None}
+        if request.get("logprobs") and answer.first_tokens and self._behaviour.logprobs == "given":
+            listed = answer.first_tokens[: request.get("top_logprobs") or 0]
+            choice["logprobs"] = {"content": [_token(*answer.first_tokens[0], listed)], "refusal": None}
+        usage = {"prompt_tokens": answer.tokens_in or 0, "completion_tokens": answer.tokens_out or 0}
+        return {
+            "id": f"chatcmpl-{digest[:24]}",
+            "object": "chat.completion",
+            "created": 0,
+            "model": self.model,
+            "system_fingerprint": answer.server,
+            "choices": [choice],
+            "usage": usage | {"total_tokens": sum(usage.values())},
+        }
 
 
 @contextlib.contextmanager
@@ -169,9 +353,9 @@ def serve(
     observer: AnswerObserver,
     *,
     port: int = 0,
-    faults: Faults = Faults(),  # noqa: B008 - immutable
-    latency: float | tuple[float, float] = 0.0,
-    behaviour: Behaviour = Behaviour(),  # noqa: B008 - immutable
+    faults: Faults = Faults(),
+    latency: Latency = 0.0,
+    behaviour: Behaviour = Behaviour(),
 ) -> Iterator[SimulatedServer]:
     """Serve an observer over HTTP on loopback, under its own name, while the context lasts.
 
@@ -206,13 +390,70 @@ def serve(
     ...     print(server.base_url)
     http://127.0.0.1:.../v1
     """
-    server = SimulatedServer(observer, port=port, faults=faults, latency=latency, behaviour=behaviour)
-    with contextlib.closing(server):
-        yield server
-
-
-def _imported() -> Any:
     missing = [each for each in ("starlette", "uvicorn") if importlib.util.find_spec(each) is None]
     if missing:
         raise PsyprobeError(f"a simulated server needs {' and '.join(missing)}: pip install 'psyprobe[server]'")
-    return importlib.import_module("uvicorn")
+    with contextlib.closing(SimulatedServer(observer, port, faults, latency, behaviour)) as server:
+        yield server
+
+
+def _token(token: str, logprob: float, listed: tuple[tuple[str, float], ...]) -> dict[str, Any]:
+    def entry(text: str, value: float) -> dict[str, Any]:
+        return {"token": text, "logprob": value, "bytes": list(text.encode())}
+
+    return entry(token, logprob) | {"top_logprobs": [entry(*each) for each in listed]}
+
+
+def _decoding(request: Mapping[str, Any]) -> Decoding:
+    listed = request.get("top_logprobs")
+    if listed is not None and not (isinstance(listed, int) and 0 <= listed <= _MOST_LISTED):
+        raise RefusalError(400, f"top_logprobs must be between 0 and {_MOST_LISTED}.", param="top_logprobs")
+    temperature = request.get("temperature")
+    limit = request.get("max_completion_tokens") or request.get("max_tokens")
+    try:
+        return Decoding(
+            temperature=1.0 if temperature is None else float(temperature),
+            max_tokens=256 if limit is None else int(limit),
+            logprobs=bool(request.get("logprobs")),
+            seed=request.get("seed"),
+        )
+    except (InputError, TypeError, ValueError) as error:
+        raise RefusalError(400, str(error)) from None
+
+
+def _parts(messages: Any) -> tuple[str, str, list[str]]:
+    """System text, prompt, and the addresses of the images, in their order."""
+    system: list[str] = []
+    prompt: list[str] = []
+    urls: list[str] = []
+    if not isinstance(messages, list) or not messages:
+        raise RefusalError(400, "'messages' must be a list of at least one message.", param="messages")
+    for message in messages:
+        role = message.get("role") if isinstance(message, dict) else None
+        if role not in ("system", "developer", "user"):
+            raise RefusalError(400, f"messages of the role {role!r} are not simulated here.", param="messages")
+        content = message.get("content")
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        for part in parts if isinstance(parts, list) else [None]:
+            fields = part if isinstance(part, dict) else {}
+            kind = fields.get("type")
+            if kind == "text" and isinstance(fields.get("text"), str):
+                (prompt if role == "user" else system).append(fields["text"])
+            elif kind == "image_url" and role == "user":
+                url = fields.get("image_url")
+                urls.append(url.get("url", "") if isinstance(url, dict) else str(url))
+            else:
+                raise RefusalError(400, f"a part of a message is {kind!r}, not text or image_url.", param="messages")
+    return "\n".join(system), "\n".join(prompt), urls
+
+
+def _decoded(url: str) -> FloatArray:
+    """Display drive of an image in a data URL."""
+    head, _, data = url.partition(",")
+    if not (head.startswith("data:image/") and head.endswith(";base64")):
+        raise RefusalError(400, "image_url must be a data URL in base64; nothing is fetched here.", param="messages")
+    try:
+        codes = decode_image(base64.b64decode(data, validate=True), "the image")
+    except (binascii.Error, InputError) as error:
+        raise RefusalError(400, f"the image cannot be read: {error}", param="messages") from None
+    return codes.astype(np.float32) / np.float32(255)

@@ -1,18 +1,19 @@
-"""The one gate that images pass on their way to an encoder: nothing is resized, cropped, quantised or scaled."""
+"""The one gate that images pass on their way to an encoder or a metric, and the image itself as an observer.
+
+Nothing is resized, cropped, clipped, quantised or scaled.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from psyprobe._typing import Array
-from psyprobe.errors import InputError
-
-if TYPE_CHECKING:
-    from psyprobe.observers.protocol import Card
+from psyprobe._typing import Array, FloatArray
+from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.observers.registry import Card
 
 #: What rounding may add to a drive of 1: a fortieth of an 8-bit code.
 _SLACK = 1e-4
@@ -94,6 +95,48 @@ def check_images(
     return images
 
 
+def check_light(test: Array, reference: Array, name: str) -> tuple[Array, Array]:
+    """Test and reference as arrays, unchanged, if a metric can compare them as they are.
+
+    Both are linear light of BT.709 primaries, cd/m² a channel, floating point, of shape (N, H, W, 3).
+
+    Raises
+    ------
+    InputError
+        If the shapes differ or are no batch of images, the format is not floating point, or a value is not finite or
+        below 0.
+
+    Examples
+    --------
+    >>> light = np.full((1, 8, 8, 3), 100.0)
+    >>> check_light(light, -light, "castlecsf")
+    Traceback (most recent call last):
+    psyprobe.errors.InputError: castlecsf was given a reference with light of -100 cd/m²; light is 0 or more
+    """
+    images = {"test": np.asarray(test), "reference": np.asarray(reference)}
+    for what, image in images.items():
+        if image.ndim != 4 or image.shape[-1] != 3 or 0 in image.shape:
+            raise InputError(f"{name} takes batches of images of shape (N, H, W, 3) and the {what} has {image.shape}")
+        if image.dtype.kind != "f":
+            raise InputError(f"{name} takes light in cd/m² as floating point, and the {what} is {image.dtype}")
+        if not np.isfinite(image).all():
+            raise InputError(f"{name} was given a {what} with NaN or infinity in it")
+        if image.min() < 0:
+            raise InputError(f"{name} was given a {what} with light of {image.min():g} cd/m²; light is 0 or more")
+    if images["test"].shape != images["reference"].shape:
+        raise InputError(
+            f"{name} compares images of one size: the test has shape {images['test'].shape} and the reference "
+            f"{images['reference'].shape}"
+        )
+    return images["test"], images["reference"]
+
+
+def check_finite(name: str, feature: str, rows: FloatArray, where: str = "") -> None:
+    """Refuse a feature of the observer `name` that holds NaN or infinity."""
+    if not np.isfinite(rows).all():
+        raise PsyprobeError(f"{name}: the feature {feature!r} holds NaN or infinity{where}")
+
+
 def is_grey_view(images: Array) -> bool:
     """Whether the channels are one and the same plane in memory, as in a grey drive from a display.
 
@@ -126,15 +169,6 @@ def checked_size(input_size: int | Sequence[int]) -> tuple[int, int]:
     return int(sides[0]), int(sides[1])
 
 
-def three_channels(name: str, what: str, values: Iterable[float]) -> tuple[float, ...]:
-    """The mean or the standard deviation (`what`: "mean" or "std") of three channels, checked."""
-    three = tuple(values)
-    right = len(three) == 3 and bool(np.isfinite(three).all()) and (what == "mean" or min(three) > 0)
-    if not right:
-        raise InputError(f"{name}: {what} {list(three)} is not three finite numbers{' above 0' * (what == 'std')}")
-    return tuple(float(each) for each in three)
-
-
 def check_patches(name: str, size: tuple[int, ...], patch: Any) -> None:
     """Refuse a size, (height, width) in px, that leaves a margin which patches of `patch`, if it is a pair, miss."""
     if isinstance(patch, tuple) and any(side % step for side, step in zip(size, patch, strict=True)):
@@ -153,3 +187,32 @@ def size_text(size: tuple[Any, ...]) -> str:
     '224 x 448 px'
     """
     return f"{size[0]} x {size[1]} px"
+
+
+class Pixels:
+    """The image itself, flattened: what any encoder has to beat.
+
+    Cai et al. 2025 call it "No Encoder". It looks at images of any size and has no normalisation of its own.
+
+    Examples
+    --------
+    >>> Pixels().features(np.zeros((2, 8, 8, 3)))["pixels"].shape
+    (2, 192)
+
+    Where the three channels are equal, one of them holds the same angles at a third of the cost:
+
+    >>> Pixels().features(np.zeros((2, 8, 8, 3))[..., :1])["pixels"].shape
+    (2, 64)
+    """
+
+    card = Card("pixels", "features", ("pixels",), paper="Cai et al. 2025, Table 2, No Encoder")
+
+    def features(self, images: Array) -> Mapping[str, FloatArray]:
+        """Display drive as one row an image, one colour plane after the other, as encoders take them."""
+        checked = np.asarray(check_images(images, self.card.name, pixel_range=RAW_RANGE))
+        return {"pixels": np.moveaxis(checked, -1, 1).reshape(len(checked), -1)}
+
+
+def load_pixels(name: str, *, input: str = "raw") -> Pixels:
+    """The image itself; `input` is taken for uniformity, since pixels have no normalisation to apply or leave out."""
+    return Pixels()

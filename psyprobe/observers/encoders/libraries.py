@@ -1,0 +1,380 @@
+"""Encoders of four libraries: "timm:NAME[.TAG]", "open_clip:ARCH/TAG", "diffusers:OWNER/MODEL", and what timm holds in
+part of transformers: "vit_mae:OWNER/MODEL" and "sam2:OWNER/MODEL".
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from psyprobe.errors import InputError, WeightsError, unknown_name
+from psyprobe.observers.encoders import network as nets
+from psyprobe.observers.encoders.network import EncoderOptions, FileOptions, HubOptions, Network, NetworkObserver
+from psyprobe.observers.images import check_patches, checked_size, size_text
+
+#: The architecture that Stable Diffusion 1 and XL share.
+_STABLE_DIFFUSION = {
+    "down_block_types": ("DownEncoderBlock2D",) * 4,
+    "up_block_types": ("UpDecoderBlock2D",) * 4,
+    "block_out_channels": (128, 256, 512, 512),
+    "layers_per_block": 2,
+    "latent_channels": 4,
+}
+#: Both of transformers were trained with ImageNet's mean and standard deviation.
+_TRANSFORMERS: dict[str, Any] = {
+    "mean": (0.485, 0.456, 0.406),
+    "std": (0.229, 0.224, 0.225),
+    "packages": ("torch", "transformers"),
+}
+
+#: Share of the patches that a masked autoencoder did not see in training, nor in the published runs.
+MASK_RATIO = 0.75
+#: Length of the one noise vector by which the published runs chose their patches, whatever the model.
+_PUBLISHED_PATCHES = 196
+
+#: The architectures by the end of their repository's name: He et al. (2022), appendix.
+_MAE_FIELDS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "patch_size")
+_MAE = {"base": (768, 12, 12, 3072, 16), "large": (1024, 24, 16, 4096, 16), "huge": (1280, 32, 16, 5120, 14)}
+
+#: width, heads, blocks a stage, blocks that attend globally, side of the position background, windows: the published
+#: configurations of SAM 2.1.
+_SAM2: dict[str, tuple[int, int, tuple[int, ...], tuple[int, ...], int, tuple[int, ...]]] = {
+    "tiny": (96, 1, (1, 2, 7, 2), (5, 7, 9), 7, (8, 4, 14, 7)),
+    "small": (96, 1, (1, 2, 11, 2), (7, 10, 13), 7, (8, 4, 14, 7)),
+    "base-plus": (112, 2, (2, 3, 16, 3), (12, 16, 20), 14, (8, 4, 14, 7)),
+    "large": (144, 2, (2, 6, 36, 4), (23, 33, 43), 7, (8, 4, 16, 8)),
+}
+
+
+def load_timm(name: str, options: FileOptions) -> NetworkObserver:
+    """An encoder of the timm library, by architecture and pretrained tag: "vit_small_patch14_dinov2.lvd142m"."""
+    import timm
+
+    full = f"timm:{name}"
+    architecture, _, tag = name.partition(".")
+    if not timm.is_model(architecture):
+        known = [f"timm:{each}" for each in timm.list_models()]  # some 1,300: all of them would bury the message
+        raise unknown_name("observer", full, difflib.get_close_matches(full, known, n=5, cutoff=0.5))
+    tags = timm.list_models(f"{architecture}.*", pretrained=True)
+    if tag and name not in tags:
+        raise unknown_name("observer", full, [f"timm:{each}" for each in tags])
+    native = timm.get_pretrained_cfg(name)
+    size = checked_size(options.input_size) if options.input_size is not None else tuple(native.input_size[1:])
+    other = native.fixed_input_size and size != tuple(native.input_size[1:])
+    arguments: dict[str, Any] = {"img_size": size} if other else {}
+    file = nets.own_weights(full, options)
+    if options.random_weights:
+        origin = nets.RANDOM
+        with nets.seeded():
+            module = create(full, name, size, arguments)
+    elif file is not None:
+        origin = f"file {file}"
+        overlay = {"file": str(file), "custom_load": file.suffix == ".npz"}
+        try:
+            module = create(full, name, size, arguments | {"pretrained": True, "pretrained_cfg_overlay": overlay})
+        except (RuntimeError, ValueError, KeyError, OSError, EOFError) as problem:
+            raise InputError(
+                f"{full}: {str(file)!r} does not hold its weights: {nets.first_line(problem)}"
+            ) from problem
+    elif not native.has_weights:
+        raise WeightsError(f"timm has no trained weights for {full}: name a file with weights=FILE, or another encoder")
+    else:
+        with nets.hub_weights(full):
+            module = create(full, name, size, arguments | {"pretrained": True})
+        origin = f"timm, {module.pretrained_cfg.get('hf_hub_id') or module.pretrained_cfg.get('url')}"
+    network = timm_network(full, module, input_size=size, weights=origin)
+    return NetworkObserver(network, options)
+
+
+def create(full: str, name: str, size: tuple[int, ...], arguments: dict[str, Any]) -> Any:
+    """A timm network for images of a size, on the CPU; `full` is the observer's name, `name` timm's.
+
+    Raises
+    ------
+    InputError
+        If the network cannot look at images of this size, or would leave a margin of them unseen.
+    """
+    import timm
+
+    try:
+        module = timm.create_model(name, **arguments)
+    except (AssertionError, TypeError) as problem:
+        if "img_size" not in arguments:
+            raise
+        raise InputError(f"{full} cannot look at images of {size_text(size)}: {problem}") from problem
+    check_patches(full, size, getattr(getattr(module, "patch_embed", None), "patch_size", None))
+    return module
+
+
+def timm_network(full: str, module: Any, **known: Any) -> Network:
+    """A timm network and how to look through it; `known` are further fields of `Network`.
+
+    Its main feature is the embedding that the classifier would get: pooled, or the class token, as the network was
+    trained; its stages are those that timm names in ``feature_info``.
+    """
+    config = module.pretrained_cfg
+    info = module.feature_info
+    stages = dict.fromkeys(stage["module"] for stage in getattr(info, "info", info))
+    prefix = getattr(module, "num_prefix_tokens", 0)
+    patches = getattr(getattr(module, "patch_embed", None), "num_patches", 0)
+    fields: dict[str, Any] = {
+        "stages": tuple(stages),
+        "tokens": (prefix, patches) if prefix and patches else None,
+        "resizable": True,
+        "mean": tuple(config["mean"]),
+        "std": tuple(config["std"]),
+        "licence": config.get("license"),
+        "paper": ", ".join(filter(None, (config.get("paper_name"), config.get("paper_ids")))) or None,
+        "packages": ("torch", "timm"),
+    }
+
+    def embed(images: Any) -> Any:
+        return module.forward_head(module.forward_features(images), pre_logits=True)
+
+    return Network(full, module, embed, **(fields | known))
+
+
+def load_open_clip(name: str, options: FileOptions) -> NetworkObserver:
+    """The image tower of a CLIP, by architecture and pretrained tag: "ViT-B-32/laion2b_s34b_b79k".
+
+    The tag may be left out with random weights or a file. Whether its activations are QuickGELU or GELU follows from
+    the tag, because the weights were trained with the one or the other; open_clip itself only warns. The card records
+    it as ``options["quick_gelu"]``.
+    """
+    import open_clip
+
+    full = f"open_clip:{name}"
+    architecture, tag = _checked_name(full, name, needs_tag=not options.random_weights and options.weights is None)
+    config = open_clip.get_pretrained_cfg(architecture, tag) if tag else {}
+    built_in = open_clip.get_model_config(architecture)
+    quick = bool(config.get("quick_gelu") or built_in.get("quick_gelu"))
+    size = checked_size(options.input_size if options.input_size is not None else built_in["vision_cfg"]["image_size"])
+    file = nets.own_weights(full, options)
+    if options.random_weights:
+        origin = nets.RANDOM
+    elif file is not None:
+        origin = f"file {file}"
+    else:
+        with nets.hub_weights(full):
+            file = open_clip.download_pretrained(config)
+        origin = f"open_clip, {config.get('hf_hub') or config.get('url')}"
+    with nets.seeded():
+        try:
+            model = open_clip.create_model(
+                architecture,
+                pretrained=str(file) if file else None,
+                force_quick_gelu=quick,
+                force_image_size=size[0] if size[0] == size[1] else size,
+                pretrained_hf=False,
+            )
+        except TypeError as problem:
+            raise InputError(f"{full} cannot look at images of {size_text(size)}: {problem}") from problem
+        except (RuntimeError, ValueError, KeyError, OSError, EOFError) as problem:
+            raise InputError(f"{full}: {origin} does not hold its weights: {nets.first_line(problem)}") from problem
+    tower = model.visual
+    check_patches(full, size, getattr(tower, "patch_size", None))
+    timm_info = getattr(getattr(tower, "trunk", None), "feature_info", None)
+    if timm_info is not None:
+        stages = tuple(f"trunk.{stage['module']}" for stage in getattr(timm_info, "info", timm_info))
+    elif hasattr(tower, "transformer"):
+        stages = tuple(f"transformer.resblocks.{i}" for i in range(len(tower.transformer.resblocks)))
+    else:
+        stages = ("layer1", "layer2", "layer3", "layer4")
+    network = Network(
+        full,
+        tower,
+        model.encode_image,
+        stages=stages,
+        tokens=(1, math.prod(tower.grid_size)) if hasattr(tower, "class_embedding") else None,
+        input_size=size,
+        resizable=True,
+        mean=tuple(config.get("mean", open_clip.OPENAI_DATASET_MEAN)),
+        std=tuple(config.get("std", open_clip.OPENAI_DATASET_STD)),
+        weights=origin,
+        options={"quick_gelu": quick},
+        packages=("torch", "open_clip_torch"),
+    )
+    return NetworkObserver(network, options)
+
+
+def _checked_name(full: str, name: str, *, needs_tag: bool) -> tuple[str, str]:
+    import open_clip
+
+    architecture, _, tag = name.partition("/")
+    if architecture not in open_clip.list_models():
+        near = difflib.get_close_matches(architecture, open_clip.list_models(), n=5, cutoff=0.5)
+        raise unknown_name("observer", full, (f"open_clip:{each}/TAG" for each in near))
+    tags = open_clip.list_pretrained_tags_by_model(architecture)
+    if (tag and tag not in tags) or (needs_tag and not tag):
+        raise unknown_name("observer", full, (f"open_clip:{architecture}/{each}" for each in tags))
+    return architecture, tag
+
+
+@dataclass(frozen=True)
+class AutoencoderOptions(EncoderOptions):
+    """A latent autoencoder, which is trained for no size of its own: 224 px unless said otherwise.
+
+    Parameters
+    ----------
+    sample_seed : int, optional
+        One sample of the posterior with this seed, the same noise for every image, instead of its mean. The
+        published runs took an unseeded one.
+    """
+
+    sample_seed: int | None = None
+
+
+def load_diffusers(name: str, options: AutoencoderOptions) -> NetworkObserver:
+    """The variational autoencoder of a latent diffusion model, by the hub's repository whose folder "vae" holds it.
+
+    Whatever `input` says, drive v goes in as 2 v - 1, which is the range it was trained in.
+    """
+    import torch
+    from diffusers import AutoencoderKL
+
+    full, random, sample_seed = f"diffusers:{name}", options.random_weights, options.sample_seed
+    with nets.seeded() if random else nets.hub_weights(full):
+        module = AutoencoderKL(**_STABLE_DIFFUSION) if random else AutoencoderKL.from_pretrained(name, subfolder="vae")
+    module.decoder = torch.nn.Identity()  # only the encoder looks
+
+    def embed(images: Any) -> Any:
+        posterior = module.encode(2 * images - 1).latent_dist
+        if sample_seed is None:
+            return posterior.mean
+        generator = torch.Generator().manual_seed(sample_seed)
+        noise = torch.randn(posterior.mean.shape[1:], generator=generator).to(posterior.mean)
+        return posterior.mean + posterior.std * noise
+
+    network = Network(
+        full,
+        module,
+        embed,
+        input_size=checked_size(224 if options.input_size is None else options.input_size),
+        resizable=True,
+        weights=nets.RANDOM if random else f"diffusers, {name}",
+        options={} if sample_seed is None else {"sample_seed": sample_seed},
+        packages=("torch", "diffusers"),
+    )
+    return NetworkObserver(network, options)
+
+
+@dataclass(frozen=True)
+class MaskedOptions(HubOptions):
+    """A masked autoencoder.
+
+    Parameters
+    ----------
+    mask_seed : int, optional
+        Drop 75 % of the patches, the same ones in every image, chosen by a vector of 196 random numbers with this
+        seed. The published runs did, with seed 8; ViT-H has 256 patches, of which the last 60 are then never seen.
+        By default every patch is seen.
+    """
+
+    mask_seed: int | None = None
+
+
+def load_vit_mae(name: str, options: MaskedOptions) -> NetworkObserver:
+    """The encoder of a masked autoencoder, by its repository on the model hub: "facebook/vit-mae-base".
+
+    With random weights the name must end in "base", "large" or "huge".
+    """
+    from transformers import ViTMAEModel
+
+    full = f"vit_mae:{name}"
+    with nets.seeded() if options.random_weights else nets.hub_weights(full):
+        module = ViTMAEModel(vit_mae_config(name)) if options.random_weights else ViTMAEModel.from_pretrained(name)
+    return mae_observer(full, module, options)
+
+
+def vit_mae_config(name: str) -> Any:
+    """The architecture of a masked autoencoder of He et al., whose name ends in "base", "large" or "huge"."""
+    from transformers import ViTMAEConfig
+
+    return ViTMAEConfig(**dict(zip(_MAE_FIELDS, _architecture("vit_mae", name, _MAE), strict=True)))
+
+
+def mae_observer(full: str, module: Any, options: MaskedOptions) -> NetworkObserver:
+    """A masked autoencoder that is in memory already, a ``transformers.ViTMAEModel``, as an observer called `full`."""
+    import torch
+
+    config, mask_seed, random = module.config, options.mask_seed, options.random_weights
+    patches = (config.image_size // config.patch_size) ** 2
+    config.mask_ratio = 0.0 if mask_seed is None else MASK_RATIO
+    # The library shuffles patches by this noise even where it keeps all of them.
+    order = torch.arange(patches, dtype=torch.float32)[None]
+    if mask_seed is not None:
+        order = torch.rand(1, _PUBLISHED_PATCHES, generator=torch.Generator().manual_seed(mask_seed))
+
+    def embed(images: Any) -> Any:
+        noise = order.to(images.device).expand(len(images), -1)
+        return module(pixel_values=images, noise=noise).last_hidden_state
+
+    network = Network(
+        full,
+        module,
+        embed,
+        stages=tuple(f"layers.{i}" for i in range(config.num_hidden_layers)),
+        tokens=(1, int(patches * (1 - config.mask_ratio))),
+        input_size=(config.image_size, config.image_size),
+        weights=nets.RANDOM if random else f"transformers, {full.partition(':')[2]}",
+        licence=None if random else "CC-BY-NC-4.0",
+        paper="He et al. 2022, Masked autoencoders are scalable vision learners, CVPR",
+        options={} if mask_seed is None else {"mask_seed": mask_seed, "mask_ratio": MASK_RATIO},
+        **_TRANSFORMERS,
+    )
+    return NetworkObserver(network, options)
+
+
+def load_sam2(name: str, options: HubOptions) -> NetworkObserver:
+    """The image encoder of Segment Anything 2: the map of 256 x 64 x 64 that its mask decoder gets.
+
+    The name is that of a repository on the model hub, "facebook/sam2.1-hiera-tiny"; with random weights it must end in
+    "tiny", "small", "base-plus" or "large".
+    """
+    from transformers import Sam2Model
+
+    full, random = f"sam2:{name}", options.random_weights
+    with nets.seeded() if random else nets.hub_weights(full):
+        module = Sam2Model(sam2_config(name)) if random else Sam2Model.from_pretrained(name)
+    side = int(module.config.vision_config.backbone_config.image_size[0])
+
+    network = Network(
+        full,
+        module,
+        lambda images: module.get_image_embeddings(images)[-1],
+        input_size=(side, side),
+        weights=nets.RANDOM if random else f"transformers, {name}",
+        licence=None if random else "Apache-2.0",
+        paper="Ravi et al. 2024, SAM 2: segment anything in images and videos, arXiv 2408.00714",
+        **_TRANSFORMERS,
+    )
+    return NetworkObserver(network, options)
+
+
+def sam2_config(name: str) -> Any:
+    """The architecture of a SAM 2.1 model, whose name ends in "tiny", "small", "base-plus" or "large"."""
+    from transformers import Sam2Config, Sam2HieraDetConfig, Sam2VisionConfig
+
+    width, heads, blocks, everywhere, background, windows = _architecture("sam2", name, _SAM2)
+    widths = [width * 2**stage for stage in range(4)]
+    backbone = Sam2HieraDetConfig(
+        hidden_size=width,
+        num_attention_heads=heads,
+        blocks_per_stage=list(blocks),
+        embed_dim_per_stage=widths,
+        num_attention_heads_per_stage=[heads * 2**stage for stage in range(4)],
+        window_size_per_stage=list(windows),
+        global_attention_blocks=list(everywhere),
+        window_positional_embedding_background_size=[background, background],
+    )
+    return Sam2Config(vision_config=Sam2VisionConfig(backbone_config=backbone, backbone_channel_list=widths[::-1]))
+
+
+def _architecture(kind: str, name: str, known: Mapping[str, Any]) -> Any:
+    for size, architecture in known.items():
+        if name.endswith(size):
+            return architecture
+    raise unknown_name("observer", f"{kind}:{name}", [f"{kind}:...-{size}" for size in known])

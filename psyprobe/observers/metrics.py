@@ -1,0 +1,291 @@
+"""Metrics of how far two images differ: "castlecsf", in human thresholds by castleCSF, and "cvvdp", ColorVideoVDP.
+
+The first is the reference for sanity: built from the same contrast sensitivity function that detection is scored by, it
+has to score near the attainable maximum. What it lacks shows where the protocol tests more than a sensitivity function.
+
+References
+----------
+Ashraf, Mantiuk, Chapiro, Wuerger (2024). castleCSF. Journal of Vision 24(4):5.
+Legge, Foley (1980). Contrast masking in human vision. JOSA 70:1458.
+Mantiuk, Hanji, Ashraf, Asano, Chapiro (2024). ColorVideoVDP: a visual difference predictor for image, video and
+display distortions. ACM Transactions on Graphics 43(4).
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import math
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import Array, FloatArray
+from psyprobe.errors import InputError
+from psyprobe.human import castle_mechanisms
+from psyprobe.light.colour import cone_observer
+from psyprobe.light.display import Display
+from psyprobe.observers.encoders.network import checked_device
+from psyprobe.observers.images import check_light, is_grey_view
+from psyprobe.observers.registry import STIMULUS_PPD, Card
+
+#: LMS to achromatic, red-green and yellow-violet responses, as castleCSF's mechanisms have them.
+_MECHANISMS = np.array([[1.0, 1.0, 0.0], [1.0, -2.3112, 0.0], [-1.0, -1.0, 50.9875]])
+#: Threshold rises with the visible contrast of a mask to this power (Legge & Foley 1980).
+_MASKING = 0.62
+#: Share of the image, at each edge, over which a difference fades out: a patch that the edge cuts off would
+#: otherwise spill into all frequencies.
+_TAPER = 0.1
+#: Widths of the bins over radial frequency in units of the lowest frequency of the image.
+_BIN = 0.25
+#: (∫e)² / ∫e² of e, the squared cosine under a Gaussian, is 4/3 of the area pi sigma² that castleCSF means.
+_AREA = 0.75
+#: Brighter than any stimulus, so that light passes the metric's own display model as it is.
+_PEAK = 10_000.0
+#: Images of 224 x 224 px that the metric compares at once; its pyramids take some 40 MB for each.
+_AT_ONCE = 16 * 224 * 224
+
+
+class CastleCsf:
+    """Says how far two images differ in units of the human detection threshold.
+
+    The difference of light is split into castleCSF's three colour mechanisms and into spatial frequencies (Fourier
+    energy), each divided by the light to which the eye has adapted (the mean of the reference) and weighted by its
+    sensitivity there; the parts are pooled as energies. That gives d, the peak contrast over the threshold contrast.
+    A pattern in the reference masks: d is divided by 1 + m^0.62, m being the mask's own contrast over threshold. The
+    response is d / (1 + d): 0 for equal images, 0.5 at threshold, never quite 1.
+
+    What it is not: there are no separate orientation or frequency channels (any mask masks any target), no phase,
+    no facilitation by weak masks, no eccentricity and no time. Area is estimated from how concentrated the
+    difference is, which is exact for Gabors on a uniform field; for noise it is a third of what is covered, three
+    quarters times.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus import Gabor
+    >>> spec = Gabor(frequency=4, contrast=[0, 1 / 203.41], luminance=100, size=224, ppd=60)
+    >>> light = np.repeat(spec.draw().pixels[..., None], 3, axis=-1)
+    >>> CastleCsf().difference(light, light[[0, 0]], ppd=60).round(1)
+    array([0. , 0.5])
+    """
+
+    card = Card(
+        "castlecsf",
+        "difference",
+        ("difference",),
+        encoding="linear light, cd/m²",
+        dtype="float64",
+        options={"version": 1, "masking": _MASKING},
+        paper="Ashraf et al. 2024, castleCSF; masking after Legge & Foley 1980",
+    )
+
+    def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
+        """How different each test image looks from its reference.
+
+        0 is equal, and 0.5 at the human threshold; the arguments are those of `DifferenceObserver`.
+
+        Raises
+        ------
+        InputError
+            If the shapes differ, a value is not finite, or a reference is black.
+        """
+        test, reference = check_light(test, reference, self.card.name)
+        grey = is_grey_view(test) and is_grey_view(reference)
+        planes = 1 if grey else 3
+        shown, surround = (np.moveaxis(np.asarray(each[..., :planes], np.float64), -1, 1) for each in (test, reference))
+        adapted = surround.mean(axis=(2, 3), keepdims=True)
+        if not (adapted > 0).all():
+            raise InputError(f"{self.card.name}: a reference image is black (0 cd/m²), and the eye adapts to no light")
+        to_mechanisms = _rgb_to_mechanisms()
+        if grey:
+            to_mechanisms = to_mechanisms.sum(axis=1, keepdims=True)
+        # The achromatic response L + M of the reference is what castleCSF takes contrast and luminance from.
+        luminance = adapted[..., 0, 0] @ to_mechanisms[0]
+        target = _visibility(shown - surround, to_mechanisms, luminance, ppd)
+        mask: FloatArray = np.zeros(len(target))
+        if (surround != adapted).any():
+            mask = _visibility(surround - adapted, to_mechanisms, luminance, ppd)
+        strength: FloatArray = target / (1 + mask**_MASKING)
+        return strength / (1 + strength)
+
+
+def load_castlecsf(name: str, *, input: str = "raw") -> CastleCsf:
+    """The metric; `input` is taken for uniformity, since light has no normalisation to apply or leave out."""
+    return CastleCsf()
+
+
+def _visibility(modulation: FloatArray, to_mechanisms: FloatArray, luminance: FloatArray, ppd: float) -> FloatArray:
+    """Peak contrast over threshold contrast, (N,), of modulations of light, (N, planes, H, W), to an adapted eye."""
+    height, width = modulation.shape[2:]
+    tapered = modulation * np.outer(_taper(height), _taper(width))
+    contrast = np.einsum("mc,nchw->nmhw", to_mechanisms, tapered) / luminance[:, None, None, None]
+    local = np.square(contrast).sum(axis=1)
+    energy = local.sum(axis=(1, 2)) / ppd**2
+    spread = np.square(local).sum(axis=(1, 2)) / ppd**2
+    area = np.full(len(energy), height * width / ppd**2)
+    np.divide(_AREA * energy**2, spread, out=area, where=spread > 0)
+    bins, frequency, weight = _radial_bins(height, width, ppd)
+    spectrum = np.square(np.abs(np.fft.rfft2(contrast))) * (weight / (height * width * ppd**2))
+    # A luminance step of the whole image has no frequency: it counts as half a cycle an image.
+    eye = castle_mechanisms(frequency, luminance=luminance[:, None], area=area[:, None])
+    visible = np.zeros(len(energy))
+    for mechanism, sensitivity in enumerate((eye.achromatic, eye.red_green, eye.yellow_violet)):
+        rows = spectrum[:, mechanism].reshape(len(energy), -1)
+        binned = np.array([np.bincount(bins, row, len(frequency)) for row in rows])
+        visible += (binned * sensitivity**2).sum(axis=1)
+    # The energy of a Gabor of peak contrast c and area A is c² A / 2.
+    return np.asarray(np.sqrt(2 * visible / area))
+
+
+@functools.cache
+def _rgb_to_mechanisms() -> FloatArray:
+    matrix = _MECHANISMS @ cone_observer("cie2006_led_lcd").from_xyz @ Display().rgb_to_xyz
+    # castleCSF's cones are scaled so that L + M is luminance; of this observer's white it is 1.051 times as much.
+    return np.asarray(matrix / matrix[0].sum())
+
+
+def _taper(count: int) -> FloatArray:
+    """1 inside, falling to 0 as a raised cosine at both ends."""
+    inside = np.minimum(np.arange(count) + 0.5, count - np.arange(count) - 0.5) / (_TAPER * count)
+    return np.asarray(0.5 - 0.5 * np.cos(np.pi * np.minimum(inside, 1.0)))
+
+
+@functools.lru_cache(maxsize=8)
+def _radial_bins(height: int, width: int, ppd: float) -> tuple[npt.NDArray[np.int64], FloatArray, FloatArray]:
+    """Bin of each coefficient of ``rfft2``, mean frequency (cpd) of each bin, and how often each coefficient counts."""
+    across = np.fft.rfftfreq(width) * ppd
+    radius = np.hypot(np.fft.fftfreq(height)[:, None] * ppd, across)
+    lowest = ppd / max(height, width)
+    _, bins = np.unique(np.round(radius / (_BIN * lowest)), return_inverse=True)
+    bins = bins.reshape(-1)
+    frequency = np.bincount(bins, radius.ravel()) / np.bincount(bins)
+    frequency[0] = lowest / 2
+    # The other half of the spectrum is the mirror image of this one, but for its first and its Nyquist column.
+    weight = np.where((across == 0) | (across == ppd / 2), 1.0, 2.0)
+    return bins, frequency, np.broadcast_to(weight, radius.shape)
+
+
+class ColorVideoVDP:
+    """How different two still images look, by ColorVideoVDP.
+
+    The response is 1 - JOD / 10, as in Cai et al. 2025: 0 where no difference is seen (10 JOD), 0.1 for each just
+    objectionable difference. The metric gets the light that the display emits, in cd/m²; its own display model is
+    set to pass it on unchanged (linear BT.709, no reflections, black at a millionth of the peak).
+
+    Parameters
+    ----------
+    ppd : float, optional
+        Pixels per degree that the metric is told, whatever the stimulus has: 75.4 for the published runs. Without
+        it the truth.
+    device : str, optional
+        A torch device; by default "cuda" where there is one, else "cpu".
+    """
+
+    def __init__(self, *, ppd: float | None = None, device: str | None = None) -> None:
+        if ppd is not None and not (math.isfinite(ppd) and ppd > 0):
+            raise InputError(f"cvvdp: ppd is {ppd} pixels per degree and must be above 0")
+        self._ppd = ppd
+        self._device = checked_device("cvvdp", device)
+        self._metrics: dict[tuple[int, int, float], Any] = {}
+        self.card = Card(
+            "cvvdp",
+            "difference",
+            ("difference",),
+            encoding="linear light, cd/m²",
+            device=str(self._device),
+            weights=f"package cvvdp {version('cvvdp')}",
+            licence="MIT",
+            paper="Mantiuk et al. 2024, ColorVideoVDP, ACM TOG 43(4)",
+            # another version of the metric is another observer
+            options={"ppd": STIMULUS_PPD if ppd is None else ppd, "version": version("cvvdp")},
+            software={package: version(package) for package in ("torch", "cvvdp")},
+        )
+
+    def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
+        """How different each test image looks from its reference.
+
+        1 - JOD / 10, in float64; `ppd` is not used where the observer was loaded with its own.
+
+        Raises
+        ------
+        InputError
+            If the shapes differ, or light is not finite, below 0 or beyond 10,000 cd/m².
+        """
+        import torch
+
+        test, reference = check_light(test, reference, self.card.name)
+        brightest = float(max(test.max(), reference.max()))
+        if brightest > _PEAK:
+            raise InputError(f"cvvdp takes light up to {_PEAK:g} cd/m² and was given {brightest:g} cd/m²")
+        height, width = test.shape[1:3]
+        metric = self._metric(height, width, ppd if self._ppd is None else self._ppd)
+        step = max(1, _AT_ONCE // (height * width))
+        quality = []
+        for start in range(0, len(test), step):
+            pair = (
+                torch.from_numpy(np.array(np.moveaxis(each[start : start + step], -1, 1), dtype=np.float32, order="C"))
+                for each in (test, reference)
+            )
+            with torch.inference_mode(), _quiet_about_dim_light():
+                quality.append(metric.predict(*pair, dim_order="BCHW")[0].reshape(-1).cpu().numpy())
+        return 1 - np.concatenate(quality) / 10
+
+    def _metric(self, height: int, width: int, ppd: float) -> Any:
+        """The metric for one size and resolution, made once."""
+        key = (height, width, ppd)
+        if key not in self._metrics:
+            pycvvdp = _imported()
+
+            class Exact(pycvvdp.cvvdp):  # type: ignore[misc, name-defined]
+                def met2jod(self, difference: Any) -> Any:
+                    # in float32, 10 JOD less a difference below 1e-6 is 10 JOD
+                    return super().met2jod(difference.double())
+
+            self._metrics[key] = Exact(
+                display_photometry=pycvvdp.vvdp_display_photo_eotf(
+                    Y_peak=_PEAK, contrast=1e6, source_colorspace="BT.709-linear", E_ambient=0
+                ),
+                display_geometry=pycvvdp.vvdp_display_geometry([width, height], ppd=ppd),
+                heatmap=None,
+                quiet=True,
+                device=self._device,
+            )
+        return self._metrics[key]
+
+
+def load_cvvdp(name: str, *, input: str = "raw", ppd: float | None = None, device: str | None = None) -> ColorVideoVDP:
+    """ColorVideoVDP; `input` is taken for uniformity, since light has no normalisation to apply or leave out."""
+    return ColorVideoVDP(ppd=ppd, device=device)
+
+
+@contextmanager
+def _quiet_about_dim_light() -> Iterator[None]:
+    """It takes any mean below 1 for light that was not scaled to cd/m²; dim backgrounds are meant here."""
+
+    def unwanted(record: logging.LogRecord) -> bool:
+        return not record.getMessage().startswith("The mean color value is less than 1")
+
+    root = logging.getLogger()
+    root.addFilter(unwanted)
+    try:
+        yield
+    finally:
+        root.removeFilter(unwanted)
+
+
+def _imported() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its own source warns of invalid escapes as Python compiles it
+        logger = logging.getLogger("torch.utils.cpp_extension")
+        level = logger.level
+        logger.setLevel(logging.ERROR)
+        try:
+            import pycvvdp
+        finally:
+            logger.setLevel(level)
+    return pycvvdp

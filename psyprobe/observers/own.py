@@ -1,0 +1,411 @@
+"""What is one's own as an observer: a torch module or a function, with `observer`, and a network in a file.
+
+The file's name is "torch:FILE.pt" for TorchScript, "torch:FILE.py:FUNCTION" for Python that builds a module.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from psyprobe._typing import Array, FloatArray
+from psyprobe.errors import InputError, PsyprobeError, unknown_name
+from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
+from psyprobe.observers.encoders.network import Network, NetworkObserver, NetworkOptions, state_digest, weights_file
+from psyprobe.observers.images import check_finite, check_images, check_light, checked_size, drive_range
+from psyprobe.observers.registry import Ability, Card
+
+Function = Callable[..., Any]
+Size = int | tuple[int, int] | None
+Names = tuple[str, ...]
+#: What the second parameter of a function is called, by what the function is for.
+_SECOND = {"prompt": "answer", "question": "answer", "reference": "difference"}
+
+
+def observer(
+    thing: Any,
+    *,
+    name: str | None = None,
+    version: str = "1",
+    ability: Ability | None = None,
+    input_size: int | tuple[int, int] | None = None,
+    features: tuple[str, ...] | None = None,
+    mean: Iterable[float] | None = None,
+    std: Iterable[float] | None = None,
+    input: str | None = None,
+    layers: str | Iterable[str] | None = None,
+    device: str | None = None,
+    dtype: str | None = None,
+    bits: int | None = None,
+    images_at_once: int | None = None,
+    complete: bool | None = None,
+) -> Any:
+    """An observer made of a torch module or a function of one's own.
+
+    What it can be asked follows from `thing`, unless `ability` states it:
+
+    * a ``torch.nn.Module`` gives features: it is called with drive, normalised, of shape (N, 3, H, W);
+    * a function whose second parameter is called `prompt` or `question` answers: ``function(images, prompt)`` gets a
+      list of arrays (H, W, 3) of drive and returns the reply as a string, or with the log-probabilities of its first
+      token, ``(text, {token: logprob})``, or an `Answer`; where it has parameters called `system`, `decoding` or
+      `words`, it gets those of the question too;
+    * a function whose second parameter is called `reference` is a metric: ``function(test, reference)`` gets light in
+      cd/m², two arrays of shape (N, H, W, 3), and returns N numbers, 0 for no difference; a parameter called `ppd` gets
+      the pixels per degree;
+    * a function that needs one argument gives features: ``function(images)`` gets drive, float32, of shape
+      (N, H, W, 3), and returns an array (N, ...), or a mapping from name to such arrays.
+
+    Parameters
+    ----------
+    thing : torch.nn.Module or callable
+        A module is set to evaluation mode and moved to its device.
+    name : str, optional
+        What to call it in results; by default that of the function or of the module's class.
+    version : str
+        Change it when the function changes: stored answers are told apart by name and version, since a function
+        cannot be seen through. A module is told by its weights and its layers too.
+    ability : {"features", "difference", "answer"}, optional
+        Where the names of the parameters do not tell.
+    input_size : int or tuple of int, optional
+        Side, or (height, width), in px that stimuli are drawn at; any size if not given.
+    features : tuple of str, optional
+        The names of what a function returns, where it returns a mapping.
+    mean, std : iterable of float, optional
+        The normalisation that a module was trained with, a value a channel, for drive in [0, 1].
+    input, layers, device, dtype
+        Of a module; as in `psyprobe.observers.encoders.network.NetworkOptions`.
+    bits : int, optional
+        8 where an answering function takes whole 8-bit codes only (drive k/255).
+    images_at_once : int, optional
+        How many images an answering function takes at most; any number if not given.
+    complete : bool, optional
+        Whether the tokens that an answering function returns are all that spell the words.
+
+    Raises
+    ------
+    InputError
+        If `thing` is neither, what it is for cannot be told, or an option does not fit it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def mean_colour(images):
+    ...     return images.mean(axis=(1, 2))
+    >>> observer(mean_colour).features(np.full((2, 8, 8, 3), 0.5, "float32"))["output"]
+    array([[0.5, 0.5, 0.5],
+           [0.5, 0.5, 0.5]], dtype=float32)
+    >>> says = observer(lambda images, prompt: "Yes" if images[0].std() > 0.01 else "No", name="contrast")
+    >>> says.answer([np.full((8, 8, 3), 0.5)], "Is there a pattern?").text
+    'No'
+    >>> observer(lambda left, right: 0.0, name="mine")
+    Traceback (most recent call last):
+    psyprobe.errors.InputError: what mine(left, right) is for cannot be told: call its second parameter 'prompt' or
+    'reference', or state ability='features', 'difference' or 'answer'
+    """
+    if isinstance(thing, type) or not callable(thing):
+        raise InputError(f"{thing!r:.80} is no torch module and no function, of which an observer could be made")
+    called = _name(thing) if name is None else name
+    if ability is not None and ability not in get_args(Ability):
+        raise unknown_name("ability", ability, get_args(Ability))
+    torch = sys.modules.get("torch")  # where torch was never imported there is no module of its
+    module = torch is not None and isinstance(thing, torch.nn.Module) and ability in (None, "features")
+    told = "features" if module else ability or _ability(thing, called)
+    options: dict[str, Any] = {
+        "input_size": input_size, "features": features, "mean": mean, "std": std, "input": input, "layers": layers,
+        "device": device, "dtype": dtype, "bits": bits, "images_at_once": images_at_once, "complete": complete,
+    }  # fmt: skip
+    given = {key: value for key, value in options.items() if value is not None}
+    make = _OF_FUNCTION[told]
+    takes = [each.name for each in fields(TorchOptions)] if module else list(inspect.signature(make).parameters)[3:]
+    for key in given:
+        if key not in takes:
+            what = "torch module" if module else f"function with the ability {told!r}"
+            raise InputError(f"{called}: a {what} takes no option {key!r}; it takes {', '.join(takes) or 'none'}")
+    if not module:
+        return make(thing, called, version, **given)
+    digest = hashlib.sha256(f"{thing}{state_digest(thing.state_dict())}".encode()).hexdigest()
+    known = {"stages": _children(thing), "weights_digest": digest, "options": {"version": version}}
+    return _module_observer(called, thing, TorchOptions(**given), **known)
+
+
+def _name(thing: Any) -> str:
+    found: str = getattr(thing, "__name__", type(thing).__name__)
+    if found in ("<lambda>", "partial"):
+        raise InputError(f"a {found.strip('<>')} has no name of its own: give name=..., by which its answers are kept")
+    return found
+
+
+def _ability(function: Callable[..., Any], name: str) -> str:
+    parameters = parameters_of(function)
+    needed = [each for each in parameters if each.default is each.empty and each.kind is not each.VAR_KEYWORD]
+    if len(parameters) > 1 and parameters[1].name in _SECOND:
+        return _SECOND[parameters[1].name]
+    if len(needed) == 1:
+        return "features"
+    names = ", ".join(each.name for each in parameters) or "..."
+    raise InputError(
+        f"what {name}({names}) is for cannot be told: call its second parameter 'prompt' or 'reference', or state "
+        "ability='features', 'difference' or 'answer'"
+    )
+
+
+class FeaturesOfFunction:
+    """A function from a batch of images to features: ``function(images)``, as in `psyprobe.observers.observer`."""
+
+    def __init__(
+        self, function: Function, name: str, version: str, features: Names = ("output",), input_size: Size = None
+    ) -> None:
+        self._function = function
+        self.card = _card("features", name, version, tuple(features), input_size)
+
+    def features(self, images: Array) -> Mapping[str, FloatArray]:
+        """What the function makes of the images, one array (N, D) a name in ``card.features``.
+
+        Raises
+        ------
+        InputError
+            If the images are not what it takes, or the function returns something else than its card says.
+        PsyprobeError
+            If a feature is not finite.
+        """
+        card = self.card
+        looked_at = check_images(images, card.name, input_size=card.input_size, pixel_range=drive_range(card))
+        shown = np.asarray(looked_at, dtype=np.float32)
+        returned = self._function(shown)
+        named = returned if isinstance(returned, Mapping) else {card.features[0]: returned}
+        if set(named) != set(card.features):
+            raise InputError(
+                f"{card.name} returned {sorted(named)} and its card says {sorted(card.features)}: name what it returns "
+                "with features=(...)"
+            )
+        return {name: self._rows(name, _array(named[name]), len(shown)) for name in card.features}
+
+    def _rows(self, name: str, rows: FloatArray, count: int) -> FloatArray:
+        if rows.ndim < 2 or len(rows) != count or rows.dtype.kind != "f":
+            raise InputError(
+                f"{self.card.name}: {name!r} has shape {rows.shape} and format {rows.dtype} for {count} images; "
+                "wanted is one row of floating-point numbers an image"
+            )
+        check_finite(self.card.name, name, rows)
+        return rows.reshape(count, -1)
+
+
+class DifferenceOfFunction:
+    """A function of two batches of images: ``function(test, reference)``, as in `psyprobe.observers.observer`."""
+
+    def __init__(self, function: Function, name: str, version: str) -> None:
+        self._function = function
+        self._takes = _taken(function, "ppd")
+        self.card = replace(_card("difference", name, version, ("difference",)), encoding="linear light, cd/m²")
+
+    def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
+        """How different the function finds each test image from its reference, shape (N,).
+
+        Raises
+        ------
+        InputError
+            If the images are no light, or the function returns something else than one number a pair.
+        PsyprobeError
+            If a difference is not finite.
+        """
+        name = self.card.name
+        test, reference = check_light(test, reference, name)
+        found = _array(self._function(test, reference, **dict.fromkeys(self._takes, ppd)))
+        if found.shape != (len(test),) or found.dtype.kind != "f":
+            raise InputError(
+                f"{name} returned shape {found.shape} and format {found.dtype} for {len(test)} pairs of images; wanted "
+                "is one floating-point number a pair"
+            )
+        if not np.isfinite(found).all():
+            raise PsyprobeError(f"{name}: a difference is NaN or infinity")
+        return found
+
+
+class AnswersOfFunction(Answering):
+    """A function from images and a question to an answer: ``function(images, prompt)``, as in
+    `psyprobe.observers.observer`.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        name: str,
+        version: str,
+        bits: int | None = None,
+        images_at_once: int | None = None,
+        input_size: Size = None,
+        complete: bool = False,
+    ) -> None:
+        if bits not in (None, 8):
+            raise InputError(f"bits is {bits}; give 8, or None for any float")
+        self._function = function
+        self._takes = _taken(function, "system", "decoding", "words")
+        self._complete, self.bits, self.images_at_once = complete, bits, images_at_once
+        self.card = _card("answer", name, version, (), input_size)
+
+    def _reply(self, inquiry: Inquiry) -> Answer:
+        name = self.card.name
+        if inquiry.system and "system" not in self._takes:
+            raise InputError(f"{name} takes no system instruction: its function has no parameter 'system'")
+        besides = {each: getattr(inquiry, each) for each in self._takes}
+        began = time.perf_counter()
+        returned = self._function(list(inquiry.images), inquiry.prompt, **besides)
+        took = time.perf_counter() - began
+        answer = _answer(name, returned, self._complete)
+        return replace(answer, latency=answer.latency or took, model=answer.model or name)
+
+
+def _card(ability: Ability, name: str, version: str, features: tuple[str, ...], input_size: Size = None) -> Card:
+    size = None if input_size is None else checked_size(input_size)
+    return Card(name, ability, features, size, weights="inside the function", options={"version": version})
+
+
+def parameters_of(function: Function) -> list[inspect.Parameter]:
+    """Its parameters in their order; none where it does not tell, as some functions written in C."""
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except ValueError:
+        return []
+
+
+def _taken(function: Function, *optional: str) -> tuple[str, ...]:
+    """Which of the optional arguments the function has parameters for."""
+    has = {each.name for each in parameters_of(function)}
+    return tuple(name for name in optional if name in has)
+
+
+def _array(values: Any) -> FloatArray:
+    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+
+
+def _answer(name: str, returned: Any, complete: bool) -> Answer:
+    if isinstance(returned, Answer):
+        return returned
+    if isinstance(returned, str):
+        return Answer(returned)
+    match returned:
+        case (str() as text, Mapping() as tokens):
+            ordered = sorted(((str(token), float(value)) for token, value in tokens.items()), key=lambda each: -each[1])
+            if any(np.isnan(value) or value > 1e-6 for _, value in ordered):
+                raise InputError(f"{name} returned {dict(tokens)} as log-probabilities: they lie at or below 0")
+            return Answer(text, tuple(ordered), complete)
+    raise InputError(
+        f"{name} returned a {type(returned).__name__}; wanted is the reply as a string, or (text, "
+        "{token: logprob}), or an Answer"
+    )
+
+
+_OF_FUNCTION: dict[str, Callable[..., Any]] = {
+    "features": FeaturesOfFunction,
+    "difference": DifferenceOfFunction,
+    "answer": AnswersOfFunction,
+}
+
+
+@dataclass(frozen=True)
+class TorchOptions(NetworkOptions):
+    """A network of one's own.
+
+    Parameters
+    ----------
+    mean, std : iterable of float
+        The normalisation that the network was trained with, a value a channel, for drive in [0, 1].
+    input_size : int or tuple of int, optional
+        Side, or (height, width), in px of the images it looks at; any size if not given.
+    """
+
+    mean: Iterable[float] = (0.0, 0.0, 0.0)
+    std: Iterable[float] = (1.0, 1.0, 1.0)
+    input_size: int | tuple[int, int] | None = None
+
+
+def load_torch(name: str, options: TorchOptions) -> NetworkObserver:
+    """A network of your own: a TorchScript file, which shows no layers, or FILE.py:FUNCTION.
+
+    The function takes nothing and returns a ``torch.nn.Module``. The file is run: load none that you do not trust.
+    """
+    full = f"torch:{name}"
+    path, colon, function = name.rpartition(":")
+    if colon and path.endswith(".py"):
+        module, digest, stages = _from_python(full, weights_file(path, full), function)
+    elif name.endswith(".py"):
+        raise InputError(f"{full} names no function: write torch:{name}:FUNCTION, one that returns the module")
+    else:
+        module, digest, stages = _from_torchscript(full, weights_file(name, full))
+    origin = f"file {path if stages else name}"
+    return _module_observer(full, module, options, stages=stages, resizable=True, weights=origin, weights_digest=digest)
+
+
+def _module_observer(name: str, module: Any, options: TorchOptions, /, **known: Any) -> NetworkObserver:
+    """A torch module in memory as an observer; `known` are further fields of `Network`."""
+    network = Network(
+        name,
+        module,
+        module,
+        main="output",
+        input_size=None if options.input_size is None else checked_size(options.input_size),
+        mean=_three_channels(name, "mean", options.mean),
+        std=_three_channels(name, "std", options.std),
+        **known,
+    )
+    return NetworkObserver(network, options)
+
+
+def _from_torchscript(full: str, path: Path) -> tuple[Any, str, tuple[str, ...]]:
+    import torch
+
+    with warnings.catch_warnings():
+        # torch advises authors to export in a newer format; whoever has the file in hand cannot act on it
+        warnings.filterwarnings("ignore", "`torch.jit.load` is deprecated", FutureWarning)
+        try:
+            module = torch.jit.load(str(path), map_location="cpu")
+        except (RuntimeError, ValueError, EOFError) as problem:
+            raise InputError(
+                f"{full}: {path} is no TorchScript file: save one with torch.jit.script(module).save(FILE), or name a "
+                "function that builds the module as torch:FILE.py:FUNCTION"
+            ) from problem
+    return module, hashlib.sha256(path.read_bytes()).hexdigest(), ()
+
+
+def _from_python(full: str, path: Path, function: str) -> tuple[Any, str, tuple[str, ...]]:
+    import torch
+
+    spec = importlib.util.spec_from_file_location(f"psyprobe_observer_{path.stem}", path)
+    assert spec is not None and spec.loader is not None  # for a path that ends in .py there always is one
+    source = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = source
+    try:
+        spec.loader.exec_module(source)
+    except Exception as problem:  # it is the user's program: any failure of it is theirs to read
+        raise InputError(f"{full}: {path} fails with {type(problem).__name__}: {problem}") from problem
+    build = getattr(source, function, None)
+    if not callable(build):
+        raise unknown_name(f"function in {path}", function, [key for key in vars(source) if not key.startswith("_")])
+    module = build()
+    if not isinstance(module, torch.nn.Module):
+        raise InputError(f"{full}: {function}() returned a {type(module).__name__}; wanted is a torch.nn.Module")
+    digest = hashlib.sha256(path.read_bytes() + state_digest(module.state_dict()).encode()).hexdigest()
+    return module, digest, _children(module)
+
+
+def _children(module: Any) -> tuple[str, ...]:
+    return tuple(child for child, _ in module.named_children())
+
+
+def _three_channels(name: str, what: str, values: Iterable[float]) -> tuple[float, ...]:
+    """The mean or the standard deviation (`what`: "mean" or "std") of three channels, checked."""
+    three = tuple(values)
+    right = len(three) == 3 and bool(np.isfinite(three).all()) and (what == "mean" or min(three) > 0)
+    if not right:
+        raise InputError(f"{name}: {what} {list(three)} is not three finite numbers{' above 0' * (what == 'std')}")
+    return tuple(float(each) for each in three)
