@@ -243,3 +243,6 @@ def test_a_set_of_r_bench(pages: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert result["answer_dis"].values.tolist() == ["A", "B"]
     assert main(["score", str(pages / "out" / "runs.sqlite"), "--scoreboard"]) == 0
     assert "1.0000" in capsys.readouterr().out
+    figure = pages / "board.png"
+    assert main(["plot", str(pages / "out" / "runs.sqlite"), "--scoreboard", "heat-map", "-o", str(figure)]) == 0
+    assert figure.stat().st_size > 5000

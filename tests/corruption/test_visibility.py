@@ -10,6 +10,7 @@ import pytest
 
 from psyprobe.corruption import dimensions
 from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.light.display import Display
 from psyprobe.tasks.r_bench.corruption_profile import parameter_for, plot_visibility, visible_loss
 
 pytest.importorskip("cv2", reason="the corruption extra is not installed")
@@ -41,6 +42,13 @@ def test_the_parameter_found_has_the_loss_that_was_asked_for(name: str) -> None:
     again = visible_loss(IMAGE, name, found.parameter, metric=METRIC)
     assert found.loss == pytest.approx(again, rel=1e-6)
     assert found.loss == pytest.approx(wanted, rel=0.03)
+
+
+def test_the_parameter_belongs_to_the_display_and_the_draws_that_were_named() -> None:
+    how: Any = {"display": Display(peak=100.0), "ppd": 30.0, "seed": 3, "metric": METRIC}
+    found = parameter_for([IMAGE], "white_noise", 1.0, **how)
+    assert found.loss == pytest.approx(visible_loss(IMAGE, "white_noise", found.parameter, **how), rel=1e-6)
+    assert found.parameter > 1.5 * parameter_for([IMAGE], "white_noise", 1.0, metric=METRIC).parameter
 
 
 def test_a_loss_out_of_reach_is_said() -> None:

@@ -318,6 +318,18 @@ def test_a_model_does_not_differ_from_itself_and_a_worse_one_does(answered: pd.D
         compare_models(answered, answered.iloc[1:])
 
 
+def test_a_seed_repeats_an_interval_and_less_confidence_narrows_it(answered: pd.DataFrame) -> None:
+    one = mvp_metrics(answered, resamples=100, seed=1)
+    assert one.equals(mvp_metrics(answered, resamples=100, seed=1))
+    assert not one.equals(mvp_metrics(answered, resamples=100))
+    flawed = answered.assign(said=answered["answer"])
+    wide, narrow = (
+        compare_models(flawed, answered, resamples=200, seed=1, confidence=share).eval("high - low").to_numpy()
+        for share in (0.95, 0.5)
+    )
+    assert (narrow <= wide).all() and (narrow < wide).any()
+
+
 def test_the_figure_has_a_row_for_each_model(answered: pd.DataFrame) -> None:
     mpl = pytest.importorskip("matplotlib")
     mpl.use("agg")

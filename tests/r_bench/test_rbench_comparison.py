@@ -49,6 +49,14 @@ def test_a_paired_interval_is_narrower_than_two() -> None:
         paired_difference(one, one.iloc[1:])
 
 
+def test_a_seed_repeats_an_interval_and_another_moves_it() -> None:
+    one, other = table(1), table(2)
+    assert rbench_metrics(one, resamples=100, seed=1).equals(rbench_metrics(one, resamples=100, seed=1))
+    assert not rbench_metrics(one, resamples=100, seed=1).equals(rbench_metrics(one, resamples=100))
+    found = [paired_difference(one, other, resamples=100, seed=seed) for seed in (0, 1)]
+    assert (found[0]["difference"] == found[1]["difference"]).all() and not found[0].equals(found[1])
+
+
 def test_items_without_a_score_are_left_out_of_both() -> None:
     one, other = table(1), table(2)
     other.loc[:9, "absolute"] = np.nan
@@ -125,7 +133,10 @@ def test_figures_say_what_is_simulated(tmp_path: Path) -> None:
             assert {label for label in labels if "*" in label} == ({"EI *", "CI *"} if by == "step" else {"Wild *"})
             ax.figure.savefig(tmp_path / "drawn.png")
             plt.close(ax.figure)
-    ax = strength_map(table(0))
+    figure = plt.figure()
+    round_ax = figure.add_subplot(1, 2, 1, projection="polar")
+    assert radar(metrics, ax=round_ax) is round_ax
+    ax = strength_map(table(0), figure.add_subplot(1, 2, 2))
     assert sum("*" in label.get_text() for label in ax.get_yticklabels()) == 5
     plt.close(ax.figure)
     with pytest.raises(UnknownNameError, match="breakdown"):

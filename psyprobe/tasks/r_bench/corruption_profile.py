@@ -468,17 +468,15 @@ def _drive(image: Any) -> Any:
     return (values / np.float32(255) if values.dtype == np.uint8 else values).astype(np.float32)
 
 
-def plot_visibility(losses: dict[str, Sequence[float]], figure: Figure | None = None) -> list[Axes]:
+def plot_visibility(losses: dict[str, Sequence[float]]) -> list[Axes]:
     """Draw quality against strength, one panel a step on the way of an image.
 
     Parameters
     ----------
     losses : dict of str to sequence of float
         JOD below 10 at low, mid and high strength, by dimension.
-    figure : matplotlib.figure.Figure, optional
-        Where to draw; without it, a new pyplot figure.
     """
-    _, axes = panels_in(figure, len(STEPS), 4, (2.625, 2.6))
+    _, axes = panels_in(None, len(STEPS), 4, (2.625, 2.6))
     for ax in axes[1:]:
         ax.sharex(axes[0])
         ax.sharey(axes[0])

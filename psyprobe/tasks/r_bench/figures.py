@@ -132,14 +132,14 @@ def bars(
     return ax
 
 
-def strength_map(table: pd.DataFrame, *, measure: str = "absolute", ax: Axes | None = None) -> Axes:
-    """Draw the robustness of a model as coloured cells: dimensions downwards, strengths to the right.
+def strength_map(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw the absolute robustness of a model as coloured cells: dimensions downwards, strengths to the right.
 
     Parameters
     ----------
     table : pandas.DataFrame
         As `score_items` gives it.
-    measure, ax
+    ax
         As for `radar`.
 
     Returns
@@ -152,10 +152,10 @@ def strength_map(table: pd.DataFrame, *, measure: str = "absolute", ax: Axes | N
     InputError
         There is nothing to draw.
     """
-    if measure not in table or not np.isfinite(table[measure]).any():
-        raise InputError(f"the table has no {measure} scores; there is nothing to draw")
-    scored = table[np.isfinite(table[measure])]
-    cells = scored.groupby(["dimension", "strength"])[measure].agg(["mean", "size"]).unstack()
+    if "absolute" not in table or not np.isfinite(table["absolute"]).any():
+        raise InputError("the table has no absolute scores; there is nothing to draw")
+    scored = table[np.isfinite(table["absolute"])]
+    cells = scored.groupby(["dimension", "strength"])["absolute"].agg(["mean", "size"]).unstack()
     value, count = (cells[which].reindex(columns=STRENGTHS).to_numpy(dtype=np.float64) for which in ("mean", "size"))
     simulated = set(table.loc[table["simulated"] == 1, "dimension"]) if "simulated" in table else set()
     ax = coloured_cells(
@@ -165,7 +165,7 @@ def strength_map(table: pd.DataFrame, *, measure: str = "absolute", ax: Axes | N
         STRENGTHS,
         colours="viridis",
         limit=1.0,
-        label=f"{measure.capitalize()} robustness (number of items)",
+        label="Absolute robustness (number of items)",
         ax=ax,
     )
     ax.set_xlabel("Strength" + (f"\n{_STAR}" if simulated else ""), fontsize="small")
@@ -315,22 +315,20 @@ def attribute_table(images: ImageSet) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def plot_attributes(table: pd.DataFrame, figure: Any = None) -> Any:
+def plot_attributes(table: pd.DataFrame) -> Any:
     """Draw how attributes are spread over references and over corrupted images, by strength.
 
     Parameters
     ----------
     table : pandas.DataFrame
         As `attribute_table` gives it.
-    figure : matplotlib.figure.Figure, optional
-        Where to draw; without it, a new pyplot figure.
 
     Returns
     -------
     matplotlib.figure.Figure
         A panel an attribute: the share of images with at most so much of it.
     """
-    figure, axes = panels_in(figure, 6, 3, (3.5, 2.6))
+    figure, axes = panels_in(None, 6, 3, (3.5, 2.6))
     parts = {"reference": table[table["kind"] == "ref"]}
     parts |= {strength: table[table["strength"] == strength] for strength in STRENGTHS}
     colours = ("black", "#56B4E9", "#E69F00", "#D55E00")

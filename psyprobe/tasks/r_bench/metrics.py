@@ -175,12 +175,12 @@ def paired_difference(
     return pd.DataFrame(rows, columns=columns)
 
 
-def correlations(metrics: Mapping[str, pd.DataFrame], by: str = "step", *, measure: str = "absolute") -> pd.DataFrame:
+def correlations(metrics: Mapping[str, pd.DataFrame], by: str = "step") -> pd.DataFrame:
     """Spearman's correlation over models between steps, or between groups.
 
     Parameters
     ----------
-    metrics, by, measure
+    metrics, by
         As for `across`; at least three models.
 
     Returns
@@ -193,7 +193,7 @@ def correlations(metrics: Mapping[str, pd.DataFrame], by: str = "step", *, measu
     InputError
         There are fewer than three models, or a part lacks a model.
     """
-    table = across(metrics, by, measure=measure)
+    table = across(metrics, by)
     if len(table) < 3:
         raise InputError(f"a correlation over {len(table)} models says nothing; give at least 3")
     ranks = table.rank()
@@ -204,8 +204,8 @@ def correlations(metrics: Mapping[str, pd.DataFrame], by: str = "step", *, measu
     return pd.DataFrame(np.atleast_2d(found), index=ranks.columns, columns=ranks.columns)
 
 
-def across(metrics: Mapping[str, pd.DataFrame], by: str, *, measure: str = "absolute") -> pd.DataFrame:
-    """Robustness of models (rows) in every part (columns).
+def across(metrics: Mapping[str, pd.DataFrame], by: str) -> pd.DataFrame:
+    """Absolute robustness of models (rows) in every part (columns).
 
     Parameters
     ----------
@@ -213,19 +213,17 @@ def across(metrics: Mapping[str, pd.DataFrame], by: str, *, measure: str = "abso
         By model.
     by : {"step", "group", "task", "strength", "dimension"}
         Which parts.
-    measure : {"absolute", "relative"}
-        Which robustness.
 
     Raises
     ------
     UnknownNameError
-        There is no such breakdown or measure.
+        There is no such breakdown.
     InputError
         A model has no score in some part.
     """
-    table = pd.DataFrame({model: rows["value"] for model, rows in rows_by(metrics, by, measure).items()}).T
+    table = pd.DataFrame({model: rows["value"] for model, rows in rows_by(metrics, by, "absolute").items()}).T
     if not table.size or table.isna().to_numpy().any():
-        raise InputError(f"not all models have {measure} scores in every {by}; compare models with the same items")
+        raise InputError(f"not all models have absolute scores in every {by}; compare models with the same items")
     return table
 
 
@@ -252,12 +250,12 @@ class Components:
     scores: pd.DataFrame
 
 
-def components(metrics: Mapping[str, pd.DataFrame], by: str = "dimension", *, measure: str = "absolute") -> Components:
+def components(metrics: Mapping[str, pd.DataFrame]) -> Components:
     """Principal components of the scores of models by dimension, by singular values of the centred table.
 
     Parameters
     ----------
-    metrics, by, measure
+    metrics
         As for `across`; at least three models.
 
     Raises
@@ -265,7 +263,7 @@ def components(metrics: Mapping[str, pd.DataFrame], by: str = "dimension", *, me
     InputError
         There are fewer than three models, or they are all alike.
     """
-    table = across(metrics, by, measure=measure)
+    table = across(metrics, "dimension")
     if len(table) < 3:
         raise InputError(f"components of {len(table)} models say nothing; give at least 3")
     centred = table.to_numpy(dtype=np.float64) - table.to_numpy(dtype=np.float64).mean(axis=0)
