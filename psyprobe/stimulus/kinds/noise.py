@@ -100,13 +100,12 @@ class Noise(Modulation):
                 spectra[row, ring.index] = _unit_coefficients(ring, int(seeds[i])) * (pixels * amplitude[i])
             spectrum = spectra.reshape(-1, *half)
             if device is None:
-                images: Array = scipy.fft.irfft2(spectrum, s=self.shape, overwrite_x=True)
+                result[start : block.stop] = scipy.fft.irfft2(spectrum, s=self.shape, overwrite_x=True)
             else:
                 import torch
 
-                images = torch.fft.irfft2(torch.from_numpy(spectrum).to(device), s=self.shape)
-            images += level[start : block.stop]
-            result[start : block.stop] = images
+                result[start : block.stop] = torch.fft.irfft2(torch.from_numpy(spectrum).to(device), s=self.shape)
+            result[start : block.stop] += level[start : block.stop]
         return result
 
     def promises(self, planes: Planes, sheet: Sheet) -> None:
