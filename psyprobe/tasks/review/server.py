@@ -58,6 +58,8 @@ class ReviewServer:
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
             raise PsyprobeError(f"port {port} cannot be used: {reason}; give another --port, or 0") from error
+        # Else head and body of a reply wait 40 ms for each other: asyncio does not see that this socket is TCP.
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.address = f"http://{_HOST}:{self._socket.getsockname()[1]}/{token}/"
         # No log: the address is a secret, and a terminal no place for what others send.
         self._server = uvicorn.Server(
