@@ -253,10 +253,7 @@ def respond(
     responses = np.empty((len(images), len(tests), len(measures)))
     for layer, name in enumerate(observer.card.features):
         compared = references[name][chosen]
-        try:
-            found = distances(tests[name], compared)
-        except PsyprobeError as error:
-            raise type(error)(f"observer {observer.card.name}, features {name}: {error}") from error
+        found = _distances(observer, name, tests[name], compared)
         if "angular_float32" in measures:
             both = zip(tests[name], np.broadcast_to(compared, tests[name].shape), strict=True)
             found["angular_float32"] = np.array([float(angular_distance_float32(*pair)) for pair in both])
@@ -290,8 +287,17 @@ def lengths_of(
     if not _has_features(observer):
         return None
     moved = features(observer, one_step_away(drive, observer.card))
-    told = [(lengths(rows), distances(moved[name], rows)["l2"]) for name, rows in references.items()]
+    told = [(lengths(rows), _distances(observer, name, moved[name], rows)["l2"]) for name, rows in references.items()]
     return np.moveaxis(np.array(told), -1, 0)
+
+
+def _distances(
+    observer: FeatureObserver, name: str, tests: FloatArray, references: FloatArray
+) -> dict[str, FloatArray]:
+    try:
+        return distances(tests, references)
+    except PsyprobeError as error:
+        raise type(error)(f"observer {observer.card.name}, features {name}: {error}") from error
 
 
 def plain(values: FloatArray) -> Any:
