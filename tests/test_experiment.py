@@ -26,8 +26,8 @@ from psyprobe.probes.conduct import load_results, plan, run
 from psyprobe.probes.pairs import fixed_batches
 from psyprobe.running.store import Store
 
-#: 3 x 3 grid, 3 x 2 score points, 1 background; the background once more for the noise floor.
-IMAGES, SHOWN = 9 + 6 + 1, 9 + 6 + 1 + 1
+#: 3 x 3 grid, 3 x 2 score points, 1 background; the background again for the noise floor, and one rounding step away.
+IMAGES, SHOWN = 9 + 6 + 1, 9 + 6 + 1 + 1 + 1
 
 
 def bytes_of(result: xarray.Dataset, folder: Path) -> bytes:
@@ -95,7 +95,7 @@ def test_each_image_is_shown_once(tmp_path: Path) -> None:
     assert plan(path, observer).images == IMAGES
     first = run(path, observer, store=store)
     assert len(observer.shown) == SHOWN
-    assert len({image.tobytes() for image in observer.shown}) == IMAGES
+    assert len({image.tobytes() for image in observer.shown}) == IMAGES + 1
     again = run(path, observer, store=store)
     assert len(observer.shown) == SHOWN
     assert bytes_of(first, tmp_path) == bytes_of(again, tmp_path)
@@ -112,8 +112,8 @@ def test_experiments_share_answers(tmp_path: Path) -> None:
     observer.shown.clear()
     assert plan(wider, observer, store=store).answered == 1 + 9 + 6
     run(wider, observer, store=store)
-    # The one new frequency, and the background that they are compared with.
-    assert len(observer.shown) == 3 + 2 + 1
+    # The one new frequency, and the background that they are compared with, which is shown a step away, too.
+    assert len(observer.shown) == 3 + 2 + 1 + 1
 
 
 def test_another_observer_is_asked_anew_but_the_pixels_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +139,7 @@ def test_results_come_from_the_store_alone(tmp_path: Path) -> None:
 def test_unfinished_runs_are_no_results(tmp_path: Path) -> None:
     class Tired(Counting):
         def features(self, images):  # type: ignore[no-untyped-def]
-            if len(self.shown) > 5:
+            if len(self.shown) > 6:
                 raise KeyboardInterrupt
             return super().features(images)
 

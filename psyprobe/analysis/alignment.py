@@ -30,6 +30,7 @@ from psyprobe.errors import InputError
 MultiplierOf = Literal["threshold", "sensitivity"]
 
 CONSTANT = "all responses are equal, so no rank correlation exists"
+UNTOLD = "no score: too many responses are undefined"
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,10 @@ FLAGS = {
     "a": "ambiguous matches",
     "f": "more than 10 % of its points at the paper's float32 floor",
     "n": "more than 10 % of its points not above the noise floor",
-    "e": "no score exists, because all responses are equal",
+    "u": "more than 10 % of its points undefined, since features all but vanish; score measure='l2'",
+    "t": "more than 10 % of its points with a feature of the reference under a tenth as long as the test's; "
+    "compare measure='l2'",
+    "e": "no score exists, because all responses are equal or too many of them undefined",
 }
 
 _SUFFIX = "_published"

@@ -12,6 +12,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis import alignment as statistics
+from psyprobe.analysis.direction import told
 from psyprobe.analysis.responses import LayerScore, Responses, Scored, layer_facts, layers_of, select
 from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Metric, Recorded, Row, number
 
@@ -73,7 +74,8 @@ class ResponderScore(Recorded):
         if slices.slope is not None and slices.unevenness is None:
             notes.append("responses do not rise with contrast, so no change of contrast could level them")
         if shape is None:
-            notes += ["no response level is crossed at two x or more"] * gridded
+            uncrossed = gridded and self.alignment.note != statistics.UNTOLD
+            notes += ["no response level is crossed at two x or more"] * uncrossed
         elif shape.recrossed:
             notes.append(f"{shape.recrossed} of {shape.reached} x fall under the level again at higher contrast")
         return notes
@@ -182,11 +184,18 @@ def _score_layer(result: xr.Dataset, found: Responses, interval: dict[str, Any])
     if points is None:
         return None
 
-    def scored(response: FloatArray, grid: FloatArray, floor: float) -> ResponderScore:
+    def scored(
+        response: tuple[FloatArray, FloatArray], grid: tuple[FloatArray, FloatArray], floor: float
+    ) -> ResponderScore:
+        if not told(*response):
+            attainable = statistics.attainable_alignment(np.broadcast_to(points.multiplier, response[0].shape))
+            none = statistics.Alignment(None, None, None, interval["confidence"], attainable, statistics.UNTOLD)
+            slices = statistics.Slices(None, None, 0, None, None, 0, len(response[0]))
+            return ResponderScore(none, slices, None, None)
         return ResponderScore(
-            statistics.align(points.multiplier, response, **interval),
-            statistics.score_slices(points.multiplier, response),
-            *(_iso_responses(found, points, grid, floor) if grid.size else (None, None)),
+            statistics.align(points.multiplier, response[0], **interval),
+            statistics.score_slices(points.multiplier, response[0]),
+            *(_iso_responses(found, points, grid[0], floor) if grid[0].size and told(*grid) else (None, None)),
         )
 
     def responses(of: xr.Dataset, measure: str) -> FloatArray:
@@ -195,13 +204,18 @@ def _score_layer(result: xr.Dataset, found: Responses, interval: dict[str, Any])
 
     def r_s(averaged: xr.Dataset) -> float | None:
         response = responses(averaged, found.measure)
-        return None if len(np.unique(response)) < 2 else statistics.alignment_score(points.multiplier, response)
+        if len(np.unique(response)) < 2 or not told(response, points.status):
+            return None
+        return statistics.alignment_score(points.multiplier, response)
 
+    sound = np.zeros(points.difference.shape), np.zeros(found.grid.shape)
+    ruler = np.broadcast_to(found.difference, found.grid.shape)
+    facts = (responses, points.status, interval, r_s, (statistics.fisher, np.tanh))
     return DetectionScore(
-        score=scored(points.response, found.grid, found.noise_floor),
-        pixels=scored(points.pixels, found.pixels, 0.0),
-        contrast=scored(points.difference, np.broadcast_to(found.difference, found.grid.shape), 0.0),
-        **layer_facts(result, found.layer, found.measure, responses, interval, r_s, (statistics.fisher, np.tanh)),
+        score=scored((points.response, points.status), (found.grid, found.status), found.noise_floor),
+        pixels=scored((points.pixels, points.pixels_status), (found.pixels, found.pixels_status), 0.0),
+        contrast=scored((points.difference, sound[0]), (ruler, sound[1]), 0.0),
+        **layer_facts(result, found.layer, found.measure, *facts),
     )
 
 

@@ -45,12 +45,13 @@ def distances(test: npt.ArrayLike, reference: npt.ArrayLike) -> dict[str, FloatA
     dict of str to ndarray of float64, shape (...)
         "angular": S_ac, angle over pi, 0 to 1 (orthogonal features give 0.5), as `angular_distance`;
         "cosine": cosine similarity, -1 to 1; "l1": sum of absolute differences, in feature units;
-        "l2": Euclidean length of the difference, in feature units.
+        "l2": Euclidean length of the difference, in feature units. Angle and cosine are NaN where one of both vectors
+        has length zero, so that it points nowhere.
 
     Raises
     ------
     InputError
-        If the vectors differ in length D, hold values that are not finite, or one of them has length zero.
+        If the vectors differ in length D, or hold values that are not finite.
 
     Notes
     -----
@@ -118,10 +119,34 @@ def angular_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
     psyprobe.errors.InputError: second feature vector (0,) has length 0, so it points nowhere and no angle ...
     """
     first, second, shape = _broadcast(a, b)
+    names = ("first", "second")
     angle = np.empty(first.shape[:-1])
-    for index, rows, u, _, v in _blocks(first, second, names=("first", "second")):
+    for index, rows, u, _, v in _blocks(first, second, names=names):
         angle[index] = _angle(u, v, rows)
+    if np.isnan(angle).any():
+        lost = tuple(int(i) for i in np.argwhere(np.isnan(angle))[0])
+        which = names[0] if _square(first[lost].astype(np.float64)) <= _SMALLEST_SQUARE else names[1]
+        raise InputError(
+            f"{which} feature vector {lost} has length 0, so it points nowhere and no angle exists; choose another "
+            f"layer, or leave out what gives no features at all"
+        )
     return angle.reshape(shape)
+
+
+def lengths(rows: npt.ArrayLike) -> FloatArray:
+    """Euclidean lengths of feature vectors, in float64.
+
+    Parameters
+    ----------
+    rows : array_like of float, shape (N, D)
+        A vector each.
+
+    Examples
+    --------
+    >>> lengths([[3.0, 4.0], [0.0, 0.0]])
+    array([5., 0.])
+    """
+    return np.array([np.sqrt(_square(np.asarray(row, dtype=np.float64))) for row in np.asarray(rows)])
 
 
 def angular_of_rounded_cosine(cosine: npt.ArrayLike) -> FloatArray:
@@ -208,20 +233,14 @@ def _blocks(
 def _unit(rows: FloatArray, name: str, index: tuple[npt.NDArray[np.intp], ...]) -> FloatArray:
     with np.errstate(over="ignore", invalid="ignore"):
         square = _square(rows)
-    bad = ~((square > _SMALLEST_SQUARE) & np.isfinite(square))
+    bad = ~np.isfinite(square)
     if bad.any():
         row = int(np.argmax(bad))
-        which = f"{name} feature vector {tuple(int(axis[row]) for axis in index)}"
-        if np.isfinite(square[row]):
-            raise InputError(
-                f"{which} has length {np.sqrt(square[row]):.3g}, so it points nowhere and no angle exists; "
-                f"choose another layer, or leave out what gives no features at all"
-            )
         raise InputError(
-            f"{which} holds values that are not finite (or beyond 1e150); run the observer in float32 or "
-            f"better, and check its input range"
+            f"{name} feature vector {tuple(int(axis[row]) for axis in index)} holds values that are not finite (or "
+            f"beyond 1e150); run the observer in float32 or better, and check its input range"
         )
-    return np.asarray(rows / np.sqrt(square)[:, None])
+    return np.asarray(rows / np.sqrt(np.where(square > _SMALLEST_SQUARE, square, np.nan))[:, None])
 
 
 def _square(rows: FloatArray, out: FloatArray | None = None) -> FloatArray:
@@ -266,8 +285,9 @@ def angular_distance_float32(test: FloatArray, reference: FloatArray) -> FloatAr
     """
     test, reference = (np.asarray(v, dtype=np.float32) for v in (test, reference))
     # Norms of a shared reference are summed once.
-    unit_test = test / np.sqrt(_summed(test, squared=True))[..., None]
-    unit_reference = reference / np.sqrt(_summed(reference, squared=True))[..., None]
+    with np.errstate(invalid="ignore"):  # what has length 0 has no angle: NaN
+        unit_test = test / np.sqrt(_summed(test, squared=True))[..., None]
+        unit_reference = reference / np.sqrt(_summed(reference, squared=True))[..., None]
     cosine = _summed(unit_test * unit_reference, squared=False)
     return np.asarray(np.arccos(np.clip(cosine, -1, 1)) / np.float32(np.pi), dtype=np.float64)
 

@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.alignment import check_resampling, draw_counts, iso_contrast, student_reach
-from psyprobe.analysis.responses import LayerScore, chosen, layer_facts, layers_with, levels_of, values_of
+from psyprobe.analysis.direction import told
+from psyprobe.analysis.responses import LayerScore, chosen, layer_facts, layers_with, levels_of, status_of, values_of
 from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Metric, Recorded, Row
 from psyprobe.errors import InputError
 
@@ -35,7 +36,8 @@ _ROOT_TOLERANCE = 1e-5
 class Matches:
     """Matched contrasts, and which of them are none."""
 
-    #: For each reference and each test frequency, shape (K, F); the end of the contrast range where no match exists.
+    #: For each reference and each test frequency, shape (K, F); the end of the contrast range where no match exists,
+    #: NaN where too many responses are undefined to match any.
     contrast: FloatArray
     #: -1 where the lowest contrast draws more than the reference already, 1 where no contrast draws as much, else 0.
     saturated: npt.NDArray[np.int8]
@@ -274,8 +276,8 @@ _KEY = (
 class MatchingResponder(Recorded):
     """The matches of one responder: the observer, or the images themselves."""
 
-    #: In log10 contrast units, with both definitions.
-    error: MatchingError
+    #: In log10 contrast units, with both definitions; None where too many responses are undefined to match any.
+    error: MatchingError | None
     #: Matches that do not exist since the lowest contrast draws more than the reference; they enter the error with the
     #: end of the contrast range, as those of `saturated_high` do.
     saturated_low: int
@@ -322,20 +324,29 @@ class MatchingScore(LayerScore):
         return [*rows, self._row(title, CONTRAST, "perfect constancy", "constancy", self.constancy, None)]
 
     def _row(
-        self, title: str, responder: str, label: str, short: str, error: MatchingError, found: MatchingResponder | None
+        self,
+        title: str,
+        responder: str,
+        label: str,
+        short: str,
+        error: MatchingError | None,
+        found: MatchingResponder | None,
     ) -> Row:
-        reached = {
-            metric: (one.value, one.low, one.high)
-            for metric, one in ((ERROR_MEAN, error.mean), (ERROR_POOLED, error.pooled))
+        reached: dict[Metric, tuple[float | None, float | None, float | None]] = {
+            ERROR_MEAN: (None, None, None),
+            ERROR_POOLED: (None, None, None),
         }
+        if error is not None:
+            for metric, one in ((ERROR_MEAN, error.mean), (ERROR_POOLED, error.pooled)):
+                reached[metric] = one.value, one.low, one.high
         counts = {"sat. high": "saturated_high", "sat. low": "saturated_low", "ambiguous": "ambiguous"}
         cells = {
-            "mean [interval]": _interval(error.mean),
-            "pooled [interval]": _interval(error.pooled),
+            "mean [interval]": "-" if error is None else _interval(error.mean),
+            "pooled [interval]": "-" if error is None else _interval(error.pooled),
             **{heading: "" if found is None else f"{getattr(found, n)}/{found.total}" for heading, n in counts.items()},
         }
         statistics = {
-            "confidence": error.mean.confidence,
+            "confidence": self.confidence,
             "method": self.method,
             "normalised": int(self.normalised),
             **{
@@ -470,11 +481,13 @@ def _score_layer(result: xr.Dataset, found: MatchedCurves, interval: dict[str, A
     def references(of: xr.Dataset, measure: str) -> FloatArray:
         return _responses(of, measure, found.layer, "")[1]
 
-    def mean_error(averaged: xr.Dataset) -> float:
-        again = matched(averaged)
-        return matching_error(again.measured().contrast, again.human, resamples=100).mean.value
+    def mean_error(averaged: xr.Dataset) -> float | None:
+        error = _responder(matched(averaged), {"resamples": 100}).error
+        return None if error is None else error.mean.value
 
     pixels = {"pixels_response", "pixels_reference_response"} <= set(result.variables)
+    status = status_of(result, "reference_response", found.measure, found.layer)
+    facts = (references, status, interval, mean_error, (np.log, np.exp))
     constant = np.broadcast_to(found.reference_contrast[:, None], found.human.shape)
     return MatchingScore(
         method=found.method,
@@ -482,7 +495,7 @@ def _score_layer(result: xr.Dataset, found: MatchedCurves, interval: dict[str, A
         score=_responder(found, interval),
         pixels=_responder(matched(result, "pixels_"), interval) if pixels else None,
         constancy=matching_error(constant, found.human, **interval),
-        **layer_facts(result, found.layer, found.measure, references, interval, mean_error, (np.log, np.exp)),
+        **layer_facts(result, found.layer, found.measure, *facts),
     )
 
 
@@ -493,8 +506,9 @@ def matching_layers(result: xr.Dataset) -> list[str]:
 
 def _responder(found: MatchedCurves, interval: dict[str, Any]) -> MatchingResponder:
     matches = found.measured()
+    known = bool(np.isfinite(matches.contrast).all())
     return MatchingResponder(
-        error=matching_error(matches.contrast, found.human, **interval),
+        error=matching_error(matches.contrast, found.human, **interval) if known else None,
         saturated_low=int((matches.saturated < 0).sum()),
         saturated_high=int((matches.saturated > 0).sum()),
         ambiguous=int(matches.ambiguous.sum()),
@@ -508,7 +522,9 @@ def _matched(
     curves, target = _responses(result, measure, layer, whose)
     (level,) = levels_of(result)
     frequency, contrast = (result[name].values.astype(np.float64) for name in (level, result.attrs["difference"]))
-    if normalised:
+    # A match stands on the response to its reference, and on the like response to a test; weaker ones may be undefined.
+    known = told(target, status_of(result, f"{whose}reference_response", measure, layer)) and np.isfinite(curves).all()
+    if normalised and known:
         own = np.flatnonzero(np.isclose(frequency, float(result.attrs["reference_frequency"]), rtol=1e-6, atol=0))
         if not own.size:
             raise InputError(
@@ -520,7 +536,7 @@ def _matched(
     return MatchedCurves(
         frequency=frequency,
         reference_contrast=result["reference_contrast"].values.astype(np.float64),
-        matches=match_contrast(contrast, curves, target, method=method),
+        matches=match_contrast(contrast, curves, target, method=method) if known else _unmatched(target, curves),
         measured_frequency=result[measured].values.astype(np.float64),
         human=result["human_match"].transpose("reference_contrast", measured).values.astype(np.float64),
         layer=layer,
@@ -537,6 +553,11 @@ def _responses(result: xr.Dataset, measure: str, layer: str, whose: str) -> tupl
         values_of(result, f"{whose}response", measure, layer, order),
         values_of(result, f"{whose}reference_response", measure, layer, order),
     )
+
+
+def _unmatched(target: FloatArray, curves: FloatArray) -> Matches:
+    shape = len(target), len(curves)
+    return Matches(np.full(shape, np.nan), np.zeros(shape, dtype=np.int8), np.zeros(shape, dtype=bool))
 
 
 def _interval(estimate: Estimate) -> str:

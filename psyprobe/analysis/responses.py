@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.direction import ADVISED, DEFINED_ALWAYS, SOUND, STATUS, TURNED, UNDEFINED, share_of
 from psyprobe.analysis.distance import angular_of_rounded_cosine
 from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, Tabled, many, percent
 from psyprobe.analysis.variants import Spread, variant_spread
@@ -44,8 +45,11 @@ class Scored:
     difference: FloatArray
     #: Of the observer, shape (K, M).
     response: FloatArray
+    #: Of these, as `psyprobe.analysis.direction.angle_status` gives it, shape (K, M).
+    status: FloatArray
     #: Of the images themselves, without an encoder, shape (K, M).
     pixels: FloatArray
+    pixels_status: FloatArray
     #: Of people, 1 / threshold, shape (K,).
     sensitivity: FloatArray
 
@@ -64,8 +68,11 @@ class Responses:
     difference: FloatArray
     #: Over `levels` and `difference`, shape (levels ..., D); empty where the run was without a level grid.
     grid: FloatArray
+    #: Of these, as `psyprobe.analysis.direction.angle_status` gives it.
+    status: FloatArray
     #: The same for the images themselves, without an encoder.
     pixels: FloatArray
+    pixels_status: FloatArray
     #: None without a human reference.
     scored: Scored | None
     #: The human curve: its level, the values of that, and 1 / threshold; None where people are known point by point.
@@ -157,7 +164,7 @@ def values_of(
     Raises
     ------
     InputError
-        If a value is not finite.
+        If a value is not finite and no undefined angle.
     UnknownNameError
         If the measure is not in the result.
     """
@@ -170,12 +177,23 @@ def values_of(
     if "layer" in variable.dims:
         variable = variable.isel(layer=[str(one) for one in result["layer"].values].index(str(layer)))
     values: FloatArray = variable.transpose(*[one for one in order if one in variable.dims]).values.astype(np.float64)
-    if not np.isfinite(values).all():
+    lost = ~np.isfinite(values) & (status_of(result, name, measure, layer, order) != UNDEFINED)
+    if lost.any():
         raise InputError(
-            f"{int((~np.isfinite(values)).sum())} of {values.size} values of {name} are not finite; finish the run "
-            f"before scoring it"
+            f"{int(lost.sum())} of {values.size} values of {name} are not finite; finish the run before scoring it"
         )
     return as_difference(values, stored, measure)
+
+
+def status_of(
+    result: xr.Dataset, name: str, measure: str, layer: str | None = None, order: Sequence[str] = ()
+) -> FloatArray:
+    """Status of the values that `values_of` gives: `SOUND` where the measure is no angle, or lengths were not told."""
+    if f"{name}_status" in result and measure not in DEFINED_ALWAYS:
+        return values_of(result, f"{name}_status", measure, layer, order)
+    sizes = result[name].sizes
+    dims = [one for one in order if one in sizes] if order else [d for d in sizes if d not in ("measure", "layer")]
+    return np.full([sizes[one] for one in dims], float(SOUND))
 
 
 def select(result: xr.Dataset, *, measure: str | None = None, layer: str | None = None) -> Responses:
@@ -206,9 +224,10 @@ def select(result: xr.Dataset, *, measure: str | None = None, layer: str | None 
     names, difference = levels_of(result), str(result.attrs["difference"])
     gridded = "response" in result
     free = [name for name in names if gridded and name in result["response"].dims]
-    grid, pixels = (
-        values_of(result, name, wanted, held, [*free, difference]) if gridded else np.empty((0, 0))
+    grid, status, pixels, pixels_status = (
+        of(result, name, wanted, held, [*free, difference]) if gridded else np.empty((0, 0))
         for name in ("response", "pixels_response")
+        for of in (values_of, status_of)
     )
     curve = None
     for name in (name for name in names if f"curve_{name}" in result.dims):
@@ -221,7 +240,9 @@ def select(result: xr.Dataset, *, measure: str | None = None, layer: str | None 
         levels={name: result[name].values.astype(np.float64) for name in free},
         difference=result[difference].values.astype(np.float64) if gridded else np.empty(0),
         grid=grid,
+        status=status,
         pixels=pixels,
+        pixels_status=pixels_status,
         scored=_scored(result, names, difference, wanted, held) if "scored_response" in result else None,
         curve=curve,
     )
@@ -243,15 +264,17 @@ def _scored(result: xr.Dataset, names: Sequence[str], difference: str, measure: 
     multiplier = result["multiplier"].values.astype(np.float64)
     at = np.meshgrid(*[result[place].values.astype(np.float64) for place in places], indexing="ij")
 
-    def flat(name: str) -> FloatArray:
-        return values_of(result, name, measure, layer, order).reshape(-1, len(multiplier))
+    def flat(name: str, of: Callable[..., FloatArray] = values_of) -> FloatArray:
+        return of(result, name, measure, layer, order).reshape(-1, len(multiplier))
 
     return Scored(
         at={place.removeprefix("scored_"): values.ravel() for place, values in zip(places, at, strict=True)},
         multiplier=multiplier if of == "threshold" else 1 / multiplier,
         difference=flat(f"scored_{difference}"),
         response=flat("scored_response"),
+        status=flat("scored_response", status_of),
         pixels=flat("pixels_scored_response"),
+        pixels_status=flat("pixels_scored_response", status_of),
         sensitivity=values_of(result, "human_sensitivity", measure, order=places).ravel(),
     )
 
@@ -287,7 +310,11 @@ def as_difference(values: FloatArray, stored: str, measure: str) -> FloatArray:
     """
     if stored != "cosine":
         return values
-    return angular_of_rounded_cosine(values) if measure == "angular_float32" else 1 - values
+    if measure != "angular_float32":
+        return 1 - values
+    angle = np.full(values.shape, np.nan)
+    angle[~np.isnan(values)] = angular_of_rounded_cosine(values[~np.isnan(values)])
+    return angle
 
 
 #: Dimensions, values, units and description of a variable; None in place of values leaves it out.
@@ -333,6 +360,35 @@ def labelled(
     )
 
 
+def with_status(
+    data: Mapping[str, Variable],
+    places: Mapping[str, FloatArray | None],
+    observer: FloatArray | None,
+    pixels: FloatArray | None,
+) -> dict[str, Variable]:
+    """The variables of a result, and beside each that holds responses one with the status of their angles.
+
+    Parameters
+    ----------
+    data : mapping of str to Variable
+        By name; those of the pixels are called "pixels_...", and dimensions stand as (layer, measure, ...).
+    places : mapping of str to array of int, or None
+        Of a variable's name, without "pixels_": which pair each response is of; None where there are none.
+    observer : array, shape (pairs, layers), or None
+        Status of each pair; None where it is not known.
+    pixels : array, shape (pairs,), or None
+        The same of the pixels.
+    """
+    found = dict(data)
+    for name, at in ((name, at) for name, at in places.items() if at is not None):
+        for variable, status in ((name, observer), (f"pixels_{name}", pixels)):
+            if status is not None and variable in data:
+                dims = tuple(dim for dim in data[variable][0] if dim != "measure")
+                values = status[at] if "layer" not in dims else np.moveaxis(status[at], -1, 0)
+                found[f"{variable}_status"] = (dims, values, "1", f"{data[variable][3]}: {STATUS}")
+    return found
+
+
 def detection_result(
     layout: Mapping[str, Any],
     observer: tuple[FloatArray | None, FloatArray | None],
@@ -340,6 +396,7 @@ def detection_result(
     noise_floor: FloatArray,
     layers: Sequence[str],
     attributes: Mapping[str, Any],
+    status: tuple[FloatArray | None, FloatArray | None] = (None, None),
 ) -> xr.Dataset:
     """The result of a run that compares tests with references, on a grid of levels and at multiples of thresholds.
 
@@ -366,6 +423,8 @@ def detection_result(
         Names of its features.
     attributes : mapping of str to (str or number)
         Where the result comes from.
+    status : (array or None, array or None), optional
+        Of the angles of the observer and of the pixels, as `with_status` takes them; places are those of `layout`.
 
     Returns
     -------
@@ -406,6 +465,9 @@ def detection_result(
             coordinates[name] = ((name,), one["scored"], one["unit"], one["label"])
         multiplier = f"Multiplier of the human {layout['multiplier_of']}"
         coordinates["multiplier"] = (("multiplier",), layout["multiplier"], "1", multiplier)
+    if any(each is not None for each in status):
+        pairs = {"response": layout["grid"], "scored_response": layout["scored"]}
+        data = with_status(data, {name: np.array(at) for name, at in pairs.items() if np.size(at)}, *status)
     if human and layout["curve"] is not None:
         curve = layout["curve"]
         name, one = f"curve_{curve['level']}", next(one for one in levels if one["name"] == curve["level"])
@@ -441,6 +503,10 @@ class LayerScore(Tabled):
     noise_floor: float
     #: Share (0 to 1) of the same responses that are not above the noise floor.
     below_noise: float
+    #: Share (0 to 1) of the same responses that are undefined: rounding alone could make them.
+    undefined: float
+    #: Share (0 to 1) of those at which the feature of the reference is under a tenth as long as that of the test.
+    turned: float
     #: Of the bootstrap.
     seed: int
     #: Of the bootstrap.
@@ -460,9 +526,11 @@ class LayerScore(Tabled):
         """A row with the columns that all have; to it short name, (value, low, high) of metrics, name of the first."""
         own = told.responder == OBSERVER
         spread = self.variants if own else None
-        only = {name: getattr(self, name) if own else None for name in ("float32_floor", "noise_floor", "below_noise")}
+        facts = ("float32_floor", "noise_floor", "below_noise", "undefined", "turned")
+        only = {name: getattr(self, name) if own else None for name in facts}
         if own:
             flags += many(self.float32_floor, "f") + many(self.below_noise, "n")
+            flags += many(self.undefined, "u") + many(self.turned, "t")
         record = {
             **{name: getattr(self, name) for name in ("experiment", "measure", "observer", "layer")},
             "random_weights": int(self.random_weights),
@@ -480,6 +548,16 @@ class LayerScore(Tabled):
         }
         entries = {metric: Entry(*values, flags, only["float32_floor"], note) for metric, values in reached.items()}
         notes = [f"{first} of the {spread}"] * (spread is not None) + list(told.notes)
+        if own and self.undefined:
+            notes.append(
+                f"{percent(self.undefined)} of the responses are undefined: features all but vanish, and rounding "
+                f"alone could turn them so far; score measure={ADVISED!r}, which needs no direction"
+            )
+        if own and many(self.turned, "t"):
+            notes.append(
+                f"at {percent(self.turned)} of the responses the feature of the reference is under a tenth as long as "
+                f"that of the test, so that its direction says little; compare measure={ADVISED!r}"
+            )
         return replace(told, cells=cells, record=record, entries=entries, notes=notes)
 
 
@@ -488,6 +566,7 @@ def layer_facts(
     layer: str,
     measure: str,
     scored: Callable[[xr.Dataset, str], FloatArray],
+    status: FloatArray,
     interval: Mapping[str, Any],
     statistic: Callable[[xr.Dataset], float | None],
     scale: tuple[Callable[[Any], Any], Callable[[Any], Any]],
@@ -500,6 +579,8 @@ def layer_facts(
         What was scored.
     scored : callable
         From a result and a measure to the responses that are scored.
+    status : array
+        Of the same responses.
     interval : mapping
         "confidence", "resamples" and "seed".
     statistic, scale
@@ -516,6 +597,8 @@ def layer_facts(
         "float32_floor": float((scored(result, "angular_float32") <= FLOAT32_FLOOR).mean()) if rounded else None,
         "noise_floor": floor,
         "below_noise": float((scored(result, measure) <= floor).mean()),
+        "undefined": share_of(status, UNDEFINED),
+        "turned": share_of(status, TURNED),
         "seed": interval["seed"],
         "resamples": interval["resamples"],
         "variants": variant_spread(result, statistic, *scale, confidence=interval["confidence"], seed=interval["seed"])

@@ -87,6 +87,10 @@ def average_variants(
         if name in _SAID:
             about = {**first[name].attrs, "long_name": f"{first[name].attrs['long_name']}, by variant"}
             averaged[f"{name}_by_variant"] = xarray.DataArray(stacked, dims=("variant", *first[name].dims), attrs=about)
+    for name in (str(each) for each in first.data_vars if str(each).endswith("_status")):
+        # What is undefined in one variant is undefined in the mean.
+        worst = np.max([result[name].transpose(*first[name].dims).values for result in results], axis=0)
+        averaged[name] = first[name].copy(data=worst)
     floors = np.stack([result["noise_floor"].values for result in results])
     # A cosine similarity of identical images is worst where it is smallest.
     cosine = first["measure"].values == "cosine"

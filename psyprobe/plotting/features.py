@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.direction import ADVISED, UNDEFINED
 from psyprobe.analysis.matching import Method, match_result, matching_layers
 from psyprobe.analysis.responses import MEASURE_LABELS, Responses, layers_of, levels_of, select
 from psyprobe.errors import InputError
@@ -46,6 +47,9 @@ _HUMAN_LABELS = {
 _STEP = 0.02
 #: Responses that would fill fewer of these bands get finer ones: a figure of two colours shows nothing.
 _FEWEST_BANDS = 8
+
+#: Where rounding alone could make a response.
+_UNDEFINED_LABEL = f"Undefined: see measure={ADVISED!r}"
 
 #: More bands than this cannot be told apart.
 _MOST_BANDS = 50
@@ -209,10 +213,16 @@ class _Scale:
         return ScalarMappable(BoundaryNorm(self.levels, colours.N, extend=self.extend), colours)
 
     def drawn(self, found: Responses) -> Masked:
+        defined = np.ma.masked_array(found.grid.T, found.status.T == UNDEFINED)
         if not self.log:
-            return np.ma.asarray(found.grid.T)
+            return np.ma.asarray(defined)
         # Blank, not clipped: between a response and 0 lie all levels, and contours would be made up there.
-        return np.ma.asarray(np.ma.log10(np.ma.masked_less_equal(found.grid.T, max(found.noise_floor, 0.0))))
+        return np.ma.asarray(np.ma.log10(np.ma.masked_less_equal(defined, max(found.noise_floor, 0.0))))
+
+
+def _defined(found: Responses) -> FloatArray:
+    """The responses of the grid that are not undefined."""
+    return np.asarray(found.grid[found.status != UNDEFINED])
 
 
 def _select(result: xr.Dataset, measure: str | None, layer: str | None) -> Responses:
@@ -231,7 +241,7 @@ def _select(result: xr.Dataset, measure: str | None, layer: str | None) -> Respo
 
 
 def _scale(found: Sequence[Responses], levels: Levels) -> _Scale:
-    top = max(float(one.grid.max()) for one in found)
+    top = max(float(_defined(one).max(initial=0.0)) for one in found)
     if isinstance(levels, str):
         if levels == "linear":
             return _Scale(_linear_levels(top, found[0].measure), log=False, extend="neither")
@@ -256,7 +266,7 @@ def _linear_levels(top: float, measure: str) -> FloatArray:
 
 def _log_levels(found: Sequence[Responses], top: float) -> tuple[FloatArray, float]:
     """Log10 of the levels, and of the smallest response above the noise."""
-    above = [one.grid[one.grid > max(one.noise_floor, 0.0)] for one in found]
+    above = [values[values > max(one.noise_floor, 0.0)] for one, values in ((one, _defined(one)) for one in found)]
     smallest = min((float(values.min()) for values in above if values.size), default=None)
     if smallest is None:
         raise InputError(
@@ -294,8 +304,13 @@ def _draw(
         title = titles[i] if titles else axes.panel_title(result, responses.layer, experiment=False, observer=True)
         axes.label(ax, axes.level_label(result, level), _upward_label(result), title)
     handles = panels[0].get_legend_handles_labels()[0]
-    if any(np.ma.is_masked(scale.drawn(one)) for one in found):
-        handles.append(Patch(facecolor=axes.BLANK, edgecolor="0.4", label="Not above noise floor"))
+    blanks = {
+        _UNDEFINED_LABEL: any((one.status == UNDEFINED).any() for one in found),
+        "Not above noise floor": scale.log and any((_defined(one) <= max(one.noise_floor, 0.0)).any() for one in found),
+    }
+    label = " or ".join(label for label, seen in blanks.items() if seen)
+    if label:
+        handles.append(Patch(facecolor=axes.BLANK, edgecolor="0.4", label=label))
     if handles:
         place = "lower right" if _upwards(results[0]) else "lower left"
         panels[0].legend(handles=handles, loc=place, fontsize="small", framealpha=0.9)
@@ -413,13 +428,19 @@ def scored_responses(
         raise InputError("this run has no human reference, and so no multiples of human thresholds to draw")
     ax = axes.new_axes() if ax is None else ax
     order = np.argsort(points.multiplier)
+    undefined = points.status == UNDEFINED
+    drawn = np.where(undefined, np.nan, points.response)
     level, values = next(iter(points.at.items()))
     norm = (LogNorm if axes.is_logarithmic(values) else Normalize)(values.min(), values.max())
     colours = ScalarMappable(norm, mpl.colormaps["viridis"])
-    for value, response in zip(values, points.response, strict=True):
+    if undefined.any():
+        count = f"{undefined.sum()} of {undefined.size} points"
+        ax.plot([], [], linestyle="none", label=f"{count}: {_UNDEFINED_LABEL.lower()}")
+        ax.legend(fontsize="small")
+    for value, response in zip(values, drawn, strict=True):
         ax.plot(points.multiplier[order], response[order], color=colours.to_rgba(value), linewidth=1.3)
     axes.log_axis(ax.xaxis, float(points.multiplier.min()), float(points.multiplier.max()))
-    positive = points.response[points.response > 0]
+    positive = drawn[drawn > 0]
     if positive.size:
         low, high = float(positive.min()), float(positive.max())
         axes.log_axis(ax.yaxis, low / 1.2, high * 1.2)
@@ -508,6 +529,8 @@ def matched_contrast(
     if at.saturated.any():
         hollow = "Saturated: no match"
         keys.append(Line2D([], [], color="0.3", linestyle="none", marker="o", markerfacecolor="white", label=hollow))
+    if np.isnan(at.contrast).any():
+        keys.append(Line2D([], [], linestyle="none", label=_UNDEFINED_LABEL))
     if (at.ambiguous & (at.saturated == 0)).any():
         keys.append(Line2D([], [], color="0.3", linestyle="none", marker="X", label="Ambiguous"))
     # Few matches are as low as the lowest contrast, so a flat legend there hides least.

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.distance import MEASURES, angular_distance_float32, distances
+from psyprobe.analysis.distance import MEASURES, angular_distance_float32, distances, lengths
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.light.display import Display
 from psyprobe.observers import Card, DifferenceObserver, FeatureObserver
@@ -100,6 +100,42 @@ def presented(drive: FloatArray, display: Display, ability: str) -> FloatArray:
     return light
 
 
+def one_step_away(drive: FloatArray, card: Card) -> FloatArray:
+    """Shown images with about half of their pixels, always the same ones, moved by one step of rounding.
+
+    The step is that of the drive in float32, or of the drive as a network computes with it (normalised, in its own
+    format) where that is coarser; it leads towards the middle, so that no drive leaves its range.
+
+    Parameters
+    ----------
+    drive : array, shape (n, H, W, 3)
+        As `show` gives it.
+    card : Card
+        Of the observer.
+
+    Returns
+    -------
+    array, shape (n, H, W, 3), float32
+        Grey stays a read-only view of one plane.
+
+    Examples
+    --------
+    >>> moved = one_step_away(np.full((1, 64, 64, 3), 0.75, np.float32), Card("mine", "features"))
+    >>> sorted({float((0.75 - value) / 2.0**-24) for value in moved.flat})
+    [0.0, 1.0]
+    """
+    plane = drive[..., :1] if drive.strides[-1] == 0 else drive
+    normalised = card.input == "normalised"
+    mean = np.array(card.mean if normalised else [0.0])
+    # Behind the binary point bfloat16 has 7 digits, float16 10, and what else a network may compute in 23 at least.
+    own = {"bfloat16": 2.0**-7, "float16": 2.0**-10}.get(card.dtype, 2.0**-23 if normalised else 0.0)
+    away = np.stack([np.abs(plane - one).max(axis=-1) for one in mean]).max(axis=0)[..., None]
+    step = np.maximum(np.spacing(plane.astype(np.float32)), own * away)
+    chosen = np.random.default_rng(0).integers(0, 2, (*plane.shape[1:3], 1))
+    moved = (plane + np.where(plane > 0.5, -1, 1) * step * chosen).astype(np.float32)
+    return np.broadcast_to(moved, drive.shape)
+
+
 def at_native_size(name: str, native: Specification, card: Card) -> Specification:
     """A stimulus at an observer's own input size, over the same degrees of visual angle.
 
@@ -131,6 +167,8 @@ def at_native_size(name: str, native: Specification, card: Card) -> Specificatio
 
 #: The one measure of a metric: its own response. Beside it, that of the pixels is their angular distance.
 DIFFERENCE = "difference"
+#: Not a distance but the length of the test's own feature, by which one tells whether it has a direction.
+LENGTH = "length"
 
 
 def features(observer: FeatureObserver | DifferenceObserver, images: FloatArray) -> Mapping[str, FloatArray]:
@@ -193,20 +231,20 @@ def respond(
     rows : sequence of int, length n
         Which reference belongs to each test.
     measures : sequence of str
-        Which distances: those of `distances`, and "angular_float32"; or "difference", which is a metric's response
-        or the angular distance of features.
+        Which distances: those of `distances`, and "angular_float32"; "difference", which is a metric's response
+        or the angular distance of features; or "length", of the test's feature.
     ppd : float
         Pixels per degree of the images.
 
     Returns
     -------
     array, shape (n, layers, measures), float64
-        In the order of the card's features and of `measures`.
+        In the order of the card's features and of `measures`; an angle with a feature of zeros is NaN.
 
     Raises
     ------
     InputError
-        Features or differences are not finite, or a layer gives nothing at all.
+        Features or differences are not finite.
     """
     if not _has_features(observer):
         return _differences(observer, images, references, rows, ppd)
@@ -215,17 +253,58 @@ def respond(
     responses = np.empty((len(images), len(tests), len(measures)))
     for layer, name in enumerate(observer.card.features):
         compared = references[name][chosen]
-        try:
-            found = distances(tests[name], compared)
-        except PsyprobeError as error:
-            raise type(error)(f"observer {observer.card.name}, features {name}: {error}") from error
+        found = _distances(observer, name, tests[name], compared)
         if "angular_float32" in measures:
             both = zip(tests[name], np.broadcast_to(compared, tests[name].shape), strict=True)
             found["angular_float32"] = np.array([float(angular_distance_float32(*pair)) for pair in both])
         found[DIFFERENCE] = found["angular"]
+        if LENGTH in measures:
+            found[LENGTH] = lengths(tests[name])
         for measure, key in enumerate(measures):
             responses[:, layer, measure] = found[key]
     return responses
+
+
+def lengths_of(
+    observer: FeatureObserver | DifferenceObserver, references: Mapping[str, FloatArray], drive: FloatArray
+) -> FloatArray | None:
+    """How long the features of references are, and how far one step of rounding moves them; None for a metric.
+
+    Parameters
+    ----------
+    observer : FeatureObserver or DifferenceObserver
+        Who is asked about each reference once more.
+    references : mapping of str to array, shape (m, ...)
+        As `features` gives them.
+    drive : array, shape (m, H, W, 3)
+        The reference images, as `show` gives them.
+
+    Returns
+    -------
+    array, shape (m, layers, 2), float64, or None
+        Length and difference, in feature units.
+    """
+    if not _has_features(observer):
+        return None
+    moved = features(observer, one_step_away(drive, observer.card))
+    told = [(lengths(rows), _distances(observer, name, moved[name], rows)["l2"]) for name, rows in references.items()]
+    return np.moveaxis(np.array(told), -1, 0)
+
+
+def _distances(
+    observer: FeatureObserver, name: str, tests: FloatArray, references: FloatArray
+) -> dict[str, FloatArray]:
+    try:
+        return distances(tests, references)
+    except PsyprobeError as error:
+        raise type(error)(f"observer {observer.card.name}, features {name}: {error}") from error
+
+
+def plain(values: FloatArray) -> Any:
+    """Nested lists as JSON holds them: None for a value that does not exist."""
+    told = values.astype(object)
+    told[np.isnan(values)] = None
+    return told.tolist()
 
 
 def _has_features(observer: FeatureObserver | DifferenceObserver) -> TypeIs[FeatureObserver]:
@@ -269,7 +348,8 @@ def noise_floor(repeats: FloatArray, measures: Sequence[str]) -> FloatArray:
     Returns
     -------
     array, shape (layers, measures), float64
-        The largest distance, or the smallest similarity.
+        The largest distance, or the smallest similarity; where a feature has no angle, those of none.
     """
-    worst = [(np.min if name == "cosine" else np.max)(repeats[..., m], axis=0) for m, name in enumerate(measures)]
+    known = np.where(np.isnan(repeats), [float(name == "cosine") for name in measures], repeats)
+    worst = [(np.min if name == "cosine" else np.max)(known[..., m], axis=0) for m, name in enumerate(measures)]
     return np.stack(worst, axis=-1)

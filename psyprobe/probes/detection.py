@@ -45,7 +45,7 @@ __all__ = ["ABILITIES", "SECTIONS", "VERSION", "answer", "plan", "plot", "result
 
 SECTIONS = ("stimulus", "levels", "variants", "human", "score", "observer")
 #: Drawing, showing or measuring differently makes another question of the same condition.
-VERSION = "detection 1"
+VERSION = "detection 2"
 
 
 def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -> PairSession:
@@ -66,7 +66,8 @@ def grid_result(layout: Mapping[str, Any], found: Responses) -> xarray.Dataset:
     pixels = [None if at is None else np.moveaxis(found.baseline[at], -1, 0) for at in (grid, scored)]
     floor = noise_floor(found.observer[np.array(layout["noise_floor"])], layout["measures"])
     about = {**found.attributes, "ppd": layout["ppd"], "size": json.dumps(layout["size"])}
-    return detection_result(layout, (observer[0], observer[1]), (pixels[0], pixels[1]), floor, found.layers, about)
+    values = (observer[0], observer[1]), (pixels[0], pixels[1])
+    return detection_result(layout, *values, floor, found.layers, about, (found.status, found.baseline_status))
 
 
 #: Points of the human curve that a figure shows.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe.analysis.matching import score_matching as score
-from psyprobe.analysis.responses import SCALE, Variable, labelled
+from psyprobe.analysis.responses import SCALE, Variable, labelled, with_status
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.human.measured import matching_data
@@ -130,6 +130,7 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
         "human_match": (("reference_contrast", measured), layout["human_match"], "1", "Contrast that people match"),
         "noise_floor": (("layer", "measure"), floor, SCALE, "Largest response to identical images"),
     }  # fmt: skip
+    data = with_status(data, {"response": grid, "reference_response": reference}, found.status, found.baseline_status)
     label = f"{difference['label']} of the reference grating"
     coordinates: dict[str, Variable] = {
         "layer": (("layer",), list(found.layers), "1", "Features"),

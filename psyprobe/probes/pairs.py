@@ -2,7 +2,9 @@
 
 An encoder is asked for its features of both, whose distances are measured; a metric says itself how different they
 look. Each distinct image is drawn, shown and passed through the observer once a run; all tests on one reference share
-its features. The pixels themselves are asked beside every observer.
+its features. Their lengths are kept, and each reference is shown once more, one step of rounding away, since an angle
+says nothing where features all but vanish (`psyprobe.analysis.direction`). The pixels themselves are asked beside every
+observer.
 
 Batches are fixed when a run begins and kept with it, since an encoder's rounding depends on which images share a batch:
 a run that was killed and taken up again ends with the same bytes as an unbroken one.
@@ -19,13 +21,14 @@ from typing import Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.direction import angle_status
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest
 from psyprobe.light.display import Display
 from psyprobe.observers import FeatureObserver, load_observer
 from psyprobe.observers.registry import STIMULUS_PPD
-from psyprobe.probes.asking import features, presented, respond, show
+from psyprobe.probes.asking import LENGTH, features, lengths_of, plain, presented, respond, show
 from psyprobe.running.loop import ExperimentSession, attributes_of
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.running.store import Store
@@ -156,7 +159,7 @@ class PairSession(ExperimentSession):
         if missing and timed:
             each = seconds_an_image(self.observer, conditions.shown.shape, conditions.shown.ppd, grouping["batch_size"])
             # The references of unanswered questions are shown again, so this errs on the long side.
-            seconds = each * (len(missing) + len(references))
+            seconds = each * (len(missing) + 2 * len(references))
         return PairPlan(
             experiment=self.experiment.name,
             observer=self.observer.card.name,
@@ -206,9 +209,14 @@ def questions_of(layout: Mapping[str, Any], observers: Iterable[str]) -> dict[st
 
 
 def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:
-    """Show each batch to every observer; an answer holds "values": of each layer a list, one value a measure."""
+    """Show each batch to every observer.
+
+    An answer holds "values": of each layer a list, one value a measure. Where there are features it holds "lengths",
+    too: of each layer the length of the test's, of the reference's, and of what one step of rounding changes in it.
+    """
     kept: list[str] = []
     references: dict[str, Mapping[str, FloatArray]] = {}
+    known: dict[str, FloatArray | None] = {}
     for batch in batches:
         work: Work = batch.work
         names = [spec.digest for spec in work.references]
@@ -218,14 +226,22 @@ def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[A
             references = {
                 name: features(who, presented(shown, work.display, who.card.ability)) for name, who in observers.items()
             }
+            known = {name: lengths_of(who, references[name], shown) for name, who in observers.items()}
         shown = show(work.tests, work.display)
         ppd = work.tests[0].ppd
         for name, who in observers.items():
             light = presented(shown, work.display, who.card.ability)
-            values = respond(who, light, references[name], work.rows, work.measures, ppd=ppd)
-            asked = [question for question in batch.questions if question.observer == name]
-            for question, value in zip(asked, values.tolist(), strict=True):
-                yield Answered(question, {"values": value})
+            of_references, asked = known[name], [each for each in batch.questions if each.observer == name]
+            if of_references is None:
+                values = respond(who, light, references[name], work.rows, work.measures, ppd=ppd)
+                answers = [{"values": each} for each in values.tolist()]
+            else:
+                values = respond(who, light, references[name], work.rows, (*work.measures, LENGTH), ppd=ppd)
+                sizes = np.concatenate([values[..., -1:], of_references[list(work.rows)]], axis=-1)
+                both = zip(plain(values[..., :-1]), sizes.tolist(), strict=True)
+                answers = [{"values": each, "lengths": size} for each, size in both]
+            for question, told in zip(asked, answers, strict=True):
+                yield Answered(question, told)
 
 
 @dataclass(frozen=True)
@@ -235,6 +251,9 @@ class Responses:
     #: Shapes (pairs, layers, measures) and (pairs, measures).
     observer: FloatArray
     baseline: FloatArray
+    #: Of the angles, shapes (pairs, layers) and (pairs,), as `angle_status` gives them; None for a metric.
+    status: FloatArray | None
+    baseline_status: FloatArray
     layers: tuple[str, ...]
     #: Where the result comes from.
     attributes: Mapping[str, Any] = field(default_factory=dict)
@@ -252,14 +271,24 @@ def responses(record: RunRecord, store: Store) -> Responses:
     baseline = store.content(layout["baseline"])
     questions = questions_of(layout, (record.observer_digest, layout["baseline"]))
 
-    def read(observer: str) -> FloatArray:
-        keys = [question.key for question in questions[observer]]
-        found = store.answers_of_all(keys)
-        return np.array([found[key]["values"] for key in keys], dtype=np.float64)
+    def read(observer: str) -> tuple[FloatArray, FloatArray | None]:
+        found = store.answers_of_all([question.key for question in questions[observer]])
+        answers = [found[question.key] for question in questions[observer]]
+        values = np.array([each["values"] for each in answers], dtype=np.float64)
+        if "lengths" not in answers[0]:
+            return values, None
+        # Of an observer that is asked beside a metric, the one measure is the angle.
+        angle = layout["measures"].index("angular") if "angular" in layout["measures"] else 0
+        return values, angle_status(values[..., angle], [each["lengths"] for each in answers])
 
+    values, status = read(record.observer_digest)
+    pixels, of_pixels = read(layout["baseline"])
+    assert of_pixels is not None  # pixels are features
     return Responses(
-        observer=read(record.observer_digest),
-        baseline=read(layout["baseline"])[:, 0],
+        observer=values,
+        baseline=pixels[:, 0],
+        status=status,
+        baseline_status=of_pixels[:, 0],
         layers=tuple(record.observer_card["features"]),
         attributes=attributes_of(record, display=store.content(layout["display"]), baseline=baseline["name"]),
     )
@@ -318,7 +347,7 @@ class PairPlan:
     grid: int
     score: int
     references: int
-    #: References shown a second time, for the noise floor.
+    #: References shown a second time, for the noise floor; all are shown once more one step of rounding away.
     repeated: int
     #: Pairs of test and reference, those of the noise floor included, and how many of them the store has answered.
     questions: int
@@ -361,9 +390,10 @@ class PairPlan:
         return (
             f"{self.experiment} with {self.observer}: {self.images} distinct images of {height} x {width} px at "
             f"{self.ppd:.4g} ppd ({height / self.ppd:.3g} x {width / self.ppd:.3g} deg): {self.grid} on the level "
-            f"grid, {self.score} more for the score, {self.references} backgrounds; {self.repeated} shown again "
-            f"for the noise floor. {self.answered} of {self.questions} questions are answered; {self.batches} batches "
-            f"of up to {self.batch_size} are left." + "".join(f"\nNote: {remark}." for remark in self.remarks)
+            f"grid, {self.score} more for the score, {self.references} backgrounds, each also one step of rounding "
+            f"away; {self.repeated} shown again for the noise floor. {self.answered} of {self.questions} questions are "
+            f"answered; {self.batches} batches of up to {self.batch_size} are left."
+            + "".join(f"\nNote: {remark}." for remark in self.remarks)
         )
 
 

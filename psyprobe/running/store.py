@@ -24,7 +24,7 @@ from psyprobe.running.protocol import Answered, Question, RunRecord
 #: How long a process waits for another one's transaction, in seconds.
 BUSY_TIMEOUT = 60.0
 #: Version of the tables.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 #: "psyp" in ASCII: tells a store from any other SQLite file.
 APPLICATION_ID = 0x70737970
 #: Questions are looked up so many at a time.

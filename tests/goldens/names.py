@@ -152,6 +152,8 @@ def score_numbers(score: Any) -> Golden:
     # Scores of words name their level, which could be nothing but frequency then.
     level = told.pop("level", None)
     told.pop("unit", None)
+    # Since then it is said which angles mean nothing; of the pixels none does.
+    assert not told.pop("undefined", 0) and not told.pop("turned", 0)
     for row in told.get("curve", ()):
         row[level] = row.pop("value")
     return flat(told)

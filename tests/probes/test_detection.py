@@ -235,9 +235,9 @@ def test_observers_that_break_their_word_are_named() -> None:
         features(Broken(card, {"b": np.ones((2, 3))}), images)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"shape \(3, 2\) for 2 images"):
         features(Broken(card, {"a": np.ones((3, 2))}), images)  # type: ignore[arg-type]
-    silent = Broken(card, {"a": np.zeros((2, 3))})
-    with pytest.raises(InputError, match=r"broken, features a: .*length 0"):
-        respond(silent, images, {"a": np.ones((1, 3))}, [0, 0], ppd=60)  # type: ignore[arg-type]
+    infinite = Broken(card, {"a": np.full((2, 3), np.inf)})
+    with pytest.raises(InputError, match=r"broken, features a: .*not finite"):
+        respond(infinite, images, {"a": np.ones((1, 3))}, [0, 0], ppd=60)  # type: ignore[arg-type]
 
 
 def test_a_layer_each() -> None:

@@ -34,7 +34,7 @@ from psyprobe.files.output import digest
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
 from psyprobe.plotting.axes import COLOURS, panels_in
-from psyprobe.probes.asking import features, respond
+from psyprobe.probes.asking import features, plain, respond
 from psyprobe.probes.pairs import seconds_an_image
 from psyprobe.running.loop import ExperimentSession, attributes_of
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
@@ -171,7 +171,7 @@ def answer(observers: Mapping[str, FeatureObserver], batches: Iterable[Batch]) -
         for name, who in observers.items():
             asked = [question for question in batch.questions if question.observer == name]
             values = respond(who, shown, features(who, original), [0] * len(shown), MEASURES, ppd=0.0)
-            for question, value in zip(asked, values.tolist(), strict=True):
+            for question, value in zip(asked, plain(values), strict=True):
                 yield Answered(question, {"values": value})
 
 
