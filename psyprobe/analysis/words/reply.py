@@ -426,8 +426,9 @@ def _clause(text: str) -> _Statement:
         denied = _PHRASES["denied"].search(after)
         aside = _PHRASES["of_its_own"].search(after)
         # What is denied of a flat field, as in "not a plain image with stripes", is not denied of the pattern.
-        other = flat and _negations_of_flat(text, flat) and not _PHRASES["flat_noun"].search(text)
-        if denials > 1 or (denials and (denied or (other and flat.start() < target.start()))) or (denied and aside):
+        flat_before = flat if flat and flat.start() < target.start() else None
+        other = flat_before and _negations_of_flat(text, flat_before) and not _PHRASES["flat_noun"].search(text)
+        if denials > 1 or (denials and (denied or other)) or (denied and aside):
             return _Statement(0, undecided=True)
         if denials == 0 and (_PHRASES["flat_noun"].search(text) or _PHRASES["contrasted"].search(after)):
             return _Statement(0, undecided=True)
