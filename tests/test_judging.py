@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,34 @@ def test_braces_in_an_answer_fill_in_nothing(answer: str) -> None:
         ("choice_letter", "(B)", "B"),
         ("choice_letter", "X", ""),
         ("choice_letter", "", None),
+        # The scale is 0, 1, 2: a fraction of it is no verdict, nor the first digit of one.
+        ("rbench_short", "0.5", None),
+        ("rbench_short", "0.9", None),
+        ("rbench_short", "1.5", None),
+        ("rbench_short", "1.0", None),
+        ("rbench_short", "0,5", None),
+        ("rbench_short", "1/2", None),
+        ("rbench_short", "-1", None),
+        ("rbench_short", "<1", None),
+        ("rbench_short", "+2", None),
+        ("rbench_short", "2%", None),
+        ("rbench_short", "1\u00bd", None),
+        ("rbench_short", "2 out of 2", None),
+        ("rbench_short", "Not 2", None),
+        ("rbench_short", "not a 1 but", None),
+        ("yes_no", "not yes", None),
+        ("yes_no", "No way to tell", None),
+        ("choice_letter", "a dog", None),
+        ("rbench_short", "<think>0 or 1? I would say 1.</think>2", 1.0),
+        ("rbench_short", "<think>0 or 1?</think>\n\n**2**", 1.0),
+        ("rbench_short", "<think>it means 2", None),
+        ("rbench_short", "2<think>", 1.0),
+        ("rbench_short", '{"score": 1}', 0.5),
+        ("rbench_short", "My final score is: 0.", 0.0),
+        ("rbench_short", "**Score:** 2", 1.0),
+        ("rbench_short", "score", None),
+        ("yes_no", "_Yes_", "yes"),
+        ("yes_no", "The answer is no.", "no"),
     ],
 )
 def test_a_reply_is_one_verdict_or_none(name: str, reply: str, verdict: object) -> None:
@@ -80,6 +109,19 @@ def test_repeats_are_averaged_and_what_is_no_verdict_is_counted() -> None:
     assert found.mean == 0.75
     assert found.majority == 1.0
     assert Verdicts((1.0, 0.0), ()).majority is None
+
+
+@given(st.decimals(0, 2, places=2), st.sampled_from(["{}", "Score: {}", "{}.", "<think>2</think>{}"]))
+def test_a_fraction_is_never_rounded_to_a_verdict(score: object, dress: str) -> None:
+    for name in ("rbench_short", "rbench_choice", "rbench_caption"):
+        assert judge_prompts()[name].read(dress.format(score)) is None
+
+
+def test_long_replies_of_a_judge_take_no_time() -> None:
+    start = time.process_time()
+    for unit in (" ", "score ", "the ", "(", "2 ", "<think>"):
+        assert judge_prompts()["rbench_short"].read((unit * 100_000)[:100_000]) is None
+    assert time.process_time() - start < 2
 
 
 def test_nothing_is_judged_twice(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from psyprobe.analysis.words.reply import without_reasoning
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment
 from psyprobe.files.images import decode_image
@@ -43,6 +44,12 @@ from psyprobe.tasks.tables import read_bytes
 JUDGING = "judge 1"
 #: Long enough for a model that cannot leave it at one word.
 _MAX_TOKENS = 32
+_MARKUP = r"[\s*_`\"'(){}\[\]:=]*"
+#: A reply in lower case that is one word or number; a sign, a fraction or a further word makes it none.
+_VERDICT = re.compile(
+    rf"{_MARKUP}(?:(?:the |my |final )*(?:score|verdict|answer|rating|grade)(?: is)?\b{_MARKUP})?(?P<verdict>[^\W_]+)"
+    r"[\s*_`\"'(){}\[\].!]*"
+)
 
 
 @dataclass(frozen=True)
@@ -229,17 +236,16 @@ class JudgePrompt:
         return re.sub(r"\{(?:question|key|answer)\}", lambda found: parts[found.group()], self.text)
 
     def read(self, reply: str) -> float | str | None:
-        """The one verdict that a reply names, or None: the whole reply, or the only verdict among its words.
+        """The verdict that a reply is, or None: reasoning, a label and markup aside, it must be the whole reply.
 
         Examples
         --------
         >>> prompt = judge_prompts()["rbench_short"]
-        >>> [prompt.read(text) for text in ("2", "Score: 1.", "1 or 2", "good")]
-        [1.0, 0.5, None, None]
+        >>> [prompt.read(text) for text in ("2", "Score: 1.", "<think>0?</think>2", "0.5", "1 or 2")]
+        [1.0, 0.5, 1.0, None, None]
         """
-        words = set(re.findall(r"\w+", reply.casefold()))
-        named = [word for word in self.verdicts if word in words]
-        return self.verdicts[named[0]] if len(named) == 1 else None
+        said = _VERDICT.fullmatch(without_reasoning(reply))
+        return self.verdicts.get(said["verdict"]) if said else None
 
     def verdicts_of(self, replies: Sequence[str]) -> Verdicts:
         """What several replies about one case come to."""
@@ -399,6 +405,16 @@ def judge_of(experiment: Experiment) -> Judge | None:
     if named is None:
         return None
     return Judge(load_observer(named.observer, **named.options), named.repeats, named.temperature)
+
+
+def count_verdicts(found: Iterable[Verdicts]) -> dict[str, int]:
+    """Of cases: how many there are, how many have no verdict at all, and how many replies were none."""
+    found = list(found)
+    return {
+        "cases": len(found),
+        "without_verdict": sum(each.failed for each in found),
+        "unread_replies": sum(len(each.unread) for each in found),
+    }
 
 
 def read_verdicts(text: str) -> dict[str, Verdicts]:

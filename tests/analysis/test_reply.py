@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from denials import HEDGES, SENTENCES, WHOLE, Sentence
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psyprobe.analysis.words.reply import plain_text, read_first_token, read_reply
@@ -18,10 +19,10 @@ from psyprobe.experiment.prompts import load_prompts, prompt_sets
 READINGS = ("yes", "no", "ambiguous", "refusal", "invalid")
 
 
-def sayings() -> list[tuple[str, str]]:
+def sayings(name: str) -> list[tuple[str, str]]:
     """Pairs of reply and reading, of a page with a heading in brackets for each reading."""
     pairs, reading = [], ""
-    for line in (Path(__file__).parent / "replies.txt").read_text(encoding="utf-8").splitlines():
+    for line in (Path(__file__).parent / name).read_text(encoding="utf-8").splitlines():
         if line[1:-1] in READINGS and line.startswith("["):
             reading = line[1:-1]
         else:
@@ -38,10 +39,30 @@ def test_oracle(oracle_data: Path) -> None:
 
 
 def test_many_ways_of_saying_it() -> None:
-    pairs = sayings()
+    pairs = sayings("replies.txt")
     found = [(reply, expected, read_reply(reply)) for reply, expected in pairs]
     assert [each for each in found if each[1] != each[2]] == []
     assert {expected for _, expected in pairs} == set(READINGS) and len(pairs) > 500
+
+
+def test_denials_and_affirmations_have_the_right_sign() -> None:
+    pairs = sayings("denials.txt")
+    found = [(reply, expected, read_reply(reply)) for reply, expected in pairs]
+    assert [each for each in found if each[1] != each[2]] == []
+    assert len(pairs) > 120
+
+
+@given(sentence=st.sampled_from(SENTENCES), whole=st.sampled_from(WHOLE), hedge=st.sampled_from(HEDGES))
+@settings(max_examples=200, deadline=None)
+def test_negating_a_sentence_never_keeps_its_sign(sentence: Sentence, whole: str, hedge: str) -> None:
+    said, denied = hedge.format(sentence.said), hedge.format(sentence.denied)
+    for polarity, signs in ((1, ("no", "yes")), (-1, ("yes", "no"))):
+        reading = read_reply(said, polarity=polarity)
+        assert reading in (signs[sentence.patterned], "ambiguous", "invalid"), said
+        for other in (denied, hedge.format(whole.format(sentence.said))):
+            assert read_reply(other, polarity=polarity) in (signs[not sentence.patterned], "ambiguous"), other
+        twice = hedge.format(whole.format(sentence.denied))
+        assert read_reply(twice, polarity=polarity) in (reading, "ambiguous", "invalid"), twice
 
 
 @pytest.mark.parametrize(
@@ -165,7 +186,23 @@ def test_what_decides_nothing_is_not_guessed(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["sure ", "the answer ", "probably ", "<think>", "as an ai do not have ", "no ", "(", "a"]
+    "unit",
+    [
+        "sure ",
+        "the answer ",
+        "probably ",
+        "<think>",
+        "as an ai do not have ",
+        "no ",
+        "(",
+        "a",
+        "flat, dots, ",
+        "dot,",
+        "not, in ",
+        "dots is,",
+        "x is not flat, ",
+        "except ",
+    ],
 )
 def test_long_hostile_text_takes_no_time(unit: str) -> None:
     start = time.perf_counter()

@@ -25,7 +25,7 @@ from psyprobe.tasks.mvp_bench import (
     said,
     with_categories,
 )
-from psyprobe.tasks.mvp_bench.metrics import beside_published, plot_mvp
+from psyprobe.tasks.mvp_bench.metrics import beside_published, plot_mvp, published
 from psyprobe.tasks.mvp_bench.replies import parse_reply
 
 FILES = {"GPT-4o": "GPT4o", "DeepSeek (1.3B)": "deepseek_vl_1.3b", "LLaVA-1.5 (7B)": "llava_v1.5_7b"}
@@ -104,6 +104,22 @@ def test_doubled_rows_are_reported_and_count_once(released: Path, capsys: pytest
     assert "1872 rows are there twice and were counted once" in err
     assert "39.05" in out  # and not 42.25, which the authors' own script prints for the doubled file
     assert "(always no)" in out
+
+
+def test_all_released_files_and_the_papers_twelve_names_score_in_one_command(
+    released: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stems = list(FILES.values())
+    command = ["mvp-bench", *(str(released / f"{name}_questions.json") for name in ("all", "mcq")), "--format", "csv"]
+    names = sorted(set(published()["model"]))
+    for i, name in enumerate(names):
+        stem = FILES.get(name, stems[i % 3])
+        # GPT-4V's replies to yes/no questions were not released.
+        files = [f"mcq_{stem}.jsonl", *([] if name == "GPT-4V" else [f"{stem}{'_evaluated' * (i % 2)}.jsonl"])]
+        command += ["--model", name, *(str(released / file) for file in files)]
+    assert main(command) == 0
+    scored = {line.split(",")[0] for line in capsys.readouterr().out.splitlines()[1:]}
+    assert scored == {*names, "(always yes)", "(always no)", "(always A)"}
 
 
 def test_printed_values_that_differ_are_marked_with_the_reason(

@@ -15,6 +15,7 @@ import pytest
 from item_pages import run_page, write_page
 from PIL import Image
 
+import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.observers.chat.answering import Answer
@@ -31,7 +32,8 @@ from psyprobe.tasks.mvp_bench import (
     write_vlmevalkit,
 )
 from psyprobe.tasks.mvp_bench.commands import failed_pairs_page
-from psyprobe.tasks.mvp_bench.probe import read_run
+from psyprobe.tasks.mvp_bench.metrics import published
+from psyprobe.tasks.mvp_bench.probe import read_run, score
 
 #: Pairs of our own: what is on the natural image, and on the manipulated one.
 PAIRS = {1: ("red", "green"), 2: ("blue", "red"), 3: ("green", "blue")}
@@ -148,6 +150,18 @@ def test_a_judge_reads_only_what_the_rule_leaves_open(bench: Path) -> None:
     assert mvp_metrics(judged, resamples=100)["value"].min() == 100
 
 
+def test_what_is_no_verdict_of_the_judge_is_told_by_the_score(bench: Path) -> None:
+    def judge(reply: str) -> Judge:
+        return Judge(pp.observer(lambda images, prompt, system, decoding: reply, name="reader"))
+
+    chatty = Sighted(lambda word: {"Yes": "I would say it is.", "No": "No"}.get(word, word))
+    page = write_page(bench / "mvp_bench.toml", "mvp_bench", bench)
+    for reply, counted in (("Yes, it does", 6), ("<think>Hm.</think>Yes", 0)):
+        (found,) = score(run_page(page, chatty, judge=judge(reply)))
+        assert found.to_dict()["verdicts"] == {"cases": 6, "without_verdict": counted, "unread_replies": counted}
+        assert ("6 replies of the judge were no verdict" in str(found)) == bool(counted)
+
+
 def test_the_page_of_failed_pairs_escapes_what_models_say(bench: Path) -> None:
     hostile = Sighted(lambda word: f"<script>alert('{word}')</script>\x1b[31m")
     table = asked(bench, hostile, parser="rule")
@@ -181,6 +195,39 @@ def test_from_questions_to_tables_through_a_server(
     assert (bench / "out" / "mvp-bench-openai-sighted-failed.html").stat().st_size > 500
     for path in (bench / "out").iterdir():
         assert b"sk-of-nobody" not in path.read_bytes()
+
+
+def test_the_papers_twelve_models_score_in_one_command_with_one_that_has_choices_alone(
+    bench: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    questions = with_rotations(read_questions(bench / "questions.json"))
+    rows = questions.assign(output=questions["answer"])[["question_id", "task", "output"]]
+    paths = {"all": bench / "all.jsonl", "choices": bench / "choices.jsonl"}
+    for (name, path), kept in zip(paths.items(), (rows, rows[rows["task"] != "yes_no"]), strict=True):
+        kept.drop(columns="task").to_json(path, orient="records", lines=True)
+        assert len(kept) == {"all": 36, "choices": 24}[name]
+    models = sorted(set(published()["model"]))
+    assert len(models) == 12
+    named = [["--model", model, str(paths["choices" if model == "GPT-4V" else "all"])] for model in models]
+    command = ["mvp-bench", str(bench / "questions.json"), "--rotations"]
+    assert main([*command, *(word for each in named for word in each)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for model in models:
+        rows = [line.removeprefix(model).split() for line in lines if line.startswith(f"{model} ")]
+        assert len(rows) == 4, model
+        assert rows[0][:7] == (["-"] if model == "GPT-4V" else ["100.00"]) * 7
+        assert rows[0][8] == "100.00"
+
+
+def test_a_set_of_choices_alone_is_scored(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = (bench / "questions.json").read_text(encoding="utf-8").splitlines()
+    (bench / "choices.json").write_text("\n".join(line for line in lines if '"mcq' in line), encoding="utf-8")
+    questions = read_questions(bench / "choices.json")
+    replies = questions.assign(output="A")[["question_id", "output"]]
+    replies.to_json(bench / "choices.jsonl", orient="records", lines=True)
+    assert main(["mvp-bench", str(bench / "choices.json"), "--model", "GPT-4V", str(bench / "choices.jsonl")]) == 0
+    out = capsys.readouterr().out
+    assert "(always A)" in out and "(always yes)" not in out
 
 
 def test_there_and_back_through_vlmevalkit(bench: Path) -> None:

@@ -168,6 +168,26 @@ def read_first_token(
     return FirstToken(_expit(logit), logit, mass, not (found[0] and found[1]))
 
 
+def without_reasoning(text: str) -> str:
+    """A reply without reasoning blocks, in lower case; nothing is left where the reasoning never ends.
+
+    Parameters
+    ----------
+    text : str
+        As it came.
+
+    Examples
+    --------
+    >>> without_reasoning("<think>1 or 2?</think>2"), without_reasoning("<think>1 or 2?")
+    ('2', '')
+    """
+    text = "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf").casefold()
+    ends = [found.end() for found in _BLOCK_END.finditer(text)]
+    text = text[ends[-1] :] if ends else text
+    unfinished = _BLOCK_START.search(text)
+    return text[: unfinished.start()] if unfinished else text
+
+
 def plain_text(text: str) -> str:
     """A reply without reasoning blocks, markup, quotes and contractions, in lower case.
 
@@ -181,12 +201,7 @@ def plain_text(text: str) -> str:
     >>> plain_text("<think>Hmm, no.</think> **Yes**, it isn\u2019t blank")
     'yes, it is not blank'
     """
-    text = "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
-    text = re.sub("[\u2018\u2019\u02bc\u00b4]", "'", text).casefold()
-    ends = [found.end() for found in _BLOCK_END.finditer(text)]
-    text = text[ends[-1] :] if ends else text
-    unfinished = _BLOCK_START.search(text)
-    text = text[: unfinished.start()] if unfinished else text
+    text = re.sub("[\u2018\u2019\u02bc\u00b4]", "'", without_reasoning(text))
     text = text if len(text) <= 2 * _READ else f"{text[:_READ]}\n{text[-_READ:]}"
     tagged = _ANSWER_TAG.findall(text)
     text = tagged[-1] if tagged else text
@@ -363,9 +378,9 @@ def _statement(sentences: list[str]) -> _Statement:
     clauses = [
         part.strip(" ,;:-")
         for sentence in sentences
-        for part in _PHRASES["clauses"].split(_PHRASES["idioms"].sub(" ", sentence.replace("nothing but", "only")))
+        for part in _PHRASES["clauses"].split(_PHRASES["idioms"].sub(" ", _without_exceptions(sentence)))
     ]
-    found = [_clause(re.sub(r"\s+", " ", clause)) for clause in clauses if clause]
+    found = [_clause(re.sub(r"\s+", " ", part)) for clause in clauses for part in _parts(clause) if part]
     for explicit in (True, False):
         signs = {each.sign for each in found if each.sign and each.explicit == explicit}
         if len(signs) == 2:
@@ -373,6 +388,26 @@ def _statement(sentences: list[str]) -> _Statement:
         if signs:
             return _Statement(signs.pop(), explicit)
     return _Statement(0, undecided=any(each.undecided for each in found))
+
+
+def _without_exceptions(sentence: str) -> str:
+    """A sentence with "see only" for "nothing but", exceptions ("uniform except for stripes") as there, no asides."""
+    sentence = _PHRASES["aside"].sub(r"\1", sentence)
+    sentence = _PHRASES["nothing_but"].sub(" see only ", sentence).replace("anything but", "far from")
+    return _PHRASES["exception"].sub(", there is ", sentence)
+
+
+def _parts(clause: str) -> list[str]:
+    """A clause, cut before a part that names a pattern and stands for itself: "not a plain image, stripes are seen"."""
+    parts, flat_told = [""], False
+    for piece in re.split("([,:]| - )", clause):
+        said = piece.strip()
+        stands_alone = flat_told or (parts[-1] and _PHRASES["own_verb"].match(said))
+        if stands_alone and _PHRASES["target"].search(said) and not _PHRASES["flat_first"].match(said):
+            parts, flat_told = [*parts, ""], False
+        flat_told = flat_told or bool(_PHRASES["is_flat"].search(said) and not _PHRASES["flat_noun"].search(said))
+        parts[-1] += piece
+    return [part.strip(" ,;:-") for part in parts]
 
 
 def _clause(text: str) -> _Statement:
@@ -384,22 +419,39 @@ def _clause(text: str) -> _Statement:
     if bare:
         return _Statement(-1 if bare[1] or text.endswith("absent") else 1, explicit=True)
     target = _PHRASES["target"].search(text)
+    flat = _PHRASES["is_flat"].search(text)
     if target is not None:
-        denials = len(_PHRASES["negation"].findall(text[: target.start()])) + target[0].startswith("none")
-        after = text[target.end() :]
+        before, after = text[: target.start()], text[target.end() :]
+        denials = len(_PHRASES["negation"].findall(before)) + target[0].startswith("none")
+        denied = _PHRASES["denied"].search(after)
+        aside = _PHRASES["of_its_own"].search(after)
+        # What is denied of a flat field, as in "not a plain image with stripes", is not denied of the pattern.
+        flat_before = flat if flat and flat.start() < target.start() else None
+        other = flat_before and _negations_of_flat(text, flat_before) and not _PHRASES["flat_noun"].search(text)
+        if denials > 1 or (denials and (denied or other)) or (denied and aside):
+            return _Statement(0, undecided=True)
         if denials == 0 and (_PHRASES["flat_noun"].search(text) or _PHRASES["contrasted"].search(after)):
             return _Statement(0, undecided=True)
-        if denials > 1:
-            return _Statement(0, undecided=True)
-        if denials or _PHRASES["denied"].search(after):
+        if denials or denied:
             return _Statement(-1, explicit=True)
         if _PHRASES["evidence"].search(text):
             return _Statement(1, explicit=True)
-    if _PHRASES["not_flat"].search(text):
-        return _Statement(1)
-    return (
-        _Statement(-1) if _PHRASES["is_flat"].search(text) or _PHRASES["nothing_else"].search(text) else _Statement(0)
-    )
+        if flat and target.end() <= flat.start():
+            return _Statement(0, undecided=True)
+    if flat:
+        denials = _negations_of_flat(text, flat)
+        return _Statement((-1, 1)[denials]) if denials < 2 else _Statement(0, undecided=True)
+    return _Statement(-1 if _PHRASES["nothing_else"].search(text) else 0)
+
+
+def _negations_of_flat(text: str, flat: re.Match[str]) -> int:
+    """How often a clause denies that the image is flat; 2 where that cannot be told."""
+    before = _PHRASES["sameness"].sub(" ", text[: flat.start()])
+    # A denial ends at a comma: "without any features, uniform gray".
+    count = len(_PHRASES["negation_of_flat"].findall(before.rpartition(",")[2]))
+    if count and _PHRASES["in_passing"].search(before):
+        return 2
+    return count + bool(_PHRASES["untrue"].search(text[flat.end() :]))
 
 
 def _log_sum(logs: Sequence[float]) -> float:

@@ -67,7 +67,9 @@ def mvp_bench_command(arguments: argparse.Namespace) -> int:
         raise InputError(f"{', '.join(arguments.results)}: there is no result of MVP-Bench; run an experiment with it")
     metrics = with_people(metrics, arguments.people)
     for answer in ("yes", "no", "A"):
-        metrics[f"(always {answer})"] = mvp_metrics(with_categories(constant_replies(questions, answer)))
+        constant = constant_replies(questions, answer)
+        if len(constant):
+            metrics[f"(always {answer})"] = mvp_metrics(with_categories(constant))
     say(mvp_tables(metrics, "json" if arguments.json else arguments.format))
     return 0
 

@@ -31,7 +31,7 @@ from psyprobe.files.images import file_digest
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
-from psyprobe.tasks.asking import Case, ItemQuestion, Judge, judge_of, put, read_verdicts
+from psyprobe.tasks.asking import Case, ItemQuestion, Judge, count_verdicts, judge_of, put, read_verdicts
 from psyprobe.tasks.item_session import ItemSession, Task, answers_of, items_of, judged_attributes, options_of
 from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics, plot_mvp, with_categories
 from psyprobe.tasks.mvp_bench.questions import COLUMNS, read_questions, with_rotations
@@ -200,6 +200,12 @@ class MvpScore(TaskScore):
         """The observer, and those who always say the same."""
         unread = int((self.table["said"] == "").sum())
         notes = [f"{unread} of {len(self.table)} replies could not be read and are wrong"] if unread else []
+        judged = self._verdicts()
+        if judged["unread_replies"]:
+            notes.append(
+                f"{judged['unread_replies']} replies of the judge were no verdict; {judged['without_verdict']} of the "
+                f"{judged['cases']} replies that it was asked about got none"
+            )
         rows = [self._row(OBSERVER, self.metrics, notes)]
         yes_no = self.table["task"] == "yes_no"
         for word, asked in (("yes", yes_no), ("no", yes_no), ("A", ~yes_no)):
@@ -224,7 +230,10 @@ class MvpScore(TaskScore):
         """Who was asked, how, and all metrics."""
         listed = json.loads(self.metrics.to_json(orient="records", double_precision=15))
         told = {name: json.loads(self.attributes[name]) for name in ("observer_card", "judge", "options", "software")}
-        return {"experiment": self.experiment, **told, "metrics": listed}
+        return {"experiment": self.experiment, **told, "verdicts": self._verdicts(), "metrics": listed}
+
+    def _verdicts(self) -> dict[str, int]:
+        return count_verdicts(read_verdicts(self.attributes["judged"]).values())
 
 
 def _name(row: Mapping[Any, Any]) -> str:

@@ -18,7 +18,7 @@ from psyprobe.files.terminal import say, settings, show, tell
 from psyprobe.observers import load_observer
 from psyprobe.probes.conduct import load_results
 from psyprobe.report.page import write_page
-from psyprobe.tasks.asking import Judge, judge_cases
+from psyprobe.tasks.asking import Judge, count_verdicts, judge_cases
 from psyprobe.tasks.r_bench.build import build_set, write_example
 from psyprobe.tasks.r_bench.items import TASKS, check_items, export_tsv, import_tsv, read_items, read_set
 from psyprobe.tasks.r_bench.metrics import components, correlations, paired_difference, rbench_metrics, rbench_table
@@ -110,10 +110,13 @@ def score_action(arguments: argparse.Namespace) -> None:
         if judge is not None:
             wanted = [which for which in answerable(answers) if which not in judged]
             cases = open_cases(items, answers, mcq_rule=arguments.mcq_rule, against=wanted)
-            found, verdicts = judgements(items, judge_cases(cases, judge, store=arguments.store), wanted)
-            failed = sum(not read for read in verdicts["read"])
-            tell(f"{name}: {len(verdicts)} cases were judged, {failed} without a verdict, which are in no mean")
-            judged |= found
+            verdicts = judge_cases(cases, judge, store=arguments.store)
+            counted = count_verdicts(verdicts.values())
+            tell(
+                f"{name}: {counted['cases']} cases were judged, {counted['without_verdict']} without a verdict, which "
+                f"are in no mean; {counted['unread_replies']} replies of the judge were no verdict"
+            )
+            judged |= judgements(items, verdicts, wanted)[0]
         tables[name] = score_items(items, answers=answers, judged=judged, mcq_rule=arguments.mcq_rule)
         metrics[name] = rbench_metrics(tables[name], confidence=arguments.confidence)
     say(rbench_table(with_people(metrics, arguments.people), "json" if arguments.json else arguments.format))

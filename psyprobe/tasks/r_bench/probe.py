@@ -22,7 +22,7 @@ from psyprobe.files.output import json_text, make_folder, write_text
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
-from psyprobe.tasks.asking import Case, ItemQuestion, Judge, judge_of, put, read_verdicts
+from psyprobe.tasks.asking import Case, ItemQuestion, Judge, Verdicts, count_verdicts, judge_of, put, read_verdicts
 from psyprobe.tasks.item_session import ItemSession, Task, answers_of, items_of, judged_attributes, options_of
 from psyprobe.tasks.r_bench.items import ImageSet, prompt, read_set, wordings
 from psyprobe.tasks.r_bench.metrics import MEASURES, rbench_metrics
@@ -177,7 +177,8 @@ def read_run(result: xarray.Dataset, confidence: float = 0.9) -> RBenchRun:
     items["quality"] = result["quality"].to_numpy()
     answers = _answers(items, {kind: result[f"answer_{kind}"].to_numpy() for kind in ("ref", "dis")})
     rule = json.loads(result.attrs["options"])["mcq_rule"]
-    judged, verdicts = judgements(items, read_verdicts(result.attrs["judged"]))
+    found = read_verdicts(result.attrs["judged"])
+    judged, verdicts = judgements(items, found)
     table = score_items(items, answers=answers, judged=judged, mcq_rule=rule)
     if not np.isfinite(table["absolute"]).any():
         raise InputError(
@@ -187,7 +188,7 @@ def read_run(result: xarray.Dataset, confidence: float = 0.9) -> RBenchRun:
     told = {"answer": answers, "judged": {kind: judged[kind] for kind in AGAINST}}
     table = table.assign(**{f"{what}_{kind}": said[kind].to_numpy() for what, said in told.items() for kind in said})
     metrics = rbench_metrics(table, confidence=confidence)
-    return RBenchRun(table, verdicts, metrics, _facts(result, table, verdicts, confidence))
+    return RBenchRun(table, verdicts, metrics, _facts(result, table, found, confidence))
 
 
 @dataclass(frozen=True)
@@ -232,7 +233,9 @@ def _answers(items: pd.DataFrame, texts: Mapping[str, Any]) -> dict[str, pd.Seri
     return {kind: pd.Series(said, index=pd.Index(items["name"]), dtype=str) for kind, said in texts.items()}
 
 
-def _facts(result: xarray.Dataset, table: pd.DataFrame, verdicts: pd.DataFrame, confidence: float) -> dict[str, Any]:
+def _facts(
+    result: xarray.Dataset, table: pd.DataFrame, found: Mapping[str, Verdicts], confidence: float
+) -> dict[str, Any]:
     choices = (table["task"] == "MCQ").to_numpy()
     unread = {kind: int((choices & (read_letters(table[f"answer_{kind}"])[0] == "")).sum()) for kind in ("ref", "dis")}
     texts, finish = (np.concatenate([result[f"{what}_{kind}"] for kind in unread]) for what in ("answer", "finish"))
@@ -254,11 +257,7 @@ def _facts(result: xarray.Dataset, table: pd.DataFrame, verdicts: pd.DataFrame, 
             "filtered": int((finish == "content_filter").sum()),
             "choices_without_letter": unread,
         },
-        "verdicts": {
-            "cases": len(verdicts),
-            "without_verdict": sum(not read for read in verdicts["read"]),
-            "unread_replies": sum(len(unread) for unread in verdicts["unread"]),
-        },
+        "verdicts": count_verdicts(found.values()),
         "unscored": {
             measure: table[measure].isna().groupby(table["task"], sort=False).sum().to_dict() for measure in MEASURES
         },
