@@ -96,7 +96,7 @@ class Answer:
     ----------
     text : str
         The reply as it came, unparsed. Halves of characters (lone surrogates), which no file can hold, are spelt out,
-        here and in all other text: ``\\ud800``.
+        here and in all other text, as a backslash and the code.
     first_tokens : tuple of (str, float), optional
         Log-probabilities (natural) of the first token of the answer, likeliest first: at least those the observer
         offers of the inquiry's words. None where there are none to be had.

@@ -43,7 +43,9 @@ _PASSING_STATUS = (408, 409, 425, 429)
 _SPENT = ("insufficient_quota", "billing_hard_limit_reached", "credit_exhausted")
 #: Answers from which it is learnt how long one takes: the last ones, since it changes with the load; enough to trust;
 #: enough for a guess.
-_LATENCIES, _ENOUGH, _FEW = 50, 20, 3
+_LATENCIES, _ENOUGH, _FEW = 30, 20, 3
+#: Answers to questions sent later from which it is learnt how long an earlier one should take by now.
+_LATER = 8
 #: Seconds after which an answer is overdue while nothing is known; at least; and between looks at whether it is.
 _LONGEST_PATIENCE, _SHORTEST_PATIENCE, _GLANCE = 60.0, 0.25, 0.25
 #: Seconds of the first pause before trying again, and of the longest.
@@ -323,7 +325,8 @@ class Sender:
         self._answered = -math.inf
         self.endpoint, self.dialect, self.pid = endpoint, Dialect(), os.getpid()
         self._heard = False
-        self._latencies: deque[float] = deque(maxlen=_LATENCIES)
+        #: When a question that was answered was sent, and how long it took.
+        self._latencies: deque[tuple[float, float]] = deque(maxlen=_LATENCIES)
         self._next_turn = self._rest_until = 0.0
         self._refused_in_a_row = 0
         self._slots, self._door = asyncio.Semaphore(endpoint.concurrency), asyncio.Lock()
@@ -395,13 +398,14 @@ class Sender:
             first = asyncio.ensure_future(self._send(question))
             try:
                 factor, failures = 1.0, 0
-                if await self._overdue(first):
+                if await self._overdue(1.0, first):
                     while not first.done():
                         second = await self._send_beside(first, factor, question)
                         if isinstance(second, Answer):
                             return second
-                        factor *= 2
-                        if second is not None:
+                        if second is None:
+                            factor *= _ANSWERING
+                        else:
                             failures += 1
                             await asyncio.wait({first}, timeout=self._pause(failures, second))
                 return await first
@@ -410,14 +414,14 @@ class Sender:
         finally:
             self._slots.release()
 
-    async def _overdue(self, first: asyncio.Future[Any]) -> bool:
-        """Wait for a request; whether it takes longer than the patience, which is learnt meanwhile."""
+    async def _overdue(self, factor: float, *requests: asyncio.Future[Any]) -> bool:
+        """Wait for one of some requests; whether that takes `factor` times the patience, which is learnt meanwhile."""
         since = _now()
-        while not first.done():
-            left = self._patience() - (_now() - since)
+        while not any(each.done() for each in requests):
+            left = factor * self._patience(since) - (_now() - since)
             if left <= 0:
                 return True
-            await asyncio.wait({first}, timeout=min(left, _GLANCE))
+            await asyncio.wait(requests, timeout=min(left, _GLANCE), return_when=asyncio.FIRST_COMPLETED)
         return False
 
     async def _send_beside(
@@ -430,8 +434,7 @@ class Sender:
                 return None
             second = asyncio.ensure_future(self._send(question))
             try:
-                soon = factor * self._patience()
-                await asyncio.wait({first, second}, timeout=soon, return_when=asyncio.FIRST_COMPLETED)
+                await self._overdue(factor, first, second)
                 return second.result() if second.done() and not first.done() else None
             finally:
                 await _cancelled(second)
@@ -445,7 +448,7 @@ class Sender:
         if isinstance(outcome, Answer):
             self._answered = _now()
             took = self._answered - began
-            self._latencies.append(took)
+            self._latencies.append((began, took))
             self._refused_in_a_row = 0
             return replace(outcome, latency=took)
         outcome.dialect, outcome.silent = dialect, self._answered < began
@@ -494,14 +497,16 @@ class Sender:
             self._next_turn = turn + 1 / self.endpoint.rate
             await asyncio.sleep(turn - now)
 
-    def _patience(self) -> float:
-        """Seconds after which an answer is overdue, by how long the last ones took."""
-        known = sorted(self._latencies)
+    def _patience(self, since: float) -> float:
+        """Seconds after which an answer is overdue: by how long later ones took, or else the last ones."""
+        later = [took for sent, took in self._latencies if sent >= since]
+        known = sorted(later if len(later) >= _LATER else [took for _, took in self._latencies])
         if len(known) < _FEW:
             return _LONGEST_PATIENCE
-        if len(known) < _ENOUGH:
+        if len(self._latencies) < _ENOUGH:
             return max(2.0, 10 * known[-1])
-        return max(_SHORTEST_PATIENCE, 2 * known[len(known) * 9 // 10])
+        # While the load falls, half of the last answers tell sooner that it does than nine of ten.
+        return max(_SHORTEST_PATIENCE, min(2 * known[len(known) * 9 // 10], 4 * known[len(known) // 2]))
 
     def _pause(self, failures: int, problem: ProblemError) -> float:
         """Seconds before the next attempt: what the server asks for, or longer each time; never all at once."""
