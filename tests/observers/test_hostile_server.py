@@ -70,7 +70,6 @@ def test_one_line_after_a_bounded_time(fault: str, says: str) -> None:
     timeout = 0.5 if fault == "drip" else 30.0
     with serve(load_observer(MODEL), faults=Faults(**{fault: 0.999})) as server:
         with OpenAIObserver(MODEL, base_url=server.base_url, timeout=timeout, retries=0) as observer:
-            tracemalloc.start()
             start = time.monotonic()
             with pytest.raises(PsyprobeError, match=says) as caught:
                 observer.answer([IMAGE], "Is there a pattern?")

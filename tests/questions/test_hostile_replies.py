@@ -22,7 +22,7 @@ def test_half_a_character_in_a_reply(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with serve(pp.load_observer(MODEL), faults=Faults(surrogate=0.3, odd_usage=0.2, seed=1)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "none")
-        command = ["run", str(path), "--observer", f"openai:{MODEL}", "--output", str(folder), "--no-progress"]
+        command = ["run", str(path), "--observer", f"openai:{MODEL}", "--output", str(folder)]
         assert main(command) == 0
         assert server.counts["surrogate"] and server.counts["odd_usage"]
         asked = server.counts.total()
