@@ -1,9 +1,9 @@
 """What asking through psyprobe costs beyond a bare client, and how long faults make it take.
 
-    python benchmarks/chat_throughput.py [QUESTIONS]     # default 5000
+    python benchmarks/chat_throughput.py [QUESTIONS [CONCURRENCY]]     # default 5000, 8 at once
 
 Questions go to two simulated servers, each a process of its own on loopback, whose answers take 50 to 100 ms: one
-without faults, one with 10 % HTTP 429, 5 % HTTP 500, 2 % hangs, 1 % truncated JSON and 1 % connection resets. The bare
+without faults, one with 10 % HTTP 429, 5 % HTTP 500, 3 % hangs, 1 % truncated JSON and 1 % connection resets. The bare
 client is httpx with images that are encoded already and a semaphore; psyprobe's time includes digesting and encoding
 the images (25 questions share one). Both are measured in turn, in rounds of 500 questions, since others use the machine
 too; faults in rounds of half of all, since what is left to the end of a round costs more there.
@@ -30,9 +30,9 @@ from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Decoding, Inquiry, ask_all, eight_bit
 from psyprobe.observers.chat.openai_sending import Dialect, messages, settings
 
-CONCURRENCY = 8
+CONCURRENCY = int(sys.argv[2]) if len(sys.argv) > 2 else 8
 LATENCY = ("0.05", "0.1")
-FAULTS = ("overload=0.1", "error=0.05", "hang=0.02", "truncated=0.01", "reset=0.01", "retry-after=0.5", "seed=1")
+FAULTS = ("overload=0.1", "error=0.05", "hang=0.03", "truncated=0.01", "reset=0.01", "retry-after=0.5", "seed=1")
 MODEL = "simulated:watson-malo"
 PROMPTS = [f"Is there a pattern visible in the image (wording {i})? Answer with yes or no." for i in range(25)]
 DECODING = Decoding(temperature=1.0)

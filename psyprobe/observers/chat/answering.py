@@ -95,7 +95,8 @@ class Answer:
     Parameters
     ----------
     text : str
-        The reply as it came, unparsed.
+        The reply as it came, unparsed. Halves of characters (lone surrogates), which no file can hold, are spelt out,
+        here and in all other text, as a backslash and the code.
     first_tokens : tuple of (str, float), optional
         Log-probabilities (natural) of the first token of the answer, likeliest first: at least those the observer
         offers of the inquiry's words. None where there are none to be had.
@@ -133,6 +134,13 @@ class Answer:
     model: str = ""
     server: str = ""
 
+    def __post_init__(self) -> None:
+        for name in ("text", "finish", "model", "server"):
+            object.__setattr__(self, name, _speakable(getattr(self, name)))
+        if self.first_tokens is not None:
+            tokens = tuple((_speakable(token), logprob) for token, logprob in self.first_tokens)
+            object.__setattr__(self, "first_tokens", tokens)
+
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values that JSON can hold, one entry a field."""
         return dict(vars(self))
@@ -143,6 +151,10 @@ class Answer:
         tokens = values.get("first_tokens")
         pairs = None if tokens is None else tuple((str(token), float(logprob)) for token, logprob in tokens)
         return cls(**{**values, "first_tokens": pairs})
+
+
+def _speakable(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 @runtime_checkable

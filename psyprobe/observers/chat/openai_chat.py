@@ -29,7 +29,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.images import encode_png
 from psyprobe.observers.chat.answering import Answer, Answering, Decoding, Inquiry, eight_bit
-from psyprobe.observers.chat.openai_sending import URL_VARIABLE, Endpoint, Question, Sender, messages
+from psyprobe.observers.chat.openai_sending import URL_VARIABLE, Endpoint, LeftOutError, Question, Sender, messages
 from psyprobe.observers.registry import Card
 
 #: Images whose PNG is kept: 25 prompts share one.
@@ -195,13 +195,15 @@ class OpenAIObserver(Answering):
         Raises
         ------
         PsyprobeError
-            A question cannot be answered; what else has been answered by then is yielded before.
+            A question cannot be answered; what else has been answered by then is yielded before. Where others were
+            answered while it was tried, those that are left are asked before.
         """
         sender = self._sending()
         source = iter(inquiries)
         out: dict[Future[Answer], Inquiry] = {}
         done: queue.SimpleQueue[Future[Answer]] = queue.SimpleQueue()
-        more = True
+        more, answered, left_out = True, 0, 0
+        last: LeftOutError | None = None
         try:
             while more or out:
                 while more and len(out) < _AHEAD * self._endpoint.concurrency and done.empty():
@@ -213,18 +215,25 @@ class OpenAIObserver(Answering):
                     out[future] = inquiry
                     future.add_done_callback(done.put)
                 if not out:
-                    return
+                    break
                 future = done.get()
                 problem = future.exception()
+                if isinstance(problem, LeftOutError) and left_out < answered:
+                    del out[future]
+                    left_out, last = left_out + 1, problem
+                    continue
                 if problem is not None:
                     del out[future]
                     for each in [each for each in out if each.done() and each.exception() is None]:
                         yield out.pop(each), self._priced(each.result())
                     raise problem
+                answered += 1
                 yield out.pop(future), self._priced(future.result())
         finally:
             for future in out:
                 future.cancel()
+        if last is not None:
+            raise PsyprobeError(f"{last} ({left_out} of {answered + left_out} questions are without an answer)")
 
     def close(self) -> None:
         """Close all connections; the next question opens them again."""

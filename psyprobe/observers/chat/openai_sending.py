@@ -9,6 +9,7 @@ eighth more to do.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import email.utils
 import json
 import math
@@ -25,6 +26,7 @@ from typing import Any
 
 from psyprobe.errors import PsyprobeError
 from psyprobe.observers.chat.answering import Answer, Decoding
+from psyprobe.observers.chat.openai_connection import ReplyError, open_client, what_broke
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
@@ -33,27 +35,29 @@ _SHORTEST_SECRET = 8
 #: The most log-probabilities that the protocol lists.
 _MOST_LISTED = 20
 _FEW_LISTED = 5
+#: Tokens that no question and no answer has.
+_MOST_TOKENS = 2**31
 #: Seconds that a server may ask to wait before that is taken for a refusal.
 _LONGEST_WAIT = 600.0
 _PASSING_STATUS = (408, 409, 425, 429)
 _SPENT = ("insufficient_quota", "billing_hard_limit_reached", "credit_exhausted")
-#: Answers from which it is learnt how long one takes: the last ones; enough to trust; enough for a guess.
-_LATENCIES, _ENOUGH, _FEW = 200, 20, 3
-#: Seconds after which an answer is overdue while nothing is known, and between looks at whether it is.
-_LONGEST_PATIENCE, _GLANCE = 60.0, 0.5
+#: Answers from which it is learnt how long one takes: the last ones, since it changes with the load; enough to trust;
+#: enough for a guess.
+_LATENCIES, _ENOUGH, _FEW = 30, 20, 3
+#: Answers to questions sent later from which it is learnt how long an earlier one should take by now.
+_LATER = 8
+#: Seconds after which an answer is overdue while nothing is known; at least; and between looks at whether it is.
+_LONGEST_PATIENCE, _SHORTEST_PATIENCE, _GLANCE = 60.0, 0.25, 0.25
 #: Seconds of the first pause before trying again, and of the longest.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 60.0
+#: How many times as long each pause is as the last: of a server that is silent, and of one that answers others.
+_SILENT, _ANSWERING = 2.0, 1.4
+#: Seconds that the list of models may take.
+_SHORT_EXCHANGE = 10.0
 #: Attempts on a server from which nothing has ever come back.
 _FIRST_CONTACT = 4
 #: By this header the client library hands over a response as it came.
 _RAW = {"X-Stainless-Raw-Response": "true"}
-#: What broke a connection, by a sign of it in what libraries say.
-_CONNECTION = {
-    "refused|all connection attempts failed": "connection refused",
-    "name or service not known|name resolution|nodename nor servname": "its name is not known",
-    "certificate": "its certificate is not trusted",
-    "unreachable": "the network does not reach it",
-}
 
 
 @dataclass(frozen=True)
@@ -116,15 +120,22 @@ class ProblemError(PsyprobeError):
     ----------
     dialect : Dialect, optional
         In which the request was put.
+    silent : bool
+        Whether no other question was answered meanwhile either.
     """
 
     dialect: Dialect | None = None
+    silent = True
 
     def __init__(
         self, reason: str, *, passing: bool = False, wait: float | None = None, status: int = 0, param: str = ""
     ) -> None:
         super().__init__(reason)
         self.passing, self.wait, self.status, self.param = passing, wait, status, param
+
+
+class LeftOutError(PsyprobeError):
+    """A question that has no answer though others were answered meanwhile."""
 
 
 def messages(prompt: str, urls: Sequence[str], system: str, detail: str) -> list[dict[str, Any]]:
@@ -161,35 +172,38 @@ def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
     """
     try:
         data = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ProblemError("the reply is no whole JSON", passing=True) from None
     if not isinstance(data, dict):
         raise ProblemError("the reply is no JSON object", passing=True)
     if data.get("error"):
         code = data["error"].get("code") if isinstance(data["error"], dict) else None
-        status = code if isinstance(code, int) else 0
-        raise problem_of_status(status or 500, data, headers)
+        raise problem_of_status(code if isinstance(code, int) and 400 <= code <= 599 else 500, data, headers)
     try:
         choice = data["choices"][0]
         message = choice["message"]
-        text = message.get("content") or message.get("refusal") or ""
-        usage = data.get("usage") or {}
+        text = message.get("content")
+        if text is None or text == "":
+            text = message.get("refusal") or ""
+        if isinstance(text, list):
+            text = "".join(part.get("text", "") for part in text if isinstance(part, dict))
         tokens = _first_tokens(choice.get("logprobs"))
     except (KeyError, IndexError, TypeError, AttributeError, ValueError):
         raise ProblemError("the reply holds no answer", passing=True) from None
-    if isinstance(text, list):
-        text = "".join(str(part.get("text", "")) for part in text if isinstance(part, dict))
-    told = usage.get("cost", headers.get("x-litellm-response-cost"))
-    server = data.get("system_fingerprint") or headers.get("openai-version") or headers.get("server") or ""
+    if not isinstance(text, str):
+        raise ProblemError("the reply's content is no text", passing=True)
+    # What comes beside an answer does not undo it: what cannot be read of this is not known.
+    usage = data["usage"] if isinstance(data.get("usage"), dict) else {}
+    server = data.get("system_fingerprint") or headers.get("openai-version") or headers.get("server")
     return Answer(
-        str(text),
+        text,
         tokens,
-        finish=str(choice.get("finish_reason") or "stop"),
-        tokens_in=usage.get("prompt_tokens"),
-        tokens_out=usage.get("completion_tokens"),
-        cost=_number(told),
-        model=str(data.get("model") or ""),
-        server=str(server)[:200],
+        finish=_name(choice.get("finish_reason")) or "stop",
+        tokens_in=_count(usage.get("prompt_tokens")),
+        tokens_out=_count(usage.get("completion_tokens")),
+        cost=_amount(usage.get("cost", headers.get("x-litellm-response-cost"))),
+        model=_name(data.get("model")),
+        server=_name(server),
     )
 
 
@@ -199,17 +213,25 @@ def problem_of_status(status: int, body: Any, headers: Mapping[str, str]) -> Pro
         body = body[0]
     error = body.get("error", body) if isinstance(body, dict) else body
     fields = error if isinstance(error, dict) else {}
-    message = str(fields.get("message") or fields.get("detail") or (error if isinstance(error, str) else "") or "")
-    spent = str(fields.get("code") or fields.get("type")) in _SPENT
-    passing = (status in _PASSING_STATUS or status >= 500) and not spent
+    message = _text(fields.get("message") or fields.get("detail") or (error if isinstance(error, str) else ""))
+    spent = (fields.get("code") or fields.get("type")) in _SPENT
+    redirect = 300 <= status < 400
+    passing = (status in _PASSING_STATUS or status >= 500 or redirect) and not spent
     wait = _retry_after(headers) if passing else None
-    # What a server tells about a key may hold the key.
-    told = f": {_harmless(message)}" if message and status != 401 else ""
+    # What a server tells about a key may hold the key; what one tells about a redirect is where to.
+    told = f": {_harmless(message)}" if message and status != 401 and not redirect else ""
     if wait is not None and wait > _LONGEST_WAIT:
-        return ProblemError(f"HTTP {status}, and the server asks to wait {wait:.0f} s{told}", status=status)
+        return ProblemError(f"HTTP {status}, and the server asks to wait {wait:.6g} s{told}", status=status)
     return ProblemError(
-        f"HTTP {status}{told}", passing=passing, wait=wait, status=status, param=str(fields.get("param") or "")
+        f"HTTP {status}{told}", passing=passing, wait=wait, status=status, param=_text(fields.get("param") or "")
     )
+
+
+def _text(value: Any) -> str:
+    try:
+        return str(value)[:2000]
+    except RecursionError:
+        return ""
 
 
 def _harmless(message: str) -> str:
@@ -222,7 +244,7 @@ def _harmless(message: str) -> str:
     message = re.sub(r"(?i)bearer\s+\S+|\bsk-\S+|https?://\S+", "[...]", message)
     line = "".join(c if c.isprintable() else " " for c in message)
     line = " ".join(line.split()).rstrip(".")
-    return line if len(line) <= 300 else f"{line[:300]}..."
+    return line if len(line) <= 160 else f"{line[:160]}..."
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
@@ -231,8 +253,11 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         seconds = _number(headers.get(name))
         if seconds is not None:
             return max(seconds * unit, 0.0)
-    date = email.utils.parsedate_tz(headers.get("retry-after") or "")
-    return None if date is None else max(email.utils.mktime_tz(date) - time.time(), 0.0)
+    try:
+        date = email.utils.parsedate_tz(headers.get("retry-after") or "")
+        return None if date is None else max(email.utils.mktime_tz(date) - time.time(), 0.0)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _first_tokens(logprobs: Any) -> tuple[tuple[str, float], ...] | None:
@@ -253,8 +278,22 @@ def _first_tokens(logprobs: Any) -> tuple[tuple[str, float], ...] | None:
 def _number(value: Any) -> float | None:
     try:
         return number if math.isfinite(number := float(value)) else None
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
+
+
+def _amount(value: Any) -> float | None:
+    number = _number(value)
+    return number if number is not None and number >= 0 else None
+
+
+def _count(value: Any) -> int | None:
+    """A number of tokens; None for what is none, or more than any model takes."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS else None
+
+
+def _name(value: Any) -> str:
+    return value[:200] if isinstance(value, str) else ""
 
 
 @dataclass(eq=False)
@@ -283,12 +322,14 @@ class Sender:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._client = _client(endpoint)
+        self._answered = -math.inf
         self.endpoint, self.dialect, self.pid = endpoint, Dialect(), os.getpid()
         self._heard = False
-        self._latencies: deque[float] = deque(maxlen=_LATENCIES)
+        #: When a question that was answered was sent, and how long it took.
+        self._latencies: deque[tuple[float, float]] = deque(maxlen=_LATENCIES)
         self._next_turn = self._rest_until = 0.0
         self._refused_in_a_row = 0
-        self._slots = asyncio.Semaphore(endpoint.concurrency)
+        self._slots, self._door = asyncio.Semaphore(endpoint.concurrency), asyncio.Lock()
         self._spare = asyncio.Semaphore(max(1, endpoint.concurrency // 8))
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="openai-sender", daemon=True)
@@ -315,9 +356,10 @@ class Sender:
         import openai
 
         try:
-            raw = await self._client.models.with_raw_response.list(timeout=10.0)
-            return [str(each["id"]) for each in raw.http_response.json()["data"]]
-        except (openai.OpenAIError, ValueError, KeyError, TypeError):
+            async with asyncio.timeout(_SHORT_EXCHANGE):
+                raw = await self._client.models.with_raw_response.list()
+            return [_name(each["id"]) for each in json.loads(raw.content)["data"]]
+        except (openai.OpenAIError, ReplyError, TimeoutError, ValueError, KeyError, TypeError, RecursionError):
             return []
 
     async def _shut(self) -> None:
@@ -329,7 +371,7 @@ class Sender:
 
     async def _settle(self, question: Question) -> Answer:
         """Send a question until it is answered, or there is no hope that it will be."""
-        failures = 0
+        failures, began = 0, _now()
         while True:
             outcome = await self._attempt(question)
             if isinstance(outcome, Answer):
@@ -337,43 +379,49 @@ class Sender:
             if outcome.passing:
                 failures += 1
                 if failures > self.endpoint.retries or (failures >= _FIRST_CONTACT and not self._heard):
-                    raise await self._end(outcome, failures)
-                await asyncio.sleep(_pause(failures, outcome.wait))
+                    raise await self._end(outcome, failures, alone=self._answered > began)
+                await asyncio.sleep(self._pause(failures, outcome))
             elif outcome.dialect == self.dialect:
                 # Others may have learnt the dialect meanwhile; then it is enough to ask again.
                 learnt = self.dialect.after(outcome)
                 if learnt is None:
-                    raise await self._end(outcome, failures)
+                    raise await self._end(outcome, failures, alone=False)
                 self.dialect = learnt
 
     async def _attempt(self, question: Question) -> Answer | ProblemError:
         """Send it once, and a second time while the first is overdue."""
-        async with self._slots:
+        # New questions wait at the door, so that those that are tried again go before them.
+        async with contextlib.nullcontext() if question.sent else self._door:
+            await self._slots.acquire()
+        try:
             await self._turn()
             first = asyncio.ensure_future(self._send(question))
             try:
                 factor, failures = 1.0, 0
-                while await self._overdue(first, factor):
-                    second = await self._send_beside(first, factor, question)
-                    while isinstance(second, ProblemError) and not first.done():
-                        failures += 1
-                        await asyncio.wait({first}, timeout=_pause(failures, second.wait))
+                if await self._overdue(1.0, first):
+                    while not first.done():
                         second = await self._send_beside(first, factor, question)
-                    if isinstance(second, Answer):
-                        return second
-                    factor *= 2
+                        if isinstance(second, Answer):
+                            return second
+                        if second is None:
+                            factor *= _ANSWERING
+                        else:
+                            failures += 1
+                            await asyncio.wait({first}, timeout=self._pause(failures, second))
                 return await first
             finally:
                 await _cancelled(first)
+        finally:
+            self._slots.release()
 
-    async def _overdue(self, first: asyncio.Future[Any], factor: float) -> bool:
-        """Wait for a request; whether it takes longer than `factor` times the patience, which is learnt meanwhile."""
-        since = time.monotonic()
-        while not first.done():
-            left = factor * self._patience() - (time.monotonic() - since)
+    async def _overdue(self, factor: float, *requests: asyncio.Future[Any]) -> bool:
+        """Wait for one of some requests; whether that takes `factor` times the patience, which is learnt meanwhile."""
+        since = _now()
+        while not any(each.done() for each in requests):
+            left = factor * self._patience(since) - (_now() - since)
             if left <= 0:
                 return True
-            await asyncio.wait({first}, timeout=min(left, _GLANCE))
+            await asyncio.wait(requests, timeout=min(left, _GLANCE), return_when=asyncio.FIRST_COMPLETED)
         return False
 
     async def _send_beside(
@@ -386,8 +434,7 @@ class Sender:
                 return None
             second = asyncio.ensure_future(self._send(question))
             try:
-                soon = 2 * factor * self._patience()
-                await asyncio.wait({first, second}, timeout=soon, return_when=asyncio.FIRST_COMPLETED)
+                await self._overdue(factor, first, second)
                 return second.result() if second.done() and not first.done() else None
             finally:
                 await _cancelled(second)
@@ -396,19 +443,20 @@ class Sender:
         """One request; what went wrong is returned."""
         question.sent += 1
         dialect = self.dialect
-        began = time.monotonic()
+        began = _now()
         outcome = await self._exchange(question, dialect)
         if isinstance(outcome, Answer):
-            took = time.monotonic() - began
-            self._latencies.append(took)
+            self._answered = _now()
+            took = self._answered - began
+            self._latencies.append((began, took))
             self._refused_in_a_row = 0
             return replace(outcome, latency=took)
-        outcome.dialect = dialect
+        outcome.dialect, outcome.silent = dialect, self._answered < began
         if outcome.status == 429:
             # A server that refuses one now and then is left alone with that one; one that refuses all, altogether.
             self._refused_in_a_row += 1
             if self._refused_in_a_row >= max(4, self.endpoint.concurrency):
-                self._rest_until = max(self._rest_until, time.monotonic() + _pause(1, outcome.wait))
+                self._rest_until = max(self._rest_until, _now() + self._pause(1, outcome))
         return outcome
 
     async def _exchange(self, question: Question, dialect: Dialect) -> Answer | ProblemError:
@@ -418,46 +466,56 @@ class Sender:
         try:
             # As chat.completions.with_raw_response.create does, without its walk through the body, which takes longer
             # than all the rest.
-            raw = await self._client.post(
-                "/chat/completions",
-                cast_to=object,
-                body={"model": self.endpoint.model, "messages": question.messages, **chosen},
-                options={"headers": _RAW},
-            )
+            async with asyncio.timeout(self.endpoint.timeout):
+                raw = await self._client.post(
+                    "/chat/completions",
+                    cast_to=object,
+                    body={"model": self.endpoint.model, "messages": question.messages, **chosen},
+                    options={"headers": _RAW},
+                )
             self._heard = True
             return read_completion(raw.content, raw.headers)
         except ProblemError as problem:
             return problem
-        except openai.APITimeoutError:
+        except (TimeoutError, openai.APITimeoutError):
             return ProblemError(f"no answer within {self.endpoint.timeout:g} s", passing=True)
-        except openai.APIConnectionError as error:
-            return ProblemError(_of_connection(error), passing=True)
+        except (ReplyError, openai.APIConnectionError) as error:
+            return ProblemError(what_broke(error), passing=True)
         except openai.APIStatusError as error:
-            self._heard = True
+            self._heard |= error.status_code >= 400
             return problem_of_status(error.status_code, error.body or error.message, error.response.headers)
         except openai.OpenAIError as error:
             return ProblemError(f"the client cannot send it ({type(error).__name__})")
 
     async def _turn(self) -> None:
         """Wait while the server rests, and until the rate allows a request."""
-        while (rest := self._rest_until - time.monotonic()) > 0:
+        while (rest := self._rest_until - _now()) > 0:
             await asyncio.sleep(rest)
         if self.endpoint.rate:
-            now = time.monotonic()
+            now = _now()
             turn = max(now, self._next_turn)
             self._next_turn = turn + 1 / self.endpoint.rate
             await asyncio.sleep(turn - now)
 
-    def _patience(self) -> float:
-        """Seconds after which an answer is overdue, by how long the last ones took."""
-        known = sorted(self._latencies)
+    def _patience(self, since: float) -> float:
+        """Seconds after which an answer is overdue: by how long later ones took, or else the last ones."""
+        later = [took for sent, took in self._latencies if sent >= since]
+        known = sorted(later if len(later) >= _LATER else [took for _, took in self._latencies])
         if len(known) < _FEW:
             return _LONGEST_PATIENCE
-        if len(known) < _ENOUGH:
+        if len(self._latencies) < _ENOUGH:
             return max(2.0, 10 * known[-1])
-        return max(0.5, 4 * known[len(known) * 9 // 10])
+        # While the load falls, half of the last answers tell sooner that it does than nine of ten.
+        return max(_SHORTEST_PATIENCE, min(2 * known[len(known) * 9 // 10], 4 * known[len(known) // 2]))
 
-    async def _end(self, problem: ProblemError, failures: int) -> PsyprobeError:
+    def _pause(self, failures: int, problem: ProblemError) -> float:
+        """Seconds before the next attempt: what the server asks for, or longer each time; never all at once."""
+        if problem.wait is not None:
+            return problem.wait * random.uniform(1.0, 1.1)
+        growth = _SILENT if problem.silent else _ANSWERING
+        return min(_FIRST_PAUSE * growth ** (failures - 1), _LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+
+    async def _end(self, problem: ProblemError, failures: int, *, alone: bool) -> PsyprobeError:
         """The one sentence that says why there is no answer, and what can be done."""
         where = "the server" if self.endpoint.base_url else "OpenAI's server"
         if problem.status == 401:
@@ -466,8 +524,13 @@ class Sender:
             told = f"{where} does not let this key use the model ({problem})"
         elif problem.status == 404:
             known = await self.models()
-            offer = f"it offers {', '.join(known[:20])}" if known else f"does {URL_VARIABLE} end in /v1?"
+            offer = f"it offers {_harmless(', '.join(known[:20]))}" if known else f"does {URL_VARIABLE} end in /v1?"
             told = f"{where} knows no such model ({problem}); {offer}"
+        elif 300 <= problem.status < 400:
+            told = (
+                f"{where} redirects to another address ({problem}), where no question and no image is sent; set "
+                f"{URL_VARIABLE} to the address that answers"
+            )
         elif not problem.passing:
             told = f"{where} refuses the question ({problem})"
         elif not self._heard:
@@ -477,12 +540,11 @@ class Sender:
                 f"no answer after {failures} attempts, the last of which ended so: {problem}; what was answered stays, "
                 "so run it again later, or with a lower concurrency or rate"
             )
-        return PsyprobeError(f"openai:{self.endpoint.model}: {told}")
+        kind = LeftOutError if alone else PsyprobeError
+        return kind(f"openai:{self.endpoint.model}: {told}")
 
 
 def _client(endpoint: Endpoint) -> Any:
-    import openai
-
     if not endpoint.base_url and not os.environ.get(KEY_VARIABLE):
         raise PsyprobeError(
             f"openai:{endpoint.model} needs a key for OpenAI's server: set {KEY_VARIABLE}, or {URL_VARIABLE} to the "
@@ -490,7 +552,7 @@ def _client(endpoint: Endpoint) -> Any:
         )
     # Servers of one's own ask for no key, but the client insists on one.
     key = os.environ.get(KEY_VARIABLE) or "none"
-    return openai.AsyncOpenAI(api_key=key, base_url=endpoint.base_url, timeout=endpoint.timeout, max_retries=0)
+    return open_client(endpoint.base_url, key)
 
 
 async def _cancelled(task: asyncio.Future[Any]) -> None:
@@ -500,17 +562,5 @@ async def _cancelled(task: asyncio.Future[Any]) -> None:
         await asyncio.wait({task})
 
 
-def _pause(failures: int, asked: float | None) -> float:
-    """Seconds before the next attempt: what the server asks for, or twice as long each time; never all at once."""
-    if asked is not None:
-        return asked * random.uniform(1.0, 1.1)
-    return min(_FIRST_PAUSE * 2.0 ** (failures - 1), _LONGEST_PAUSE) * random.uniform(0.5, 1.0)
-
-
-def _of_connection(error: BaseException | None) -> str:
-    """What broke a connection, without the address that libraries put into their messages."""
-    text, cause = "", error
-    while cause is not None:
-        text += f" {type(cause).__name__} {cause}".casefold()
-        cause = cause.__cause__ or cause.__context__
-    return next((meaning for sign, meaning in _CONNECTION.items() if re.search(sign, text)), "the connection broke")
+def _now() -> float:
+    return asyncio.get_running_loop().time()

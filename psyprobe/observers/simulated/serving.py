@@ -10,6 +10,7 @@ import asyncio
 import base64
 import binascii
 import contextlib
+import gzip
 import hashlib
 import hmac
 import importlib.util
@@ -37,13 +38,24 @@ from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding
 
 #: Seconds, or the least and the most of them.
 Latency = float | tuple[float, float]
-#: Faults that happen instead of an answer, in the order in which they are drawn.
-KINDS = ("overload", "error", "hang", "truncated", "reset")
+#: Faults that happen instead of an answer or spoil it, in the order in which they are drawn.
+KINDS = (
+    *("overload", "error", "hang", "truncated", "reset", "redirect", "endless", "drip"),
+    *("gzip_bomb", "wrong_model", "odd_usage", "deep_json", "surrogate"),
+)
+#: Bodies of faults: a piece that is sent again and again, and how often a second; JSON that few can read.
+_PIECES = {"endless": (b" " * 2**16, math.inf), "drip": (b" ", 20.0)}
+_DEEP = b'{"choices": ' + b"[" * 5000 + b"]" * 5000 + b"}"
+_ODD_USAGE: tuple[Any, ...] = (
+    *([1, 2], "many", {"prompt_tokens": "ten", "completion_tokens": 1e400}, {"prompt_tokens": math.nan}),
+    *({"prompt_tokens": 10**400, "completion_tokens": -1}, {"prompt_tokens": 1, "cost": -2.5}, {"cost": "free"}),
+)
 #: Images that are kept decoded: 25 prompts share one.
 _REMEMBERED = 16
 _MOST_LISTED = 20
 _LARGEST_BODY = 64 * 2**20
 _HOST = "127.0.0.1"
+_ELSEWHERE = "/v1/elsewhere"
 
 
 @dataclass(frozen=True)
@@ -91,6 +103,20 @@ class Faults:
         Answered with HTTP 200 and JSON that breaks off.
     reset : float
         The connection is reset without an answer.
+    redirect : float
+        HTTP 302 to another address; who goes there is counted as "followed".
+    endless, drip : float
+        A body without end: as fast as it is taken, or 20 bytes a second.
+    gzip_bomb : float
+        A body of 64 KB that unpacks to 64 MB.
+    wrong_model : float
+        An answer that names another model.
+    odd_usage : float
+        An answer whose usage is a list, text, NaN, huge or negative, in turn.
+    deep_json : float
+        JSON that is 5,000 brackets deep.
+    surrogate : float
+        An answer that ends in half a character, a lone surrogate.
     retry_after : float
         What Retry-After says, seconds.
     seed : int
@@ -108,6 +134,14 @@ class Faults:
     hang: float = 0.0
     truncated: float = 0.0
     reset: float = 0.0
+    redirect: float = 0.0
+    endless: float = 0.0
+    drip: float = 0.0
+    gzip_bomb: float = 0.0
+    wrong_model: float = 0.0
+    odd_usage: float = 0.0
+    deep_json: float = 0.0
+    surrogate: float = 0.0
     retry_after: float = 1.0
     seed: int = 0
 
@@ -184,7 +218,8 @@ class SimulatedServer:
     model : str
         The name under which the observer answers.
     counts : Counter
-        Requests by what became of them: "answered", "listed", "refused", "unauthorised", and the kinds of faults.
+        Requests by what became of them: "answered", "listed", "refused", "unauthorised", "followed", and the kinds of
+        faults.
     """
 
     def __init__(
@@ -237,7 +272,7 @@ class SimulatedServer:
 
         request = Request(scope, receive)
         headers: dict[str, str] = {}
-        fault, cut = "", False
+        fault = ""
         try:
             reply: Mapping[str, Any]
             key, given = self._behaviour.key, request.headers.get("authorization", "")
@@ -249,19 +284,20 @@ class SimulatedServer:
                     raise RefusalError(413, "Send a Content-Length of at most 64 MiB.")
                 body = await request.body()
                 fault = next(self._draws)
-                if fault in ("hang", "reset"):
+                if fault in ("hang", "reset", *_PIECES):
                     self.counts[fault] += 1
-                    return await self._leave(fault, request)
-                reply = await self._complete(fault, body)
-                cut = fault == "truncated"
+                    return await (self._pour if fault in _PIECES else self._leave)(fault, request, send)
+                reply = _spoilt(await self._complete(fault, body), fault, self.counts["odd_usage"])
                 self.counts[fault or "answered"] += 1
             elif (request.method, request.url.path) == ("GET", "/v1/models"):
                 listed = {"id": self.model, "object": "model", "created": 0, "owned_by": "psyprobe"}
                 reply = {"object": "list", "data": [listed]}
                 self.counts["listed"] += 1
             else:
+                if request.url.path == _ELSEWHERE:
+                    self.counts["followed"] += 1
                 raise RefusalError(404, f"There is nothing at {request.method} {request.url.path}.")
-            status = 200
+            status = 302 if fault == "redirect" else 200
         except RefusalError as refusal:
             self.counts["unauthorised" if refusal.status == 401 else fault or "refused"] += 1
             status, reply = refusal.status, refusal.body
@@ -272,10 +308,26 @@ class SimulatedServer:
         except ClientDisconnect:
             return
         text = json.dumps(reply).encode()
-        text = text[: len(text) // 2] if cut else text
+        if fault == "truncated":
+            text = text[: len(text) // 2]
+        elif fault == "redirect":
+            headers["Location"] = f"http://localhost:{self.port}{_ELSEWHERE}"
+        elif fault == "deep_json":
+            text = _DEEP
+        elif fault == "gzip_bomb":
+            text, headers["Content-Encoding"] = _bomb(), "gzip"
         await Response(text, status, headers, "application/json")(scope, receive, send)
 
-    async def _leave(self, fault: str, request: Any) -> None:
+    async def _pour(self, fault: str, request: Any, send: Any) -> None:
+        """A body without end, until the client gives up."""
+        piece, often = _PIECES[fault]
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
+        gone = asyncio.ensure_future(request.receive())
+        while not gone.done():
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await asyncio.wait({gone}, timeout=1 / often)
+
+    async def _leave(self, fault: str, request: Any, _: Any) -> None:
         """No answer: wait until the client gives up, or reset its connection."""
         if fault == "reset":
             # ASGI knows no connections; uvicorn does. Lingering for 0 s makes closing a reset.
@@ -397,6 +449,22 @@ def serve(
         raise PsyprobeError(f"a simulated server needs {' and '.join(missing)}: pip install 'psyprobe[server]'")
     with contextlib.closing(SimulatedServer(observer, port, faults, latency, behaviour)) as server:
         yield server
+
+
+def _spoilt(reply: dict[str, Any], fault: str, turn: int) -> dict[str, Any]:
+    """An answer with what a fault does to it."""
+    if fault == "odd_usage":
+        return reply | {"usage": _ODD_USAGE[turn % len(_ODD_USAGE)]}
+    if fault == "wrong_model":
+        return reply | {"model": "another-model"}
+    if fault == "surrogate":
+        reply["choices"][0]["message"]["content"] += "\ud800"
+    return reply
+
+
+@lru_cache
+def _bomb() -> bytes:
+    return gzip.compress(bytes(2**26))
 
 
 def _token(token: str, logprob: float, listed: tuple[tuple[str, float], ...]) -> dict[str, Any]:

@@ -1,0 +1,220 @@
+"""What a server may send: nothing of it ends a run, none of it is read without end, and none of it costs much time."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import heapq
+import json
+import random
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("openai", reason="the chat extra is not installed")
+
+from psyprobe.errors import PsyprobeError
+from psyprobe.observers import load_observer
+from psyprobe.observers.chat.answering import Answer, Decoding, Inquiry
+from psyprobe.observers.chat.openai_chat import OpenAIObserver
+from psyprobe.observers.chat.openai_sending import Dialect, Endpoint, ProblemError, Question, Sender, read_completion
+from psyprobe.observers.registry import Card
+from psyprobe.observers.simulated.serving import Faults, serve
+
+MODEL = "simulated:watson-malo"
+IMAGE = (np.random.default_rng(1).integers(120, 136, (64, 64, 3)) / 255).astype(np.float32)
+SAMPLED = Decoding(temperature=1.0)
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+def questions(count: int) -> list[Inquiry]:
+    return [
+        Inquiry(f"Is there a pattern visible in the image? ({i})", (IMAGE,), decoding=SAMPLED) for i in range(count)
+    ]
+
+
+@pytest.mark.parametrize("fault", ["redirect", "endless", "drip", "gzip_bomb", "odd_usage", "deep_json", "surrogate"])
+def test_every_question_is_answered_once_and_rightly(fault: str) -> None:
+    truth, asked = load_observer(MODEL), questions(24)
+    with serve(truth, faults=Faults(**{fault: 0.3}, seed=2)) as server:
+        with OpenAIObserver(MODEL, base_url=server.base_url, timeout=1.0) as observer:
+            replies = list(observer.answers(asked))
+        assert server.counts[fault] and not server.counts["followed"]
+    assert collections.Counter(id(each) for each, _ in replies) == collections.Counter(map(id, asked))
+    told = {each.prompt: truth.answer(each.images, each.prompt, decoding=SAMPLED).text for each in asked}
+    assert {answer.text.removesuffix("\\ud800") == told[each.prompt] for each, answer in replies} == {True}
+    # An answer whose count of tokens cannot be read is an answer.
+    assert (sum(answer.attempts for _, answer in replies) > 24) == (fault not in ("odd_usage", "surrogate"))
+    assert all(json.dumps(answer.to_dict(), allow_nan=False).encode() for _, answer in replies)
+    assert all(answer.cost is None or answer.cost >= 0 for _, answer in replies)
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("drip", "no answer within 0.5 s"),
+        ("endless", "the reply is longer than 8 MiB"),
+        ("gzip_bomb", "the reply is longer than 8 MiB"),
+        ("redirect", "the server redirects to another address .HTTP 302., where no question and no image is sent"),
+    ],
+)
+def test_one_line_after_a_bounded_time(fault: str, says: str) -> None:
+    timeout = 0.5 if fault == "drip" else 30.0
+    with serve(load_observer(MODEL), faults=Faults(**{fault: 0.999})) as server:
+        with OpenAIObserver(MODEL, base_url=server.base_url, timeout=timeout, retries=0) as observer:
+            start = time.monotonic()
+            with pytest.raises(PsyprobeError, match=says) as caught:
+                observer.answer([IMAGE], "Is there a pattern?")
+            took = time.monotonic() - start
+        assert server.counts == {fault: 1}
+    assert took < 10 and len(str(caught.value)) < 400 and "\n" not in str(caught.value)
+
+
+class Failing:
+    """Fails on questions that hold a word."""
+
+    bits, images_at_once, card = 8, None, Card("failing", "answer")
+
+    def delivered(self, image: Any) -> Any:
+        return image
+
+    def answer(self, images: Sequence[Any], prompt: str, **_: Any) -> Answer:
+        if "bad" in prompt:
+            raise RuntimeError
+        return Answer("Yes")
+
+
+def test_a_question_that_fails_alone_is_left_out_and_the_run_goes_on() -> None:
+    asked = [Inquiry(f"{'bad' if i == 3 else 'good'} {i}", (IMAGE,)) for i in range(40)]
+    answered = []
+    with serve(Failing()) as server, OpenAIObserver("failing", base_url=server.base_url, retries=2) as observer:
+        with pytest.raises(PsyprobeError, match=r"no answer after 3 attempts.* \(1 of 40 questions"):
+            for each, _ in observer.answers(asked):
+                answered.append(each)
+        assert server.counts == {"answered": 39}
+    assert {id(each) for each in answered} == {id(each) for each in asked if "bad" not in each.prompt}
+
+
+@pytest.mark.parametrize(
+    ("fields", "tokens", "cost"),
+    [
+        ({"usage": [1, 2]}, (None, None), None),
+        ({"usage": "many"}, (None, None), None),
+        ({"usage": {"prompt_tokens": "ten", "completion_tokens": 3}}, (None, 3), None),
+        ({"usage": {"prompt_tokens": 10**400, "completion_tokens": float("nan")}}, (None, None), None),
+        ({"usage": {"prompt_tokens": -1, "cost": -2.5}}, (None, None), None),
+        ({"usage": {"prompt_tokens": True, "cost": 10**400}}, (None, None), None),
+        ({"model": {"a": 1}, "system_fingerprint": ["b"]}, (None, None), None),
+    ],
+)
+def test_what_comes_beside_an_answer_does_not_undo_it(fields: Any, tokens: Any, cost: Any) -> None:
+    body = json.dumps({"choices": [{"message": {"content": "Yes"}, "finish_reason": 7}], **fields}).encode()
+    answer = read_completion(body, {})
+    assert (answer.text, answer.finish, answer.tokens_in, answer.tokens_out, answer.cost) == (
+        "Yes",
+        "stop",
+        *tokens,
+        cost,
+    )
+    assert isinstance(answer.model, str) and isinstance(answer.server, str)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"choices": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+        b"9" * 5000,
+        b'{"usage": {}}',
+        b'{"choices": {"0": {}}}',
+        b'{"choices": [{"message": {"content": 7}}]}',
+        b'{"choices": [{"message": {"content": {}}}]}',
+        b'{"choices": [{"message": {"content": [{"text": 7}]}}]}',
+        b'{"choices": [{"message": {"content": "Yes"}, "logprobs": {"content": [7]}}]}',
+        b'{"error": {"code": -7, "message": ' + b"[" * 300 + b"]" * 300 + b"}}",
+        b"\xff\xfe\x00",
+    ],
+)
+def test_what_cannot_be_read_is_a_passing_problem(body: bytes) -> None:
+    with pytest.raises(ProblemError) as caught:
+        read_completion(body, {"retry-after": "Mon, 99 Jan 99999999 00:00:00 GMT"})
+    assert caught.value.passing and len(str(caught.value)) < 400
+
+
+def test_half_a_character_is_spelt_out() -> None:
+    answer = Answer("Yes \ud800 \U0001f600", (("\udfff", -1.0),), model="m\ud800")
+    assert (answer.text, answer.first_tokens, answer.model) == (
+        "Yes \\ud800 \U0001f600",
+        (("\\udfff", -1.0),),
+        "m\\ud800",
+    )
+    assert Answer.from_dict(json.loads(json.dumps(vars(answer)))) == answer
+
+
+class Timeless(asyncio.SelectorEventLoop):
+    """A loop in which nothing takes time but waiting, and waiting is over at once."""
+
+    now = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+    def _run_once(self) -> None:
+        scheduled: Any = self._scheduled  # type: ignore[attr-defined]
+        while scheduled and scheduled[0]._cancelled:
+            heapq.heappop(scheduled)._scheduled = False
+            self._timer_cancelled_count -= 1
+        if scheduled and not self._ready:  # type: ignore[attr-defined]
+            self.now = max(self.now, scheduled[0]._when) + 1e-9
+        super()._run_once()  # type: ignore[misc]
+
+
+class Imagined(Sender):
+    """Sends to a server that is imagined: it works on one question after the other, and each takes its time."""
+
+    def imagine(self, faults: Faults, work: float) -> Imagined:
+        self.faults, self.draws, self.work, self.free, self.random = faults, faults.draws(), work, 0.0, random.Random(3)
+        self._heard = True
+        return self
+
+    async def _exchange(self, question: Question, dialect: Dialect) -> Answer | ProblemError:
+        fault, now = next(self.draws), asyncio.get_running_loop().time()
+        if fault == "hang":
+            await asyncio.sleep(self.endpoint.timeout)
+        if fault == "overload":
+            return ProblemError("HTTP 429", passing=True, status=429, wait=self.faults.retry_after)
+        if fault not in ("error", "hang", "reset"):
+            self.free = max(self.free, now) + self.work
+            await asyncio.sleep(max(self.free - now, self.random.uniform(0.05, 0.1)))
+        return ProblemError(fault, passing=True) if fault else Answer("Yes")
+
+
+def duration(load: int, faults: Faults) -> float:
+    """Seconds that 2,000 questions take."""
+
+    async def everything() -> list[Answer]:
+        return await asyncio.gather(*(sender._settle(Question([], Decoding())) for _ in range(2000)))
+
+    sender = Imagined(Endpoint("m", "http://127.0.0.1:9/v1", load, None, 300.0, 8)).imagine(faults, work=0.005)
+    loop = Timeless()
+    try:
+        assert len(loop.run_until_complete(everything())) == 2000
+        return loop.time()
+    finally:
+        loop.close()
+        sender.close()
+
+
+@pytest.mark.parametrize("load", [32, 256])
+def test_faults_cost_at_most_1_6_times_the_time(load: int) -> None:
+    random.seed(1)
+    fifth = {"overload": 0.1, "error": 0.05, "hang": 0.03, "truncated": 0.01, "reset": 0.01, "retry_after": 0.5}
+    without = duration(load, Faults())
+    assert duration(load, Faults(**fifth, seed=2)) <= 1.6 * without
