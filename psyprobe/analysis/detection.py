@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 ALIGNMENT = Metric("alignment", "Alignment $r_s$", more_is_better=True, digits=2)
 
 _KEY = (
-    "r_s: Spearman of response with multiples of the human threshold, and its interval ({confidence} %). monotone: "
-    "mean r_s within a slice. level, shape, shift, RMSE: log10 contrast units (0.3 is a factor of two); level: "
+    "r_s: Spearman of response with multiples of the human threshold, and its interval ({confidence} %), which takes x "
+    "as independent: neighbours are not, so that the uncertainty is at least that. monotone: mean r_s within a slice. "
+    "level, shape, shift, RMSE: log10 contrast units (0.3 is a factor of two); level: "
     "unevenness along the human curve; shape and shift: of the iso-response curve most like the human one, with the "
     "range of shifts where several fit alike; RMSE: of the one nearest to it; reached: x at which it exists "
     "(without a level grid, as of --score-only, there is no such curve). "

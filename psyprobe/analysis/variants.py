@@ -148,4 +148,5 @@ def variant_spread(
         return Spread(alone, None, None, confidence)
     middle, reach = float(transform(value)), student_reach(transform(samples), count, confidence)
     low, high = (float(inverse(middle + side * reach)) for side in (-1, 1))
-    return Spread(alone, low, high, confidence)
+    # Variants that score alike tell no interval, and none of zero width is one.
+    return Spread(alone, low, high, confidence) if high - low > 1e-9 else Spread(alone, None, None, confidence)

@@ -29,6 +29,7 @@ def csf_of(sensitivity: np.ndarray, usable: np.ndarray | None = None, half: floa
             "threshold_low": (dims, -log_s - half),
             "threshold_high": (dims, -log_s + half),
             "usable": (dims, use),
+            "status": (dims, np.where(use, "ok", "censored_above")),
         },
         coords={"frequency": CPD[: log_s.shape[1]]},
         attrs={"confidence": 0.95},

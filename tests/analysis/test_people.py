@@ -44,7 +44,7 @@ def rbench(level: float) -> pd.DataFrame:
             "relative": np.nan,
         }
     )
-    return rbench_metrics(table, resamples=100)
+    return rbench_metrics(table)
 
 
 def test_the_best_and_the_worst_are_left_out_of_mvp_bench() -> None:

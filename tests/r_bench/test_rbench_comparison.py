@@ -36,13 +36,13 @@ def table(seed: int, shift: float = 0.0) -> pd.DataFrame:
 def test_a_paired_interval_is_narrower_than_two() -> None:
     one, rng = table(1), np.random.default_rng(2)
     other = one.assign(absolute=np.clip(one["absolute"] - 0.05 + 0.02 * rng.standard_normal(len(one)), 0, 1))
-    found = paired_difference(one, other.sample(frac=1, random_state=0), resamples=500)
+    found = paired_difference(one, other.sample(frac=1, random_state=0))
     overall = found[(found["measure"] == "absolute") & (found["breakdown"] == "overall")].iloc[0]
     assert overall["difference"] == pytest.approx(one["absolute"].mean() - other["absolute"].mean())
     assert overall["low"] < overall["difference"] < overall["high"]
     assert overall["clear"]
     assert overall["high"] - overall["low"] < 0.01
-    same = paired_difference(one, one, resamples=100)
+    same = paired_difference(one, one)
     assert (same["difference"] == 0).all()
     assert not same["clear"].any()
     with pytest.raises(InputError, match="different items"):
@@ -60,14 +60,14 @@ def test_a_seed_repeats_an_interval_and_another_moves_it() -> None:
 def test_items_without_a_score_are_left_out_of_both() -> None:
     one, other = table(1), table(2)
     other.loc[:9, "absolute"] = np.nan
-    found = paired_difference(one, other, resamples=100)
+    found = paired_difference(one, other)
     assert found[found["breakdown"] == "overall"]["n"].tolist() == [188, 198]
     assert np.isfinite(found["difference"]).all()
 
 
 def test_one_task_stands_beside_its_printed_cells_only() -> None:
     items = table(1)
-    found = rbench_table({"LLaVA1.5": rbench_metrics(items[items["task"] == "MCQ"], resamples=100)}, "markdown")
+    found = rbench_table({"LLaVA1.5": rbench_metrics(items[items["task"] == "MCQ"])}, "markdown")
     (printed, _) = [line.split("|")[2:-1] for line in found.splitlines() if "as printed" in line]
     assert [cell.strip() == "-" for cell in printed] == [False] + [True] * 9
 
@@ -75,7 +75,7 @@ def test_one_task_stands_beside_its_printed_cells_only() -> None:
 def test_correlations_and_components_are_those_of_scipy_and_numpy() -> None:
     from scipy.stats import spearmanr
 
-    metrics = {f"m{i}": rbench_metrics(table(i, 0.1 * i), resamples=100) for i in range(5)}
+    metrics = {f"m{i}": rbench_metrics(table(i, 0.1 * i)) for i in range(5)}
     found = correlations(metrics, "step")
     values = {
         name: [float(m[(m["measure"] == "absolute") & (m["name"] == name)]["value"].iloc[0]) for m in metrics.values()]
@@ -125,7 +125,7 @@ def test_colourfulness_is_that_of_the_paper() -> None:
 
 
 def test_figures_say_what_is_simulated(tmp_path: Path) -> None:
-    metrics: dict[str, Any] = {f"$m_{i}": rbench_metrics(table(i), resamples=100) for i in range(2)}
+    metrics: dict[str, Any] = {f"$m_{i}": rbench_metrics(table(i)) for i in range(2)}
     for draw in (radar, bars):
         for by in ("step", "group"):
             ax = draw(metrics, by)

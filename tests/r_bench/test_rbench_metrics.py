@@ -49,7 +49,7 @@ def released(folder: Path) -> dict[str, pd.DataFrame]:
 
 def test_every_expected_value_of_the_released_answers(oracle_data: Path, released: dict[str, pd.DataFrame]) -> None:
     rules = {"judge_only": "judge", "letter_or_judge": "published"}
-    found = {rule: rbench_metrics(table, resamples=100) for rule, table in released.items()}
+    found = {rule: rbench_metrics(table) for rule, table in released.items()}
     with (oracle_data / "r_bench" / "rbench_expected_metrics.csv").open(encoding="utf-8") as file:
         expected = list(csv.DictReader(file))
     for row in expected:
@@ -65,10 +65,10 @@ def test_every_expected_value_of_the_released_answers(oracle_data: Path, release
 
 
 def test_all_18_printed_cells_and_both_overall_values(released: dict[str, pd.DataFrame]) -> None:
-    beside = beside_published(rbench_metrics(released["published"], resamples=100), "LLaVA1.5")
+    beside = beside_published(rbench_metrics(released["published"]), "LLaVA1.5")
     assert len(beside) == 20
     assert beside["agrees"].all()
-    judge = beside_published(rbench_metrics(released["judge"], resamples=100), "LLaVA1.5")
+    judge = beside_published(rbench_metrics(released["judge"]), "LLaVA1.5")
     assert set(judge[~judge["agrees"]]["name"]) == {"MCQ-low", "MCQ-mid", "MCQ-high", "overall"}
 
 
@@ -180,7 +180,7 @@ def test_order_and_further_columns_do_not_matter(order: object) -> None:
     rows = list(range(99))
     order.shuffle(rows)  # type: ignore[attr-defined]
     other = items.iloc[rows].assign(mood=range(99))
-    pd.testing.assert_frame_equal(rbench_metrics(other, resamples=100), rbench_metrics(items, resamples=100))
+    pd.testing.assert_frame_equal(rbench_metrics(other), rbench_metrics(items))
 
 
 def test_bad_input_is_one_sentence(tmp_path: Path) -> None:
@@ -235,4 +235,4 @@ def test_a_letter_alone_needs_no_judge() -> None:
     table = score_items(items, answers=answers, mcq_rule="letter")
     assert table["absolute"].tolist() == [1, 1, 0]
     assert table["relative"].tolist() == [1, 0, 0]
-    assert "Relative robustness" in rbench_table({"mine": rbench_metrics(table, resamples=100)})
+    assert "Relative robustness" in rbench_table({"mine": rbench_metrics(table)})

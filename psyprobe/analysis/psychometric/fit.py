@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric import likelihood, statuses
-from psyprobe.analysis.psychometric.counts import Point, read_curves
+from psyprobe.analysis.psychometric.counts import Point, read_curves, tested_range
 from psyprobe.analysis.psychometric.intervals import Parameter, Profile, resample
 from psyprobe.analysis.psychometric.isotonic import deviance, isotonic_bracket, spearman_karber
 from psyprobe.analysis.psychometric.search import add_overdispersion, search
@@ -32,8 +32,8 @@ class PsychometricFit:
 
     #: What may be said of the curve; `STATUSES` tells each in words. Numbers that it forbids are nan.
     status: statuses.StatusArray
-    #: log10 contrast where F = 0.5, and its interval; an open side is infinite. A censored curve has an interval and no
-    #: threshold.
+    #: log10 contrast where F = 0.5, and its interval. A side is open, and infinite, where it would end further beyond
+    #: the levels shown than the function is wide (or they are apart). A censored curve has an interval, no threshold.
     threshold: FloatArray
     threshold_low: FloatArray
     threshold_high: FloatArray
@@ -184,7 +184,8 @@ def fit_psychometric(
         Whether answers may vary more than a binomial: a beta-binomial with one eta for each group. Intervals then hold
         eta at its estimate.
     interval : "profile", "bootstrap" or None, optional
-        By profile likelihood, by parametric bootstrap (percentiles), or none. Censored thresholds have the first.
+        By profile likelihood with the quantile of chi-square; with that of answers drawn from the fit where it is
+        larger, as with few trials; or none. Censored thresholds have the first.
     level : float, optional
         Of the intervals, and of the tests behind a status, in (0, 1).
     goodness : bool, optional
@@ -239,20 +240,20 @@ def fit_psychometric(
         judged = statuses.retold(problem, judged, best, steps_stay=method == "mle")
     nothing = np.full(judged.status.shape, np.nan)
     ends, p_value = np.stack([nothing] * 4), nothing
-    if interval is not None:
-        ends = _intervals(problem, judged, best, value, profile=interval == "profile")
     task, has = problem.task, np.isin(judged.status, statuses.WITH_THRESHOLD)
     lost = deviance(task.counts.yes, task.counts.trials, likelihood.predicted(task.model.family, task.counts, best))
-    if goodness or interval == "bootstrap":
-        *drawn, lost_again = resample(task, best, resamples=resamples, seed=seed)
-        if interval == "bootstrap":
-            # No interpolation: a quantile may be infinite.
-            tails = (0.5 * (1 - level), 0.5 * (1 + level))
-            sampled = [np.quantile(values, tails, axis=1, method="nearest") for values in drawn]
-            ends = np.where(has, np.concatenate(sampled), ends)
-        if goodness:
-            larger = (lost_again >= lost[:, None] - 1e-9).sum(axis=1)
-            p_value = np.where(has, (1 + larger) / (1 + resamples), np.nan)
+    sought: tuple[Parameter, ...] = ("threshold", "slope") if interval == "bootstrap" else ()
+    lost_held, lost_again = np.empty((0, *lost.shape)), lost[:, None]
+    if goodness or sought:
+        lost_held, lost_again = resample(task, best, sought, resamples=resamples, seed=seed)
+    if goodness:
+        larger = (lost_again >= lost[:, None] - 1e-9).sum(axis=1)
+        p_value = np.where(has, (1 + larger) / (1 + resamples), np.nan)
+    if interval is not None:
+        quantiles = np.full((2, *lost.shape), problem.quantile)
+        if sought:
+            quantiles = np.maximum(quantiles, np.quantile(lost_held, level, axis=2, method="higher"))
+        ends = _intervals(problem, judged, best, value, quantiles)
     return _collect(problem, judged, best, converged, ends, lost, p_value)
 
 
@@ -281,26 +282,46 @@ def _bounds(name: str, rate: Lapse, free: tuple[float, float]) -> tuple[float, f
 
 
 def _intervals(
-    problem: statuses.Problem, judged: statuses.Judged, best: Point, value: FloatArray, *, profile: bool
+    problem: statuses.Problem, judged: statuses.Judged, best: Point, value: FloatArray, quantiles: FloatArray
 ) -> FloatArray:
-    """Low and high end of threshold and width, in the coordinates of the counts; `profile` False: of censored ones."""
+    """Low and high end of threshold and width, in the coordinates of the counts; `quantiles` of both losses."""
     shape = judged.threshold.shape
-    told = np.isin(judged.status, statuses.WITH_THRESHOLD) & profile
+    told = np.isin(judged.status, statuses.WITH_THRESHOLD)
     bounded = told | (np.isin(judged.status, ("censored_above", "censored_below")) & (problem.status == ""))
     ends = np.full((4, judged.threshold.size), np.nan)
     sought: dict[Parameter, tuple[npt.NDArray[np.bool_], FloatArray, int]] = {
         "threshold": (bounded, judged.threshold, 0),
         "slope": (told, best.slope, 2),
     }
-    for parameter, (which, centre, row) in sought.items():
+    for quantile, (parameter, (which, centre, row)) in zip(quantiles, sought.items(), strict=True):
         index = np.flatnonzero(which)
         if index.size:
             along = Profile(problem.task, best, value, parameter)
-            low, high = along.interval(problem.quantile, centre.ravel()[index], index)
+            low, high = along.interval(quantile.ravel()[index], centre.ravel()[index], index)
             ends[row : row + 2, index] = (low, high) if parameter == "threshold" else (np.exp(-high), np.exp(-low))
     ends = ends.reshape(4, *shape)
-    ends[:2] = _censored_ends(problem, judged.status, *ends[:2])
+    ends[:2] = _censored_ends(problem, judged.status, *_among_levels(problem, judged, *ends[:2]))
     return ends
+
+
+def _among_levels(
+    problem: statuses.Problem, judged: statuses.Judged, low: FloatArray, high: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Ends as the levels shown can tell them.
+
+    A threshold at a mixed level is known no better than to half the way to its neighbours. An end that is further
+    beyond the levels than the function is wide is open, since there it hangs on the function's form alone.
+    """
+    counts, middle = problem.task.counts, judged.threshold
+    x, at = np.where(counts.trials > 0, counts.x, np.nan), middle[..., None]
+    mixed = judged.status == "quasi_separable"
+    below = np.where(x < at, x, -np.inf).max(axis=-1, initial=-np.inf)
+    above = np.where(x > at, x, np.inf).min(axis=-1, initial=np.inf)
+    low = np.where(mixed & np.isfinite(below), np.minimum(low, 0.5 * (below + middle)), low)
+    high = np.where(mixed & np.isfinite(above), np.maximum(high, 0.5 * (above + middle)), high)
+    first, last = tested_range(counts)
+    reach = np.fmin(judged.width, last - first)
+    return np.where(low < first - reach, -np.inf, low), np.where(high > last + reach, np.inf, high)
 
 
 def _censored_ends(

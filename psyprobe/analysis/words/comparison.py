@@ -24,7 +24,7 @@ from psyprobe.analysis.alignment import IsoResponse, check_resampling, fit_iso_r
 from psyprobe.analysis.responses import levels_of, select
 from psyprobe.analysis.score import Recorded
 from psyprobe.analysis.words.csf import FEW, chat_csfs
-from psyprobe.analysis.words.fit import experiment_table
+from psyprobe.analysis.words.fit import STEPS, experiment_table
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.human import csf as people_csf
 from psyprobe.human import modelfest_csf, modelfest_gabors, noise_matched_csf
@@ -362,7 +362,8 @@ def compare_with_human(
     Notes
     -----
     The intervals are those of the mean curve. Wordings are drawn with replacement, together with the resampled images
-    where the run has logits; with fewer than three wordings thresholds are drawn within their own intervals. With s the
+    where the run has logits; with fewer than three wordings thresholds are drawn within their own intervals. Steps are
+    drawn between their levels, for all wordings alike, since these were shown the same ones. With s the
     standard deviation of the samples, times sqrt(n / (n - 1)), on Fisher's z for correlations and on the logarithm for
     errors, the interval is value ± t s there, Student's t with n - 1 degrees of freedom.
     """
@@ -433,7 +434,22 @@ def _samples(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...], resampl
     if n < FEW:
         return drawn
     chosen = rng.integers(n, size=(resamples, n))
-    return np.asarray(np.take_along_axis(drawn, chosen[..., None], axis=1))
+    common = _common_spread(csf, log_s, place) * rng.normal(size=(resamples, 1, log_s.shape[1]))
+    return np.asarray(np.take_along_axis(drawn, chosen[..., None], axis=1) + common)
+
+
+def _common_spread(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...]) -> FloatArray:
+    """What drawing wordings does not show, shape (F,): steps that stand between the same levels in all wordings.
+
+    And what is missing to the spread of trials alone, where wordings differ by less than that.
+    """
+    from scipy.special import ndtri
+
+    half = 0.5 * (csf["threshold_high"].values[place] - csf["threshold_low"].values[place])
+    own = np.where(np.isfinite(half), half, 0.0) / ndtri((1 + float(csf.attrs["confidence"])) / 2)
+    step = np.isin(csf["status"].values[place], STEPS)
+    missing = np.where(step, 0.0, own**2).mean(axis=0) - log_s.var(axis=0, ddof=1)
+    return np.asarray(np.sqrt(np.where(step, own, 0.0).mean(axis=0) ** 2 + np.maximum(missing, 0.0) / len(log_s)))
 
 
 def _reach(confidence: float, n: int) -> float:
@@ -461,6 +477,8 @@ def _statistic(name: str, value: FloatArray, drawn: FloatArray, by_prompt: Float
         spread = np.log(np.maximum(drawn, 1e-6 * least)).std(ddof=1)
         # Beyond a factor of e**20 an end says nothing.
         ends = value * np.exp(np.array([-1, 1]) * min(reach * spread, 20.0))
+    if not ends[0] < ends[1]:
+        return Statistic(float(value), None, None, mean, sd)
     return Statistic(float(value), float(ends[0]), float(ends[1]), mean, sd)
 
 

@@ -89,7 +89,9 @@ def chat_csf(
     -----
     Replies that are ambiguous, refusals or unreadable are left out and counted: above 10 % a curve is flagged
     (`low_validity`), above 50 % its status is "unreadable" and it has no threshold. The interval of the mean is
-    over wordings, Student's t of the log sensitivities; with fewer than three wordings that of the curves themselves.
+    over wordings, Student's t of the log sensitivities; with fewer than three wordings that of the curves themselves,
+    than which no interval is narrower. Curves that a step fits best ("separable", "quasi_separable") add the whole of
+    their own interval: all wordings were shown the same levels, and agreeing between two of them is no precision.
 
     References
     ----------
@@ -192,39 +194,51 @@ def _without_unreadable(found: fit.ChatFit, counts: fit.ChatCounts) -> fit.ChatF
     return replace(found, status=status, **blank, **rates)
 
 
-def _prompt_mean(found: fit.ChatFit, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray, str]:
+def prompt_mean(found: fit.ChatFit, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray, str]:
     """Average the log10 sensitivities of all usable thresholds at each level.
 
     One of sensitivities would grow with the spread between wordings, by a factor of 1.38 for a standard deviation of
     0.35 log10. Its variance is that between wordings over their number, and, where images were resampled, what these
     contribute besides: all wordings saw the same ones. The interval is over "prompts" that could have been chosen, or
-    over the "trials" of the few that were.
+    over the "trials" of the few that were. It is never narrower than that of trials alone; and where a step fits best,
+    wordings agree because they were shown the same levels, so that their steps' intervals do not shrink with their
+    number.
     """
     from scipy.special import stdtrit
 
     usable = np.isin(found.status, fit.USABLE) & np.isfinite(found.threshold)
+    step = usable & np.isin(found.status, fit.STEPS)
     n = usable.sum(axis=0)
     some = np.maximum(n, 1)
     log_s = np.where(usable, -found.threshold, 0.0)
     mean = log_s.sum(axis=0) / some
+    between, over = np.zeros(mean.shape), "trials"
     if len(found.status) >= FEW:
+        over = "prompts"
         variance = np.where(usable, (log_s - mean) ** 2, 0.0).sum(axis=0) / np.maximum(n - 1, 1) / some
         if found.samples is not None:
             of_images = (np.where(usable, found.samples, 0.0).sum(axis=1) / some).var(axis=0, ddof=1)
             # Each wording's own part of it is already in the spread between wordings.
             own = (np.where(usable, found.samples.var(axis=0, ddof=1), 0.0)).sum(axis=0) / some**2
             variance = variance + np.maximum(of_images - own, 0.0)
-        reach = np.where(n > 1, stdtrit(np.maximum(n - 1, 1), (1 + confidence) / 2) * np.sqrt(variance), np.inf)
-        low, high, over = mean - reach, mean + reach, "prompts"
-    else:
-        ends = np.stack([-found.threshold_high, -found.threshold_low])
-        own_low, own_high = (np.where(usable, end, 0.0) for end in ends)
-        low = mean - np.sqrt((np.where(usable, log_s - own_low, 0.0) ** 2).sum(axis=0)) / some
-        high = mean + np.sqrt((np.where(usable, own_high - log_s, 0.0) ** 2).sum(axis=0)) / some
-        over = "trials"
-    nothing = n == 0
-    mean, low, high = (np.where(nothing, np.nan, value) for value in (mean, low, high))
+        between = np.where(n > 1, stdtrit(np.maximum(n - 1, 1), (1 + confidence) / 2) * np.sqrt(variance), np.inf)
+
+    def reach(own: FloatArray) -> FloatArray:
+        trials = np.sqrt(_summed(own**2, usable & ~step, few=over == "trials")) / some
+        return np.asarray(np.maximum(between, trials) + _summed(own, step, few=over == "trials") / some)
+
+    low = mean - reach(found.threshold_high - found.threshold)
+    high = mean + reach(found.threshold - found.threshold_low)
+    mean, low, high = (np.where(n == 0, np.nan, value) for value in (mean, low, high))
     return mean, low, high, over
+
+
+def _summed(own: FloatArray, which: npt.NDArray[np.bool_], *, few: bool) -> FloatArray:
+    """Sum over some wordings, infinite where one is; of many, an infinite one counts as the others do on average."""
+    closed = which & (np.isfinite(own) | few)
+    count, shown = which.sum(axis=0), closed.sum(axis=0)
+    known = np.where(closed, own, 0.0).sum(axis=0) * (count / np.maximum(shown, 1))
+    return np.asarray(np.where(shown < np.minimum(count, 1), np.inf, known))
 
 
 def _dataset(
@@ -235,7 +249,7 @@ def _dataset(
     from psyprobe.analysis.words.signal_detection import dprime_thresholds
 
     dims, usable = ("prompt", counts.level), np.isin(found.status, fit.USABLE)
-    mean, low, high, over = _prompt_mean(found, how.confidence)
+    mean, low, high, over = prompt_mean(found, how.confidence)
     log_c, rate, of_contrast = "log10 contrast", "", "1 / contrast"
     fields: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
         "status": (dims, found.status, "", "What can be said of the curve"),

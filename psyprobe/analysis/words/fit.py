@@ -256,6 +256,8 @@ Axis = Literal["log", "linear"]
 
 #: Statuses whose threshold is a measured one.
 USABLE = ("ok", "biased", "separable", "quasi_separable")
+#: Those that stand between levels or at one, whatever answers say beyond that.
+STEPS = ("separable", "quasi_separable")
 #: Statuses that have a number at all.
 _WITH_NUMBER = (*USABLE, "extrapolated")
 

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.alignment import check_resampling
+from psyprobe.analysis.alignment import bounded_interval, check_resampling
 from psyprobe.analysis.score import check_format
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.terminal import lay_out, printable
@@ -71,17 +71,18 @@ def mvp_metrics(table: pd.DataFrame, *, confidence: float = 0.95, resamples: int
     question, of which all are right. mAcc: pairs, with more than three yes/no rows, of which all are right.
     VanillaEval: multiple choice in one presentation, that of the main run, of the first rotation, or (with a column
     place) of the rotation that stands first in the prediction file, which is another one where replies were collected
-    as they came. CircularEval: in all rotations. pAcc: qAcc of a category. The interval draws whole pairs; its ends are
-    percentiles.
+    as they came. CircularEval: in all rotations. pAcc: qAcc of a category. The interval is Wilson's, of as many answers
+    as have the spread of samples that draw whole pairs.
     """
     answers = checked_answers(table)
     pairs, draws = _drawn(answers, confidence, resamples, seed)
-    tails = 100 * (1 - confidence) / 2
     rows: list[tuple[object, ...]] = []
     for task, level, metric, groups in ratios(answers):
         sums = _by_pair(groups, pairs)
         right, asked, unread = (int(total) for total in sums.sum())
-        rows.append((task, level, metric, 100 * right / asked, right, asked, *_interval(draws, [sums], tails), unread))
+        rows.append(
+            (task, level, metric, 100 * right / asked, right, asked, *_interval(draws, [sums], confidence), unread)
+        )
     yes_no = answers[answers["task"] == "yes_no"]
     for kind in ("N", "M"):
         group = yes_no[yes_no["kind"] == kind]
@@ -89,7 +90,7 @@ def mvp_metrics(table: pd.DataFrame, *, confidence: float = 0.95, resamples: int
             # Accuracy on either key, averaged: what an observer that always says the same gets 50 % of.
             keys = [_by_pair(group[group["answer"] == word], pairs) for word in ("yes", "no")]
             value = 100 * float(np.mean([key["right"].sum() / key["asked"].sum() for key in keys]))
-            ends, unread = _interval(draws, keys, tails), int(group["unread"].sum())
+            ends, unread = _interval(draws, keys, confidence), int(group["unread"].sum())
             rows.append(("yes/no", ALL_LEVELS, f"balanced_{kind}", value, None, len(group), *ends, unread))
     names = ["task", "level", "metric", "value", "numerator", "denominator", "low", "high", "unread"]
     return pd.DataFrame(rows, columns=names).astype({"numerator": "Int64"})
@@ -185,14 +186,21 @@ def _shares(draws: np.ndarray, sums: pd.DataFrame) -> FloatArray:
         return np.asarray(draws @ sums["right"].to_numpy() / (draws @ sums["asked"].to_numpy()))
 
 
-def _interval(draws: np.ndarray, parts: list[pd.DataFrame], tails: float) -> tuple[float | None, float | None]:
+def _interval(draws: np.ndarray, parts: list[pd.DataFrame], confidence: float) -> tuple[float | None, float | None]:
     samples = np.mean([_shares(draws, sums) for sums in parts], axis=0)
     # A sample without any of the few pairs of a category has no value.
     known = samples[np.isfinite(samples)]
     if not known.size:
         return None, None
-    low, high = np.percentile(100 * known, [tails, 100 - tails])
-    return float(low), float(high)
+    value = float(np.mean([sums["right"].sum() / sums["asked"].sum() for sums in parts]))
+    pairs = min(int((sums["asked"] > 0).sum()) for sums in parts)
+    low, high = bounded_interval(value, _spread(known, pairs), pairs, confidence)
+    return 100 * low, 100 * high
+
+
+def _spread(samples: FloatArray, pairs: int) -> float:
+    """Standard error from samples of so many pairs, which vary a little less than they should."""
+    return float(samples.std() * np.sqrt(pairs / max(pairs - 1, 1)))
 
 
 def constant_replies(questions: pd.DataFrame, answer: str) -> pd.DataFrame:
@@ -257,10 +265,10 @@ def compare_models(
         samples = 100 * (first_share - second_share)
         samples = samples[np.isfinite(samples)]
         right = [each["right"].sum() / each["asked"].sum() for each in both]
-        tails = 100 * (1 - confidence) / 2
-        low, high = np.percentile(samples, [tails, 100 - tails])
+        difference, count = 100 * (right[0] - right[1]), int((one["asked"] > 0).sum())
+        low, high = bounded_interval(difference, _spread(samples, count), count, confidence, (-100.0, 100.0))
         p = min(1.0, 2 * float(min((samples <= 0).mean(), (samples >= 0).mean())))
-        rows.append((*cell, 100 * (right[0] - right[1]), low, high, p))
+        rows.append((*cell, difference, low, high, p))
     return pd.DataFrame(rows, columns=["task", "level", "metric", "difference", "low", "high", "p"])
 
 

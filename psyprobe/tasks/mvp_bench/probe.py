@@ -222,7 +222,7 @@ class MvpScore(TaskScore):
     def notes(self) -> Sequence[str]:
         """What the headings mean."""
         return (
-            "Right in percent, with {confidence} % bootstrap intervals over image pairs; qAcc: questions right on both "
+            "Right in percent, with {confidence} % intervals over image pairs; qAcc: questions right on both "
             "images, aAcc: single questions, circular: multiple choice right in all rotations.",
         )
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.alignment import student_quantile
 from psyprobe.analysis.distance import MEASURES
 from psyprobe.analysis.score import OBSERVER, PIXELS, Metric, Row
 from psyprobe.corruption.apply import STEPS, STRENGTHS, corrupt, dimension_of, dimensions
@@ -42,7 +43,6 @@ from psyprobe.running.store import Store
 from psyprobe.tasks.asking import read_planned
 from psyprobe.tasks.item_session import TaskPlan, items_of, options_of
 from psyprobe.tasks.r_bench.figures import coloured_cells, starred
-from psyprobe.tasks.r_bench.metrics import interval_of_mean
 from psyprobe.tasks.tables import TaskScore
 
 if TYPE_CHECKING:
@@ -61,8 +61,6 @@ _VERSION = "corruption profile 2"
 _BATCH = 33
 #: Side at which an observer that takes any size looks, px.
 _ANY_SIZE = 224
-#: Bootstrap samples of photographs.
-_RESAMPLES = 2000
 #: No difference, in JOD.
 SAME = 10.0
 #: A standard dynamic range monitor.
@@ -264,7 +262,7 @@ class ProfileScore(TaskScore):
         """What the headings mean."""
         return (
             f"Mean {self.measure} response over corruptions and photographs, at each strength and over all, with "
-            "{confidence} % bootstrap intervals over photographs, where there are several.",
+            "{confidence} % intervals (Student's t) over photographs, where there are several.",
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -279,10 +277,11 @@ class ProfileScore(TaskScore):
         values: dict[Metric, tuple[float, float | None, float | None]] = {}
         for name, each in columns.items():
             title = f"Response to corruption, {name} ({self.measure})"
-            # A single photograph has no interval.
+            # A single photograph has no interval, and photographs that are all alike tell none.
             ends: tuple[float | None, float | None] = (None, None)
-            if len(each) > 1:
-                ends = interval_of_mean(each, np.random.default_rng(0), self.confidence, _RESAMPLES)
+            if np.ptp(each) > 0:
+                reach = student_quantile(len(each), self.confidence) * each.std(ddof=1) / np.sqrt(len(each))
+                ends = (float(each.mean() - reach), float(each.mean() + reach))
             values[Metric(f"{self.measure}_{name}", title, False, 4, name)] = (float(each.mean()), *ends)
         return self.row("Robustness to corruption", responder, values)
 

@@ -99,7 +99,7 @@ def bars(
     Returns
     -------
     matplotlib.axes.Axes
-        Whiskers are the bootstrap intervals of the metrics; a star marks bars with simulated corruptions.
+        Whiskers are the intervals of the metrics; a star marks bars with simulated corruptions.
 
     Raises
     ------
@@ -112,8 +112,7 @@ def bars(
     ax = ax or new_axes(max(7.0, 2.5 + 0.22 * len(names) * (len(parts) + 1)), 3.4)
     thick = 0.8 / len(parts)
     for i, (model, colour, (value, low, high)) in enumerate(_models(parts)):
-        # A percentile interval of few items may, by a rounding, begin above its mean.
-        reach = np.maximum([value - low, high - value], 0)
+        reach = [value - low, high - value]
         place = np.arange(len(names)) + (i - (len(parts) - 1) / 2) * thick
         ax.bar(place, value, thick, color=colour, label=model)
         ax.errorbar(place, value, reach, fmt="none", ecolor="#222", elinewidth=0.9, capsize=2)

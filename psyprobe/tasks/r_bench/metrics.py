@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.alignment import check_resampling
+from psyprobe.analysis.alignment import bounded_interval, check_confidence
 from psyprobe.analysis.score import check_format
 from psyprobe.corruption import GROUPS, STEPS, STRENGTHS, dimension_numbered, dimensions
 from psyprobe.errors import InputError, unknown_name
@@ -33,9 +33,7 @@ _FLAGS = ("odd_key", "simulated")
 _CELLS = [f"{task}-{strength}" for task in TASKS for strength in STRENGTHS]
 
 
-def rbench_metrics(
-    table: pd.DataFrame, *, confidence: float = 0.9, resamples: int = 2000, seed: int = 0
-) -> pd.DataFrame:
+def rbench_metrics(table: pd.DataFrame, *, confidence: float = 0.9) -> pd.DataFrame:
     """Mean robustness: overall, by task, strength, task and strength, step, group and dimension.
 
     Parameters
@@ -44,16 +42,13 @@ def rbench_metrics(
         As `score_items` gives it. Order of rows and further columns do not matter.
     confidence : float
         Of both intervals, in (0, 1); the paper's figures show 90 %.
-    resamples : int
-        Number of bootstrap samples of items, at least 100.
-    seed : int
-        Of the resampling.
 
     Returns
     -------
     pandas.DataFrame
         Columns measure, breakdown ("overall", "task", "strength", "cell", "step", "group", "dimension"), name, value,
-        n, half_width (normal: quantile times s / sqrt(n)), low and high (bootstrap over items, percentiles), odd_keys
+        n, half_width (normal: quantile times s / sqrt(n)), low and high (Wilson's, of as many answers as have this
+        standard error), odd_keys
         (items that nothing can answer right), unscored (items without a score, which no mean contains) and simulated
         (items whose corruption stands in for one that R-Bench photographed: do not put that part beside the paper's).
         A part without scored items is left out.
@@ -77,14 +72,14 @@ def rbench_metrics(
     if not len(table):
         raise InputError("the table is empty; there is nothing to score")
     check_once(table, "name", "item")
-    check_resampling(confidence, resamples)
+    check_confidence(confidence)
     quantile = float(ndtri((1 + confidence) / 2))
     ordered = table.sort_values("name", ignore_index=True)
     flags = {name: ordered[name].to_numpy() if name in ordered else np.zeros(len(ordered)) for name in _FLAGS}
     rows = []
     for measure in MEASURES:
         scores = ordered[measure].to_numpy(dtype=np.float64)
-        for breakdown, name, inside, part, low, high in _resampled(ordered, scores, confidence, resamples, seed):
+        for breakdown, name, inside, part, low, high in _by_part(ordered, scores, confidence, (0.0, 1.0)):
             half = quantile * part.std(ddof=1) / np.sqrt(len(part)) if len(part) > 1 else None
             odd, simulated = (int(flags[flag][inside].sum()) for flag in _FLAGS)
             unscored = int(inside.sum()) - len(part)
@@ -93,26 +88,17 @@ def rbench_metrics(
     return pd.DataFrame(rows, columns=[*names, "odd_keys", "unscored", "simulated"])
 
 
-def _resampled(
-    table: pd.DataFrame, values: FloatArray, confidence: float, resamples: int, seed: int
+def _by_part(
+    table: pd.DataFrame, values: FloatArray, confidence: float, bounds: tuple[float, float]
 ) -> Iterator[tuple[str, str, FloatArray, FloatArray, float, float]]:
-    """Each part with values: breakdown, name, rows, finite values, and the bootstrap interval of their mean."""
+    """Each part with values: breakdown, name, rows, finite values, and the interval of their mean."""
     known = np.isfinite(values)
     for breakdown, name, inside in parts_of(table):
         part = values[inside & known]
         if len(part):
-            rng = np.random.default_rng([seed, len(part)])
-            yield breakdown, name, inside, part, *interval_of_mean(part, rng, confidence, resamples)
-
-
-def interval_of_mean(
-    values: FloatArray, rng: np.random.Generator, confidence: float, resamples: int
-) -> tuple[float, float]:
-    """The percentiles of the bootstrap's means."""
-    draws = rng.integers(len(values), size=(resamples, len(values)))
-    tail = 100 * (1 - confidence) / 2
-    low, high = np.percentile(values[draws].mean(axis=1), [tail, 100 - tail])
-    return float(low), float(high)
+            error = float(part.std(ddof=1) / np.sqrt(len(part))) if len(part) > 1 else 0.0
+            low, high = bounded_interval(float(part.mean()), error, len(part), confidence, bounds)
+            yield breakdown, name, inside, part, low, high
 
 
 def parts_of(table: pd.DataFrame) -> Iterator[tuple[str, str, np.ndarray]]:
@@ -134,23 +120,21 @@ def parts_of(table: pd.DataFrame) -> Iterator[tuple[str, str, np.ndarray]]:
                 yield breakdown, name, inside
 
 
-def paired_difference(
-    one: pd.DataFrame, other: pd.DataFrame, *, confidence: float = 0.9, resamples: int = 2000, seed: int = 0
-) -> pd.DataFrame:
+def paired_difference(one: pd.DataFrame, other: pd.DataFrame, *, confidence: float = 0.9) -> pd.DataFrame:
     """How much more robust one model is than another, over the same items.
 
     Parameters
     ----------
     one, other : pandas.DataFrame
         As `score_items` gives them, of the same items. Items that either has no score of are left out.
-    confidence, resamples, seed
+    confidence
         As for `rbench_metrics`.
 
     Returns
     -------
     pandas.DataFrame
-        Columns measure, breakdown, name, difference (one less other), n, low and high (percentiles of the bootstrap,
-        in which both models have the same items), and clear: whether 0 lies outside.
+        Columns measure, breakdown, name, difference (one less other), n, low and high (as for `rbench_metrics`, of the
+        differences), and clear: whether 0 lies outside.
 
     Raises
     ------
@@ -161,7 +145,7 @@ def paired_difference(
     -----
     No correction is made for looking at many parts: of 20 parts without any difference, two are clear at 90 %.
     """
-    check_resampling(confidence, resamples)
+    check_confidence(confidence)
     if set(one["name"]) != set(other["name"]):
         alone = sorted(set(one["name"]) ^ set(other["name"]))
         raise InputError(f"the models answered different items, {alone[0]} only one of them; compare over the same")
@@ -169,7 +153,7 @@ def paired_difference(
     rows = []
     for measure in MEASURES:
         differences = left[measure].to_numpy(dtype=np.float64) - right[measure].to_numpy(dtype=np.float64)
-        for breakdown, name, _, part, low, high in _resampled(left, differences, confidence, resamples, seed):
+        for breakdown, name, _, part, low, high in _by_part(left, differences, confidence, (-1.0, 1.0)):
             rows.append((measure, breakdown, name, part.mean(), len(part), low, high, bool(low > 0 or high < 0)))
     columns = ["measure", "breakdown", "name", "difference", "n", "low", "high", "clear"]
     return pd.DataFrame(rows, columns=columns)

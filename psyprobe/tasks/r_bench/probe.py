@@ -220,7 +220,7 @@ class RBenchScore(TaskScore):
         """What the headings mean."""
         return (
             "Absolute: answers about corrupted images against the key; relative: answers about reference images, times "
-            "the agreement of both. From 0 to 1, means over items, with {confidence} % bootstrap intervals over items.",
+            "the agreement of both. From 0 to 1, means over items, with {confidence} % intervals over items.",
         )
 
     def to_dict(self) -> dict[str, Any]:

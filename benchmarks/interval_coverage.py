@@ -1,0 +1,267 @@
+"""How often 95 % intervals hold the truth, for every kind that is offered, as a Markdown table.
+
+python benchmarks/interval_coverage.py [--quick] [--psignifit CURVES]
+
+Observers of known truth are drawn, answer, and are measured; each row counts the intervals that hold what they were
+drawn with. "no value": the share of them about which a status says that there is no number, and that are not counted.
+An interval may be open. psignifit takes nearly a second of processor a curve with its rates fixed, and 16 with free
+ones, so that only the first are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+from psyprobe.analysis.alignment import align, bounded_interval
+from psyprobe.analysis.matching import matching_error
+from psyprobe.analysis.psychometric import WITH_THRESHOLD, fit_psychometric, psychometric_function
+from psyprobe.analysis.words.csf import prompt_mean
+from psyprobe.analysis.words.fit import ChatFit
+from psyprobe.probes.designs import QuestPlus, QuickCSF
+
+LEVELS = np.linspace(-3.0, -1.0, 9)
+BROAD, NARROW = (0.5, 1.2), (0.05, 0.25)
+FREQUENCIES = (1.0, 2.0, 4.0, 8.0, 16.0)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was simulated, and for each interval whether it holds the truth, and its length."""
+
+    kind: str
+    case: str
+    held: np.ndarray
+    length: np.ndarray
+    #: Of all, those without a number.
+    lost: float = 0.0
+
+    def __str__(self) -> str:
+        n = self.held.size
+        share = self.held.mean()
+        length = np.median(self.length)
+        return (
+            f"| {self.kind} | {self.case} | {n} | {100 * share:.1f} ± {100 * np.sqrt(share * (1 - share) / n):.1f} "
+            f"| {length:.2f} | {100 * self.lost:.0f} % |"
+        )
+
+
+def drawn_curves(rng: np.random.Generator, size: int, widths: tuple[float, float], trials: int, rates: bool):
+    """Answers of logistic observers, with their thresholds and widths."""
+    threshold, width = rng.uniform(-2.3, -1.7, size), rng.uniform(*widths, size)
+    guess, lapse = (rng.uniform(0, most, size) if rates else np.zeros(size) for most in (0.2, 0.06))
+    true = (each[:, None] for each in (threshold, width, guess, lapse))
+    return threshold, width, rng.binomial(trials, psychometric_function(LEVELS, *true, function="logistic"))
+
+
+def of_fit(kind: str, case: str, fit, threshold: np.ndarray, width: np.ndarray) -> Iterator[Row]:
+    """Rows of threshold and width; of a step's threshold beside them."""
+    told = np.isin(fit.status, WITH_THRESHOLD)
+    for name, truth, low, high in (
+        ("threshold", threshold, fit.threshold_low, fit.threshold_high),
+        ("width", width, fit.width_low, fit.width_high),
+    ):
+        held = (low <= truth) & (truth <= high)
+        yield Row(f"{name}, {kind}", case, held[told], (high - low)[told], 1 - told.mean())
+        step = np.isin(fit.status, ("separable", "quasi_separable"))
+        if name == "threshold" and step.sum() >= 20:
+            yield Row(f"{name}, {kind}", f"{case}: steps alone", held[step], (high - low)[step])
+
+
+def psychometric(rng: np.random.Generator, size: int) -> Iterator[Row]:
+    """Threshold and width by profile likelihood and bootstrap."""
+    for name, widths, trials, rates in (
+        ("broad, 9 x 10 trials", BROAD, 10, False),
+        ("broad, 9 x 40 trials", BROAD, 40, False),
+        ("narrow, 9 x 10 trials", NARROW, 10, False),
+        ("broad, 9 x 10 trials, rates free", BROAD, 10, True),
+    ):
+        threshold, width, yes = drawn_curves(rng, size, widths, trials, rates)
+        how = {"guess": "fit", "lapse": "fit"} if rates else {}
+        yield from of_fit("profile", name, fit_psychometric(10**LEVELS, yes, trials, **how), threshold, width)
+        if trials == 10 and widths is BROAD:
+            some = slice(size // 4)
+            fit = fit_psychometric(10**LEVELS, yes[some], trials, interval="bootstrap", resamples=199, **how)
+            yield from of_fit("bootstrap", name, fit, threshold[some], width[some])
+    threshold, width = rng.uniform(-2.3, -1.7, size), rng.uniform(*BROAD, size)
+    yes, asked, levels = staircase(rng, threshold, width, 100)
+    yield from of_fit("profile", "staircase, 100 trials", fit_psychometric(10**levels, yes, asked), threshold, width)
+
+
+def staircase(rng: np.random.Generator, threshold: np.ndarray, width: np.ndarray, trials: int):
+    """Two yes down, one no up, in steps of 0.1 log10: counts, shape (observers, levels)."""
+    levels, size = np.arange(-35, -4) / 10, threshold.size
+    yes, asked = np.zeros((2, size, levels.size))
+    place, run, each = np.full(size, levels.size - 1), np.zeros(size, dtype=int), np.arange(size)
+    for _ in range(trials):
+        rate = psychometric_function(levels[place], threshold, width, function="logistic")
+        said = rng.random(size) < rate
+        asked[each, place] += 1
+        yes[each, place] += said
+        run = np.where(said, run + 1, 0)
+        step = np.where(~said, 1, np.where(run == 2, -1, 0))
+        run[run == 2] = 0
+        place = np.clip(place + step, 0, levels.size - 1)
+    return yes, asked, levels
+
+
+def words(rng: np.random.Generator, size: int) -> Iterator[Row]:
+    """Mean sensitivity over wordings that move the threshold, and over identical ones."""
+    for name, prompts, apart, widths in (
+        ("5 wordings 0.2 log10 apart", 5, 0.2, BROAD),
+        ("5 wordings, all alike, narrow curves", 5, 0.0, NARROW),
+        ("25 wordings, all alike, narrow curves", 25, 0.0, NARROW),
+        ("1 wording", 1, 0.0, BROAD),
+    ):
+        observers = max(20, size // max(prompts, 4))
+        centre, width = rng.uniform(-2.2, -1.8, observers), rng.uniform(*widths, observers)
+        threshold = centre + apart * rng.normal(size=(prompts, observers))
+        rate = psychometric_function(LEVELS, threshold[..., None], width[:, None], function="logistic")
+        fit = fit_psychometric(10**LEVELS, rng.binomial(10, rate), 10)
+        nothing = np.full(fit.status.shape, np.nan)
+        found = ChatFit(
+            fit.status, fit.threshold, fit.threshold_low, fit.threshold_high, fit.width, fit.guess, fit.lapse,
+            nothing, nothing,
+        )  # fmt: skip
+        mean, low, high, _ = prompt_mean(found, 0.95)
+        told = np.isfinite(mean)
+        held = (low <= -centre) & (-centre <= high)
+        yield Row("mean sensitivity of words", name, held[told], (high - low)[told], 1 - told.mean())
+
+
+def posteriors(rng: np.random.Generator, size: int) -> Iterator[Row]:
+    """Thresholds by QUEST+ and qCSF, of observers from a population."""
+    contrasts = np.geomspace(0.001, 1.0, 41)
+    for name, make, queries in (("QUEST+", QuestPlus, 50), ("qCSF", QuickCSF, 30)):
+        held, length = [], []
+        for seed in range(max(6, size // 20)):
+            guess, lapse, width = 0.2 * rng.random(), 0.05 * rng.random(), 0.7 * 10 ** rng.normal(0, 0.15)
+            # A log-parabola, which is what qCSF assumes.
+            peak = rng.uniform(1.6, 2.2)
+            threshold = -peak + 0.9 * (np.log10(FREQUENCIES) - np.log10(rng.uniform(2, 5))) ** 2
+            asking = make(FREQUENCIES, contrasts, stop=0.0, n_max=10_000, seed=seed)
+            truth = dict(zip(FREQUENCIES, threshold.tolist(), strict=True))
+            for _ in range(queries * len(FREQUENCIES)):
+                (level,) = asking.ask(1)
+                x = np.log10(level.contrast) if level.contrast else -np.inf
+                seen = 1 / (1 + np.exp(-2 * np.log(19) * (x - truth.get(level.value, 0.0)) / width))
+                asking.tell(level, float(rng.random() < guess + (1 - guess - lapse) * seen))
+            found = asking.estimate()
+            true = -np.array([truth[value] for value in found.values])
+            held.append((found.low <= true) & (true <= found.high))
+            length.append(found.high - found.low)
+        case = f"5 frequencies, {queries} questions each"
+        yield Row(f"posterior, {name}", case, np.concatenate(held), np.concatenate(length))
+
+
+def neighbours(rng: np.random.Generator, shape: tuple[int, int], alike: float) -> np.ndarray:
+    """Standard normal values along the last axis, of which neighbours correlate."""
+    found = rng.normal(size=shape)
+    for k in range(1, shape[1]):
+        found[:, k] = alike * found[:, k - 1] + np.sqrt(1 - alike**2) * found[:, k]
+    return found
+
+
+def alignment(rng: np.random.Generator, size: int) -> Iterator[Row]:
+    """The alignment score, of responses to which each slice adds a level of its own."""
+    multiplier = np.geomspace(0.5, 2.0, 10)
+    log_m = np.log10(multiplier)
+    for spread in (0.1, 0.3):
+        endless = log_m + spread * rng.normal(size=(1000, 1))
+        truth = align(multiplier, endless, resamples=100).value
+        for name, alike in (("independent", 0.0), ("neighbours correlate 0.5", 0.5), ("0.8", 0.8)):
+            held, length = [], []
+            for offset in neighbours(rng, (size // 2, 12), alike):
+                found = align(multiplier, log_m + spread * offset[:, None], resamples=300)
+                held.append(found.low <= truth <= found.high)
+                length.append(found.high - found.low)
+            yield Row("alignment score", f"12 slices {spread:g} log10 off, {name}", np.array(held), np.array(length))
+
+
+def matching(rng: np.random.Generator, size: int) -> Iterator[Row]:
+    """Errors of matched contrast at nine frequencies with five references."""
+    for factor in (1.3, 1.8):
+        scale = 0.2 * np.exp(np.log(factor) * rng.normal(size=(200_000, 1)))
+        squares = ((scale * rng.normal(size=(200_000, 5))) ** 2).mean(axis=1)
+        truth = {"mean": np.sqrt(squares).mean(), "pooled": np.sqrt(squares.mean())}
+        for name, alike in (("independent", 0.0), ("neighbours correlate 0.5", 0.5)):
+            found = []
+            for scales in 0.2 * np.exp(np.log(factor) * neighbours(rng, (size, 9), alike)):
+                found.append(matching_error(10 ** (scales * rng.normal(size=(5, 9))), np.ones((5, 9)), resamples=300))
+            for which, true in truth.items():
+                ends = np.array([(getattr(one, which).low, getattr(one, which).high) for one in found])
+                held = (ends[:, 0] <= true) & (true <= ends[:, 1])
+                case = f"9 frequencies, factor {factor:g}, {name}"
+                yield Row(f"matching error, {which}", case, held, ends[:, 1] - ends[:, 0])
+
+
+def proportions(rng: np.random.Generator, size: int) -> Iterator[Row]:
+    """Shares of right answers, of which some or all belong together."""
+    for items, rate in ((30, 0.5), (30, 0.9), (30, 0.97), (200, 0.9)):
+        right = rng.binomial(1, rate, (4 * size, items))
+        yield _proportion(f"{items} items, {100 * rate:g} % right", right, rate)
+    rates = rng.beta(4, 1, (4 * size, 30))
+    right = rng.binomial(4, rates) / 4
+    yield _proportion("30 pairs of 4 questions, 80 % right", right, 0.8)
+
+
+def _proportion(case: str, right: np.ndarray, rate: float) -> Row:
+    n = right.shape[1]
+    error = right.std(axis=1, ddof=1) / np.sqrt(n)
+    means = right.mean(axis=1)
+    ends = np.array([bounded_interval(float(m), float(e), n, 0.95) for m, e in zip(means, error, strict=True)])
+    return Row("proportion", case, (ends[:, 0] <= rate) & (rate <= ends[:, 1]), ends[:, 1] - ends[:, 0])
+
+
+def psignifit_rows(rng: np.random.Generator, curves: int) -> Iterator[Row]:
+    """Such curves by psignifit, at its defaults but for the rates."""
+    try:
+        import psignifit
+    except ImportError:
+        print("psignifit is not installed, so that its rows are missing")
+        return
+    for name, widths in (("broad, 9 x 10 trials", BROAD), ("narrow, 9 x 10 trials", NARROW)):
+        threshold, width, answers = drawn_curves(rng, curves, widths, 10, rates=False)
+        ends = np.empty((2, 2, curves))
+        for i, yes in enumerate(answers):
+            data = np.stack([LEVELS, yes, np.full(yes.size, 10)], axis=-1)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = psignifit.psignifit(
+                    data, sigmoid="logistic", experiment_type="yes/no", fixed_parameters={"gamma": 0.0, "lambda": 0.0}
+                )
+            for row, parameter in enumerate(("threshold", "width")):
+                ends[row, :, i] = found.confidence_intervals[parameter]["0.95"]
+        for (low, high), truth, what in zip(ends, (threshold, width), ("threshold", "width"), strict=True):
+            yield Row(f"{what}, psignifit 4", name, (low <= truth) & (truth <= high), high - low)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the observers, not a thousand")
+    parser.add_argument("--psignifit", type=int, default=0, metavar="CURVES", help="curves given to psignifit")
+    options = parser.parse_args()
+    size = 100 if options.quick else 1000
+    print("| interval | observers | n | covers, % | median length | no value |\n|---|---|---|---|---|---|")
+    begin = time.process_time()
+    for number, kind in enumerate((psychometric, words, posteriors, alignment, matching, proportions)):
+        for row in kind(np.random.default_rng([20261122, number]), size):
+            print(row, flush=True)
+    if options.psignifit:
+        for row in psignifit_rows(np.random.default_rng([20261122, 99]), options.psignifit):
+            print(row, flush=True)
+    print(f"\n{time.process_time() - begin:.0f} s of processor")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

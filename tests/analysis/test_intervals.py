@@ -1,0 +1,118 @@
+"""Intervals hold the truth about as often as they say, and none has zero width."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from chat_results import chat_result
+
+from psyprobe.analysis.alignment import align, bounded_interval
+from psyprobe.analysis.matching import matching_error
+from psyprobe.analysis.psychometric import fit_psychometric
+from psyprobe.analysis.words.comparison import STATISTICS, compare_with_human
+from psyprobe.analysis.words.csf import chat_csf, prompt_mean
+from psyprobe.analysis.words.fit import ChatFit
+from psyprobe.tasks.mvp_bench.metrics import compare_models, mvp_metrics
+from psyprobe.tasks.r_bench.metrics import paired_difference, rbench_metrics
+
+LEVELS = np.linspace(-3, -1, 9)
+
+
+def test_wordings_that_agree_between_two_levels_know_the_threshold_no_better_than_these() -> None:
+    truth = np.array([-1.93, -2.04])
+    result = chat_result(np.tile(truth, (4, 1)), frequencies=(2.0, 4.0), contrast=10**LEVELS, width=0.02, catch=0)
+    csf = chat_csf(result, guess=0.0, lapse=0.0)
+    assert (csf["status"] == "separable").all()
+    low, high = (-np.log10(csf[f"mean_sensitivity_{end}"].values) for end in ("high", "low"))
+    assert (low < truth).all() and (truth < high).all()
+    np.testing.assert_allclose(high - low, 0.25, atol=1e-3)
+    found = compare_with_human(csf, [100.0, 50.0])
+    for name in STATISTICS:
+        one = getattr(found, name)
+        assert one.low is None or one.high - one.low > 1e-3 * abs(one.value), name
+
+
+@pytest.mark.parametrize("prompts", [3, 25])
+def test_wordings_that_answer_alike_are_at_least_as_uncertain_as_their_trials(prompts: int) -> None:
+    level = np.full((prompts, 1), -2.0)
+    nothing, ok = np.full(level.shape, np.nan), np.full(level.shape, "ok")
+    found = ChatFit(ok, level, level - 0.1, level + 0.2, nothing, nothing, nothing, nothing, nothing)
+    mean, low, high, over = prompt_mean(found, 0.95)
+    np.testing.assert_allclose([mean - low, high - mean], [[0.2 / np.sqrt(prompts)], [0.1 / np.sqrt(prompts)]])
+    assert over == "prompts"
+
+
+def test_a_mixed_level_is_known_to_half_its_spacing() -> None:
+    fit = fit_psychometric(10**LEVELS, [0, 0, 0, 0, 4, 10, 10, 10, 10], 10)
+    assert fit.status == "quasi_separable"
+    np.testing.assert_allclose([fit.threshold_low, fit.threshold_high], [-2.125, -1.875])
+
+
+def test_an_end_far_beyond_the_levels_shown_is_open() -> None:
+    fit = fit_psychometric(10 ** np.array([-2.0, -1.9, -1.8, -1.7, -1.6]), [7, 9, 12, 12, 13], 20)
+    assert fit.status == "ok" and -2 < fit.threshold < -1.6
+    assert fit.threshold_low == -np.inf
+    assert np.isfinite(fit.threshold_high)
+
+
+def test_drawn_answers_widen_an_interval_and_never_narrow_it() -> None:
+    yes = [[0, 0, 1, 2, 5, 8, 9, 10, 10], [0, 0, 0, 1, 6, 10, 10, 10, 10]]
+    profile = fit_psychometric(10**LEVELS, yes, 10)
+    drawn = fit_psychometric(10**LEVELS, yes, 10, interval="bootstrap", resamples=99)
+    for name in ("threshold", "width"):
+        low, high = (getattr(drawn, f"{name}_{end}") - getattr(profile, f"{name}_{end}") for end in ("low", "high"))
+        assert (low <= 1e-4).all() and (high >= -1e-4).all(), name
+
+
+def test_matching_intervals_hold_where_one_frequency_decides() -> None:
+    rng = np.random.default_rng(0)
+    scale = 0.2 * np.exp(np.log(1.8) * rng.normal(size=(400, 9)))
+    truth = 0.2 * np.exp(np.log(1.8) ** 2)
+    human, held = np.ones((5, 9)), 0
+    for each in scale:
+        pooled = matching_error(10 ** (each * rng.normal(size=(5, 9))), human, resamples=100).pooled
+        held += pooled.low <= truth <= pooled.high
+    assert 0.91 <= held / 400 <= 0.99
+
+
+def test_what_is_alike_throughout_tells_no_interval() -> None:
+    found = matching_error(np.full((2, 4), 0.1), np.full((2, 4), 0.2))
+    assert found.mean.value == pytest.approx(np.log10(2))
+    assert (found.mean.low, found.mean.high, found.pooled.low, found.pooled.high) == (None,) * 4
+    m = np.geomspace(0.5, 2, 10)
+    level = align(m, np.tile(m, (8, 1)))
+    assert (level.low, level.high) == (None, None) and "alike" in level.note
+
+
+def answers(pairs: int, wrong: int = 0) -> pd.DataFrame:
+    """Two yes/no questions a pair, of which the first few get a wrong answer."""
+    rows = [
+        {"question_id": f"{pair}{kind}", "pair": pair, "kind": kind, "task": "yes_no", "level": "low", "question": "q",
+         "answer": answer, "run": "main", "mcq": -1, "rotation": 0, "said": "no" if 2 * pair + k < wrong else answer}
+        for pair in range(pairs) for k, (kind, answer) in enumerate((("N", "yes"), ("M", "no")))
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_twenty_right_answers_of_twenty_are_no_certainty() -> None:
+    right = mvp_metrics(answers(20), resamples=100)
+    assert (right["value"] == 100).all() and (right["high"] == 100).all() and (right["low"] < 90).all()
+    same = compare_models(answers(20), answers(20), resamples=100)
+    assert ((same["low"] < 0) & (same["high"] > 0)).all()
+    items = pd.DataFrame(
+        {"name": [f"{i}" for i in range(20)], "task": "MCQ", "dimension": 1, "strength": "low", "absolute": 1.0,
+         "relative": 0.0}
+    )  # fmt: skip
+    found = rbench_metrics(items)
+    assert (found["high"] - found["low"] > 0.05).all()
+    assert (found["low"] >= 0).all() and (found["high"] <= 1).all()
+    assert not paired_difference(items, items)["clear"].any()
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.9, 0.97])
+def test_shares_hold_as_often_as_they_say(rate: float) -> None:
+    right = np.random.default_rng(1).binomial(30, rate, 2000) / 30
+    error = np.sqrt(right * (1 - right) / 29)
+    ends = np.array([bounded_interval(p, e, 30, 0.95) for p, e in zip(right, error, strict=True)])
+    assert 0.93 <= ((ends[:, 0] <= rate) & (rate <= ends[:, 1])).mean() <= 0.99
