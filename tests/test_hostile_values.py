@@ -177,8 +177,16 @@ def test_an_all_black_picture(capsys: Output, rendered: Path) -> None:
 def test_a_cut_or_made_up_image(capsys: Output, rendered: Path, ending: str) -> None:
     file = rendered / f"a.{ending}"
     whole = file.read_bytes()
-    # A PNG whose last byte is gone measures well, and is not the file that was rendered.
-    for raw in (whole[:-1], whole[: len(whole) // 2], whole[:40], b"", b"PK\x03\x04" + b"\0" * 40, b"\0" * 400):
+    # One byte more measures well, and is not the file that was rendered.
+    for raw in (
+        whole + b"\0",
+        whole[:-1],
+        whole[: len(whole) // 2],
+        whole[:40],
+        b"",
+        b"PK\x03\x04" + b"\0" * 40,
+        b"\0" * 400,
+    ):
         file.write_bytes(raw)
         refused(capsys, "check", file)
 

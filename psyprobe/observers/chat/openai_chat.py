@@ -121,9 +121,9 @@ class OpenAIObserver(Answering):
         price_out: float | None = None,
         detail: str = "high",
     ) -> None:
-        for name, value, least, most in (("concurrency", concurrency, 1, 10_000), ("retries", retries, 0, 1_000)):
-            if type(value) is not int or not least <= value <= most:
-                raise InputError(f"{name} is {value!r}; give a whole number from {least} to {most}")
+        for name, count, least, most in (("concurrency", concurrency, 1, 10_000), ("retries", retries, 0, 1_000)):
+            if type(count) is not int or not least <= count <= most:
+                raise InputError(f"{name} is {count!r}; give a whole number from {least} to {most}")
         for name, value in (("rate", rate), ("timeout", timeout)):
             if value is not None and not (_is_number(value) and 0 < value <= _MOST):
                 raise InputError(f"{name} is {value!r}; give a number above 0, at most {_MOST:g}")
@@ -282,10 +282,10 @@ def _place(url: str | None) -> str:
     try:
         parts = urlsplit(address if isinstance(address, str) and len(address) <= _LONGEST_ADDRESS else "")
         # A port that is none is found out only where it is read.
-        found = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        host = (parts.hostname or "") if parts.scheme in ("http", "https") and parts.port != 0 else ""
     except ValueError:
-        found = False
-    if not found:
+        host = ""
+    if not host:
         raise InputError(
             f"what base_url or {URL_VARIABLE} gives is no address of a server; give one such as "
             "http://127.0.0.1:8000/v1"
@@ -296,9 +296,9 @@ def _place(url: str | None) -> str:
             "into logs; put the key into OPENAI_API_KEY and leave the rest out"
         )
     with contextlib.suppress(ValueError):  # a name, and no number
-        if ipaddress.ip_address(parts.hostname).is_loopback:
+        if ipaddress.ip_address(host).is_loopback:
             return "loopback"
-    if parts.hostname == "localhost":
+    if host == "localhost":
         return "loopback"
     told = f"{parts.netloc.casefold()}{parts.path.rstrip('/')}"
     return hashlib.sha256(told.encode()).hexdigest()[:12]
