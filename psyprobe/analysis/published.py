@@ -242,9 +242,11 @@ def _stored(table: Table, grids: Path, model: str, test: str) -> tuple[FloatArra
         )
     rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))].reshape(len(scored), len(multiplier), 4)
     path = grids / f"{test}.npz"
-    held = read_npz(path)
-    if missing := [name for name in ("s_ac", "x", "contrast", "models") if name not in held]:
-        raise InputError(f"{path} is no level grid: it lacks {missing[0]}; it needs s_ac, x, contrast and models")
+    try:
+        held = read_npz(path)
+        held = {name: held[name] for name in ("s_ac", "x", "contrast", "models")}
+    except (InputError, KeyError) as error:
+        raise InputError(f"{path} is no level grid: {error}; it needs s_ac, x, contrast and models") from None
     models = [str(name) for name in held["models"]]
     if model not in models:
         raise unknown_name(f"model in {path.name}", model, models)

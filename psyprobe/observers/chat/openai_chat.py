@@ -121,12 +121,14 @@ class OpenAIObserver(Answering):
         price_out: float | None = None,
         detail: str = "high",
     ) -> None:
-        for name, count, least, most in (("concurrency", concurrency, 1, 10_000), ("retries", retries, 0, 1_000)):
-            if type(count) is not int or not least <= count <= most:
-                raise InputError(f"{name} is {count!r}; give a whole number from {least} to {most}")
+        whole = type(concurrency) is int and type(retries) is int
+        if not (whole and 1 <= concurrency <= _MOST and 0 <= retries <= _MOST):
+            raise InputError(
+                f"concurrency is {concurrency!r} and retries {retries!r}; give whole numbers, at least 1 and at least 0"
+            )
         for name, value in (("rate", rate), ("timeout", timeout)):
             if value is not None and not (_is_number(value) and 0 < value <= _MOST):
-                raise InputError(f"{name} is {value!r}; give a number above 0, at most {_MOST:g}")
+                raise InputError(f"{name} is {value!r}; give a finite number > 0 and up to {_MOST:g}")
         for name, value in (("price_in", price_in), ("price_out", price_out)):
             if value is not None and not (_is_number(value) and 0 <= value <= _MOST):
                 raise InputError(f"{name} is {value!r} USD per million tokens; give a number from 0 to {_MOST:g}")
