@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 import difflib
+import textwrap
 from collections.abc import Iterable
+from typing import Any
+
+#: Characters of a message, and of what a longer one keeps of its end, where the remedy stands.
+_LONGEST, _END = 360, 150
+
+
+def clipped(message: str) -> str:
+    """A message of which too much is a value, a name or a list, without its middle.
+
+    Examples
+    --------
+    >>> clipped("size is " + "9" * 5000 + "; give a whole number")
+    'size is 999...9 ... 9...9; give a whole number'
+    """
+    if len(message) <= _LONGEST:
+        return message
+    return f"{message[: _LONGEST - _END]} ... {message[-_END:]}"
 
 
 class PsyprobeError(Exception):
-    """Any failure that psyprobe foresees; the command line prints it as one line."""
+    """Any failure that psyprobe foresees; the command line prints it as one line. Long messages are `clipped`."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(clipped(message))
 
 
 class InputError(PsyprobeError, ValueError):
@@ -34,15 +55,15 @@ class ConditionWarning(UserWarning):
     """What is shown is not what people saw with whom it is compared."""
 
 
-def unknown_name(kind: str, name: str, valid: Iterable[str]) -> UnknownNameError:
-    """An error that lists the valid names and guesses the meant one.
+def unknown_name(kind: str, name: Any, valid: Iterable[str]) -> UnknownNameError:
+    """An error that lists the valid names, as many as have room, and guesses the meant one.
 
     Parameters
     ----------
     kind : str
         What the name stands for, as a reader would call it ("observer", "colour direction").
     name : str
-        The name that was given.
+        The name that was given, or what was given in place of one.
     valid : iterable of str
         The names that exist.
 
@@ -57,6 +78,8 @@ def unknown_name(kind: str, name: str, valid: Iterable[str]) -> UnknownNameError
     unknown probe 'detektion'; did you mean 'detection'? Known: detection, matching
     """
     known = sorted(valid)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    given = f"{name!r:.100}"
+    near = difflib.get_close_matches(name[:100], known, n=1, cutoff=0.5) if isinstance(name, str) else []
     guess = f"did you mean {near[0]!r}? " if near else ""
-    return UnknownNameError(f"unknown {kind} {name!r}; {guess}Known: {', '.join(known) or 'none'}")
+    listed = textwrap.shorten(", ".join(known) or "none", 200, placeholder=" ...")
+    return UnknownNameError(f"unknown {kind} {given}; {guess}Known: {listed}")

@@ -35,6 +35,7 @@ from psyprobe import __version__
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import detection_result
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.arrays import read_npz
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -242,9 +243,9 @@ def _stored(table: Table, grids: Path, model: str, test: str) -> tuple[FloatArra
     rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))].reshape(len(scored), len(multiplier), 4)
     path = grids / f"{test}.npz"
     try:
-        with np.load(path, allow_pickle=False) as file:
-            held = {name: file[name] for name in ("s_ac", "x", "contrast", "models")}
-    except (OSError, KeyError, ValueError) as error:
+        held = read_npz(path)
+        held = {name: held[name] for name in ("s_ac", "x", "contrast", "models")}
+    except (InputError, KeyError) as error:
         raise InputError(f"{path} is no level grid: {error}; it needs s_ac, x, contrast and models") from None
     models = [str(name) for name in held["models"]]
     if model not in models:

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from psyprobe.errors import unknown_name
-from psyprobe.files.terminal import lay_out, printable
+from psyprobe.files.terminal import harmless, lay_out, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -230,7 +230,7 @@ def csv_text(records: Sequence[Mapping[str, Any]]) -> str:
     columns = list(dict.fromkeys(column for record in records for column in record))
     writer = csv.DictWriter(stream, columns or ["experiment"], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(records)
+    writer.writerows({column: harmless(cell) for column, cell in record.items()} for record in records)
     return stream.getvalue().rstrip("\n")
 
 

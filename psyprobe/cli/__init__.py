@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from psyprobe import __version__
-from psyprobe.errors import PsyprobeError
+from psyprobe.errors import PsyprobeError, clipped
 from psyprobe.files.terminal import tell
 
 _PAGE = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
@@ -27,7 +27,7 @@ _TYPES = {"int": int, "float": float}
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        tell(f"{self.prog}: error: {message} (see {self.prog} --help)")
+        tell(f"{self.prog}: error: {clipped(message)} (see {self.prog} --help)")
         sys.exit(2)
 
 
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _refuse(command: str, why: str) -> int:
-    tell(f"psyprobe {command}: error: {why}")
+    tell(f"psyprobe {command}: error: {clipped(why)}")
     return 2
 
 

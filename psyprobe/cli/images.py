@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import json
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from psyprobe import __version__
 from psyprobe._typing import FloatArray
 from psyprobe.corruption.apply import corrupt_files, dimensions
-from psyprobe.errors import InputError, PsyprobeError, unknown_name
-from psyprobe.files.images import decode_png, encode_png, file_digest, images_in
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.arrays import read_npy, read_npz, read_tiff
+from psyprobe.files.images import MOST_PIXELS, decode_png, encode_png, file_digest, images_in
 from psyprobe.files.output import json_text, write_text, write_whole
+from psyprobe.files.parsing import parse_json, read_bytes, read_text
 from psyprobe.files.terminal import say, say_json, settings, show, tell
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Specification, Stimulus, specification_from_dict
@@ -81,7 +84,8 @@ def render_command(arguments: argparse.Namespace) -> int:
 def check_command(arguments: argparse.Namespace) -> int:
     """Print requested against delivered for a stimulus as drawn, or for a file as it lies there.
 
-    The exit code is 1 if a quantity is beyond its tolerance.
+    The exit code is 1 if a quantity is beyond its tolerance; a file that measures well and is not the one that was
+    rendered is an `InputError`.
     """
     path = Path(arguments.target)
     if path.suffix.lower() in _HOLDS:
@@ -92,6 +96,8 @@ def check_command(arguments: argparse.Namespace) -> int:
         display = display_from(arguments.display)
         found, unchanged = specification_from(arguments.target, arguments.set).draw().measure(display), True
     changed = f"{path} is not the file that was rendered: its checksum differs from that in {_beside(path)}"
+    if found.passed and not unchanged:
+        raise InputError(f"{changed}; render it again")
     text = repr(found) if unchanged else f"{found!r}\n{changed}"
     show({**found.to_dict(), "unchanged": unchanged}, text, as_json=arguments.json)
     return 0 if found.passed else 1
@@ -109,7 +115,11 @@ def display_from(words: Sequence[str]) -> Display:
 
 
 def specification_from(stimulus: str, words: Sequence[str]) -> Specification:
-    return load_stimulus(stimulus).spec(**settings(words, "--set"))
+    spec = load_stimulus(stimulus).spec(**settings(words, "--set"))
+    pixels = math.prod((*spec.batch, *spec.shape))
+    if pixels > MOST_PIXELS:
+        raise InputError(f"{stimulus} would have {pixels:,} pixels in all; give up to {MOST_PIXELS:,}")
+    return spec
 
 
 def _writer(path: Path, drive: FloatArray, stimulus: Stimulus, bits: int) -> Callable[[Path], object]:
@@ -138,21 +148,20 @@ def _writer(path: Path, drive: FloatArray, stimulus: Stimulus, bits: int) -> Cal
 
 def _check_file(path: Path) -> tuple[Certificate, bool]:
     beside = _beside(path)
-    try:
-        record = json.loads(beside.read_text(encoding="utf-8"))
-        spec, display = specification_from_dict(record["stimulus"]), Display.from_dict(record["display"])
-        rendered = record["sha256"]
-    except FileNotFoundError:
+    if not beside.exists():
         raise InputError(
             f"{path} has no certificate {beside.name} beside it, so nobody knows what was requested; "
             "check what psyprobe render wrote"
-        ) from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, PsyprobeError):
-            raise
-        raise InputError(f"{beside} is no certificate that psyprobe render wrote: {error}") from None
-    found = _measure_file(path, spec, display)
-    return found, file_digest(path) == rendered
+        )
+    record = parse_json(read_text(beside), str(beside))
+    try:
+        spec, display = specification_from_dict(record["stimulus"]), Display.from_dict(record["display"])
+        rendered = record["sha256"]
+    except InputError as error:
+        raise InputError(f"{beside}: {error}") from None
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{beside} is no certificate that psyprobe render wrote: {error!r}") from None
+    return _measure_file(path, spec, display), file_digest(path) == rendered
 
 
 def _measure_file(path: Path, spec: Specification, display: Display) -> Certificate:
@@ -164,31 +173,33 @@ def _measure_file(path: Path, spec: Specification, display: Display) -> Certific
 
 def _read(path: Path, display: Display) -> tuple[FloatArray, str, str]:
     """Light in cd/m², its space, and the precision in which the file holds it."""
-    try:
-        if path.suffix.lower() == ".png":
-            codes = decode_png(path.read_bytes())
-            # Sixteen-bit codes are about as fine as half-precision numbers.
-            most, precision = (255, "uint8") if codes.dtype == np.uint8 else (65535, "float16")
-            light = display.decode(codes / most)
-            return light, "luminance" if codes.ndim == 2 else "rgb", precision
-        if path.suffix.lower() == ".npz":
-            with np.load(path, allow_pickle=False) as file:
-                return file["pixels"], str(file["space"]), "float64"
-        if path.suffix.lower() == ".npy":
-            drive = np.load(path, allow_pickle=False)
-        else:
-            import tifffile
-
-            drive = tifffile.imread(path)
-    except PsyprobeError as error:
-        raise InputError(f"{path}: {error}") from None
-    except FileNotFoundError:
-        raise InputError(f"there is no file {str(path)!r}") from None
-    except (ValueError, KeyError, EOFError) as error:
-        raise InputError(f"{path} is no image that psyprobe wrote: {error}") from None
-    light = display.decode(drive.astype(np.float64))
+    kind = path.suffix.lower()
+    if kind == ".png":
+        try:
+            codes = decode_png(read_bytes(path))
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        # Sixteen-bit codes are about as fine as half-precision numbers.
+        most, precision = (255, "uint8") if codes.dtype == np.uint8 else (65535, "float16")
+        return display.decode(codes / most), "luminance" if codes.ndim == 2 else "rgb", precision
+    if kind == ".npz":
+        held = read_npz(path)
+        space = str(held.get("space"))
+        if space not in ("luminance", "lms", "rgb") or "pixels" not in held:
+            raise InputError(f"{path} is no image that psyprobe wrote: it lacks pixels, or their space")
+        return _finite(path, held["pixels"]), space, "float64"
+    drive = _finite(path, read_npy(path) if kind == ".npy" else read_tiff(path))
+    if drive.ndim < 3 or drive.shape[-1] != 3:
+        raise InputError(f"{path} has shape {drive.shape}; drive values have shape (..., H, W, 3)")
+    light = display.decode(drive)
     grey = bool((light == light[..., :1]).all())
     return (light[..., 0], "luminance", "float32") if grey else (light, "rgb", "float32")
+
+
+def _finite(path: Path, values: npt.NDArray[Any]) -> FloatArray:
+    if values.dtype.kind not in "uif" or not np.isfinite(values).all():
+        raise InputError(f"{path} holds {values.dtype} that are not all finite numbers; render it again")
+    return values.astype(np.float64)
 
 
 def _beside(path: Path) -> Path:

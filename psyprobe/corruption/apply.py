@@ -12,6 +12,7 @@ import csv
 import functools
 import hashlib
 import importlib.util
+import io
 import math
 import os
 import tomllib
@@ -29,7 +30,7 @@ from psyprobe.corruption import ways
 from psyprobe.corruption.colour_planes import luma
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
 from psyprobe.files.images import read_image
-from psyprobe.files.output import make_folder, write_whole
+from psyprobe.files.output import make_folder, write_text, write_whole
 from psyprobe.files.terminal import progress_bar
 
 #: Strengths as R-Bench numbers them, from 1.
@@ -327,8 +328,9 @@ def corrupt_files(
                 kind = (way.id, name, way.step, way.group, strength, level, seed, int(way.captured))
                 rows.append((file.name, path.name, *kind))
     manifest = folder / "manifest.csv"
-    with manifest.open("w", encoding="utf-8", newline="") as stream:
-        csv.writer(stream, lineterminator="\n").writerows([MANIFEST, *rows])
+    listed = io.StringIO()
+    csv.writer(listed, lineterminator="\n").writerows([MANIFEST, *rows])
+    write_text(manifest, listed.getvalue())
     return Corrupted(tuple(files), manifest, tuple(skipped))
 
 

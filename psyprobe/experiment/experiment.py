@@ -7,6 +7,7 @@ errors: one line that names file, key, value and what is allowed. Which tables c
 from __future__ import annotations
 
 import itertools
+import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,9 @@ from psyprobe.human.reference import Reference, is_number, load_reference
 from psyprobe.light.display import Display
 from psyprobe.stimulus.catalogue import StimulusSet, load_stimulus, read_levels, read_page, stimulus_set
 from psyprobe.stimulus.specification import Specification, level_of
+
+#: Conditions that an experiment may have: every level with every other, in every variant.
+_MOST_CONDITIONS = 1_000_000
 
 
 class Section(BaseModel):
@@ -380,10 +384,20 @@ class Experiment(Page):
             if not values or len(set(values)) != len(values):
                 raise InputError(f"variants of {name} are {list(values)}; give at least one value, each once")
         varied = self.model_copy(update={"variants": {name: tuple(values) for name, values in variants.items()}})
+        varied.check_conditions()
         for each in varied.expanded():
             with in_file(f"{self.name}, variant {variant_label(each.variant)}"):
                 each.spec()
         return varied
+
+    def check_conditions(self) -> None:
+        """Refuse more conditions than anybody waits for, before they are counted out."""
+        levels = [*self.levels.values(), *([] if self.difference is None else [self.difference.levels])]
+        conditions = math.prod(map(len, [*levels, *self.variants.values()]))
+        if conditions > _MOST_CONDITIONS:
+            raise InputError(
+                f"levels and variants make {conditions:,} conditions; give fewer, up to {_MOST_CONDITIONS:,} in all"
+            )
 
     def free_parameters(self) -> list[str]:
         """Numeric parameters of the stimulus that are no levels of the experiment, and can vary.
@@ -445,6 +459,7 @@ def read_experiment(name_or_path: str | Path) -> Experiment:
         read = Experiment.model_construct(
             **parts, name=path.stem, folder=path.parent, toml=path.read_text(encoding="utf-8")
         )
+        read.check_conditions()
         if read.difference is not None:
             level_of(read.shown.spec(), read.difference.parameter)
         return read.with_variants(read.variants) if read.variants else read

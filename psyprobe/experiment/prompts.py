@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.parsing import parse_toml, read_text
 
 #: A name of a set is one plain word; whatever else stands in a list is a question.
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+", re.ASCII)
@@ -218,13 +219,9 @@ def _catalogue() -> dict[str, dict[str, Any]]:
 
 
 def _read(path: Path) -> list[Prompt]:
+    page = parse_toml(read_text(path), str(path))
     try:
-        return _set_of(tomllib.loads(path.read_text(encoding="utf-8")))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path} is not valid TOML: {error}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise InputError(f"{path} cannot be read: {reason}") from None
+        return _set_of(page)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 

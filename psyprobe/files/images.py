@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe.errors import InputError
+from psyprobe.files.parsing import read_bytes
 
 #: Endings of the files that a folder of images is searched for.
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff", ".jp2")
@@ -53,7 +54,7 @@ def read_image(path: str | Path) -> npt.NDArray[np.uint8]:
         The file is missing, damaged or cut off, claims more than `MOST_PIXELS`, has a palette, an alpha channel or more
         than 8 bits, or asks by EXIF to be turned: one sentence that says which, and what to do.
     """
-    return decode_image(_bytes(path), str(path))
+    return decode_image(read_bytes(path), str(path))
 
 
 def decode_image(raw: bytes, name: str) -> npt.NDArray[np.uint8]:
@@ -100,7 +101,7 @@ def _check_kind(opened: Any, name: str) -> None:
 
 def file_digest(path: str | Path) -> str:
     """SHA-256, hexadecimal, of a file's bytes; an `InputError` where it cannot be read."""
-    return hashlib.sha256(_bytes(path)).hexdigest()
+    return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
 def images_in(folder: str | Path) -> list[Path]:
@@ -112,13 +113,6 @@ def images_in(folder: str | Path) -> list[Path]:
     if not found:
         raise InputError(f"folder {folder} has no images ({', '.join(SUFFIXES)})")
     return found
-
-
-def _bytes(path: str | Path) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def encode_png(codes: Codes, *, noise: bool = False) -> bytes:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import re
+import threading
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from psyprobe import __version__
 from psyprobe.errors import InputError, PsyprobeError
+
+#: Names of files that are being written: of what, by which process, on which machine.
+_PARTIAL = re.compile(r"^\..*\.(\d+)-([0-9a-f]{8})\.part(\.[^.]*)?$", re.DOTALL)
+#: Processes and the folders in which they have looked for what was left.
+_SWEPT: set[tuple[int, Path]] = set()
+_SWEEPING = threading.Lock()
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
@@ -28,8 +38,9 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     PsyprobeError
         The file cannot be written.
     """
+    remove_left(path.parent)
     # The ending stays: writers choose the format by it.
-    partial = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    partial = path.with_name(f".{path.stem}.{os.getpid()}-{_machine()}.part{path.suffix}")
     try:
         try:
             write(partial)
@@ -38,6 +49,52 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
             partial.unlink(missing_ok=True)
     except OSError as error:
         raise PsyprobeError(f"{path} cannot be written: {error.strerror or error}; give another path") from error
+    except ValueError as error:
+        if "null byte" not in str(error):
+            raise
+        raise InputError(f"{path} cannot be written: its name holds a NUL; give another path") from None
+
+
+@cache
+def _machine() -> str:
+    """What tells processes of one number on two machines apart, where both write into one folder."""
+    # Loaded here: ``psyprobe --help`` goes through this module.
+    import socket
+
+    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
+
+
+def remove_left(folder: Path) -> None:
+    """Remove what processes of this machine that were killed left half-written in a folder; looked for once a process.
+
+    Parameters
+    ----------
+    folder : Path
+        That something is to be written to; need not be there.
+    """
+    with _SWEEPING:
+        place = (os.getpid(), folder.absolute())
+        if place in _SWEPT:
+            return
+        _SWEPT.add(place)
+        with contextlib.suppress(OSError):
+            for path in folder.iterdir():
+                left = _PARTIAL.search(path.name)
+                # Our own number is that of a dead one here: we have written nothing yet.
+                if left and left[2] == _machine() and (int(left[1]) == os.getpid() or not _runs(int(left[1]))):
+                    path.unlink(missing_ok=True)
+
+
+def _runs(pid: int) -> bool:
+    if os.name == "nt":
+        return True  # where `os.kill` would end it
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
 
 
 def write_text(path: Path, text: str) -> None:
@@ -56,10 +113,14 @@ def make_folder(path: str | Path, *, empty: bool = False) -> Path:
     folder = Path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        remove_left(folder)
         if empty and any(folder.iterdir()):
             raise InputError(f"{folder} is not empty; give a new folder")
-    except OSError as error:
-        raise InputError(f"folder {folder} cannot be made: {error.strerror}; give another one") from error
+    except (OSError, ValueError) as error:  # a path with NUL is a ValueError
+        if isinstance(error, InputError):
+            raise
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"folder {folder} cannot be made: {reason}; give another one") from error
     return folder
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.output import plain_value
+from psyprobe.files.parsing import parse_json
 
 #: Ways to lay out a table for reading.
 LAYOUTS = ("text", "markdown", "latex")
@@ -44,6 +45,26 @@ def printable_line(text: str) -> str:
     two\nlines
     """
     return printable(text).replace("\n", r"\n")
+
+
+def harmless(cell: Any) -> Any:
+    r"""A cell of a table that people open in a spreadsheet: text that would run as a formula becomes text for good.
+
+    Numbers stay as they are, and so does text that is one.
+
+    Examples
+    --------
+    >>> harmless("=1+1"), harmless("-0.5"), harmless(-0.5), harmless("a\x1b[31m")
+    ("'=1+1", '-0.5', -0.5, 'a\\x1b[31m')
+    """
+    if not isinstance(cell, str):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        formula = cell.lstrip().startswith(("=", "+", "-", "@"))
+        return f"'{printable(cell)}" if formula else printable(cell)
+    return cell
 
 
 def say(text: str) -> None:
@@ -83,8 +104,8 @@ def settings(words: Sequence[str], option: str) -> dict[str, Any]:
         if not sign or not name:
             raise InputError(f"{option} {word!r} has no value; write {option} NAME=VALUE")
         try:
-            found[name] = json.loads(value)
-        except (ValueError, RecursionError):
+            found[name] = parse_json(value, option)
+        except InputError:
             found[name] = value
     return found
 

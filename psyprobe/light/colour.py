@@ -27,7 +27,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -88,7 +88,7 @@ def cone_observer(name: str) -> ConeObserver:
     >>> cone_observer("smith_pokorny").name
     'smith_pokorny'
     """
-    if name not in CONE_OBSERVERS:
+    if not isinstance(name, str) or name not in CONE_OBSERVERS:
         raise unknown_name("cone observer", name, CONE_OBSERVERS)
     return CONE_OBSERVERS[name]
 
@@ -111,10 +111,27 @@ def white_xyz(white: str | Sequence[float] = "D65") -> FloatArray:
             raise unknown_name("white", white, WHITES)
         x, y = WHITES[white]
     else:
-        x, y = (float(v) for v in white)
+        x, y = chromaticity("white", white, 2)
     if not (y > 0 and x >= 0 and x + y <= 1):
         raise InputError(f"chromaticity ({x}, {y}) is not that of a light; x >= 0, y > 0 and x + y <= 1 are")
     return np.array([x / y, 1.0, (1 - x - y) / y])
+
+
+def chromaticity(name: str, value: Any, n: int) -> tuple[float, ...]:
+    """As many finite numbers as a chromaticity, or a direction of colour, has.
+
+    Examples
+    --------
+    >>> chromaticity("white", [0.3, 0.4], 2)
+    (0.3, 0.4)
+    """
+    try:
+        numbers = tuple(map(float, value))
+    except (TypeError, ValueError, OverflowError):
+        numbers = ()
+    if len(numbers) != n or not np.isfinite(numbers).all():
+        raise InputError(f"{name} is {value!r}; give a name, or {n} finite numbers")
+    return numbers
 
 
 def rgb_to_xyz_matrix(primaries: Sequence[Sequence[float]], white: str | Sequence[float] = "D65") -> FloatArray:

@@ -31,6 +31,10 @@ from psyprobe.light.colour import Direction, cone_observer, direction_vector, rg
 Eotf: TypeAlias = str | float | tuple[tuple[float, float], ...]
 
 
+#: Light, cd/m², beyond that of the sun.
+_BRIGHTEST = 1e10
+
+
 def _srgb_junction() -> float:
     # IEC's rounded constants leave a step of -2.9e-8 at 0.0031308, where no inverse exists. The two branches cross
     # at this point close by; with it the curve is continuous, monotone and exactly invertible.
@@ -51,12 +55,12 @@ def checked_eotf(eotf: Any) -> Eotf:
             raise unknown_name("EOTF", eotf, ("srgb", "linear"))
         return eotf
     if isinstance(eotf, int | float) and not isinstance(eotf, bool):
-        if not (math.isfinite(eotf) and 0.2 <= eotf <= 10):
-            raise InputError(f"an EOTF exponent of {eotf:g} is not a display's; give 0.2 to 10 (2.2 is common)")
+        if not 0.2 <= eotf <= 10:
+            raise InputError(f"an EOTF exponent of {eotf} is not a display's; give 0.2 to 10 (2.2 is common)")
         return float(eotf)
     try:
         table = np.asarray(eotf, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         table = np.empty(0)
     if table.ndim != 2 or table.shape[1] != 2 or len(table) < 2 or not np.isfinite(table).all():
         raise InputError('EOTF must be "srgb", "linear", an exponent, or (drive, relative light) pairs')
@@ -228,14 +232,16 @@ class Display:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float | np.number):
                 raise InputError(f"display {name} is {value!r}; give a number")
-            if not (math.isfinite(value) and value >= 0):
-                raise InputError(f"display {name} is {value:g}; give a finite number >= 0")
+            if not 0 <= value <= _BRIGHTEST:
+                raise InputError(f"display {name} is {value}; give a number from 0 to {_BRIGHTEST:g}")
             object.__setattr__(self, name, float(value))
         if not self.peak > self.black:
             raise InputError(f"display peak {self.peak:g} cd/m² is not above its black level of {self.black:g} cd/m²")
         if self.reflectivity > 1:
             raise InputError(f"display reflectivity is {self.reflectivity:g}; a screen reflects 0 to 1 of the light")
         object.__setattr__(self, "eotf", checked_eotf(self.eotf))
+        if not isinstance(self.primaries, str):
+            raise InputError(f"display primaries are {self.primaries!r}; give a name, such as 'sRGB'")
         _primaries(self.primaries)
 
     @classmethod

@@ -283,6 +283,7 @@ def register_observer(prefix: str, **fields: Any) -> Callable[[Loader], Loader]:
 
 def load_observer(
     name: str = DEFAULT_OBSERVER,
+    /,
     *,
     random_weights: bool = False,
     input: str = "normalised",
@@ -364,7 +365,7 @@ def list_observers(pattern: str = "*") -> list[ObserverRow]:
     return sorted((row for row in rows if fnmatch.fnmatchcase(row.name, pattern)), key=lambda row: row.name)
 
 
-def as_observer(thing: Any, **options: Any) -> Any:
+def as_observer(thing: Any, /, **options: Any) -> Any:
     """The observer that is meant: one by name, with `options` of `load_observer`, or `thing` itself if it is one.
 
     Raises

@@ -147,7 +147,7 @@ def load_results(path: str | Path | Store) -> list[xarray.Dataset]:
     return finished
 
 
-def observer_for(experiment: Experiment, observer: str | Observer | None = None, **options: Any) -> Any:
+def observer_for(experiment: Experiment, observer: str | Observer | None = None, /, **options: Any) -> Any:
     """The observer of a name, fed as an experiment wants it; an observer itself stays as it is.
 
     Parameters
@@ -171,12 +171,13 @@ def observer_for(experiment: Experiment, observer: str | Observer | None = None,
         )
     feeding = experiment.observer
     options = {"input": feeding.input, **options}
-    if feeding.as_published and (observer or "").startswith("zoo:"):
+    name = DEFAULT_OBSERVER if observer is None else observer
+    if feeding.as_published and name.startswith("zoo:"):
         options.setdefault("published", True)
-    loaded = load_observer(observer or DEFAULT_OBSERVER, **options)
+    loaded = load_observer(name, **options)
     if feeding.metric_ppd is None or loaded.card.options.get("ppd") != STIMULUS_PPD:
         return loaded
-    return load_observer(observer or DEFAULT_OBSERVER, **options, ppd=feeding.metric_ppd)
+    return load_observer(name, **options, ppd=feeding.metric_ppd)
 
 
 def checked(experiment: Experiment) -> Experiment:

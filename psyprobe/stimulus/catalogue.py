@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
@@ -14,6 +13,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.parsing import parse_toml, read_text
 from psyprobe.stimulus.kinds.sums import BACKGROUND, Sum
 from psyprobe.stimulus.specification import Specification, find_kind, level_of, specification_from_dict
 
@@ -139,13 +139,7 @@ def read_page(catalogue: str, name_or_path: str | Path) -> tuple[Path, dict[str,
             singular = {"stimuli": "stimulus", "experiments": "experiment"}[catalogue]
             raise unknown_name(singular, name, pages)
         path = pages[name]
-    try:
-        return path, tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path} is not valid TOML: {error}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise InputError(f"{path} cannot be read: {reason}") from None
+    return path, parse_toml(read_text(path), str(path))
 
 
 def load_stimulus(name_or_path: str | Path) -> StimulusSet:

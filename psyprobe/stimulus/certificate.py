@@ -426,6 +426,8 @@ def image_rows(
     if images.shape[:-axes] != spec.batch:
         raise InputError(f"{images.shape[:-axes]} images do not go with {spec.batch} specifications")
     flat = images.reshape(-1, *images.shape[-axes:])
+    if not (np.isfinite(flat).all() and (flat.max(axis=tuple(range(1, flat.ndim))) > 0).all()):
+        raise InputError(f"the image is black, or not all of it is a finite number; {spec!r} has light everywhere")
     rows: list[Row] = []
     for index, (image, one) in enumerate(zip(flat, spec.singles(), strict=True)):
         sheet = Sheet(one.luminance, precision, shown, refined and not shown)

@@ -127,8 +127,10 @@ def number(name: str, value: Any, unit: str) -> float | FloatArray:
         raise InputError(f"{name} is {value!r}; give a number ({unit}), without the unit")
     try:
         numbers = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} is {value!r}; give a number or an array of numbers ({unit})") from None
+    if not numbers.size:
+        raise InputError(f"{name} is an empty list; give at least one number ({unit})")
     if not np.isfinite(numbers).all():
         raise InputError(f"{name} is {value!r}; every value must be finite ({unit})")
     if numbers.ndim == 0:

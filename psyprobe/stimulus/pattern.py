@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError
-from psyprobe.light.colour import Direction, cone_observer, direction_vector, white_xyz
+from psyprobe.light.colour import Direction, chromaticity, cone_observer, direction_vector, white_xyz
 from psyprobe.light.display import Display
 from psyprobe.stimulus import estimate
 from psyprobe.stimulus.certificate import STANDARD_ERRORS, Planes, Row, Sheet, planes_of, roundoff, tolerance
@@ -141,10 +141,10 @@ class Modulation(Specification):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("direction", "white"):
+        for name, numbers in (("direction", 3), ("white", 2)):
             value = getattr(self, name)
             if not isinstance(value, str):
-                object.__setattr__(self, name, tuple(float(v) for v in value))
+                object.__setattr__(self, name, chromaticity(name, value, numbers))
         self._check_contrast()
         _ = self.cone_contrast
 

@@ -517,7 +517,7 @@ def _size(size: Any) -> tuple[int, int]:
     try:
         height, width = (int(v) for v in pair)
         whole = all(int(v) == v for v in pair)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"size is {size!r}; give pixels, or (height, width) in pixels") from None
     if not whole or not (1 <= height <= 16384 and 1 <= width <= 16384):
         raise InputError(f"size is {size!r}; give whole pixels from 1 to 16384")

@@ -32,13 +32,13 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment
 from psyprobe.files.images import decode_image
 from psyprobe.files.output import digest
+from psyprobe.files.parsing import read_bytes
 from psyprobe.files.terminal import progress_bar
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
 from psyprobe.running.loop import ask_round
 from psyprobe.running.protocol import Answered, Batch, Question
 from psyprobe.running.store import Store, open_store
-from psyprobe.tasks.tables import read_bytes
 
 #: Of the way in which a judge is asked.
 JUDGING = "judge 1"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +12,18 @@ import pandas as pd
 
 from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, Tabled, number
 from psyprobe.errors import InputError
+from psyprobe.files.arrays import check_unpacked
+from psyprobe.files.parsing import parse_json, read_bytes, read_text
+from psyprobe.files.terminal import harmless
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
     from matplotlib.figure import SubFigure
+
+
+#: Columns of a table, and bytes that a workbook may unpack to.
+_MOST_COLUMNS, _MOST_BYTES = 10_000, 300_000_000
 
 
 def read_answer_table(path: str | Path) -> pd.DataFrame:
@@ -52,6 +57,8 @@ def read_table(path: str | Path, columns: tuple[str, ...], separator: str = ",")
             continue
     else:
         raise InputError(f"{path} is neither UTF-8 nor GBK; save it as CSV in UTF-8")
+    if text.partition("\n")[0].count(separator) >= _MOST_COLUMNS:
+        raise InputError(f"{path} has more than {_MOST_COLUMNS:,} columns; is it a table of answers?")
     try:
         table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False, sep=separator)
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
@@ -64,44 +71,25 @@ def read_table(path: str | Path, columns: tuple[str, ...], separator: str = ",")
     return table, encoding
 
 
-def read_bytes(path: str | Path) -> bytes:
-    """What is in a file."""
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-
-
-def read_text(path: str | Path) -> str:
-    """A file's text in UTF-8."""
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from None
-
-
 def read_json_lines(path: str | Path) -> list[tuple[int, Any]]:
     """What stands on each line of a file that is not blank, with its number from 1."""
     found = []
     # Not splitlines: a reply may hold a Unicode line separator, which JSON leaves as it is.
     for at, line in enumerate(read_text(path).split("\n"), start=1):
         if line.strip():
-            try:
-                found.append((at, json.loads(line)))
-            except (json.JSONDecodeError, RecursionError) as error:
-                why = getattr(error, "msg", "it is nested too deeply")
-                raise InputError(f"{path}, line {at}: this is no JSON: {why}") from None
+            found.append((at, parse_json(line, f"{path}, line {at}")))
     return found
 
 
 def _sheet(path: Path) -> pd.DataFrame:
     try:
+        check_unpacked(path, _MOST_BYTES)
         table = pd.read_excel(path, dtype=str, keep_default_na=False)
     except ImportError:
         raise InputError(f"{path} needs openpyxl: pip install 'psyprobe[excel]', or save it as CSV") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or 'it is no workbook'}") from None
-    except (ValueError, KeyError, zipfile.BadZipFile):
+    except Exception:  # zip, XML and openpyxl end in errors of a dozen kinds
         raise InputError(f"{path} is no Excel workbook; save it again, or as CSV") from None
     if not len(table):
         raise InputError(f"{path} has no rows")
@@ -112,8 +100,8 @@ def _sheet(path: Path) -> pd.DataFrame:
 def _json(path: Path) -> pd.DataFrame:
     """A list of objects, one object a line, or pandas' columns of rows, as VLMEvalKit's .json may be."""
     try:
-        found = json.loads(read_text(path))
-    except (json.JSONDecodeError, RecursionError):
+        found = parse_json(read_text(path), str(path))
+    except InputError:
         found = [values for _, values in read_json_lines(path)]
     if isinstance(found, dict) and found and all(isinstance(column, dict) for column in found.values()):
         places = list(dict.fromkeys(place for column in found.values() for place in column))
@@ -121,6 +109,8 @@ def _json(path: Path) -> pd.DataFrame:
     rows = [found] if isinstance(found, dict) else found
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         raise InputError(f"{path} is no list of objects; it should hold one for each item")
+    if max(map(len, rows)) > _MOST_COLUMNS:
+        raise InputError(f"{path} has more than {_MOST_COLUMNS:,} columns; is it a table of answers?")
     return pd.DataFrame([{name: _text(value) for name, value in row.items()} for row in rows]).fillna("")
 
 
@@ -130,12 +120,17 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
+def csv_table(table: pd.DataFrame, *, index: bool = False) -> str:
+    """A table for people, as CSV: whatever its cells hold, no spreadsheet runs it."""
+    return str(table.map(harmless).rename(index=harmless, columns=harmless).to_csv(index=index))
+
+
 def all_metrics(metrics: Mapping[str, pd.DataFrame], format: str) -> str:
     """The metrics of all models, by model, with all digits, as "csv" or "json"."""
     listed = pd.concat([table.assign(model=model) for model, table in metrics.items()], ignore_index=True)
     listed = listed[["model", *[name for name in listed if name != "model"]]]
     if format == "csv":
-        return str(listed.to_csv(index=False)).rstrip("\n")
+        return csv_table(listed).rstrip("\n")
     return str(listed.to_json(orient="records", indent=2, double_precision=15, force_ascii=False))
 
 

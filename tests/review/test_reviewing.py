@@ -66,6 +66,15 @@ def test_a_changed_question_is_another_one(candidates: Path) -> None:
     assert worklist(candidates, "review", "ann").state()["decided"][1] is None
 
 
+def test_two_pages_of_one_person_agree(candidates: Path) -> None:
+    one, other = (worklist(candidates, "review", "ann") for _ in range(2))
+    one.decide(0, "accept", "")
+    other.decide(1, "reject", "")
+    assert one.state()["decided"][:3] == other.state()["decided"][:3] == ["accept", "reject", None]
+    one.decide(1, "accept", "")
+    assert other.task(1)["decided"] == "accept"
+
+
 def test_strangers_get_nothing(candidates: Path) -> None:
     with ReviewServer(worklist(candidates, "review", "ann")) as server:
         root = server.address.rsplit("/", 2)[0]

@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import importlib.metadata
 import ipaddress
-import math
 import os
 import queue
 import threading
@@ -36,6 +35,8 @@ from psyprobe.observers.registry import Card
 _REMEMBERED = 8
 #: Questions taken from whoever asks, for each that is under way: those that wait to be tried again take no place.
 _AHEAD = 4
+#: Seconds, requests a second and USD that nobody means; and characters of an address.
+_MOST, _LONGEST_ADDRESS = 1e6, 2000
 #: Held while a connection is opened, so that threads share one.
 _OPENING = threading.Lock()
 
@@ -120,17 +121,20 @@ class OpenAIObserver(Answering):
         price_out: float | None = None,
         detail: str = "high",
     ) -> None:
-        if concurrency < 1 or retries < 0:
-            raise InputError(f"concurrency is {concurrency} and retries {retries}; give at least 1, and at least 0")
+        whole = type(concurrency) is int and type(retries) is int
+        if not (whole and 1 <= concurrency <= _MOST and 0 <= retries <= _MOST):
+            raise InputError(
+                f"concurrency is {concurrency!r} and retries {retries!r}; give whole numbers, at least 1 and at least 0"
+            )
         for name, value in (("rate", rate), ("timeout", timeout)):
-            if value is not None and not (math.isfinite(value) and value > 0):
-                raise InputError(f"{name} is {value}; give a finite number > 0")
+            if value is not None and not (_is_number(value) and 0 < value <= _MOST):
+                raise InputError(f"{name} is {value!r}; give a finite number > 0 and up to {_MOST:g}")
         for name, value in (("price_in", price_in), ("price_out", price_out)):
-            if value is not None and not value >= 0:
-                raise InputError(f"{name} is {value} USD per million tokens; give a number >= 0")
+            if value is not None and not (_is_number(value) and 0 <= value <= _MOST):
+                raise InputError(f"{name} is {value!r} USD per million tokens; give a number from 0 to {_MOST:g}")
         if detail not in ("high", "low", "auto"):
             raise InputError(f"detail is {detail!r}; give 'high', 'low' or 'auto'")
-        url = base_url or os.environ.get(URL_VARIABLE) or None
+        url = os.environ.get(URL_VARIABLE) or None if base_url is None else base_url
         place = _place(url)
         self._endpoint = Endpoint(model, url, concurrency, rate, timeout, retries)
         self._detail, self._prices = detail, (price_in, price_out)
@@ -276,13 +280,23 @@ class OpenAIObserver(Answering):
         return replace(answer, cost=tokens / 1e6)
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _place(url: str | None) -> str:
     """What tells one server from another in a store without giving its address away.
 
     Loopback is one place whatever the port, so that a server that is started again there is the same.
     """
-    parts = urlsplit(url or "https://api.openai.com/v1")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    address = "https://api.openai.com/v1" if url is None else url
+    try:
+        parts = urlsplit(address if isinstance(address, str) and len(address) <= _LONGEST_ADDRESS else "")
+        # A port that is none is found out only where it is read.
+        host = (parts.hostname or "") if parts.scheme in ("http", "https") and parts.port != 0 else ""
+    except ValueError:
+        host = ""
+    if not host:
         raise InputError(
             f"what base_url or {URL_VARIABLE} gives is no address of a server; give one such as "
             "http://127.0.0.1:8000/v1"
@@ -293,9 +307,9 @@ def _place(url: str | None) -> str:
             "into logs; put the key into OPENAI_API_KEY and leave the rest out"
         )
     with contextlib.suppress(ValueError):  # a name, and no number
-        if ipaddress.ip_address(parts.hostname).is_loopback:
+        if ipaddress.ip_address(host).is_loopback:
             return "loopback"
-    if parts.hostname == "localhost":
+    if host == "localhost":
         return "loopback"
     told = f"{parts.netloc.casefold()}{parts.path.rstrip('/')}"
     return hashlib.sha256(told.encode()).hexdigest()[:12]

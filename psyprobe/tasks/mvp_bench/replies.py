@@ -17,8 +17,9 @@ import pandas as pd
 
 from psyprobe.analysis.words.reply import read_reply
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.files.parsing import read_bytes
 from psyprobe.tasks.mvp_bench.questions import split_choices
-from psyprobe.tasks.tables import read_answer_table, read_bytes
+from psyprobe.tasks.tables import read_answer_table
 
 #: What a reply is called in files made elsewhere: ours, the benchmark's, VLMEvalKit's, lmms-eval's.
 _REPLY_COLUMNS = ("output", "prediction", "reply", "filtered_resps")

@@ -13,7 +13,7 @@ import pandas as pd
 from psyprobe.analysis.words.people import with_people
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import read_image
-from psyprobe.files.output import make_folder
+from psyprobe.files.output import make_folder, write_text
 from psyprobe.files.terminal import say, settings, show, tell
 from psyprobe.observers import load_observer
 from psyprobe.probes.conduct import load_results
@@ -24,6 +24,7 @@ from psyprobe.tasks.r_bench.items import TASKS, check_items, export_tsv, import_
 from psyprobe.tasks.r_bench.metrics import components, correlations, paired_difference, rbench_metrics, rbench_table
 from psyprobe.tasks.r_bench.probe import read_run, remarks, write_run
 from psyprobe.tasks.r_bench.scores import answerable, judgements, open_cases, read_answers, read_judgements, score_items
+from psyprobe.tasks.tables import csv_table
 
 _FILES = ("dis", "ref", "judged_dis", "judged_ref", "judged_com")
 
@@ -135,12 +136,12 @@ def _write(metrics: dict[str, pd.DataFrame], tables: dict[str, pd.DataFrame], fo
         for other in others
     ]
     if found:
-        pd.concat(found, ignore_index=True).to_csv(folder / "differences.csv", index=False)
+        write_text(folder / "differences.csv", csv_table(pd.concat(found, ignore_index=True)))
     if len(tables) > 2:
         try:
             for by in ("step", "group"):
-                correlations(metrics, by).to_csv(folder / f"correlations_{by}.csv")
-            components(metrics).loadings.to_csv(folder / "components.csv")
+                write_text(folder / f"correlations_{by}.csv", csv_table(correlations(metrics, by), index=True))
+            write_text(folder / "components.csv", csv_table(components(metrics).loadings, index=True))
         except InputError as error:
             # Models may be alike or have answered other parts; the table and the figures stand all the same.
             tell(f"correlations and components are left out: {error}")

@@ -32,7 +32,7 @@ import pandas as pd
 from psyprobe.corruption import STRENGTHS, dimension_numbered
 from psyprobe.errors import InputError
 from psyprobe.files.images import decode_image, file_digest, read_image
-from psyprobe.files.output import make_folder
+from psyprobe.files.output import make_folder, write_text
 from psyprobe.tasks.tables import read_table
 
 TASKS = ("MCQ", "VQA", "CAP")
@@ -102,7 +102,7 @@ def check_once(table: pd.DataFrame, column: str, what: str) -> None:
 def write_items(folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write the item table of a set: rows as the release has them, with reference and simulated."""
     table = pd.DataFrame(rows, columns=[*COLUMNS, "reference", "simulated"])
-    table.to_csv(folder / "items.csv", index=False, lineterminator="\n")
+    write_text(folder / "items.csv", table.to_csv(index=False, lineterminator="\n"))
 
 
 def _item(path: str | Path, row: dict[str, str]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from psyprobe.tasks.item_session import ItemSession, Task, answers_of, items_of,
 from psyprobe.tasks.r_bench.items import ImageSet, prompt, read_set, wordings
 from psyprobe.tasks.r_bench.metrics import MEASURES, rbench_metrics
 from psyprobe.tasks.r_bench.scores import AGAINST, judgements, open_cases, read_letters, score_items
-from psyprobe.tasks.tables import TaskScore, by_observer, place
+from psyprobe.tasks.tables import TaskScore, by_observer, csv_table, place
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -303,10 +303,10 @@ def write_run(run: RBenchRun, folder: str | Path) -> None:
     keys = [key if isinstance(key, str) else _json(key) for key in run.table["key"]]
     rows = run.table.assign(options=run.table["options"].map(json.dumps), key=keys)
     texts = {
-        "items.csv": rows.to_csv(index=False),
+        "items.csv": csv_table(rows),
         "items.json": run.table.to_json(**plain),
         "verdicts.json": run.verdicts.to_json(**plain),
-        "metrics.csv": run.metrics.to_csv(index=False),
+        "metrics.csv": csv_table(run.metrics),
         "run.json": json_text(dict(run.facts)),
     }
     for name, text in texts.items():

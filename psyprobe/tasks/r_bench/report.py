@@ -14,12 +14,14 @@ import pandas as pd
 
 from psyprobe.corruption import STEPS, STRENGTHS, corrupt, dimension_numbered, dimensions
 from psyprobe.files.images import read_image
+from psyprobe.files.output import write_text
 from psyprobe.plotting.axes import save_figure
 from psyprobe.report.page import picture, render, write_page
 from psyprobe.tasks.r_bench.figures import attribute_table, bars, plot_attributes, radar, strength_map
 from psyprobe.tasks.r_bench.items import ImageSet, lettered
 from psyprobe.tasks.r_bench.metrics import BREAKDOWNS, MEASURES, paired_difference, rbench_table, rows_by
 from psyprobe.tasks.r_bench.probe import RBenchRun, remarks
+from psyprobe.tasks.tables import csv_table
 
 #: Items of each observer that a report shows with their images.
 _SHOWN = 9
@@ -113,7 +115,7 @@ def draw_figures(
     if images is not None:
         every = -(-len(images.items) // _MEASURED)
         measured = attribute_table(replace(images, items=images.items.iloc[::every]))
-        measured.to_csv(place / "attributes.csv", index=False)
+        write_text(place / "attributes.csv", csv_table(measured))
         keep(plot_attributes(measured), "attributes", f"low-level attributes of {len(measured)} images", pdf=False)
     return drawn
 

@@ -10,6 +10,7 @@ from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.output import make_folder, write_text
 from psyprobe.files.terminal import say, show, tell
 from psyprobe.tasks.review import worklist as lists
+from psyprobe.tasks.tables import csv_table
 
 
 def add_review_options(parser: argparse.ArgumentParser) -> None:
@@ -94,7 +95,7 @@ def _answered(folder: Path, questions: str | None) -> tuple[Any, list[str]]:
 def _labelled(folder: Path) -> tuple[Any, list[str]]:
     table = lists.label_table(folder)
     path = make_folder(folder / "people") / "labels.csv"
-    write_text(path, table.to_csv(index=False))
+    write_text(path, csv_table(table))
     counts = lists.label_counts(table)
     lines = [f"{name}: " + ", ".join(f"{n} {value}" for value, n in said.items()) for name, said in counts.items()]
     return counts, [*lines, f"{len(table)} labels; {path}"]

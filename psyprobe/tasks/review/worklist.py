@@ -13,6 +13,7 @@ Li et al. (2024). R-Bench: are your large multimodal models robust to real-world
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -33,6 +34,7 @@ from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, StoreError
 from psyprobe.files.images import file_digest
 from psyprobe.files.output import digest, write_text
+from psyprobe.files.parsing import parse_json
 from psyprobe.files.terminal import printable
 from psyprobe.tasks.mvp_bench.questions import read_question_lines, read_questions, split_choices
 from psyprobe.tasks.mvp_construction.steps import json_lines
@@ -163,20 +165,30 @@ class Journal:
         self.path = Path(folder) / "people" / f"{kind}-{person}.jsonl"
         self._lock = threading.Lock()
         self._decisions: dict[str, Decision] = {}
+        self._size, self._torn = 0, False
+        self._read()
+
+    def _read(self) -> None:
+        """Take over what another page of the same person wrote since: lines are only ever added."""
         try:
-            raw = self.path.read_bytes() if self.path.exists() else b""
+            size = self.path.stat().st_size if self.path.exists() else 0
+            raw = self.path.read_bytes() if size != self._size else None
         except OSError as error:
             raise StoreError(f"{self.path} cannot be read: {error.strerror}") from error
-        self._torn = bool(raw) and not raw.endswith(b"\n")
+        if raw is None:
+            return
+        self._size, self._torn = len(raw), not raw.endswith(b"\n")
         for line in raw.split(b"\n"):
-            try:
-                row = json.loads(line)
-                self._decisions[row["content"]] = Decision(row["value"], row["text"])
-            except (ValueError, KeyError, TypeError):
-                continue  # a torn line: its decision was never acknowledged
+            # A line that is torn or no decision was never acknowledged.
+            with contextlib.suppress(InputError, KeyError, TypeError):
+                row = parse_json(line, str(self.path))
+                if isinstance(row["value"], str) and isinstance(row["text"], str):
+                    self._decisions[row["content"]] = Decision(row["value"], row["text"])
 
     def decision(self, task: Task) -> Decision | None:
         """What was decided last on a task as it is now, or None."""
+        with self._lock:
+            self._read()
         return self._decisions.get(task.content)
 
     def decide(self, task: Task, value: str, text: str = "") -> None:
@@ -185,6 +197,7 @@ class Journal:
         row = {"task": task.name, "content": task.content, **vars(decision), "at": datetime.now(UTC).isoformat()}
         line = json.dumps(row, ensure_ascii=False) + "\n"
         with self._lock:
+            self._read()
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 with self.path.open("ab", buffering=0) as file:
@@ -194,7 +207,7 @@ class Journal:
             except OSError as error:
                 why = f"{error.strerror}; free the place and go on"
                 raise StoreError(f"{self.path} cannot be written: {why}") from error
-            self._torn, self._decisions[task.content] = False, decision
+            self._read()
 
 
 def decisions(folder: str | Path, kind: str, tasks: Sequence[Task]) -> dict[str, dict[str, Decision]]:
