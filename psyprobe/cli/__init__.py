@@ -24,8 +24,8 @@ from psyprobe.files.terminal import printable, tell
 _PAGE = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
 _COMMANDS = _PAGE["commands"]
 _TYPES = {"int": int, "float": float}
-#: Characters of a message that others wrote: with ours around it, a line stays under 400.
-_MOST = 240
+#: Characters of what others wrote, and of a line of ours: values, names and lists in it can be of any length.
+_QUOTED, _MOST = 240, 390
 
 
 class _Parser(argparse.ArgumentParser):
@@ -88,13 +88,15 @@ def _told(error: BaseException) -> str:
     )
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _MOST else f"{text[: _MOST - 80]} ... {text[-70:]}"
-
-
 def _refuse(command: str, why: str) -> int:
-    tell(f"psyprobe {command}: error: {why}")
+    tell(_cut(f"psyprobe {command}: error: {why}", _MOST))
     return 2
+
+
+def _cut(text: str, most: int = _QUOTED) -> str:
+    """A text as one line that leaves out its middle where it is longer: what to do stands at the end."""
+    line = printable(" ".join(text.split()))
+    return line if len(line) <= most else f"{line[: most - 125]} ... {line[-120:]}"
 
 
 def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
