@@ -93,7 +93,9 @@ def _images() -> list[Case]:
         "claims no px": png(0, 0, b""),
         "is a bomb": BOMB,
     }
-    cases += [_check(f"png {name}", ".png", {"a.png": data}) for name, data in pictures.items()]
+    # What a bomb holds beyond the picture nobody unpacks: it is black.
+    may = {"is a bomb": (1, 2)}
+    cases += [_check(f"png {name}", ".png", {"a.png": data}, may.get(name, REFUSED)) for name, data in pictures.items()]
     cases.append(_check("png all black", ".png", {"a.png": picture(np.zeros((32, 32)))}, (1,)))
     cases.append(_check("png of another size", ".png", {"a.png": picture(np.full((16, 48), 128))}, (1, 2)))
     arrays = {
@@ -185,12 +187,13 @@ def _pictures_to_corrupt() -> list[Case]:
     }
     corrupt = ("--name", "jpeg", "--strength", "low", "--output", "out")
     ask = ("ask", "Is it?", "--observer", "simulated:watson-malo", "--image")
+    may = {"bomb.png": (0, 2)}
     return [
         case
         for name, data in odd.items()
         for case in (
-            Case(f"corrupt: {name}", ("corrupt", name, *corrupt), {name: data}),
-            Case(f"ask about: {name}", (*ask, name), {name: data}),
+            Case(f"corrupt: {name}", ("corrupt", name, *corrupt), {name: data}, codes=may.get(name, REFUSED)),
+            Case(f"ask about: {name}", (*ask, name), {name: data}, codes=may.get(name, REFUSED)),
         )
     ]
 
@@ -202,12 +205,11 @@ ITEMS = (
     b"c1.png,Describe it.,N,\"['Grey.', 'A ramp.']\",CAP,4.0,3,3\n"
 )  # fmt: skip
 ANSWERS = b"name,answer\nm1.png,A\nv1.png,dark\nc1.png,Grey.\n"
+ASKED = {"question_id": "1", "id": 1, "image": "1_o.png", "question": "Is it light?", "answer": "yes", "type": "y/n-s",
+         "level": "low"}  # fmt: skip
 QUESTIONS = b"".join(
-    json.dumps(row).encode() + b"\n"
-    for row in (
-        {"question_id": 1, "image": "1.png", "text": "Is it light?", "answer": "yes", "category": "S2"},
-        {"question_id": 2, "image": "2.png", "text": "Is it light?", "answer": "no", "category": "S2"},
-    )
+    json.dumps(ASKED | change).encode() + b"\n"
+    for change in ({}, {"question_id": "2", "image": "1_e.png", "type": "y/n-e"})
 )
 
 
@@ -249,6 +251,7 @@ def _tables() -> list[Case]:
         "text.xlsx": b"no workbook",
         "zip.xlsx": zipped({"a": b"b"}),
         "bomb.xlsx": zipped({"[Content_Types].xml": b" " * 5 * 10**7, "xl/workbook.xml": b"<a/>"}),
+        "whole.json": b'[{"name": "m1.png", "answer": "A"}]',
         "deep.json": DEEP.encode(),
         "big.json": f'[{{"name": "m1.png", "answer": {BIG}}}]'.encode(),
         "number.json": b"3",
@@ -277,7 +280,9 @@ def _tables() -> list[Case]:
 
 
 def _replies() -> list[Case]:
+    whole = b'{"question_id": 1, "output": "yes"}\n{"question_id": 2, "output": "no"}\n'
     rows = {
+        "whole": whole,
         "empty": b"",
         "no JSON": b"yes\n",
         "a list": b"[]\n",
@@ -296,7 +301,6 @@ def _replies() -> list[Case]:
     score = ("mvp-bench", "questions.json", "--model", "m", "replies.jsonl")
     files = {"questions.json": QUESTIONS}
     cases = [Case(f"replies: {n}", score, {**files, "replies.jsonl": t}) for n, t in rows.items()]
-    whole = b'{"question_id": 1, "output": "yes"}\n{"question_id": 2, "output": "no"}\n'
     cases += [
         Case(f"replies: {n}", score, {**files, "replies.jsonl": t}, codes=ANY) for n, t in mutations(whole, 8).items()
     ]
@@ -306,11 +310,11 @@ def _replies() -> list[Case]:
         "a number": b"3\n",
         "deep": DEEP.encode(),
         "a big number": f'{{"question_id": {BIG}}}'.encode(),
-        "no text": QUESTIONS.replace(b'"text"', b'"words"'),
-        "a text of a list": QUESTIONS.replace(b'"Is it light?"', b'["Is it light?"]'),
+        "no question": QUESTIONS.replace(b'"question"', b'"words"'),
+        "a question of a list": QUESTIONS.replace(b'"Is it light?"', b'["Is it light?"]'),
         "an answer of null": QUESTIONS.replace(b'"yes"', b"null"),
-        "an image outside": QUESTIONS.replace(b"1.png", b"../../1.png"),
-        "an id twice": QUESTIONS.replace(b'"question_id": 2', b'"question_id": 1'),
+        "an image outside": QUESTIONS.replace(b"1_o.png", b"../../1_o.png"),
+        "an id twice": QUESTIONS.replace(b'"question_id": "2"', b'"question_id": "1"'),
     }
     may = {"an image outside": ANY, "an id twice": ANY}
     return cases + [
