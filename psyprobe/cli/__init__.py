@@ -7,6 +7,7 @@ missing; 130 stopped by Ctrl-C.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import shlex
 import sys
@@ -54,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A terminal that knows no "²" gets a question mark and not a traceback.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    # What libraries log, as tifffile does of a damaged file, is no line of ours.
+    logging.basicConfig(handlers=[logging.NullHandler()])
     parsed = _parser(given).parse_args(given)
     try:
         code: int = _loaded(_COMMANDS[parsed.command]["function"])(parsed)

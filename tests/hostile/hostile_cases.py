@@ -25,8 +25,8 @@ class Case:
     reply: Callable[[], Iterator[bytes]] | None = None
     #: The exit codes that are right.
     codes: tuple[int, ...] = REFUSED
-    #: What the one line says.
-    says: str = ""
+    #: How many lines the command says, of what it read so far, before the one of the error.
+    remarks: int = 0
 
 
 def mutation(whole: bytes, number: int) -> bytes:

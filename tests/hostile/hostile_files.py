@@ -251,7 +251,7 @@ def _tables() -> list[Case]:
         "text.xlsx": b"no workbook",
         "zip.xlsx": zipped({"a": b"b"}),
         "bomb.xlsx": zipped({"[Content_Types].xml": b" " * 5 * 10**7, "xl/workbook.xml": b"<a/>"}),
-        "whole.json": b'[{"name": "m1.png", "answer": "A"}]',
+        "whole.json": json.dumps([{"name": f"{n}1.png", "answer": "A"} for n in "mvc"]).encode(),
         "deep.json": DEEP.encode(),
         "big.json": f'[{{"name": "m1.png", "answer": {BIG}}}]'.encode(),
         "number.json": b"3",

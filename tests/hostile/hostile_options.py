@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hostile_cases import ANY, Case
+from hostile_cases import ANY, REFUSED, Case
 from small_experiment import EXPERIMENT, STIMULUS
 
 FILES = {"page.toml": EXPERIMENT.encode(), "small_gabors.toml": STIMULUS.encode()}
@@ -21,21 +21,17 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "an unknown command": ("x" * 3000,),
     "an option of a command for none": ("--plan",),
     "no experiment": ("run",),
-    "an experiment of NUL": ("run", "\x00"),
     "an experiment that is a folder": ("run", ".toml"),
     "an experiment of 5000 letters": ("run", "x" * 5000),
     "a page of 5000 letters": ("run", "x" * 5000 + ".toml"),
-    "a page with NUL": ("run", "a\x00b.toml"),
     "an experiment with escapes": ("run", "\x1b[31mred\x1b[0m"),
     "an experiment with a surrogate": ("run", "\udcff"),
     "no observer of this name": (*RUN, "--observer", "nobody"),
     "an observer without a name": (*RUN, "--observer", ""),
     "an observer of a colon": (*RUN, "--observer", ":"),
-    "an observer of NUL": (*RUN, "--observer", "\x00"),
     "an observer of 5000 letters": (*RUN, "--observer", "timm:" + "x" * 5000),
     "a network in no file": (*RUN, "--observer", "torch:nowhere.pt"),
     "a network in a folder": (*RUN, "--observer", "torch:."),
-    "a network with NUL": (*RUN, "--observer", "torch:a\x00.pt"),
     "batches of 0": (*RUN, "--observer", "pixels", "--batch-size", "0"),
     "batches of -3": (*RUN, "--observer", "pixels", "--batch-size", "-3"),
     "batches of 10^400": (*RUN, "--observer", "pixels", "--batch-size", LONG),
@@ -46,11 +42,8 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "variants without values": (*RUN, "--observer", "pixels", "--variants", "phase="),
     "variants of nothing": (*RUN, "--observer", "pixels", "--variants", "sharpness=1,2"),
     "variants of 400 digits": (*RUN, "--observer", "pixels", "--variants", f"phase={LONG}"),
-    "variants of NUL": (*RUN, "--observer", "pixels", "--variants", "phase=\x00"),
     "a store in no folder": (*INTO, ".", "--store", "nowhere/runs.sqlite"),
     "a store that is a folder": (*INTO, ".", "--store", "."),
-    "a store with NUL": (*INTO, ".", "--store", "a\x00b"),
-    "an output with NUL": ("run", "page.toml", "--observer", "pixels", "--output", "a\x00b"),
     "an output that is a file": ("run", "page.toml", "--observer", "pixels", "--output", "page.toml"),
     "an output of 5000 letters": ("run", "page.toml", "--observer", "pixels", "--output", "x" * 5000),
     "an option of an observer without a value": (*RUN, "--observer", "pixels", "--observer-option", "concurrency"),
@@ -60,21 +53,16 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "render into no format": ("render", "gabor_achromatic", "-o", "a.jpeg"),
     "render into no folder": (*RENDER[:3], "nowhere/a.png", *RENDER[4:]),
     "render into a name of 5000 letters": (*RENDER[:3], "x" * 5000 + ".png", *RENDER[4:]),
-    "render into NUL": (*RENDER[:3], "a\x00.png", *RENDER[4:]),
     "render 12 bits": (*RENDER, "--bits", "12"),
     "render no stimulus": ("render", "nothing", "-o", "a.png"),
     "a display that is none": (*RENDER, "--display", "nothing"),
-    "a display of NUL": (*RENDER, "--display", "\x00"),
     "check no file": ("check", "nowhere.png"),
-    "check NUL": ("check", "a\x00.png"),
     "score no store": ("score", "nowhere.sqlite"),
     "score a folder": ("score", "."),
-    "score NUL": ("score", "a\x00.nc"),
     "score by no measure": ("score", "page.toml", "--measure", "x" * 3000),
     "ask nothing": ("ask", "", "--observer", "simulated:watson-malo"),
     "ask nobody": ("ask", "Is it?", "--observer", "simulated:nobody"),
     "ask about no image": ("ask", "Is it?", "--observer", "simulated:watson-malo", "--image", "nowhere.png"),
-    "ask about NUL": ("ask", "Is it?", "--observer", "simulated:watson-malo", "--image", "a\x00.png"),
     "ask about a folder": ("ask", "Is it?", "--observer", "simulated:watson-malo", "--image", "."),
     "ask at a temperature of -1": (*TOLD, "--temperature", "-1"),
     "ask at no temperature": (*TOLD, "--temperature", "nan"),
@@ -83,14 +71,11 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "ask with a seed of 400 digits": (*TOLD, "--seed", LONG),
     "ask in the words of a surrogate": ("ask", "\udcff", *TOLD[2:]),
     "corrupt no image": ("corrupt", "nowhere.png"),
-    "corrupt NUL": ("corrupt", "a\x00.png"),
     "corrupt a text": ("corrupt", "page.toml", "--output", "out"),
     "corrupt in no way": ("corrupt", "page.toml", "--name", "nothing"),
     "corrupt at no strength": ("corrupt", "page.toml", "--strength", "nothing"),
     "replay no table": ("replay", "nowhere.csv", "--grids", "."),
-    "replay NUL": ("replay", "a\x00.csv", "--grids", "."),
     "review no set": ("review", "nowhere"),
-    "review NUL": ("review", "a\x00b"),
     "review as a path": ("review", ".", "--annotator", "../../me"),
     "serve no observer": ("serve-simulated", "nobody", "--port", "0"),
     "serve at port -1": ("serve-simulated", "flat", "--port", "-1"),
@@ -100,18 +85,19 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "serve with shares of text": ("serve-simulated", "flat", "--port", "0", "--faults", "hang=often"),
     "serve with faults that are none": ("serve-simulated", "flat", "--port", "0", "--faults", "sneeze=0.1"),
     "serve with no key": ("serve-simulated", "flat", "--port", "0", "--key-variable", "NO_SUCH_VARIABLE"),
-    "serve with a key of NUL": ("serve-simulated", "flat", "--port", "0", "--key-variable", "a\x00b"),
     "mvp-bench without questions": ("mvp-bench", "nowhere.json"),
-    "mvp-bench of NUL": ("mvp-bench", "a\x00.json"),
     "r-bench without items": ("r-bench", "check", "nowhere.csv"),
-    "r-bench of NUL": ("r-bench", "check", "a\x00.csv"),
     "mvp-build of nothing": ("mvp-build", "nowhere", "--chat", "simulated:flat", "--output", "out"),
 }  # fmt: skip
 
+#: What can be done as asked.
+_FINE = dict.fromkeys(
+    ("ask with a seed of -1", "ask with a seed of 400 digits", "ask in the words of a surrogate"), (0, 2)
+)
 #: Values of ``--set`` and ``--display`` that are no numbers of any quantity.
 _VALUES = {"text": "many", "list of text": '["a"]', "nested list": "[[1],[2,3]]", "table": '{"a": 1}', "null": "null",
            "nan": "NaN", "infinity": "Infinity", "400 digits": LONG, "5000 digits": "9" * 5000, "deep": DEEP,
-           "NUL": "\x00", "escapes": "\x1b[2J", "negative": "-1", "minus nothing": "-0.0"}  # fmt: skip
+           "NUL": '"\\u0000"', "escapes": "\x1b[2J", "negative": "-1", "minus nothing": "-0.0"}  # fmt: skip
 #: Values of an observer's options.
 _OPTIONS = {
     "concurrency": ("a", "0", "-1", "1.5", "[]", "null", LONG, "true", "NaN"),
@@ -119,7 +105,6 @@ _OPTIONS = {
     "retries": ("a", "-1", "1.5", "[]", LONG),
     "rate": ("a", "0", "-1", "NaN", "[]"),
     "price_in": ("a", "-1", "NaN", "[]"),
-    "base_url": ("5", "[]", "a", "\x00", "file:///etc/passwd", "http://[", "http://127.0.0.1:99999/v1", "null"),
     "detail": ("5", "[]", "sharp"),
     "model": ("5",),
 }
@@ -156,7 +141,7 @@ def _observer_options() -> list[Case]:
 
 
 OPTION_CASES = [
-    *(Case(f"option: {name}", arguments, FILES) for name, arguments in _ARGUMENTS.items()),
+    *(Case(f"option: {name}", words, FILES, codes=_FINE.get(name, REFUSED)) for name, words in _ARGUMENTS.items()),
     *_settings(),
     *_observer_options(),
 ]

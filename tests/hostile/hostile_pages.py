@@ -37,9 +37,9 @@ STIMULUS_KEYS = {"kind": '"gabor"', "contrast": "0.5", "radius": "0.3", "size": 
 PLAN = ("run", "page.toml", "--observer", "pixels", "--plan")
 
 
-def page_case(name: str, page: str, stimulus: str = STIMULUS, codes: tuple[int, ...] = REFUSED, says: str = "") -> Case:
+def page_case(name: str, page: str, stimulus: str = STIMULUS, codes: tuple[int, ...] = REFUSED) -> Case:
     files = {"page.toml": page.encode("utf-8", "surrogatepass"), "small_gabors.toml": stimulus.encode()}
-    return Case(f"page: {name}", PLAN, files, codes=codes, says=says)
+    return Case(f"page: {name}", PLAN, files, codes=codes)
 
 
 def changed(text: str, key: str, old: str, new: str) -> str:

@@ -85,7 +85,6 @@ STATEMENTS = {
     "no layout": """UPDATE run SET record = json_remove(record, '$.layout')""",
     "a layout of a list": """UPDATE run SET record = json_set(record, '$.layout', json('[]'))""",
     "an empty layout": """UPDATE run SET record = json_set(record, '$.layout', json('{}'))""",
-    "no questions": """UPDATE run SET record = json_set(record, '$.questions', json('[]'))""",
     "no page": """UPDATE run SET record = json_set(record, '$.experiment_toml', '')""",
     "a page of a number": """UPDATE run SET record = json_set(record, '$.experiment_toml', 3)""",
     "no card": """UPDATE run SET record = json_set(record, '$.observer_card', json('{}'))""",
@@ -94,7 +93,7 @@ STATEMENTS = {
 }
 #: What leaves enough to score.
 FINE = {
-    "no contents", "no ways", "a name that is a screen", "no questions", "no card", "no page",
+    "no contents", "no ways", "a name that is a screen", "a page of a number", "no card", "no page",
 }  # fmt: skip
 
 
