@@ -369,7 +369,7 @@ def _from_torchscript(full: str, path: Path) -> tuple[Any, str, tuple[str, ...]]
         warnings.filterwarnings("ignore", "`torch.jit.load` is deprecated", FutureWarning)
         try:
             module = torch.jit.load(str(path), map_location="cpu")
-        except (RuntimeError, ValueError, EOFError) as problem:
+        except Exception as problem:  # a damaged file makes torch raise whatever it stumbles over
             raise InputError(
                 f"{full}: {path} is no TorchScript file: save one with torch.jit.script(module).save(FILE), or name a "
                 "function that builds the module as torch:FILE.py:FUNCTION"
