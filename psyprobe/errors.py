@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import sys
 import textwrap
 from collections.abc import Iterable
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 #: Characters of a message, and of what a longer one keeps of its end, where the remedy stands.
@@ -83,3 +86,60 @@ def unknown_name(kind: str, name: Any, valid: Iterable[str]) -> UnknownNameError
     guess = f"did you mean {near[0]!r}? " if near else ""
     listed = textwrap.shorten(", ".join(known) or "none", 200, placeholder=" ...")
     return UnknownNameError(f"unknown {kind} {given}; {guess}Known: {listed}")
+
+
+def own_failure(problem: BaseException, file: str | None = None) -> str:
+    """What went wrong in code that is not psyprobe's, in one line that names its file and line.
+
+    Parameters
+    ----------
+    problem : BaseException
+        Caught.
+    file : str, optional
+        Whose last line that had a part in it is named; by default any file that is neither psyprobe's, Python's nor
+        an installed library's.
+
+    Returns
+    -------
+    str
+        Without the place where no such file had a part in it.
+
+    Examples
+    --------
+    >>> own_failure(ValueError("too dark"))
+    'ValueError: too dark'
+    """
+    where = own_place(problem, file)
+    what = " ".join(str(problem).split())
+    return f"{where}{': ' * bool(where)}{type(problem).__name__}: {what}".removesuffix(": ")
+
+
+def own_place(problem: BaseException, file: str | None = None) -> str:
+    """The file and the line of `own_failure`, as "my_network.py, line 12"; empty where there is none."""
+    code, line = file, problem.lineno if file and isinstance(problem, SyntaxError) else None
+    trace = problem.__traceback__
+    packages = _packages_beside() if file is None else set()
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if name == file if file is not None else _is_own(trace.tb_frame, packages):
+            code, line = name, trace.tb_lineno
+        trace = trace.tb_next
+    return f"{Path(code).name}, line {line}" if code and line else ""
+
+
+def _is_own(frame: FrameType, packages: set[str]) -> bool:
+    """Whether a frame is of a user's file or of a package that adds to psyprobe."""
+    module = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    if module in packages or module.startswith("psyprobe_"):  # as files that a page names are called
+        return True
+    file = Path(frame.f_code.co_filename)
+    library = module == "psyprobe" or module in sys.stdlib_module_names or not file.is_file()
+    return not library and not {"site-packages", "dist-packages"} & set(file.parts)
+
+
+def _packages_beside() -> set[str]:
+    # Loaded here: nothing that goes well needs it.
+    from importlib.metadata import distributions
+
+    points = (point for each in distributions() for point in each.entry_points)
+    return {point.module.partition(".")[0] for point in points if point.group.startswith("psyprobe.")}

@@ -7,27 +7,31 @@ missing; 130 stopped by Ctrl-C.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import shlex
 import sys
 import tomllib
+import traceback
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
 from psyprobe import __version__
-from psyprobe.errors import PsyprobeError, clipped
-from psyprobe.files.terminal import tell
+from psyprobe.errors import PsyprobeError, own_failure, own_place
+from psyprobe.files.terminal import printable, tell
 
 _PAGE = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
 _COMMANDS = _PAGE["commands"]
 _TYPES = {"int": int, "float": float}
+#: Characters of what others wrote, and of a line of ours: values, names and lists in it can be of any length.
+_QUOTED, _MOST = 240, 390
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        tell(f"{self.prog}: error: {clipped(message)} (see {self.prog} --help)")
+        tell(f"{self.prog}: error: {_cut(message)} (see {self.prog} --help)")
         sys.exit(2)
 
 
@@ -47,33 +51,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    parsed = _parser(given).parse_args(given)
     for stream in (sys.stdout, sys.stderr):
         # A terminal that knows no "²" gets a question mark and not a traceback.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    # What libraries log, as tifffile does of a damaged file, is no line of ours.
+    logging.basicConfig(handlers=[logging.NullHandler()])
+    parsed = _parser(given).parse_args(given)
     try:
         code: int = _loaded(_COMMANDS[parsed.command]["function"])(parsed)
         sys.stdout.flush()
         return code
-    except PsyprobeError as error:
-        return _refuse(parsed.command, str(error))
     except BrokenPipeError:
         # Whoever read our output has enough of it (| head); Python must not complain about it on exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:
-        what = error.strerror or str(error)
-        return _refuse(parsed.command, f"{error.filename}: {what}" if error.filename else what)
+    except (Exception, SystemExit) as error:
+        if parsed.debug:
+            print(printable("".join(traceback.format_exception(error))), end="", file=sys.stderr)
+        return _refuse(parsed.command, _told(error))
     except KeyboardInterrupt:
         again = f"; what was answered is kept, go on with: psyprobe {shlex.join(given)}"
         tell(f"psyprobe {parsed.command}: stopped{again if parsed.command in ('run', 'mvp-build') else ''}")
         return 130
 
 
+def _told(error: BaseException) -> str:
+    """An error as a sentence: what psyprobe foresaw and what a file system says as it is, of all else whose it is."""
+    if isinstance(error, PsyprobeError):
+        return str(error)
+    if own_place(error):
+        return f"code that is not psyprobe's fails at {_cut(own_failure(error))}; --debug shows the trace"
+    if isinstance(error, OSError):
+        what = error.strerror or str(error)
+        return _cut(f"{error.filename}: {what}" if error.filename else what)
+    return (
+        f"psyprobe did not foresee this: {_cut(own_failure(error))}; --debug shows the trace, and psyprobe "
+        "doctor what a report of it should hold"
+    )
+
+
 def _refuse(command: str, why: str) -> int:
-    tell(f"psyprobe {command}: error: {clipped(why)}")
+    tell(_cut(f"psyprobe {command}: error: {why}", _MOST))
     return 2
+
+
+def _cut(text: str, most: int = _QUOTED) -> str:
+    """A text as one line that leaves out its middle where it is longer: what to do stands at the end."""
+    line = printable(" ".join(text.split()))
+    return line if len(line) <= most else f"{line[: most - 125]} ... {line[-120:]}"
 
 
 def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
@@ -99,6 +125,7 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         added.add_argument("--json", action="store_true", help="print JSON")
+        added.add_argument("--debug", action="store_true", help="show the trace of an error, besides its line")
         if name == asked:
             _add_options(added, command)
     return parser

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError, own_failure, unknown_name
 from psyprobe.human import achromatic, castle
 from psyprobe.human.signature import ContrastSensitivity, Limits
 
@@ -99,10 +99,7 @@ def _load(point: EntryPoint) -> OwnCsf:
             raise TypeError("it is not a function")
         return own_csf(point.name, function, _source(point))
     except (Exception, SystemExit) as problem:
-        what = " ".join(str(problem).split())
-        raise InputError(
-            f"{point.name} of {_source(point)} cannot be loaded: {type(problem).__name__}: {what}"
-        ) from problem
+        raise InputError(f"{point.name} of {_source(point)} cannot be loaded: {own_failure(problem)}") from problem
 
 
 def _row(point: EntryPoint) -> HumanRow:
@@ -138,7 +135,7 @@ class OwnCsf:
         try:
             values = self.function(**given)
         except Exception as problem:
-            raise InputError(f"{self.limits.name} fails at {_told(problem, self.file)}") from problem
+            raise InputError(f"{self.limits.name} fails at {own_failure(problem, self.file)}") from problem
         found = np.asarray(values)
         if found.dtype.kind not in "iuf":
             raise InputError(f"{self.limits.name} gives {reprlib.repr(values)}, but it must give real numbers")
@@ -190,22 +187,9 @@ def load_own_csf(place: str, folder: Path) -> OwnCsf:
     try:
         exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
     except (Exception, SystemExit) as problem:
-        raise InputError(f"{place} cannot be loaded: {_told(problem, str(path))}") from problem
+        raise InputError(f"{place} cannot be loaded: {own_failure(problem, str(path))}") from problem
     function = getattr(module, name, None)
     if not callable(function):
         own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
         raise unknown_name(f"function in {file}", name, own)
     return own_csf(place, function, str(path))
-
-
-def _told(problem: BaseException, file: str) -> str:
-    """What went wrong, in one line that names the file, and the last of its lines that had a part in it."""
-    line = problem.lineno if isinstance(problem, SyntaxError) else None
-    trace = problem.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == file:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    where = f"{Path(file).name}, line {line}: " if line else ""
-    what = " ".join(str(problem).split())
-    return f"{where}{type(problem).__name__}: {what}".removesuffix(": ")

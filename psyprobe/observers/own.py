@@ -19,7 +19,7 @@ from typing import Any, get_args
 import numpy as np
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.errors import InputError, PsyprobeError, unknown_name
+from psyprobe.errors import InputError, PsyprobeError, own_failure, unknown_name
 from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
 from psyprobe.observers.encoders.network import Network, NetworkObserver, NetworkOptions, state_digest, weights_file
 from psyprobe.observers.images import check_finite, check_images, check_light, checked_size, drive_range
@@ -369,7 +369,7 @@ def _from_torchscript(full: str, path: Path) -> tuple[Any, str, tuple[str, ...]]
         warnings.filterwarnings("ignore", "`torch.jit.load` is deprecated", FutureWarning)
         try:
             module = torch.jit.load(str(path), map_location="cpu")
-        except (RuntimeError, ValueError, EOFError) as problem:
+        except Exception as problem:  # a damaged file makes torch raise whatever it stumbles over
             raise InputError(
                 f"{full}: {path} is no TorchScript file: save one with torch.jit.script(module).save(FILE), or name a "
                 "function that builds the module as torch:FILE.py:FUNCTION"
@@ -386,8 +386,8 @@ def _from_python(full: str, path: Path, function: str) -> tuple[Any, str, tuple[
     sys.modules[spec.name] = source
     try:
         spec.loader.exec_module(source)
-    except Exception as problem:  # it is the user's program: any failure of it is theirs to read
-        raise InputError(f"{full}: {path} fails with {type(problem).__name__}: {problem}") from problem
+    except (Exception, SystemExit) as problem:  # it is the user's program: any failure of it is theirs to read
+        raise InputError(f"{full} cannot be loaded: {own_failure(problem, str(path))}") from problem
     build = getattr(source, function, None)
     if not callable(build):
         raise unknown_name(f"function in {path}", function, [key for key in vars(source) if not key.startswith("_")])

@@ -18,7 +18,7 @@ from importlib.resources import files
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.errors import InputError, PsyprobeError, unknown_name
+from psyprobe.errors import InputError, PsyprobeError, own_failure, unknown_name
 
 Ability: TypeAlias = Literal["features", "difference", "answer"]
 Loader = TypeVar("Loader", bound=Callable[..., Any])
@@ -430,9 +430,8 @@ def _from_package(entry: importlib.metadata.EntryPoint, kinds: Mapping[str, Obse
         _check_new(kind.prefix, kinds)
         kind.listing()
     except (Exception, SystemExit) as problem:  # one broken package must not take the others along
-        reason = " ".join(f"{type(problem).__name__}: {problem}".split())
         prefix = entry.name if entry.name not in kinds else f"{entry.name} of {entry.value}"
-        told = f"cannot be loaded from {entry.value}: {reason}"
+        told = f"cannot be loaded from {entry.value}: {own_failure(problem)}"
         return ObserverKind(prefix, _no_observer, f"{prefix}:NAME", "broken", problem=told)
     return kind
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, cast
 
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError, own_failure, unknown_name
 
 if TYPE_CHECKING:
     from psyprobe.running.protocol import Probe
@@ -83,10 +83,9 @@ def load_probe(name: str) -> Probe:
         raise unknown_name("probe", name, probe_names())
     try:
         return cast("Probe", added[name].load())
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # Whatever another package raises on import is its own; here it is one line.
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise InputError(f"probe {name!r} of {added[name].value} cannot be loaded: {reason}") from error
+        raise InputError(f"probe {name!r} of {added[name].value} cannot be loaded: {own_failure(error)}") from error
 
 
 def _added() -> Mapping[str, EntryPoint]:

@@ -203,6 +203,13 @@ class Store:
         """All runs, finished and unfinished, in the order in which they were begun."""
         return self._runs("ORDER BY id", ())
 
+    def count(self) -> dict[str, int]:
+        """How many answers there are, and of how many ways of asking."""
+        with self._explained():
+            asked = "SELECT (SELECT count(*) FROM answer), (SELECT count(*) FROM way)"
+            answers, ways = self._connection.execute(asked).fetchone()
+        return {"answers": answers, "ways": ways}
+
     # -- the file ----------------------------------------------------------------------------------------------------
 
     @property

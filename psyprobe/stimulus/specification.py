@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 import numpy as np
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError, own_failure, unknown_name
 from psyprobe.files.output import digest, plain
 from psyprobe.light.display import Display
 from psyprobe.stimulus import estimate
@@ -75,7 +75,7 @@ def find_kind(name: str, *, own_files: bool = False) -> type[Specification]:
         raise unknown_name("stimulus kind", name, {*KINDS, *points})
     try:
         return _registered(name, points[name].load())
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(f"the stimulus kind {name!r} of an installed package does not load: {_why(error)}") from None
 
 
@@ -86,7 +86,7 @@ def broken_kinds() -> dict[str, str]:
         try:
             if KINDS.get(point.name) is not (found := point.load()):
                 _registered(point.name, found)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             broken[point.name] = _why(error)
     return broken
 
@@ -127,9 +127,8 @@ def _registered(name: str, found: Any) -> type[Specification]:
     return found
 
 
-def _why(error: Exception) -> str:
-    text = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-    return " ".join(text.split())
+def _why(error: BaseException, file: str | None = None) -> str:
+    return " ".join(str(error).split()) if isinstance(error, InputError) else own_failure(error, file)
 
 
 def _kind_in_file(name: str) -> type[Specification]:
@@ -160,9 +159,9 @@ def _module(path: Path, digest: str) -> Any:
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise InputError(f"{path} cannot be imported: {_why(error)}") from None
+        raise InputError(f"{path} cannot be imported: {_why(error, str(path))}") from error
     return module
 
 

@@ -80,7 +80,9 @@ def test_a_broken_one_is_one_row_and_touches_nothing_else() -> None:
         assert obstacles.get(name, "") in row.obstacle or not row.obstacle
         assert "\n" not in row.obstacle
     assert csf("castle_csf") is castle_csf
-    with pytest.raises(InputError, match="broken of broken_people:csf cannot be loaded: RuntimeError"):
+    with pytest.raises(
+        InputError, match=r"broken of broken_people:csf cannot be loaded: broken_people.py, line 1: RuntimeError"
+    ):
         csf("broken")
     with pytest.raises(UnknownNameError, match="did you mean 'falling'"):
         csf("faling")

@@ -66,8 +66,11 @@ def test_python_file_errors(python_file: Path, suffix: str, error: type[Exceptio
 
 def test_a_program_that_fails_is_quoted(tmp_path: Path) -> None:
     path = tmp_path / "fails.py"
+    path.write_text("raise SystemExit")
+    with pytest.raises(InputError, match=r"fails\.py, line 1: SystemExit"):
+        load_observer(f"torch:{path}:build")
     path.write_text("raise OSError('no such camera')")
-    with pytest.raises(InputError, match=r"fails\.py fails with OSError: no such camera"):
+    with pytest.raises(InputError, match=r"fails\.py, line 1: OSError: no such camera"):
         load_observer(f"torch:{path}:build")
 
 

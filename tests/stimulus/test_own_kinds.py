@@ -130,12 +130,13 @@ def test_a_broken_package_is_one_line_and_touches_nothing_else(
     Points(points).install(monkeypatch)
     assert load_stimulus("gabor_achromatic").spec().draw().measure().passed
     reasons = broken_kinds()
-    assert reasons["broken"] == "ImportError: no module named 'nothing'"
+    where = f"test_own_kinds.py, line {broken.__code__.co_firstlineno + 1}: "
+    assert reasons["broken"] == f"{where}ImportError: no module named 'nothing'"
     assert set(reasons) == {"broken", "no_class", "gabor"} and not any("\n" in why for why in reasons.values())
-    with pytest.raises(InputError, match="'broken' of an installed package does not load: ImportError: no module"):
+    with pytest.raises(InputError, match=r"'broken' of an installed package does not load: .*ImportError: no module"):
         specification_from_dict({"kind": "broken"})
     assert main(["list", "stimuli"]) == 0
-    assert "cannot run here: ImportError: no module named 'nothing'" in capsys.readouterr().out
+    assert f"cannot run here: {reasons['broken']}" in capsys.readouterr().out
 
 
 def test_data_runs_no_file(page: Path, tmp_path: Path) -> None:
@@ -150,7 +151,7 @@ def test_data_runs_no_file(page: Path, tmp_path: Path) -> None:
         ("nowhere.py:Plaid", "cannot be read: No such file"),
         ("my_kinds.py:Plad", "defines no 'Plad'"),
         ("my_kinds.py:np", "a kind is a class that inherits"),
-        ("fails.py:Plaid", "fails.py cannot be imported: ZeroDivisionError"),
+        ("fails.py:Plaid", "fails.py cannot be imported: fails.py, line 1: ZeroDivisionError"),
     ],
 )
 def test_a_file_that_has_no_such_kind(page: Path, kind: str, message: str) -> None:

@@ -75,7 +75,7 @@ def load_timm(name: str, options: FileOptions) -> NetworkObserver:
         overlay = {"file": str(file), "custom_load": file.suffix == ".npz"}
         try:
             module = create(full, name, size, arguments | {"pretrained": True, "pretrained_cfg_overlay": overlay})
-        except (RuntimeError, ValueError, KeyError, OSError, EOFError) as problem:
+        except Exception as problem:  # each library raises its own of a damaged file
             raise InputError(
                 f"{full}: {str(file)!r} does not hold its weights: {nets.first_line(problem)}"
             ) from problem
@@ -172,7 +172,7 @@ def load_open_clip(name: str, options: FileOptions) -> NetworkObserver:
             )
         except TypeError as problem:
             raise InputError(f"{full} cannot look at images of {size_text(size)}: {problem}") from problem
-        except (RuntimeError, ValueError, KeyError, OSError, EOFError) as problem:
+        except Exception as problem:  # each library raises its own of a damaged file
             raise InputError(f"{full}: {origin} does not hold its weights: {nets.first_line(problem)}") from problem
     tower = model.visual
     check_patches(full, size, getattr(tower, "patch_size", None))

@@ -123,6 +123,8 @@ class Mind:
             name, value = field.name, getattr(self, field.name)
             if isinstance(field.default, float) and (isinstance(value, bool) or not isinstance(value, int | float)):
                 raise InputError(f"{name} is {value!r}; give a number")
+            if name == "seed" and (isinstance(value, bool) or not isinstance(value, int)):
+                raise InputError(f"{name} is {value!r}; give a whole number")
             if name in ("scale", "width", "answer_mass") and not 0 < value < math.inf:
                 raise InputError(f"{name} is {value}; give a number > 0")
             if name in ("prompt_sd", "logit_sd") and not 0 <= value < math.inf:

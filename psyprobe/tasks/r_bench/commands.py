@@ -37,6 +37,9 @@ def add_r_bench_options(parser: argparse.ArgumentParser) -> None:
         added[name] = actions.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         # Given before the action it stays given.
         added[name].add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+        added[name].add_argument(
+            "--debug", action="store_true", default=argparse.SUPPRESS, help="show traces of errors"
+        )
     score, report, build = added["score"], added["report"], added["build"]
     for each in (added["check"], score):
         each.add_argument("items", metavar="ITEMS", help="the item table, as released (GBK) or in UTF-8")
