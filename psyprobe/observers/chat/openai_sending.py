@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import hashlib
 import json
 import math
 import os
@@ -45,6 +46,8 @@ _LONGEST_PATIENCE, _GLANCE = 60.0, 0.5
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 60.0
 #: Attempts on a server from which nothing has ever come back.
 _FIRST_CONTACT = 4
+#: Seconds in which a server must have listed its models, and characters of a name that is kept as it is.
+_LISTING, _LONGEST_NAME = 10.0, 200
 #: By this header the client library hands over a response as it came.
 _RAW = {"X-Stainless-Raw-Response": "true"}
 #: What broke a connection, by a sign of it in what libraries say.
@@ -310,15 +313,33 @@ class Sender:
         self._thread.join()
         self._loop.close()
 
-    async def models(self) -> list[str]:
-        """Names of the models that the server lists; empty where it lists none."""
+    def listed(self) -> str:
+        """What the server lists about the model that is asked, in one line; empty where it does not tell."""
+        return asyncio.run_coroutine_threadsafe(self._listed(), self._loop).result()
+
+    async def models(self) -> list[dict[str, Any]]:
+        """The models that the server lists, each with its "id"; none where it lists none in time."""
         import openai
 
         try:
-            raw = await self._client.models.with_raw_response.list(timeout=10.0)
-            return [str(each["id"]) for each in raw.http_response.json()["data"]]
-        except (openai.OpenAIError, ValueError, KeyError, TypeError):
+            asked = self._client.models.with_raw_response.list(timeout=_LISTING)
+            raw = await asyncio.wait_for(asked, _LISTING)
+            return [each for each in raw.http_response.json()["data"] if isinstance(each["id"], str)]
+        except (openai.OpenAIError, ValueError, KeyError, TypeError, RecursionError, TimeoutError):
             return []
+
+    async def _listed(self) -> str:
+        models = await self.models()
+        # Whoever serves one model answers with it to any name.
+        named = [each for each in models if each["id"] == self.endpoint.model] or models
+        if len(named) != 1:
+            return ""
+        (one,) = named
+        meta = one["meta"] if isinstance(one.get("meta"), dict) else {}
+        told = {"root": one.get("root"), **{name: meta.get(name) for name in ("n_params", "size")}}
+        more = [f"{name} {value}" for name, value in told.items() if value not in (None, "", one["id"])]
+        line = ", ".join([one["id"], *more])
+        return line if len(line) <= _LONGEST_NAME else f"{line[:60]} {hashlib.sha256(line.encode()).hexdigest()[:16]}"
 
     async def _shut(self) -> None:
         others = asyncio.all_tasks() - {asyncio.current_task()}
@@ -465,7 +486,7 @@ class Sender:
         elif problem.status == 403:
             told = f"{where} does not let this key use the model ({problem})"
         elif problem.status == 404:
-            known = await self.models()
+            known = [each["id"] for each in await self.models()]
             offer = f"it offers {', '.join(known[:20])}" if known else f"does {URL_VARIABLE} end in /v1?"
             told = f"{where} knows no such model ({problem}); {offer}"
         elif not problem.passing:
