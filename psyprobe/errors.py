@@ -55,7 +55,7 @@ class StoreError(PsyprobeError):
 
 
 class ConditionWarning(UserWarning):
-    """What is shown is not what people saw with whom it is compared."""
+    """What is shown is not what people saw with whom it is compared, or what answers is not what answered before."""
 
 
 def unknown_name(kind: str, name: Any, valid: Iterable[str]) -> UnknownNameError:

@@ -1,4 +1,4 @@
-"""``psyprobe score``, ``plot`` and ``replay``: from stored responses, without the observer."""
+"""``psyprobe score``, ``plot``, ``store`` and ``replay``: from stored responses, without the observer."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from psyprobe.files.output import make_folder, write_whole
 from psyprobe.files.terminal import say, show
 from psyprobe.probes.conduct import load_results
 from psyprobe.probes.results import plot, score_layers, scoreboard
+from psyprobe.running.store import Store
 
 
 def score_command(arguments: argparse.Namespace) -> int:
@@ -68,6 +69,43 @@ def replay_command(arguments: argparse.Namespace) -> int:
         write_whole(files[-1], partial(result.to_netcdf, engine="scipy"))
     show({"files": list(map(str, files))}, "\n".join(map(str, files)), as_json=arguments.json)
     return 0
+
+
+def store_command(arguments: argparse.Namespace) -> int:
+    """Say what is in each store, or verify it."""
+    told, lines = [], []
+    for path in arguments.stores:
+        with Store(path, create=False) as store:
+            if arguments.what == "verify":
+                rows = store.verify()
+                told.append({"store": path, "rows": rows})
+                counts = ", ".join(f"{count:,} in {table}" for table, count in rows.items())
+                lines.append(f"{path}: sound; rows: {counts}")
+            else:
+                told.append(store.summary())
+                lines += _about(told[-1])
+    show(told, "\n".join(lines), as_json=arguments.json)
+    return 0
+
+
+def _about(summary: dict[str, Any]) -> list[str]:
+    """A store in words: a line for itself, for each run, and for each observer with who gave its answers."""
+    runs, observers = summary["runs"], summary["observers"]
+    lines = [
+        f"{summary['store']}: schema {summary['schema']}, {summary['bytes']:,} bytes, {summary['answers']:,} answers, "
+        f"{len(runs)} run{'s' * (len(runs) != 1)}"
+    ]
+    lines += [
+        f"  run {run['experiment']} ({run['probe']}) with {run['observer']}: begun {run['started']}, "
+        + (f"finished {run['finished']}" if run["finished"] else "not finished")
+        for run in runs
+    ]
+    for each in observers:
+        lines.append(f"  observer {each['observer']} ({each['card'][:8]}): {each['answers']:,} answers")
+        for origin in each["origins"]:
+            told = {**origin["software"], "device": origin["device"], **origin["served"]}
+            lines.append(f"    by {', '.join(f'{name} {value}' for name, value in told.items() if value)}")
+    return lines
 
 
 def _scoreboard(arguments: argparse.Namespace, results: list[xarray.Dataset]) -> Scoreboard:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -16,10 +17,11 @@ import xarray
 from psyprobe.analysis.score import Score, score_table
 from psyprobe.errors import ConditionWarning, InputError, unknown_name
 from psyprobe.experiment import Experiment, read_suite
-from psyprobe.files.output import json_text, make_folder, write_text, write_whole
+from psyprobe.files.output import digest, json_text, make_folder, write_text, write_whole
 from psyprobe.files.terminal import say, say_json, settings, show, tell
+from psyprobe.observers.registry import Card
 from psyprobe.probes import load_probe
-from psyprobe.probes.conduct import checked, observer_for, plan, run
+from psyprobe.probes.conduct import checked, load_results, observer_for, plan, run
 from psyprobe.probes.results import plot, score_layers
 
 
@@ -85,7 +87,7 @@ def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: P
         with _remarks_told():
             result = run(experiment, observer, **options)
         found = score_layers(result)
-        files = write_result(result, found, folder / _stem(arguments, experiment, observer.card))
+        files = write_result(result, found, _own(folder / _stem(arguments, experiment, observer.card), result))
         scores += found
         reports.append(
             {
@@ -182,3 +184,20 @@ def _stem(arguments: argparse.Namespace, experiment: Experiment, card: Any) -> s
     parts += ["score"] if arguments.score_only else []
     parts += arguments.variants
     return "-".join(re.sub(r"[^A-Za-z0-9._]+", "-", part).strip("-.") for part in parts)[:200]
+
+
+def _own(stem: Path, result: xarray.Dataset) -> Path:
+    """The name, or one with a digest behind it where the result of another observer of the same name lies there."""
+    try:
+        (there,) = load_results(stem.with_name(f"{stem.name}.nc"))
+    except InputError:
+        return stem
+    mine = _answerer(result)
+    return stem if _answerer(there) == mine else stem.with_name(f"{stem.name}-{mine[:8]}")
+
+
+def _answerer(result: xarray.Dataset) -> str:
+    """Digest of who answered: the card, weights included, and what a server said that it serves."""
+    card, served = (json.loads(result.attrs.get(name, "[]")) for name in ("observer_card", "served"))
+    names = {each.get("listed") or each.get("model", "") for each in served}
+    return digest([Card.from_dict(card).digest if card else "", sorted(names)])

@@ -125,8 +125,12 @@ class PairSession(ExperimentSession):
             yield spec.digest, "stimulus", spec.to_dict()
 
     def begin(self, record: RunRecord) -> None:
-        """Take the batches with which the run began."""
-        self._batches = list(record.grouping["batches"])
+        """Take the batches with which the run began, and besides what the store had answered by then."""
+        began, size = record.grouping["batches"], record.grouping["batch_size"]
+        planned = {i for batch in began for i in batch["pairs"]}
+        references = [reference.digest for _, reference in self.conditions.pairs]
+        known = [i for i in range(len(references)) if i not in planned]
+        self._batches = [*began, *fixed_batches(references, known, size)]
 
     def next(self) -> list[Batch]:
         """All batches at once, then none."""

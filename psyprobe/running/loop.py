@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from psyprobe.files.output import software_versions
 from psyprobe.files.terminal import progress_bar
+from psyprobe.running.origin import Origins
 from psyprobe.running.protocol import Answered, Batch, Probe, RunRecord, Session
 from psyprobe.running.store import Store
 
@@ -51,30 +52,35 @@ def ask(store: Store, probe: Probe, session: Session, *, label: str, progress: b
     RunRecord
         Of the finished run.
     """
+    origins = Origins(store, session.observers)
     planned = session.record(store)
     store.keep(session.contents())
     record = store.begin(planned)
     session.begin(record)
+    keys: set[str] = set()
     with progress_bar(0, progress, "question") as bar:
         bar.set_description(label)
         while batches := session.next():
-            session.tell(ask_round(store, probe.answer, session.observers, batches, bar))
-    outcome = session.outcome()
-    store.finish(record.key, outcome)
-    return replace(record, outcome=outcome)
+            answers = ask_round(store, probe.answer, session.observers, origins, batches, bar)
+            keys |= set(answers)
+            session.tell(answers)
+    return store.finish(record.key, session.outcome(), keys)
 
 
 def ask_round(
-    store: Store, put: Put, observers: Mapping[str, Any], batches: Sequence[Batch], bar: Any
+    store: Store, put: Put, observers: Mapping[str, Any], origins: Origins, batches: Sequence[Batch], bar: Any
 ) -> dict[str, dict[str, Any]]:
     """Ask what the store does not hold of some batches; all their answers by the keys of their questions."""
     keys = {question.key for batch in batches for question in batch.questions}
     bar.total = (bar.total or 0) + len(keys)
     left = len(store.missing(keys))
     bar.update(len(keys) - left)
+    if left:
+        origins.say_what_changed()
     with Writer(store) as writer:
         for answered in put(observers, _unanswered(store, batches, writer)):
-            writer.add(answered)
+            origin = origins.of(answered.question.observer, answered.origin.served)
+            writer.add(replace(answered, origin=origin))
             if left:
                 left -= 1
                 bar.update()
@@ -194,7 +200,15 @@ class ExperimentSession:
 
 
 def attributes_of(record: RunRecord, **values: Any) -> dict[str, Any]:
-    """What a result tells of its run, further values among it as JSON."""
+    """What a result tells of its run, further values among it as JSON; of software, all versions that answered."""
+    versions: dict[str, list[str]] = {}
+    for told in (record.software, *(origin.software for origin in record.origins)):
+        for name, version in told.items():
+            if version not in versions.setdefault(name, []):
+                versions[name].append(version)
+    software = {name: " and ".join(each) for name, each in versions.items()}
+    if served := [origin.served for origin in record.origins if origin.served]:
+        values["served"] = served
     return {
         "experiment": record.experiment,
         "experiment_digest": record.experiment_digest,
@@ -202,9 +216,9 @@ def attributes_of(record: RunRecord, **values: Any) -> dict[str, Any]:
         "probe": record.probe,
         "observer": record.observer,
         "random_weights": int(record.observer_card["random_weights"]),
-        "psyprobe_version": record.software["psyprobe"],
+        "psyprobe_version": software["psyprobe"],
         **{
             name: json.dumps(value, sort_keys=True)
-            for name, value in {"observer_card": record.observer_card, "software": record.software, **values}.items()
+            for name, value in {"observer_card": record.observer_card, "software": software, **values}.items()
         },
     }

@@ -48,6 +48,18 @@ class Question:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """What gave an answer besides what the card's digest tells; no part of the question's key, and kept beside it."""
+
+    #: Version of each package that had a part in it.
+    software: Mapping[str, str] = field(default_factory=dict)
+    #: Where it was computed.
+    device: str = ""
+    #: What a server says of itself: "listed" (its list of models), "model" and "fingerprint" (its reply).
+    served: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Answered:
     """What came back to one question."""
 
@@ -57,6 +69,8 @@ class Answered:
     answer: Mapping[str, Any]
     #: What digests stand for that only the asking could tell: (digest, kind, what JSON can hold).
     contents: tuple[tuple[str, str, Any], ...] = ()
+    #: A probe fills in what the reply of a server says of itself, the loop all else.
+    origin: Origin = Origin()
 
 
 @dataclass(frozen=True)
@@ -87,12 +101,14 @@ class RunRecord:
     #: Name of the probe, and all that its `result` needs besides the answers.
     probe: str
     layout: Mapping[str, Any]
-    #: Version of each package that had a part in the result.
+    #: Versions of the software with which the run began.
     software: Mapping[str, str]
     #: How questions were grouped; binding for whoever goes on with the run, and no part of its key.
     grouping: Mapping[str, Any] = field(default_factory=dict)
     #: What the session found by itself; empty until the run is finished.
     outcome: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    #: All that answered in it, those among it whose answers the store had; empty until the run is finished.
+    origins: Sequence[Origin] = field(default=(), compare=False)
     #: UTC times in ISO 8601; `finished` is None until every question is answered.
     started: str | None = field(default=None, compare=False)
     finished: str | None = field(default=None, compare=False)

@@ -37,7 +37,8 @@ from psyprobe.files.terminal import progress_bar
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
 from psyprobe.running.loop import ask_round
-from psyprobe.running.protocol import Answered, Batch, Question
+from psyprobe.running.origin import Origins
+from psyprobe.running.protocol import Answered, Batch, Origin, Question
 from psyprobe.running.store import Store, open_store
 
 #: Of the way in which a judge is asked.
@@ -137,7 +138,9 @@ def ask_items(
     with open_store(store) as opened, progress_bar(0, progress, "question") as bar:
         bar.set_description(label or observer.card.name)
         opened.keep([(observer.card.digest, "observer", observer.card.to_dict())])
-        found = ask_round(opened, put, {observer.card.digest: observer}, batches_of(questions, observer, version), bar)
+        observers = {observer.card.digest: observer}
+        batches = batches_of(questions, observer, version)
+        found = ask_round(opened, put, observers, Origins(opened, observers), batches, bar)
     answers = {key: Answer.from_dict(answer["reply"]) for key, answer in found.items()}
     return {name: answers[key] for name, key in keys.items()}
 
@@ -203,7 +206,7 @@ def _put(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answere
             (question.asked, "asked", work.asked[question.asked]),
             (question.shown, "shown", [sha256 for _, sha256 in work.images]),
         )
-        yield Answered(question, {"reply": answer.to_dict()}, told)
+        yield Answered(question, {"reply": answer.to_dict()}, told, Origin(served=answer.named))
 
 
 def read_planned(path: str, sha256: str) -> npt.NDArray[np.uint8]:

@@ -145,6 +145,11 @@ class Answer:
         """The answer as plain values that JSON can hold, one entry a field."""
         return dict(vars(self))
 
+    @property
+    def named(self) -> dict[str, str]:
+        """What answered, as far as it names itself: "model" and "fingerprint"."""
+        return {name: told for name, told in (("model", self.model), ("fingerprint", self.server)) if told}
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Answer:
         """The answer that `to_dict` was called on, perhaps after a trip through JSON."""
@@ -164,6 +169,8 @@ class AnswerObserver(Observer, Protocol):
     One that can work on many inquiries at once (a server, a GPU) offers besides
     ``answers(inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]``: it takes inquiries from the iterator
     only as it gets to them, and yields each answer as it comes, in any order. `ask_all` uses it where it is there.
+    One behind a server, of which the card cannot tell what it serves, offers ``served(certain: bool) -> dict``; see
+    `psyprobe.observers.chat.openai_chat.OpenAIObserver`.
     """
 
     @property

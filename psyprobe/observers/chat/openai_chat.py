@@ -14,6 +14,7 @@ import ipaddress
 import os
 import queue
 import threading
+import uuid
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -94,6 +95,8 @@ class OpenAIObserver(Answering):
         USD per million tokens of questions and of answers, where the server does not tell the cost itself.
     detail : {"high", "low", "auto"}
         How large servers that tell sizes apart take the images.
+    server : str
+        A name of yours for the server, where the model's name does not tell two of them apart; a part of the card.
 
     Examples
     --------
@@ -120,6 +123,7 @@ class OpenAIObserver(Answering):
         price_in: float | None = None,
         price_out: float | None = None,
         detail: str = "high",
+        server: str = "",
     ) -> None:
         whole = type(concurrency) is int and type(retries) is int
         if not (whole and 1 <= concurrency <= _MOST and 0 <= retries <= _MOST):
@@ -146,7 +150,7 @@ class OpenAIObserver(Answering):
             "answer",
             device="server",
             weights="behind a server",
-            options={"version": 1, "detail": detail, "endpoint": place},
+            options={"version": 1, "detail": detail, "endpoint": place, **({"server": str(server)} if server else {})},
             software={"openai": importlib.metadata.version("openai")},
         )
 
@@ -182,6 +186,28 @@ class OpenAIObserver(Answering):
             found = {"server": one.server, "model": one.model, "logprobs": given}
             self.card = replace(self.card, software={**self.card.software, **found})
         return self._capabilities
+
+    def served(self, certain: bool) -> dict[str, str]:
+        """What the server says that it serves: "listed", and where that tells nothing "model" and "fingerprint".
+
+        Parameters
+        ----------
+        certain : bool
+            Whether a small question is put where the server's list does not tell.
+
+        Raises
+        ------
+        PsyprobeError
+            It cannot be told; never where it need not be certain.
+        """
+        if listed := self._sending().listed():
+            return {"listed": listed}
+        if not certain:
+            return {}
+        # Its like was never asked: what lies between must not answer out of a cache.
+        prompt = f"Answer with yes. ({uuid.uuid4().hex[:8]})"
+        inquiry = Inquiry(prompt, decoding=Decoding(temperature=1.0, logprobs=False))
+        return self._reply(inquiry).named
 
     def _reply(self, inquiry: Inquiry) -> Answer:
         future = self._sending().submit(self._question(inquiry))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import email.utils
+import hashlib
 import json
 import math
 import os
@@ -56,6 +57,8 @@ _SILENT, _ANSWERING = 2.0, 1.4
 _SHORT_EXCHANGE = 10.0
 #: Attempts on a server from which nothing has ever come back.
 _FIRST_CONTACT = 4
+#: Seconds in which a server must have listed its models, and characters of a name that is kept as it is.
+_LONGEST_NAME = 200
 #: By this header the client library hands over a response as it came.
 _RAW = {"X-Stainless-Raw-Response": "true"}
 
@@ -351,16 +354,33 @@ class Sender:
         self._thread.join()
         self._loop.close()
 
-    async def models(self) -> list[str]:
-        """Names of the models that the server lists; empty where it lists none."""
+    def listed(self) -> str:
+        """What the server lists about the model that is asked, in one line; empty where it does not tell."""
+        return asyncio.run_coroutine_threadsafe(self._listed(), self._loop).result()
+
+    async def models(self) -> list[dict[str, Any]]:
+        """The models that the server lists, each with its "id"; none where it lists none in time."""
         import openai
 
         try:
             async with asyncio.timeout(_SHORT_EXCHANGE):
                 raw = await self._client.models.with_raw_response.list()
-            return [_name(each["id"]) for each in json.loads(raw.content)["data"]]
+            return [each for each in json.loads(raw.content)["data"] if isinstance(each["id"], str)]
         except (openai.OpenAIError, ReplyError, TimeoutError, ValueError, KeyError, TypeError, RecursionError):
             return []
+
+    async def _listed(self) -> str:
+        models = await self.models()
+        # Whoever serves one model answers with it to any name.
+        named = [each for each in models if each["id"] == self.endpoint.model] or models
+        if len(named) != 1:
+            return ""
+        (one,) = named
+        meta = one["meta"] if isinstance(one.get("meta"), dict) else {}
+        told = {"root": one.get("root"), **{name: meta.get(name) for name in ("n_params", "size")}}
+        more = [f"{name} {value}" for name, value in told.items() if value not in (None, "", one["id"])]
+        line = ", ".join([one["id"], *more])
+        return line if len(line) <= _LONGEST_NAME else f"{line[:60]} {hashlib.sha256(line.encode()).hexdigest()[:16]}"
 
     async def _shut(self) -> None:
         others = asyncio.all_tasks() - {asyncio.current_task()}
@@ -523,7 +543,7 @@ class Sender:
         elif problem.status == 403:
             told = f"{where} does not let this key use the model ({problem})"
         elif problem.status == 404:
-            known = await self.models()
+            known = [each["id"] for each in await self.models()]
             offer = f"it offers {_harmless(', '.join(known[:20]))}" if known else f"does {URL_VARIABLE} end in /v1?"
             told = f"{where} knows no such model ({problem}); {offer}"
         elif 300 <= problem.status < 400:

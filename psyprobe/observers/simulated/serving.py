@@ -290,7 +290,8 @@ class SimulatedServer:
                 reply = _spoilt(await self._complete(fault, body), fault, self.counts["odd_usage"])
                 self.counts[fault or "answered"] += 1
             elif (request.method, request.url.path) == ("GET", "/v1/models"):
-                listed = {"id": self.model, "object": "model", "created": 0, "owned_by": "psyprobe"}
+                listed: dict[str, Any] = {"id": self.model, "object": "model", "created": 0, "owned_by": "psyprobe"}
+                listed["root"] = self._observer.card.digest[:12]
                 reply = {"object": "list", "data": [listed]}
                 self.counts["listed"] += 1
             else:

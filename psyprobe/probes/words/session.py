@@ -26,7 +26,7 @@ from psyprobe.probes.words.delivery import Delivery, Scene, derived_seed
 from psyprobe.probes.words.reading import Read, read_answer, words_result
 from psyprobe.probes.words.wording import Trial, Wording, asking_of, level_name
 from psyprobe.running.loop import ExperimentSession
-from psyprobe.running.protocol import Answered, Batch, Question
+from psyprobe.running.protocol import Answered, Batch, Origin, Question
 from psyprobe.running.store import Store
 from psyprobe.stimulus.specification import level_of
 
@@ -297,7 +297,8 @@ def put(observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]) -> It
         while refused:
             yield refused.popleft()
         answered = under_way.pop(inquiry.key)
-        yield replace(answered, answer={**answered.answer, "reply": answer.to_dict()})
+        told = {**answered.answer, "reply": answer.to_dict()}
+        yield replace(answered, answer=told, origin=Origin(served=answer.named))
     yield from refused
 
 
