@@ -11,6 +11,7 @@ import venv
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import psyprobe as pp
 
@@ -121,3 +122,14 @@ def test_an_installed_wheel_lists_and_runs_far_from_the_checkout(tmp_path: Path)
         check=True,
         timeout=300,
     )
+
+
+def test_constraints_are_within_what_psyprobe_asks_for() -> None:
+    pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split("\n") if "==" in line)
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg", encoding="utf-8")
+    listed = [parser["options"]["install_requires"], *parser["options.extras_require"].values()]
+    asked = [Requirement(line) for text in listed for line in text.split("\n") if line]
+    assert all(each.specifier.contains(pinned[each.name]) for each in asked if each.name in pinned)
+    assert {"numpy", "scipy", "pandas", "xarray", "torch", "timm", "statsmodels", "colour-science"} <= set(pinned)
+    assert "-c constraints.txt" in (ROOT / "README.md").read_text(encoding="utf-8")
