@@ -15,6 +15,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray
 from children import child
@@ -272,6 +273,11 @@ def test_pixels_reproduce_their_published_scores(name: str, test: str, oracle_da
     result = run(f"{name}_published", "pixels")
     printed = pp.score(result, resamples=100).score.alignment.value
     exact = pp.score(result, measure="angular", resamples=100).score.alignment.value
+    stored = pd.read_csv(oracle_data / "encoder_protocol" / "published_sac_along_curve.csv.gz", dtype={"s_ac": str})
+    stored = stored[(stored["model"] == "no_encoder") & (stored["test"] == test)]
+    ours = result["scored_response"].sel(layer="pixels", measure="angular_float32").values
+    theirs = stored.pivot(index="x_index", columns="multiplier", values="s_ac").to_numpy()
+    assert [[f"{value:.9g}" for value in row] for row in ours[: len(theirs)]] == theirs.tolist()
     assert printed == pytest.approx(float(row["authors"]), abs=5e-4)
     assert exact == pytest.approx(float(row["exact_float64"]), abs=1e-4)
 
