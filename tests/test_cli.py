@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
+from children import child
 from PIL import Image
 from small_experiment import write_experiment
 
@@ -79,7 +80,7 @@ def test_list_loads_nothing_heavy() -> None:
         "import sys; from psyprobe.cli import main; main(['list'])\n"
         "print(*{name.split('.')[0] for name in sys.modules}, file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert not {"torch", "timm", "open_clip", "matplotlib", "colour", "xarray", "scipy"} & set(done.stderr.split())
 
 
@@ -229,34 +230,25 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     path = write_experiment(tmp_path, ("to = 4, n = 3", "to = 4, n = 60"), ("to = 1, n = 3", "to = 1, n = 60"))
     arguments = [sys.executable, "-m", "psyprobe", "run", str(path), "--observer", "pixels", "--batch-size", "1"]
     arguments += ["--output", str(tmp_path)]
-    # A shell that starts the tests in the background lets its children ignore Ctrl-C; a terminal does not.
-    process = subprocess.Popen(
-        arguments,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
     store = tmp_path / "runs.sqlite"
-    while not (store.exists() and store.stat().st_size > 500_000):
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate()
+    with child(arguments, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        while not (store.exists() and store.stat().st_size > 500_000):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
     assert process.returncode == 130
     assert out == "" and err.count("\n") == 1
     assert "stopped; what was answered is kept, go on with: psyprobe run" in err and str(path) in err
 
 
 def test_output_that_nobody_reads_is_no_error() -> None:
-    listing = subprocess.Popen(
-        [sys.executable, "-m", "psyprobe", "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert listing.stdout is not None and listing.stderr is not None
-    listing.stdout.close()
-    assert listing.stderr.read() == b""
-    listing.stderr.close()
-    assert listing.wait() == 0
+    command = [sys.executable, "-m", "psyprobe", "list"]
+    with child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as listing:
+        assert listing.stdout is not None and listing.stderr is not None
+        listing.stdout.close()
+        assert listing.stderr.read() == b""
+        assert listing.wait() == 0
 
 
 # -- what can go wrong (issue 2, point 9) ----------------------------------------------------------------------------
@@ -360,5 +352,5 @@ def test_the_command_is_installed_with_the_package() -> None:
     command = shutil.which("psyprobe", path=str(Path(sys.executable).parent))
     if command is None:
         pytest.skip("psyprobe is not installed in this environment")
-    done = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
+    done = subprocess.run([command, "--version"], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout == f"psyprobe {pp.__version__}\n"

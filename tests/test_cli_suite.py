@@ -8,9 +8,11 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from children import child
 from small_experiment import write_experiment
 
 from psyprobe.cli import main
@@ -107,25 +109,25 @@ def test_what_people_saw_otherwise_is_told_before_anything_is_asked(capsys: Outp
 
 
 def test_a_killed_suite_ends_with_the_same_bytes(suite: Path, tmp_path: Path) -> None:
-    def start(output: str) -> subprocess.Popen[bytes]:
+    def start(output: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
         arguments = ["run", str(suite), "--observer", "pixels", "--batch-size", "1", "--output", str(tmp_path / output)]
-        return subprocess.Popen(
+        return child(
             [sys.executable, "-m", "psyprobe", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
 
-    assert start("whole").wait() == 0
+    with start("whole") as process:
+        assert process.wait() == 0
     total, kept = answered(tmp_path / "whole"), []
     # In the detection experiment, and twice in the matching experiment after it.
     for moment in (4, total // 3, total // 2):
-        process = start("broken")
-        # A machine with much else to do may let it end before it is killed.
-        while answered(tmp_path / "broken") < moment and process.poll() is None:
-            time.sleep(0.002)
-        process.kill()
-        process.wait()
+        with start("broken") as process:
+            # A machine with much else to do may let it end before it is killed.
+            while answered(tmp_path / "broken") < moment and process.poll() is None:
+                time.sleep(0.002)
         kept.append(answered(tmp_path / "broken"))
     assert 0 < kept[0] < total and kept == sorted(kept)
-    assert start("broken").wait() == 0
+    with start("broken") as process:
+        assert process.wait() == 0
     for name in ("small-pixels", "matching-pixels"):
         for ending in ("nc", "json", "png"):
             file = f"{name}.{ending}"

@@ -42,7 +42,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert {path.name for path in source.iterdir()} == set(PACKAGES)
     for package in PACKAGES:
         build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", source, source / package]
-        subprocess.run(build, check=True, capture_output=True)
+        subprocess.run(
+            build,
+            check=True,
+            capture_output=True,
+            timeout=300,
+        )
     for wheel in source.glob("*.whl"):
         zipfile.ZipFile(wheel).extractall(site)
     broken = site / "broken-0.1.dist-info"
@@ -59,6 +64,7 @@ def psyprobe(installed: Path, folder: Path, *arguments: str, fails: bool = False
         [sys.executable, "-m", "psyprobe", *arguments],
         env={**os.environ, "PYTHONPATH": os.pathsep.join((str(installed), str(ROOT)))}, cwd=folder,
         capture_output=True, text=True, check=False,
+        timeout=300,
     )  # fmt: skip
     assert (told.returncode != 0) == fails, told.stderr
     return told.stderr if fails else told.stdout
@@ -111,7 +117,9 @@ print(csf("dim_csf")(0, luminance=25), people.sensitivity(frequency=0, luminance
 
 def test_people_answer_in_python(installed: Path) -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(installed), str(ROOT)])}
-    run = subprocess.run([sys.executable, "-c", USE], env=environment, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", USE], env=environment, capture_output=True, text=True, check=True, timeout=300
+    )
     assert run.stdout.splitlines() == [
         "Sensitivity of my people: low-pass in dim light.|dim-people 1.0|", "150.0 300.0",
     ]  # fmt: skip

@@ -10,12 +10,15 @@ import subprocess
 import sys
 import textwrap
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray
+from children import child
 from small_experiment import Counting, write_experiment
 
 import psyprobe as pp
@@ -270,6 +273,11 @@ def test_pixels_reproduce_their_published_scores(name: str, test: str, oracle_da
     result = run(f"{name}_published", "pixels")
     printed = pp.score(result, resamples=100).score.alignment.value
     exact = pp.score(result, measure="angular", resamples=100).score.alignment.value
+    stored = pd.read_csv(oracle_data / "encoder_protocol" / "published_sac_along_curve.csv.gz", dtype={"s_ac": str})
+    stored = stored[(stored["model"] == "no_encoder") & (stored["test"] == test)]
+    ours = result["scored_response"].sel(layer="pixels", measure="angular_float32").values
+    theirs = stored.pivot(index="x_index", columns="multiplier", values="s_ac").to_numpy()
+    assert [[f"{value:.9g}" for value in row] for row in ours[: len(theirs)]] == theirs.tolist()
     assert printed == pytest.approx(float(row["authors"]), abs=5e-4)
     assert exact == pytest.approx(float(row["exact_float64"]), abs=1e-4)
 
@@ -306,34 +314,37 @@ _SCRIPT = textwrap.dedent(
 )
 
 
-def start(folder: Path, experiment: Path, store: str, output: str) -> subprocess.Popen[bytes]:
+@contextmanager
+def start(folder: Path, experiment: Path, store: str, output: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process that runs the experiment, at the moment when it begins to ask."""
     (folder / "slow.py").write_text(_SCRIPT, encoding="utf-8")
     ready = folder / f"{output}.ready"
     ready.unlink(missing_ok=True)
     arguments = [folder / "slow.py", experiment, folder / store, folder / output]
-    process = subprocess.Popen([sys.executable, *map(str, arguments)])
-    while not ready.exists() and process.poll() is None:
-        time.sleep(0.005)
-    return process
+    with child([sys.executable, *map(str, arguments)]) as process:
+        while not ready.exists() and process.poll() is None:
+            time.sleep(0.005)
+        yield process
 
 
 @pytest.mark.slow
 def test_killed_at_ten_moments_ends_with_the_same_bytes(tmp_path: Path) -> None:
     """Issue 2, point 8: SIGKILL, ten times, each time further into the same run."""
     path = write_experiment(tmp_path, ("to = 4, n = 3", "to = 4, n = 14"), ("to = 1, n = 3", "to = 1, n = 14"))
-    assert start(tmp_path, path, "whole.sqlite", "whole").wait() == 0
+    with start(tmp_path, path, "whole.sqlite", "whole") as process:
+        assert process.wait() == 0
     rng = np.random.default_rng(20250612)
     answered = []
     for _ in range(10):
-        process = start(tmp_path, path, "broken.sqlite", "broken")
-        time.sleep(float(rng.uniform(0.0, 0.4)))
-        process.kill()
-        assert process.wait() == -signal.SIGKILL
+        with start(tmp_path, path, "broken.sqlite", "broken") as process:
+            time.sleep(float(rng.uniform(0.0, 0.4)))
+            process.kill()
+            assert process.wait() == -signal.SIGKILL
         answered.append(_answered(tmp_path / "broken.sqlite"))
     assert answered == sorted(answered) and 0 < answered[-1] < 2 * (1 + 14 * 14 + 14 * 2)
     assert len(set(answered)) >= 4
-    assert start(tmp_path, path, "broken.sqlite", "broken").wait() == 0
+    with start(tmp_path, path, "broken.sqlite", "broken") as process:
+        assert process.wait() == 0
     for ending in ("nc", "json"):
         assert (tmp_path / f"broken.{ending}").read_bytes() == (tmp_path / f"whole.{ending}").read_bytes()
 
@@ -348,8 +359,8 @@ def _answered(path: Path) -> int:
 
 def test_two_processes_on_one_store_agree(tmp_path: Path) -> None:
     path = write_experiment(tmp_path)
-    processes = [start(tmp_path, path, "runs.sqlite", name) for name in ("one", "two")]
-    assert [process.wait() for process in processes] == [0, 0]
+    with start(tmp_path, path, "runs.sqlite", "one") as one, start(tmp_path, path, "runs.sqlite", "two") as two:
+        assert [one.wait(), two.wait()] == [0, 0]
     assert (tmp_path / "one.nc").read_bytes() == (tmp_path / "two.nc").read_bytes()
     assert len(load_results(tmp_path / "runs.sqlite")) == 1
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from children import child
 from item_pages import write_page
 from PIL import Image
 
@@ -75,12 +76,9 @@ def stored(path: Path) -> int:
 def killed_when(command: list[str], store: Path, answers: int, base_url: str) -> None:
     """Run until so many answers are stored while a question hangs, and kill."""
     environment = {**os.environ, "OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "none"}
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    try:
-        end = time.monotonic() + 120
-        while stored(store) < answers and process.poll() is None and time.monotonic() < end:
+    with child(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        while stored(store) < answers and process.poll() is None:
             time.sleep(0.05)
-    finally:
         process.kill()
         told, _ = process.communicate()
     assert stored(store) == answers, told

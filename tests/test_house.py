@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
@@ -25,6 +26,7 @@ def linted(folder: Path) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "300"},
         capture_output=True,
         text=True,
+        timeout=120,
     )
 
 
@@ -85,6 +87,25 @@ def test_rooms_take_no_more_than_the_version_from_the_package_itself(graph: grim
         for detail in graph.get_import_details(importer=importer, imported="psyprobe")
     }
     assert {line for line in taken if not line.endswith(": from psyprobe import __version__")} == set()
+
+
+def unbounded(source: str) -> list[str]:
+    """Child processes that a test starts without an end to their life."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return [
+        ast.unparse(call)
+        for call in calls
+        if ast.unparse(call.func) == "subprocess.Popen"
+        or (ast.unparse(call.func) == "subprocess.run" and "timeout" not in {each.arg for each in call.keywords})
+    ]
+
+
+def test_every_child_process_of_a_test_has_a_bounded_life() -> None:
+    """Issue 12, point 15: a child that missed its Ctrl-C held a stranger's run for ever, at 89 %."""
+    planted = ["subprocess.Popen(['sleep'])", "subprocess.run(['sleep'])"]
+    assert unbounded("\n".join([*planted, "subprocess.run(['sleep'], timeout=1)"])) == planted
+    files = [path for path in (ROOT / "tests").rglob("*.py") if path.name != "children.py"]
+    assert {path.name: found for path in files if (found := unbounded(path.read_text(encoding="utf-8")))} == {}
 
 
 def test_no_room_is_too_full() -> None:

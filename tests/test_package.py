@@ -11,6 +11,7 @@ import venv
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import psyprobe as pp
 
@@ -19,7 +20,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def test_importing_psyprobe_loads_nothing_heavy() -> None:
     code = "import sys, psyprobe; print(*sorted({name.split('.')[0] for name in sys.modules}))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
+    ).stdout.split()
     assert not {"torch", "matplotlib", "colour", "scipy", "xarray", "pandas", "numpy", "timm"} & set(loaded)
 
 
@@ -32,7 +35,9 @@ try:
 except SystemExit:
     pass
 print(*sorted({{name.split('.')[0] for name in sys.modules}}), file=sys.stderr)"""
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
+    ).stderr.split()
     assert not {"numpy", "pandas", "xarray", "scipy", "matplotlib", "torch", "colour", "PIL"} & set(loaded)
 
 
@@ -63,6 +68,7 @@ def test_an_installed_wheel_lists_and_runs_far_from_the_checkout(tmp_path: Path)
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, source],
         check=True,
         capture_output=True,
+        timeout=300,
     )
     (wheel,) = tmp_path.glob("*.whl")
     environment = tmp_path / "environment"
@@ -72,20 +78,31 @@ def test_an_installed_wheel_lists_and_runs_far_from_the_checkout(tmp_path: Path)
     site = subprocess.run(
         [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
         capture_output=True, text=True, check=True,
+        timeout=300,
     ).stdout.strip()  # fmt: skip
-    subprocess.run([sys.executable, "-m", "zipfile", "-e", wheel, site], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "zipfile", "-e", wheel, site],
+        check=True,
+        timeout=300,
+    )
     libraries = {str(Path(p)) for p in sys.path if Path(p).name == "site-packages"}
     (Path(site) / "libraries.pth").write_text("\n".join(sorted(libraries)), encoding="utf-8")
     away = tmp_path / "away"
     away.mkdir()
 
     def psyprobe(*arguments: str) -> str:
-        done = subprocess.run([python, "-m", "psyprobe", *arguments], cwd=away, capture_output=True, text=True)
+        done = subprocess.run(
+            [python, "-m", "psyprobe", *arguments], cwd=away, capture_output=True, text=True, timeout=300
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     where = subprocess.run(
-        [python, "-c", "import psyprobe; print(psyprobe.__file__)"], cwd=away, capture_output=True, text=True
+        [python, "-c", "import psyprobe; print(psyprobe.__file__)"],
+        cwd=away,
+        capture_output=True,
+        text=True,
+        timeout=300,
     ).stdout
     assert where.startswith(site)
     assert "gabor_achromatic" in psyprobe("list", "stimuli")
@@ -99,4 +116,20 @@ def test_an_installed_wheel_lists_and_runs_far_from_the_checkout(tmp_path: Path)
     assert result
     # The published scores and the human data are tables inside the package.
     tables = "pp.analysis.published_scores(), pp.human.masking_data('foley1994'), pp.human.matching_data()"
-    subprocess.run([python, "-c", f"import psyprobe as pp; {tables}"], cwd=away, check=True)
+    subprocess.run(
+        [python, "-c", f"import psyprobe as pp; {tables}"],
+        cwd=away,
+        check=True,
+        timeout=300,
+    )
+
+
+def test_constraints_are_within_what_psyprobe_asks_for() -> None:
+    pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split("\n") if "==" in line)
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg", encoding="utf-8")
+    listed = [parser["options"]["install_requires"], *parser["options.extras_require"].values()]
+    asked = [Requirement(line) for text in listed for line in text.split("\n") if line]
+    assert all(each.specifier.contains(pinned[each.name]) for each in asked if each.name in pinned)
+    assert {"numpy", "scipy", "pandas", "xarray", "torch", "timm", "statsmodels", "colour-science"} <= set(pinned)
+    assert "-c constraints.txt" in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 import pytest
+from children import child
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -168,8 +169,9 @@ def test_many_processes_make_one_store_at_once(tmp_path: Path) -> None:
         "        store.add([Answered(Question(digest(str(i)), 'asked', 'o', '1'), {'values': [[i / 3]]})])\n"
     )
     path = tmp_path / "runs.sqlite"
-    processes = [subprocess.Popen([sys.executable, "-c", code, str(path)]) for _ in range(3)]
-    assert [process.wait() for process in processes] == [0, 0, 0]
+    with ExitStack() as stack:
+        processes = [stack.enter_context(child([sys.executable, "-c", code, str(path)])) for _ in range(5)]
+        assert [process.wait() for process in processes] == [0] * 5
     with Store(path, create=False) as store:
         assert values(store, [question(str(i)).key for i in range(20)]) == [i / 3 for i in range(20)]
 

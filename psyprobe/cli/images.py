@@ -89,7 +89,7 @@ def check_command(arguments: argparse.Namespace) -> int:
     """
     path = Path(arguments.target)
     if path.suffix.lower() in _HOLDS:
-        if arguments.set or arguments.display:
+        if (arguments.set or arguments.display) and _beside(path).exists():
             raise InputError(f"{path} has its parameters in {_beside(path)}; leave out --set and --display")
         found, unchanged = _check_file(path)
     else:

@@ -6,9 +6,7 @@ import argparse
 import json
 import math
 import os
-import signal
 import sys
-import threading
 
 import numpy as np
 
@@ -17,7 +15,7 @@ from psyprobe.cli.images import display_from, specification_from
 from psyprobe.errors import InputError
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.images import read_image
-from psyprobe.files.terminal import say, settings, show, tell
+from psyprobe.files.terminal import say, settings, show, tell, told_to_end
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding
 from psyprobe.observers.simulated.serving import Behaviour, Faults, serve
@@ -83,22 +81,18 @@ def serve_simulated_command(parsed: argparse.Namespace) -> int:
     observer = load_observer(f"simulated:{parsed.name.removeprefix('simulated:')}", **settings(parsed.set, "--set"))
     behaviour = Behaviour(logprobs=parsed.logprobs, images_at_once=parsed.images, key=key)
     latency = (parsed.latency[0], parsed.latency[-1])
-    stop = threading.Event()
-    earlier = {each: signal.signal(each, lambda *_: stop.set()) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        with serve(
-            observer, port=parsed.port, faults=Faults.parse(parsed.faults), latency=latency, behaviour=behaviour
-        ) as server:
-            if parsed.json:
-                ready = {"base_url": server.base_url, "model": server.model, "port": server.port, "pid": os.getpid()}
-                print(json.dumps(ready))
-            else:
-                say(f"serving {server.model} at {server.base_url} (Ctrl-C ends it)")
-            sys.stdout.flush()
-            stop.wait()
-    finally:
-        for each, handler in earlier.items():
-            signal.signal(each, handler)
+    faults = Faults.parse(parsed.faults)
+    with (
+        told_to_end() as told,
+        serve(observer, port=parsed.port, faults=faults, latency=latency, behaviour=behaviour) as server,
+    ):
+        if parsed.json:
+            ready = {"base_url": server.base_url, "model": server.model, "port": server.port, "pid": os.getpid()}
+            print(json.dumps(ready))
+        else:
+            say(f"serving {server.model} at {server.base_url} (Ctrl-C ends it)")
+        sys.stdout.flush()
+        told.wait()
     became = ", ".join(f"{count} {what}" for what, count in sorted(server.counts.items()))
     tell(f"psyprobe serve-simulated: ended; requests: {became or 'none'}")
     return 0

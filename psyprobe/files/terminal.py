@@ -6,8 +6,10 @@ Tables are laid out for the terminal, a page or a paper. None of it can steer a 
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -108,6 +110,18 @@ def settings(words: Sequence[str], option: str) -> dict[str, Any]:
         except InputError:
             found[name] = value
     return found
+
+
+@contextmanager
+def told_to_end() -> Iterator[threading.Event]:
+    """Give an event that Ctrl-C and SIGTERM set, in a shell's background too, where Ctrl-C is ignored otherwise."""
+    told = threading.Event()
+    earlier = {each: signal.signal(each, lambda *_: told.set()) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield told
+    finally:
+        for each, handler in earlier.items():
+            signal.signal(each, handler)
 
 
 @contextmanager

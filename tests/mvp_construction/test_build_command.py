@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from children import child
 from item_pages import write_page
 from simulated_models import Asked, photographs
 
@@ -78,11 +79,9 @@ def test_killed_in_the_middle_it_goes_on(tmp_path: Path, monkeypatch: pytest.Mon
         command = ["mvp-build", str(photographs(tmp_path / "photographs", longest=64)), "--chat", "openai:simulated"]
         command += ["--chat-option", f"base_url={server.base_url}", "--output", str(folder)]
         command += ["--segmenter-option", "scale=100", "min_size=50"]
-        with subprocess.Popen([sys.executable, "-m", "psyprobe", *command], stderr=subprocess.DEVNULL) as process:
-            end = time.monotonic() + 60
-            while len(asked.steps) < 14 and time.monotonic() < end:
+        with child([sys.executable, "-m", "psyprobe", *command], stderr=subprocess.DEVNULL) as process:
+            while len(asked.steps) < 14 and process.poll() is None:
                 time.sleep(0.01)
-            process.kill()
         assert not (folder / "questions.json").exists()
         assert main(command) == 0
     # Replies are written as they come, at the latest with the step: at most those of one step were on their way.

@@ -34,7 +34,9 @@ def test_lists_every_kind_without_loading_anything_heavy() -> None:
         "heavy = {'torch', 'timm', 'open_clip', 'scipy', 'matplotlib', 'xarray'} & set(sys.modules); "
         "assert not heavy, heavy"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
+    ).stdout
     names = told.split("\n")
     for start in ("pixels", "timm:", "open_clip:", "torch:", "packaged:efficientnet_lite0"):
         assert any(name.startswith(start) for name in names), start

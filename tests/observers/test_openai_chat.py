@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from children import child
 
 pytest.importorskip("openai", reason="the chat extra is not installed")
 
@@ -354,7 +355,7 @@ def test_ctrl_c_ends_cleanly(simulated: SimulatedObserver) -> None:
     )
     with serve(simulated, latency=0.05) as server:
         environment = {**os.environ, "OPENAI_BASE_URL": server.base_url}
-        with subprocess.Popen(
+        with child(
             [sys.executable, "-W", "error", "-c", program],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
         ) as process:  # fmt: skip

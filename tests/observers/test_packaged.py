@@ -138,10 +138,13 @@ def test_random_weights_need_no_package(name: str, monkeypatch: pytest.MonkeyPat
 
 
 def test_other_weights_than_expected_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Issue 12: one bit that is another in the file's values fits the network as well, and was loaded."""
     path = tmp_path / "other.pth"
-    torch.save({"_conv_stem.weight": torch.zeros(1)}, path)
+    content = bytearray(_path("efficientnet_lite0").read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
     monkeypatch.setattr(catalogue, "_find", lambda package: path)
-    with pytest.raises(WeightsError, match=r"other\.pth does not hold the weights expected of it"):
+    with pytest.raises(WeightsError, match=r"other\.pth does not hold the weights expected of it: its SHA-256"):
         load_observer("packaged:efficientnet_lite0")
 
 

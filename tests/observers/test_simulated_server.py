@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from children import child
 
 from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError
@@ -212,7 +213,7 @@ def test_says_that_a_port_is_taken(observer: SimulatedObserver) -> None:
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_the_command_serves_until_it_is_told_to_end(ending: signal.Signals) -> None:
     command = "serve-simulated watson-malo --port 0 --json --set guess=0.2 --faults overload=0.1 --key-variable THE_KEY"
-    with subprocess.Popen(
+    with child(
         [sys.executable, "-m", "psyprobe", *command.split()],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "THE_KEY": "secret"},
     ) as process:  # fmt: skip

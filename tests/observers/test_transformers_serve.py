@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from children import child
 
 from psyprobe import load_observer
 from psyprobe.observers.chat.answering import Decoding
@@ -52,14 +53,16 @@ def served(chat_folders: Callable[[str], Path], tmp_path_factory: pytest.TempPat
         port = free.getsockname()[1]
     program = PROGRAM.replace("PIXELS", repr(str(folder / "pixels.npy")))
     where = ["--host", "127.0.0.1", "--port", str(port), "--device", "cpu"]
-    log = (folder / "log.txt").open("w")
-    server = subprocess.Popen(
-        [sys.executable, "-c", program, "serve", str(chat_folders("llava")), *where],
-        env=os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
-        stdout=log,
-        stderr=subprocess.STDOUT,
-    )
-    try:
+    with (
+        (folder / "log.txt").open("w") as log,
+        child(
+            [sys.executable, "-c", program, "serve", str(chat_folders("llava")), *where],
+            seconds=2 * PATIENCE,
+            env=os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        ) as server,
+    ):
         end = time.monotonic() + PATIENCE
         while True:
             try:
@@ -71,14 +74,6 @@ def served(chat_folders: Callable[[str], Path], tmp_path_factory: pytest.TempPat
                 assert time.monotonic() < end, f"the server is not up after {PATIENCE} s: {told}"
                 time.sleep(0.2)
         yield f"http://127.0.0.1:{port}/v1", folder / "pixels.npy"
-    finally:
-        server.terminate()
-        try:
-            server.wait(30)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
-        log.close()
 
 
 @pytest.mark.slow

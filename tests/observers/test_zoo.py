@@ -59,7 +59,15 @@ def test_listing_tells_what_is_missing_without_torch(tmp_path: Path, monkeypatch
     assert rows["zoo:dino_vits16"].obstacle
     assert "needs" in rows["zoo:dino_xcit_small_12_p8"].obstacle
     code = "import sys; from psyprobe.observers import list_observers; list_observers(); print('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        ).stdout.strip()
+        == "False"
+    )
 
 
 def test_cached_weights_make_a_row_runnable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from children import child
+
 from psyprobe._typing import FloatArray
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Answer, image_digest
@@ -98,14 +100,14 @@ def run_and_kill(
     environment = {**os.environ, "OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": KEY}
     for moment in [*moments, None]:
         course.asked.append(len(witness.seen))
-        process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        while moment is not None and process.poll() is None and len(answered(store)) < moment:
-            time.sleep(0.02)
-        if moment is not None:
-            process.kill()
-        out, _ = process.communicate(timeout=600)
+        with child(
+            command, seconds=600, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process:
+            while moment is not None and process.poll() is None and len(answered(store)) < moment:
+                time.sleep(0.02)
+            if moment is not None:
+                process.kill()
+            out, _ = process.communicate()
         course.output.append(out)
         if moment is None and process.returncode:
             raise AssertionError(out)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from children import child
 
 pytest.importorskip("openai", reason="the chat extra is not installed")
 
@@ -89,12 +90,9 @@ def test_a_question_that_hangs_and_a_kill_lose_no_answer(tmp_path: Path) -> None
     command += ["--output", str(folder), "--observer-option", "concurrency=1"]
     with serve(stuck) as server:
         environment = {**os.environ, "OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": KEY}
-        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        end = time.monotonic() + 120
-        while len(answered(folder / "runs.sqlite")) < 20 and process.poll() is None and time.monotonic() < end:
-            time.sleep(0.05)
-        process.kill()
-        process.wait()
+        with child(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            while len(answered(folder / "runs.sqlite")) < 20 and process.poll() is None:
+                time.sleep(0.05)
         stuck.go.set()
         kept = answered(folder / "runs.sqlite")
     assert len(kept) == 20

@@ -49,14 +49,6 @@ def test_a_paired_interval_is_narrower_than_two() -> None:
         paired_difference(one, one.iloc[1:])
 
 
-def test_a_seed_repeats_an_interval_and_another_moves_it() -> None:
-    one, other = table(1), table(2)
-    assert rbench_metrics(one, resamples=100, seed=1).equals(rbench_metrics(one, resamples=100, seed=1))
-    assert not rbench_metrics(one, resamples=100, seed=1).equals(rbench_metrics(one, resamples=100))
-    found = [paired_difference(one, other, resamples=100, seed=seed) for seed in (0, 1)]
-    assert (found[0]["difference"] == found[1]["difference"]).all() and not found[0].equals(found[1])
-
-
 def test_items_without_a_score_are_left_out_of_both() -> None:
     one, other = table(1), table(2)
     other.loc[:9, "absolute"] = np.nan

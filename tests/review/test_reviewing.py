@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from children import child
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -164,13 +165,14 @@ def test_agreement_is_that_of_the_textbook(ones: dict[str, str], others: dict[st
     assert accepted_by_both({"x": ones, "y": others}) == kept
 
 
-def test_the_command_serves_until_it_is_stopped(candidates: Path) -> None:
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_serves_until_it_is_stopped(candidates: Path, ending: signal.Signals) -> None:
     command = [sys.executable, "-u", "-m", "psyprobe", "review", str(candidates), "--annotator", "ann"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         address = process.stdout.readline().split()[1]
         call(address, "decide", {"task": 0, "value": "accept", "text": ""})
-        process.send_signal(signal.SIGINT)
+        process.send_signal(ending)
         _, told = process.communicate(timeout=30)
     assert process.returncode == 0
     assert "1 of 10 decided" in told

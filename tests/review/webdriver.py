@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from children import child
+
 LEFT, ENTER, CONTROL = "\ue012", "\ue007", "\ue009"
 
 
@@ -82,10 +84,8 @@ def browser() -> Iterator[Browser]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    driver = subprocess.Popen(
-        [str(shutil.which("chromedriver")), f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
+    driver = [str(shutil.which("chromedriver")), f"--port={port}"]
+    with child(driver, seconds=300, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         base = f"http://127.0.0.1:{port}"
         for _ in range(300):
             try:
@@ -98,6 +98,6 @@ def browser() -> Iterator[Browser]:
             yield opened
         finally:
             opened.close()
-    finally:
-        driver.terminate()
-        driver.wait(20)
+        # Killed, it would leave its browser behind.
+        process.terminate()
+        process.wait(20)

@@ -41,7 +41,9 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):  # type: ig
 
     def run_tests(source: str, *options: str) -> pytest.RunResult:
         pytester.makepyfile(source)
-        return pytester.runpytest_subprocess("-p", "psyprobe.testing.pytest_plugin", "-W", "error", *options)
+        return pytester.runpytest_subprocess(
+            "-p", "psyprobe.testing.pytest_plugin", "-W", "error", *options, timeout=120
+        )
 
     return run_tests
 

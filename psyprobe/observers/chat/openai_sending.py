@@ -57,7 +57,7 @@ _SILENT, _ANSWERING = 2.0, 1.4
 _SHORT_EXCHANGE = 10.0
 #: Attempts on a server from which nothing has ever come back.
 _FIRST_CONTACT = 4
-#: Seconds in which a server must have listed its models, and characters of a name that is kept as it is.
+#: Characters of a name that is kept as it is.
 _LONGEST_NAME = 200
 #: By this header the client library hands over a response as it came.
 _RAW = {"X-Stainless-Raw-Response": "true"}

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from psyprobe.errors import WeightsError, unknown_name
+from psyprobe.files.images import file_digest
 from psyprobe.observers.encoders.libraries import create, timm_network
-from psyprobe.observers.encoders.network import RANDOM, EncoderOptions, NetworkObserver, first_line, seeded
+from psyprobe.observers.encoders.network import RANDOM, EncoderOptions, NetworkObserver, seeded
 from psyprobe.observers.images import checked_size
 from psyprobe.observers.registry import Ability, ObserverRow, kind_obstacle, load_observer
 
@@ -41,6 +42,8 @@ class Package:
         Name of the installed distribution.
     file : str
         How the path of the weights file ends.
+    sha256 : str
+        Of the weights file, in hexadecimal digits.
     install : str
         How to get it.
     summary : str
@@ -63,6 +66,7 @@ class Package:
 
     package: str
     file: str
+    sha256: str
     install: str
     summary: str
     network: str
@@ -113,11 +117,12 @@ def load_packaged(name: str, options: EncoderOptions) -> NetworkObserver:
         path = _find(package)
         assert path is not None  # else there was an obstacle
         origin = f"package {package.package} {importlib.metadata.version(package.package)}"
-        try:
-            module.load_state_dict(_READERS[package.read](path, module), strict=True)
-        except (RuntimeError, KeyError, ValueError) as problem:
-            told = f"{path} does not hold the weights expected of it: {first_line(problem)}"
-            raise WeightsError(f"{full}: {told}") from problem
+        if (found := file_digest(path)) != package.sha256:
+            raise WeightsError(
+                f"{full}: {path} does not hold the weights expected of it: its SHA-256 begins with {found[:12]}, not "
+                f"{package.sha256[:12]}; install the package anew: {package.install}"
+            )
+        module.load_state_dict(_READERS[package.read](path, module), strict=True)
     network = timm_network(
         full,
         module,

@@ -8,7 +8,7 @@ from typing import Any
 
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.output import make_folder, write_text
-from psyprobe.files.terminal import say, show, tell
+from psyprobe.files.terminal import say, show, tell, told_to_end
 from psyprobe.tasks.review import worklist as lists
 from psyprobe.tasks.tables import csv_table
 
@@ -45,15 +45,10 @@ def _serve(worklist: lists.Worklist, port: int) -> int:
         from psyprobe.tasks.review.server import ReviewServer
     except ImportError as error:
         raise PsyprobeError("the page needs starlette and uvicorn: pip install 'psyprobe[server]'") from error
-    server = ReviewServer(worklist, port)
-    say(f"Open {server.address} in a browser on this machine; Ctrl-C ends.")
-    tell(f"{len(worklist.tasks)} tasks for {worklist.journal.person}; each decision is on the disk at once")
-    try:
-        server.serve()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        server.close()
+    with told_to_end() as told, ReviewServer(worklist, port) as server:
+        say(f"Open {server.address} in a browser on this machine; Ctrl-C ends.")
+        tell(f"{len(worklist.tasks)} tasks for {worklist.journal.person}; each decision is on the disk at once")
+        told.wait()
     decided = sum(each is not None for each in worklist.state()["decided"])
     tell(f"{decided} of {len(worklist.tasks)} decided; {worklist.journal.path}")
     return 0

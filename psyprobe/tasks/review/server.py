@@ -31,7 +31,7 @@ _NOTHING_ELSE = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-
 
 
 class ReviewServer:
-    """Serves one worklist on loopback, until it is closed.
+    """Serves one worklist on loopback, for as long as it is entered.
 
     Parameters
     ----------
@@ -68,24 +68,15 @@ class ReviewServer:
             )
         )
 
-    def serve(self) -> None:
-        """Answer requests until `close` is called or Ctrl-C."""
-        self._server.run(sockets=[self._socket])
-
-    def close(self) -> None:
-        """Stop serving."""
-        self._server.should_exit = True
-        self._socket.close()
-
     def __enter__(self) -> Self:
-        self._thread = threading.Thread(target=self.serve, daemon=True)
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._server.should_exit = True
         self._thread.join()
-        self.close()
+        self._socket.close()
 
 
 def _app(worklist: Worklist, token: str) -> Starlette:
