@@ -233,10 +233,13 @@ def select(result: xr.Dataset, *, measure: str | None = None, layer: str | None 
     for name in (name for name in names if f"curve_{name}" in result.dims):
         at = result[f"curve_{name}"].values.astype(np.float64)
         curve = name, at, values_of(result, "human_curve", wanted, order=[f"curve_{name}"])
+    floor = values_of(result, "noise_floor", wanted, held)
+    if floor.ndim:
+        raise InputError(f"the noise floor has the shape {floor.shape} where one number belongs; run it again")
     return Responses(
         layer=held,
         measure=wanted,
-        noise_floor=float(values_of(result, "noise_floor", wanted, held)),
+        noise_floor=float(floor),
         levels={name: result[name].values.astype(np.float64) for name in free},
         difference=result[difference].values.astype(np.float64) if gridded else np.empty(0),
         grid=grid,
@@ -466,7 +469,7 @@ def detection_result(
         multiplier = f"Multiplier of the human {layout['multiplier_of']}"
         coordinates["multiplier"] = (("multiplier",), layout["multiplier"], "1", multiplier)
     if any(each is not None for each in status):
-        pairs = {"response": layout["grid"], "scored_response": layout["scored"]}
+        pairs = {"response": layout["grid"], "scored_response": layout["scored"] if human else ()}
         data = with_status(data, {name: np.array(at) for name, at in pairs.items() if np.size(at)}, *status)
     if human and layout["curve"] is not None:
         curve = layout["curve"]

@@ -404,7 +404,9 @@ class Display:
         >>> float(Display(peak=100, black=1).decode(0.0))
         1.0
         """
-        return light_of_drive(_as_floating(drive), self.eotf) * (self.peak - self.black) + self.floor
+        # Drive of any size may come out of a file; who reads it says that light is not finite.
+        with np.errstate(over="ignore"):
+            return light_of_drive(_as_floating(drive), self.eotf) * (self.peak - self.black) + self.floor
 
     def luminance(self, drive: Array) -> Array:
         """Luminance that drive values of shape (..., 3) make, cd/m²."""

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: What every page has, whatever its probe reads besides.
 _OF_EVERY_PAGE = ("title", "source", "probe", "display", "differences", "assumed", "options")
+#: Images at once; more than any memory holds.
+_LARGEST_BATCH = 1_000_000
 
 
 def run(
@@ -224,6 +226,8 @@ def _session(experiment: Experiment, observer: Any, batch_size: int | None) -> S
             f"{' or '.join(map(repr, probe.ABILITIES))}, and {observer.card.name} has {observer.card.ability!r}; "
             "choose another observer"
         )
+    if batch_size is not None and batch_size > _LARGEST_BATCH:
+        raise InputError(f"batch_size is {batch_size}; give at most {_LARGEST_BATCH:,}, or leave it out")
     options = {} if batch_size is None else {"batch_size": batch_size}
     with in_file(experiment.name):
         return probe.plan(experiment, observer, **options)

@@ -54,7 +54,10 @@ def result_of(
             "scored": places[grid.size :].reshape(scored.shape).tolist(),
         }  # fmt: skip
     about = {"experiment": "own", "observer": "ideal", "probe": "detection", "random_weights": 0}
-    return detection.grid_result(layout, Responses(values[:, None, None], values[:, None], ("out",), about))
+    values = values[:, None]
+    sound = np.zeros_like(values)
+    gave = Responses(values[:, None], values, sound, sound[:, 0], ("out",), about)
+    return detection.grid_result(layout, gave)
 
 
 @pytest.fixture

@@ -96,7 +96,7 @@ def _images() -> list[Case]:
     # What a bomb holds beyond the picture nobody unpacks: it is black.
     may = {"is a bomb": (1, 2)}
     cases += [_check(f"png {name}", ".png", {"a.png": data}, may.get(name, REFUSED)) for name, data in pictures.items()]
-    cases.append(_check("png all black", ".png", {"a.png": picture(np.zeros((32, 32)))}, (1,)))
+    cases.append(_check("png all black", ".png", {"a.png": picture(np.zeros((32, 32)))}))
     cases.append(_check("png of another size", ".png", {"a.png": picture(np.full((16, 48), 128))}, (1, 2)))
     arrays = {
         "7 TiB": npy("'<f4'", "(1000000, 1000000)"),
@@ -305,6 +305,8 @@ def _replies() -> list[Case]:
     score = ("mvp-bench", "questions.json", "--model", "m", "replies.jsonl")
     files = {"questions.json": QUESTIONS}
     may = dict.fromkeys(("whole", "an image outside", "an id twice", "a question of a list"), ANY)
+    # Replies that answer no question are told as that, and score nothing.
+    may |= dict.fromkeys(("an id of a list", "a reply of null", "a reply of a list"), (0, 2))
     cases = [
         Case(f"replies: {n}", score, {**files, "replies.jsonl": t}, codes=may.get(n, REFUSED), remarks=1)
         for n, t in rows.items()
