@@ -7,7 +7,6 @@ import io
 import json
 import os
 import shutil
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from children import child
 from small_experiment import write_experiment
 
 from psyprobe.analysis.score import csv_text
@@ -304,9 +304,8 @@ def test_a_journal_with_lines_that_are_none(tmp_path: Path) -> None:
 
 
 def dead_process() -> int:
-    child = subprocess.Popen([sys.executable, "-c", "pass"])
-    child.wait(timeout=60)
-    return child.pid
+    with child([sys.executable, "-c", "pass"]) as process:
+        return process.pid
 
 
 @pytest.mark.parametrize("sweep", [lambda folder: write_text(folder / "b.txt", "b"), make_folder])
