@@ -17,7 +17,8 @@ import psyprobe as pp
 
 ROOT = Path(pp.__file__).parent
 SAID = "Yes, 4711 stripes."
-MEASURED = 0.123456789
+#: No pixel and no angle comes near it.
+MEASURED = 4711.123456789
 
 CHAT = """
 title    = "One answer"

@@ -105,7 +105,8 @@ def test_a_score_says_how_far_it_hangs_on_the_variants(tmp_path: Path) -> None:
     score = pp.score(run(path, "pixels", variants={"phase": [0, 45, 90]}, progress=False))
     assert score.variants is not None
     assert score.variants.count == 3
-    assert score.variants.low <= score.score.alignment.value <= score.variants.high
+    # Three phases of a Gabor score alike on so few levels, and what is alike tells no spread.
+    assert score.variants.low is None and score.variants.high is None
     assert "mean of 3 variants" in str(score)
     assert pp.score(run(path, "pixels", progress=False)).variants is None
 

@@ -67,7 +67,7 @@ def distances(test: npt.ArrayLike, reference: npt.ArrayLike) -> dict[str, FloatA
     array([1.  , 0.96])
     """
     test_rows, reference_rows, shape = _broadcast(test, reference)
-    found = {measure: np.empty(test_rows.shape[:-1]) for measure in MEASURES}
+    found = {measure: np.zeros(test_rows.shape[:-1]) for measure in MEASURES}
     for index, a, u, b, v in _blocks(test_rows, reference_rows):
         work = a - b
         np.abs(work, out=work)

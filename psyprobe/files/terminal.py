@@ -138,13 +138,19 @@ def progress_bar(total: int, progress: bool | None, unit: str = "image") -> Iter
         What is counted.
     """
     # A notebook has no terminal but shows a bar; where none is shown, nothing of a notebook's is loaded for it.
-    shown = sys.stderr.isatty() or "ipykernel" in sys.modules if progress is None else progress
+    shown = sys.stderr.isatty() or _in_notebook() if progress is None else progress
     if shown:
         from tqdm.auto import tqdm
     else:
         from tqdm import tqdm
     with tqdm(total=total, unit=unit, disable=not shown) as bar:
         yield bar
+
+
+def _in_notebook() -> bool:
+    """Whether a kernel runs this; that its package was imported, as by some library, tells nothing."""
+    shell = sys.modules["IPython"].get_ipython() if "ipykernel" in sys.modules else None
+    return shell is not None
 
 
 def lay_out(layout: str, rows: Sequence[Sequence[str]], lines: Sequence[str] = ()) -> str:
