@@ -10,11 +10,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-#: Characters of a message, and of what a longer one keeps of its end, where the remedy stands.
-_LONGEST, _END = 360, 150
+#: Characters of a message; of what a longer one keeps a third is its end, where the remedy stands.
+_LONGEST = 360
 
 
-def clipped(message: str) -> str:
+def clipped(message: str, most: int = _LONGEST) -> str:
     """A message of which too much is a value, a name or a list, without its middle.
 
     Examples
@@ -22,9 +22,7 @@ def clipped(message: str) -> str:
     >>> clipped("size is " + "9" * 5000 + "; give a whole number")
     'size is 999...9 ... 9...9; give a whole number'
     """
-    if len(message) <= _LONGEST:
-        return message
-    return f"{message[: _LONGEST - _END]} ... {message[-_END:]}"
+    return message if len(message) <= most else f"{message[: most - most // 3 - 5]} ... {message[-(most // 3) :]}"
 
 
 class PsyprobeError(Exception):

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from psyprobe import __version__
-from psyprobe.errors import PsyprobeError, own_failure, own_place
+from psyprobe.errors import PsyprobeError, clipped, own_failure, own_place
 from psyprobe.files.terminal import printable, tell
 
 _PAGE = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
@@ -98,8 +98,7 @@ def _refuse(command: str, why: str) -> int:
 
 def _cut(text: str, most: int = _QUOTED) -> str:
     """A text as one line that leaves out its middle where it is longer: what to do stands at the end."""
-    line = printable(" ".join(text.split()))
-    return line if len(line) <= most else f"{line[: most - 125]} ... {line[-120:]}"
+    return clipped(printable(" ".join(text.split())), most)
 
 
 def _parser(given: Sequence[str]) -> argparse.ArgumentParser:

@@ -8,7 +8,6 @@ import platform
 import re
 from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, requires, version
-from pathlib import Path
 from typing import Any
 
 from psyprobe.errors import PsyprobeError, own_failure
@@ -106,8 +105,13 @@ def _store(name: str) -> dict[str, Any]:
     """How large a store is and what it holds, or the problem with it."""
     try:
         with Store(name, create=False) as store:
-            runs = store.runs()
-            finished = sum(run.finished is not None for run in runs)
-            return {"bytes": Path(name).stat().st_size, **store.count(), "runs": len(runs), "finished": finished}
+            found = store.summary()
+            finished = sum(run["finished"] is not None for run in found["runs"])
+            return {
+                "bytes": found["bytes"],
+                "answers": found["answers"],
+                "runs": len(found["runs"]),
+                "finished": finished,
+            }
     except PsyprobeError as error:
         return {"problem": str(error)}

@@ -58,9 +58,11 @@ class Origins:
         if known and served.get("fingerprint", "") not in ("", *known):
             self._say(asked, "server", " and ".join(known), served["fingerprint"])
         origin = replace(now, served=served)
-        if origin not in self._before[asked]:
-            self._before[asked].append(origin)
-        return origin
+        known_before = self._before[asked]
+        if origin not in known_before:
+            known_before.append(origin)
+        # One object for all its answers: it is spelt out once.
+        return known_before[known_before.index(origin)]
 
     def say_what_changed(self) -> None:
         """Say in one line for each observer with what its stored answers were computed, where that was another."""

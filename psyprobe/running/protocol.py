@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -57,6 +58,11 @@ class Origin:
     device: str = ""
     #: What a server says of itself: "listed" (its list of models), "model" and "fingerprint" (its reply).
     served: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def text(self) -> str:
+        """All of it as JSON, as a store keeps it."""
+        return json.dumps(asdict(self), sort_keys=True)
 
 
 @dataclass(frozen=True)

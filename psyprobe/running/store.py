@@ -239,13 +239,6 @@ class Store:
         """All runs, finished and unfinished, in the order in which they were begun."""
         return self._runs("ORDER BY id", ())
 
-    def count(self) -> dict[str, int]:
-        """How many answers there are, and of how many ways of asking."""
-        with self._explained():
-            asked = "SELECT (SELECT count(*) FROM answer), (SELECT count(*) FROM way)"
-            answers, ways = self._connection.execute(asked).fetchone()
-        return {"answers": answers, "ways": ways}
-
     # -- the file ----------------------------------------------------------------------------------------------------
 
     def summary(self) -> dict[str, Any]:
@@ -358,8 +351,7 @@ class Store:
         return self._id(connection, "way", (question.asked, question.observer, question.version))
 
     def _origin(self, connection: sqlite3.Connection, answered: Answered) -> int:
-        told = json.dumps(asdict(answered.origin), sort_keys=True)
-        return self._id(connection, "origin", (answered.question.observer, told))
+        return self._id(connection, "origin", (answered.question.observer, answered.origin.text))
 
     def _id(self, connection: sqlite3.Connection, table: str, row: tuple[str, ...]) -> int:
         if row not in self._ids:
