@@ -22,7 +22,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from psyprobe.analysis.alignment import align, bounded_interval
+from psyprobe.analysis.alignment import align
+from psyprobe.analysis.intervals import bounded_interval
 from psyprobe.analysis.matching import matching_error
 from psyprobe.analysis.psychometric import WITH_THRESHOLD, fit_psychometric, psychometric_function
 from psyprobe.analysis.words.csf import prompt_mean

@@ -10,11 +10,11 @@ from typing import Any
 
 #: Public names, by the module that defines them.
 _PUBLIC = {
-    "alignment": ("Alignment", "IsoResponse", "Slices", "align", "alignment_score", "attainable_alignment",
-                  "fit_iso_response", "iso_contrast", "score_slices"),
+    "alignment": ("Alignment", "Slices", "align", "alignment_score", "attainable_alignment", "score_slices"),
     "board": ("Scoreboard", "scoreboard"),
     "detection": ("DetectionScore", "ResponderScore", "score_detection"),
     "distance": ("angular_distance",),
+    "iso_response": ("IsoResponse", "fit_iso_response", "iso_contrast"),
     "matching": ("MatchedCurves", "Matches", "MatchingError", "MatchingResponder", "MatchingScore", "match_contrast",
                  "match_result", "matching_error", "normalise_responses", "score_matching"),
     "published": ("PublishedScore", "published_scores", "replay"),

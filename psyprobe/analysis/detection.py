@@ -13,6 +13,7 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.analysis import alignment as statistics
 from psyprobe.analysis.direction import told
+from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response
 from psyprobe.analysis.responses import LayerScore, Responses, Scored, layer_facts, layers_of, select
 from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Metric, Recorded, Row, number
 
@@ -46,9 +47,9 @@ class ResponderScore(Recorded):
     slices: statistics.Slices
     #: The iso-response curve whose shape resembles the human curve best, and its shift. None if no level is crossed in
     #: two conditions or more, or the run was without a level grid.
-    shape: statistics.IsoResponse | None
+    shape: IsoResponse | None
     #: The iso-response curve that lies nearest to the human curve, shift included.
-    absolute: statistics.IsoResponse | None
+    absolute: IsoResponse | None
 
     def cells(self) -> dict[str, str]:
         """Rounded for reading."""
@@ -222,7 +223,7 @@ def _score_layer(result: xr.Dataset, found: Responses, interval: dict[str, Any])
 
 def _iso_responses(
     found: Responses, points: Scored, grid: FloatArray, floor: float
-) -> tuple[statistics.IsoResponse | None, statistics.IsoResponse | None]:
+) -> tuple[IsoResponse | None, IsoResponse | None]:
     at, rows = found.rows(grid)
     human = _human_at(found, points, at)
     known = np.isfinite(human)
@@ -230,8 +231,8 @@ def _iso_responses(
     if known.sum() < 2:
         return None, None
     return (
-        statistics.fit_iso_response(names, found.difference, where, human[known], criterion="shape", floor=floor),
-        statistics.fit_iso_response(names, found.difference, where, human[known], criterion="absolute", floor=floor),
+        fit_iso_response(names, found.difference, where, human[known], criterion="shape", floor=floor),
+        fit_iso_response(names, found.difference, where, human[known], criterion="absolute", floor=floor),
     )
 
 
@@ -253,7 +254,7 @@ def _human_at(found: Responses, points: Scored, at: dict[str, FloatArray]) -> Fl
     return human
 
 
-def _shift(shape: statistics.IsoResponse) -> str:
+def _shift(shape: IsoResponse) -> str:
     low, high = shape.shift_range
     if high - low <= _SAME_SHIFT:
         return number(shape.shift, sign=True)

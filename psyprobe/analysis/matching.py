@@ -17,14 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.alignment import (
-    check_resampling,
-    draw_counts,
-    iso_contrast,
-    student_quantile,
-    student_reach,
-)
 from psyprobe.analysis.direction import told
+from psyprobe.analysis.intervals import check_resampling, draw_counts, student_quantile, student_reach
+from psyprobe.analysis.iso_response import iso_contrast
 from psyprobe.analysis.responses import LayerScore, chosen, layer_facts, layers_with, levels_of, status_of, values_of
 from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Metric, Recorded, Row
 from psyprobe.errors import InputError

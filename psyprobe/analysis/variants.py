@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.alignment import draw_counts, student_reach
+from psyprobe.analysis.intervals import draw_counts, student_reach
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
 

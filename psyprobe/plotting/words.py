@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.alignment import iso_contrast
+from psyprobe.analysis.iso_response import iso_contrast
 from psyprobe.analysis.psychometric.sigmoids import psychometric_function
 from psyprobe.analysis.responses import MEASURE_LABELS, levels_of, select
 from psyprobe.analysis.words.comparison import bridge, human_line

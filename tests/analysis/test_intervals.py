@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from chat_results import chat_result
 
-from psyprobe.analysis.alignment import align, bounded_interval
+from psyprobe.analysis.alignment import align
+from psyprobe.analysis.intervals import bounded_interval
 from psyprobe.analysis.matching import matching_error
 from psyprobe.analysis.psychometric import fit_psychometric
 from psyprobe.analysis.words.comparison import STATISTICS, compare_with_human

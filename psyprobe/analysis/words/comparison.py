@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.alignment import IsoResponse, check_resampling, fit_iso_response
+from psyprobe.analysis.intervals import check_resampling
+from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response
 from psyprobe.analysis.responses import levels_of, select
 from psyprobe.analysis.score import Recorded
 from psyprobe.analysis.words.csf import FEW, chat_csfs

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.alignment import bounded_interval, check_resampling
+from psyprobe.analysis.intervals import bounded_interval, check_resampling
 from psyprobe.analysis.score import check_format
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.terminal import lay_out, printable

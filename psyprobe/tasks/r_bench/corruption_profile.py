@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.alignment import student_quantile
 from psyprobe.analysis.distance import MEASURES
+from psyprobe.analysis.intervals import student_quantile
 from psyprobe.analysis.score import OBSERVER, PIXELS, Metric, Row
 from psyprobe.corruption.apply import STEPS, STRENGTHS, corrupt, dimension_of, dimensions
 from psyprobe.errors import InputError, unknown_name

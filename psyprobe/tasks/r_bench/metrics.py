@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.alignment import bounded_interval, check_confidence
+from psyprobe.analysis.intervals import bounded_interval, check_confidence
 from psyprobe.analysis.score import check_format
 from psyprobe.corruption import GROUPS, STEPS, STRENGTHS, dimension_numbered, dimensions
 from psyprobe.errors import InputError, unknown_name
