@@ -437,9 +437,8 @@ def hub_weights(name: str) -> Iterator[None]:
         elif reached:
             hub = f"the model hub answered but did not give them ({type(problem).__name__})"
         raise WeightsError(
-            f"{name}: no weights in the cache {constants.HF_HUB_CACHE}, and {hub}; load it once where there is a "
-            "network and copy that cache here, or name a file with weights=FILE; list_observers('packaged:*') "
-            "lists encoders that need no download, and random_weights=True serves tests only"
+            f"{name}: no weights in the cache {constants.HF_HUB_CACHE}, and {hub}; copy a cache that holds them here, "
+            "name a file with weights=FILE, or take an encoder of list_observers('packaged:*'), which need no download"
         ) from problem
     finally:
         constants.HF_HUB_OFFLINE = asked_offline
