@@ -85,8 +85,10 @@ def test_bad_requests_are_one_sentence(folder: Path) -> None:
 
 
 def test_the_score_stands_beside_the_pixels(folder: Path) -> None:
-    (found,) = score(profile_of(folder, Counting(), corruptions=["jpeg", "white_noise"]))
+    result = profile_of(folder, Counting(), corruptions=["jpeg", "white_noise"])
+    (found,), (surer,) = score(result), score(result, confidence=0.99)
     observer, pixels = found.rows()
+    assert surer.rows()[1].record["angular_overall_low"] < pixels.record["angular_overall_low"]
     assert list(observer.cells) == ["low", "mid", "high", "overall"]
     low, mean, high = (pixels.record[f"angular_overall{end}"] for end in ("_low", "", "_high"))
     assert low <= mean <= high

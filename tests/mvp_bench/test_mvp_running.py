@@ -157,7 +157,9 @@ def test_what_is_no_verdict_of_the_judge_is_told_by_the_score(bench: Path) -> No
     chatty = Sighted(lambda word: {"Yes": "I would say it is.", "No": "No"}.get(word, word))
     page = write_page(bench / "mvp_bench.toml", "mvp_bench", bench)
     for reply, counted in (("Yes, it does", 6), ("<think>Hm.</think>Yes", 0)):
-        (found,) = score(run_page(page, chatty, judge=judge(reply)))
+        result = run_page(page, chatty, judge=judge(reply))
+        (found,), (surer,) = score(result), score(result, confidence=0.99)
+        assert np.nansum(surer.metrics["low"]) < np.nansum(found.metrics["low"])
         assert found.to_dict()["verdicts"] == {"cases": 6, "without_verdict": counted, "unread_replies": counted}
         assert ("6 replies of the judge were no verdict" in str(found)) == bool(counted)
 

@@ -17,10 +17,12 @@ pytest.importorskip("openai", reason="the chat extra is not installed")
 
 from small_questions import write_questions
 
+import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import ConditionWarning, PsyprobeError, StoreError
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Decoding
+from psyprobe.observers.simulated.serving import Faults, serve
 from psyprobe.running.store import Store
 from psyprobe.tasks.asking import ItemQuestion, ask_items
 
@@ -122,6 +124,17 @@ def test_in_a_new_store_the_second_overwrites_no_result(tmp_path: Path) -> None:
                 environment.setenv("OPENAI_BASE_URL", server.url)
                 assert main([*run, "--store", str(tmp_path / f"{name}.sqlite")]) == 0
     assert len(list(folder.glob("*.nc"))) == len(list(folder.glob("*.json"))) == 2
+
+
+def test_a_server_that_changes_its_model_on_the_way_is_refused(tmp_path: Path) -> None:
+    truth = pp.observer(lambda images, prompt: "Yes", name="m")
+    questions = [ItemQuestion(str(i), f"What is {i}?", Decoding(logprobs=False)) for i in range(20)]
+    with (
+        serve(truth, faults=Faults(wrong_model=0.3, seed=2)) as server,
+        load_observer("openai:m", base_url=server.base_url) as observer,
+        pytest.raises(StoreError, match="another-model"),
+    ):
+        ask_items(questions, observer, version="1", store=tmp_path / "s.sqlite", progress=False)
 
 
 def test_a_server_that_is_down_lends_its_answers_to_nobody(tmp_path: Path) -> None:

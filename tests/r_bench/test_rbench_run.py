@@ -109,6 +109,24 @@ def test_the_same_seed_builds_the_same_set(example: tuple[Path, Path], built: Pa
     assert (built / "items.csv").read_bytes() == (tmp_path / "again" / "items.csv").read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"exposure": (0.6, 0.9)}, "mean luma"),
+        ({"clipped": 0.2}, "30% of its pixels black or white; a reference may have 20%"),
+        ({"sharpness": 1e6}, "is blurred"),
+    ],
+)
+def test_limits_of_references_are_the_users(limits: dict[str, Any], message: str) -> None:
+    from psyprobe.tasks.r_bench.build import ReferenceLimits, check_reference
+
+    image = np.random.default_rng(1).integers(1, 255, (300, 300, 3), dtype=np.uint8)
+    image[:90] = 0
+    assert check_reference(image, "photograph", ReferenceLimits())["clipped"] == pytest.approx(0.3)
+    with pytest.raises(InputError, match=message):
+        check_reference(image, "photograph", ReferenceLimits(**limits))
+
+
 def test_unfit_references_end_it_or_are_counted(example: tuple[Path, Path], tmp_path: Path) -> None:
     photographs = shutil.copytree(example[0], tmp_path / "photographs")
     grey = np.full((300, 300, 3), 128, np.uint8)
@@ -190,6 +208,12 @@ def test_a_run_counts_what_no_judge_reads(built: Path) -> None:
     assert overall["n"] == letters.sum()
     assert overall["unscored"] == 99 - letters.sum()
     assert any("No judge" in remark for remark in remarks(found.facts))
+
+
+def test_more_confidence_widens_the_intervals(built: Path) -> None:
+    result = run_page(write_page(built.parent / "confidence.toml", "r_bench", built), OBSERVER)
+    likely, surer = (pp.score(result, confidence=confidence).rows()[0].record for confidence in (0.9, 0.99))
+    assert surer["absolute_low"] < likely["absolute_low"] < likely["absolute_high"] < surer["absolute_high"]
 
 
 def test_failed_verdicts_are_counted_and_in_no_mean(built: Path) -> None:
