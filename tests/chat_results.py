@@ -61,8 +61,7 @@ def chat_result(
                 "readout": readout, "first_tokens": "",
                 "read": read, "p_yes": p_yes if readout == "p_yes" else np.nan,
                 "logit": logit if readout == "p_yes" else np.nan, "answer_mass": 0.99, "logit_censored": 0,
-                "said": said, "latency": 0.1, "tokens_in": 300, "tokens_out": 1, "cost": 0.0, "finish": "stop",
-                "attempts": 1,
+                "said": said, "tokens_in": 300, "tokens_out": 1, "cost": 0.0, "finish": "stop",
             }
         )  # fmt: skip
 

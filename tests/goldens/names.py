@@ -80,14 +80,14 @@ VARIABLES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "x_measured": ("measured_LEVEL", ("measured_LEVEL",)),
 }
 
-#: The same of runs in words, whose one dimension is the trial; latency is left out, since it is never the same.
+#: The same of runs in words, whose one dimension is the trial.
 TRIALS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     name: (name, ("trial",))
     for name in (
         "frequency", "contrast", "delivered_contrast", "coherent_gain", "total_contrast", "catch", "shown", "refused",
         "repeat", "order", "image_seed", "prompt", "prompt_text", "polarity", "text", "text_asked", "first_tokens",
         "read", "p_yes", "logit", "answer_mass", "logit_censored", "readout", "said", "tokens_in", "tokens_out", "cost",
-        "finish", "attempts",
+        "finish",
     )
 }  # fmt: skip
 

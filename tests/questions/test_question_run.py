@@ -6,6 +6,7 @@ import json
 import sqlite3
 import time
 from contextlib import closing
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -142,6 +143,24 @@ def test_order_of_answers_changes_nothing(tmp_path: Path) -> None:
         path = write_questions(tmp_path, ("seed = 3", f'seed = 3\ndesign = "{design}"'))
         plain, mixed = pp.run(path, Seeing()), pp.run(path, Backwards())
         xr.testing.assert_identical(plain, mixed)
+
+
+class Slower(Seeing):
+    """The same answers, each later than the one before and after more attempts."""
+
+    def answer(self, images, prompt, **options):  # type: ignore[no-untyped-def]
+        count = len(self.asked)
+        return replace(super().answer(images, prompt, **options), latency=0.1 * count, attempts=count)
+
+
+def test_how_long_answers_took_changes_no_byte(tmp_path: Path) -> None:
+    path = write_questions(tmp_path)
+    for name, observer in (("quick", Seeing()), ("slow", Slower())):
+        pp.run(path, observer, store=tmp_path / f"{name}.sqlite").to_netcdf(tmp_path / f"{name}.nc", engine="scipy")
+    assert (tmp_path / "quick.nc").read_bytes() == (tmp_path / "slow.nc").read_bytes()
+    with closing(sqlite3.connect(tmp_path / "slow.sqlite")) as connection:
+        took = connection.execute("SELECT json_extract(json, '$.reply.latency') FROM answer").fetchall()
+    assert len(set(took)) == TRIALS
 
 
 @pytest.mark.parametrize("design", ["ladder", "quest_plus", "quick_csf"])

@@ -157,9 +157,10 @@ def polarity(prompt: Prompt, order: int) -> int:
 VARIABLES: Mapping[str, tuple[str, str]] = tomllib.loads(
     files("psyprobe.probes.words").joinpath("variables.toml").read_text(encoding="utf-8")
 )
-#: What is told of a reply as it stands, and of one that was never asked for.
-_OF_REPLY = ("latency", "tokens_in", "tokens_out", "cost", "finish", "attempts")
-_NOTHING = Answer("", latency=math.nan, finish="", attempts=0)
+#: What is told of a reply as it stands; how long it took and how often it was sent is the store's alone, since no two
+#: runs have that in common. And what is told of a reply that was never asked for.
+_OF_REPLY = ("text", "tokens_in", "tokens_out", "cost", "finish")
+_NOTHING = Answer("", finish="")
 
 
 def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
@@ -192,7 +193,7 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
         rows.append(
             {name: trial[name] for name in ("contrast", "repeat", "order", "image_seed")}
             | {name: answer[name] for name in ("delivered_contrast", "coherent_gain", "total_contrast", "refused")}
-            | {name: getattr(reply, name) for name in ("text", *_OF_REPLY)}
+            | {name: getattr(reply, name) for name in _OF_REPLY}
             | {
                 level["name"]: trial["value"],
                 "catch": trial["contrast"] == 0,
