@@ -1,16 +1,29 @@
-"""A disk that is full, and a folder in which nothing can be written: one line, and nothing answered is lost."""
+"""A full disk, a read-only folder, five writers, an older and a newer store: one line, and nothing answered is lost."""
 
 from __future__ import annotations
 
+import ctypes
+import os
 import resource
+import sqlite3
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
+from children import child
+from PIL import Image
 from small_experiment import write_experiment
 
+import psyprobe as pp
 from psyprobe.cli import main
+from psyprobe.errors import StoreError
+from psyprobe.running.store import SCHEMA_VERSION
+from psyprobe.tasks.review.worklist import Choice, Journal, Task
+
+Output = pytest.CaptureFixture[str]
 
 
 @contextmanager
@@ -24,17 +37,44 @@ def full_beyond(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_full_disk_is_one_line_and_the_run_goes_on_after_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@contextmanager
+def bound_by_rights() -> Iterator[None]:
+    """Without the capability by which an administrator writes where the rights say no (capabilities(7))."""
+    if os.geteuid():
+        yield
+        return
+    if not sys.platform.startswith("linux"):
+        pytest.skip("rights do not bind this administrator")
+    libc = ctypes.CDLL(None, use_errno=True)
+    header, held = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    assert libc.capget(header, held) == 0
+    dropped = (ctypes.c_uint32 * 6)(*held)
+    dropped[0] &= ~(1 << 1)  # CAP_DAC_OVERRIDE, of the capabilities in effect
+    assert libc.capset(header, dropped) == 0
+    try:
+        yield
+    finally:
+        assert libc.capset(header, held) == 0
+
+
+def told_in_one_line(capsys: Output) -> str:
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and "error: " in told and len(told) < 400, told
+    return told
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_full_disk_is_one_line_and_the_run_goes_on_after_it(tmp_path: Path, capsys: Output) -> None:
     command = ["run", str(write_experiment(tmp_path)), "--observer", "pixels", "--batch-size", "1", "--output"]
     assert main([*command, str(tmp_path / "whole")]) == 0
     capsys.readouterr()
     for size in (1_000, 20_000, 60_000, (tmp_path / "whole" / "runs.sqlite").stat().st_size - 5_000):
         with full_beyond(size):
             assert main([*command, str(tmp_path / "broken")]) == 2
-        told = capsys.readouterr().err
-        assert told.count("\n") == 1 and "error: " in told and len(told) < 400, told
+        told_in_one_line(capsys)
     assert main([*command, str(tmp_path / "broken")]) == 0
     files = {path.name for path in (tmp_path / "broken").iterdir()}
     assert files == {path.name for path in (tmp_path / "whole").iterdir()}
@@ -42,11 +82,111 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_after_it(
         assert (tmp_path / "broken" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_a_folder_in_which_nothing_can_be_written_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_corrupt_on_a_full_disk_leaves_whole_files_alone_and_goes_on_after_it(tmp_path: Path, capsys: Output) -> None:
+    pytest.importorskip("cv2", reason="the corruption extra is not installed")
+    pytest.importorskip("skimage", reason="the corruption extra is not installed")
+    pixels = np.random.default_rng(1).integers(0, 256, (48, 48, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "noise.png")
+    command = ["corrupt", str(tmp_path / "noise.png"), "--name", "mean_shift", "jpeg", "--output"]
+    assert main([*command, str(tmp_path / "whole")]) == 0
+    whole = contents(tmp_path / "whole")
+    capsys.readouterr()
+    for size in (200, sorted(map(len, whole.values()))[3]):
+        with full_beyond(size):
+            assert main([*command, str(tmp_path / "broken")]) == 2
+        assert str(tmp_path / "broken") in told_in_one_line(capsys)
+        left = contents(tmp_path / "broken")
+        assert left.items() <= whole.items() and len(left) < len(whole)
+    assert main([*command, str(tmp_path / "broken")]) == 0
+    assert contents(tmp_path / "broken") == whole
+
+
+def test_a_decision_that_finds_the_disk_full_is_refused_and_those_before_it_stay(tmp_path: Path) -> None:
+    tasks = [Task(f"{i}", "Short answer", (), f"What is {i}?", (Choice("1", "yes", "Yes"),)) for i in range(3)]
+    journal = Journal(tmp_path, "answer", "ann")
+    journal.decide(tasks[0], "yes")
+    with full_beyond(journal.path.stat().st_size + 20), pytest.raises(StoreError, match="cannot be written: File too"):
+        journal.decide(tasks[1], "yes")
+    for again in (journal, Journal(tmp_path, "answer", "ann")):
+        assert [again.decision(task) is not None for task in tasks] == [True, False, False]
+    journal.decide(tasks[2], "yes")
+    for again in (journal, Journal(tmp_path, "answer", "ann")):
+        assert [again.decision(task) is not None for task in tasks] == [True, False, True]
+
+
+def test_a_folder_in_which_nothing_can_be_written_is_one_line(tmp_path: Path, capsys: Output) -> None:
     if not Path("/proc/self").is_dir():
         pytest.skip("/proc, which refuses even an administrator, is not here")
     assert main(["run", str(write_experiment(tmp_path)), "--observer", "pixels", "--output", "/proc/results"]) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1 and "/proc/results" in told
+    assert "/proc/results" in told_in_one_line(capsys)
+
+
+def test_a_read_only_folder_is_one_line_and_its_store_can_be_read(tmp_path: Path, capsys: Output) -> None:
+    folder, page = tmp_path / "results", str(write_experiment(tmp_path))
+    command = ["run", page, "--observer", "pixels", "--output", str(folder)]
+    assert main(command) == 0
+    before, store = contents(folder), str(folder / "runs.sqlite")
+    capsys.readouterr()
+    folder.chmod(0o555)
+    (folder / "runs.sqlite").chmod(0o444)
+    with bound_by_rights():
+        assert main(command) == 2
+        assert str(folder) in told_in_one_line(capsys)
+        assert main([*command[:-1], str(folder / "new")]) == 2
+        assert str(folder / "new") in told_in_one_line(capsys)
+        for what in (["score", store], ["store", "info", store], ["store", "verify", store]):
+            assert main(what) == 0
+            assert capsys.readouterr().err == ""
+    folder.chmod(0o755)
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("version", [SCHEMA_VERSION - 1, SCHEMA_VERSION + 1])
+def test_an_older_and_a_newer_store_are_one_line_and_stay_as_they_are(
+    version: int, tmp_path: Path, capsys: Output
+) -> None:
+    folder, page = tmp_path / "results", str(write_experiment(tmp_path))
+    run = ["run", page, "--observer", "pixels", "--output", str(folder)]
+    assert main(run) == 0
+    store = folder / "runs.sqlite"
+    with closing(sqlite3.connect(store)) as connection:
+        connection.execute(f"PRAGMA user_version = {version}")
+    before = contents(folder)
+    capsys.readouterr()
+    for command in (run, ["score", store], ["plot", store, "-o", folder / "p.png"], ["store", "info", store]):
+        assert main(list(map(str, command))) == 2
+        assert f"has schema {version}, and this psyprobe reads schema {SCHEMA_VERSION} only" in told_in_one_line(capsys)
+    assert contents(folder) == before
+
+
+#: Asks, and writes the result as the command does; figures of five processes would take long.
+_RUN = """
+import sys
+from pathlib import Path
+import psyprobe as pp
+from psyprobe.files.output import write_whole
+page, folder = sys.argv[1], Path(sys.argv[2])
+result = pp.run(page, "pixels", store=folder / "runs.sqlite", batch_size=1, progress=False)
+write_whole(folder / "result.nc", lambda path: result.to_netcdf(path, engine="scipy"))
+"""
+
+
+@pytest.mark.slow
+def test_five_processes_at_once_leave_what_one_does(tmp_path: Path) -> None:
+    page = str(write_experiment(tmp_path))
+    for name in ("alone", "together"):
+        (tmp_path / name).mkdir()
+    result = pp.run(page, "pixels", store=tmp_path / "alone" / "runs.sqlite", batch_size=1, progress=False)
+    result.to_netcdf(tmp_path / "alone" / "result.nc", engine="scipy")
+    command = [sys.executable, "-c", _RUN, page, str(tmp_path / "together")]
+    with ExitStack() as stack:
+        five = [stack.enter_context(child(command)) for _ in range(5)]
+        assert [process.wait() for process in five] == [0] * 5
+    alone, together = contents(tmp_path / "alone"), contents(tmp_path / "together")
+    assert alone.keys() == together.keys() and alone["result.nc"] == together["result.nc"]
+    assert answered(tmp_path / "alone") == answered(tmp_path / "together")
+
+
+def answered(folder: Path) -> list[tuple[str, str]]:
+    with closing(sqlite3.connect(folder / "runs.sqlite")) as connection:
+        return connection.execute("SELECT hex(key), json FROM answer ORDER BY key").fetchall()

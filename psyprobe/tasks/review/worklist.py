@@ -200,9 +200,11 @@ class Journal:
             self._read()
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                with self.path.open("ab", buffering=0) as file:
+                # Buffered: unlike a bare write, which on a full disk writes half a line and calls it done, flush fails.
+                with self.path.open("ab") as file:
                     # What a kill left of a line must not run into this one.
                     file.write((("\n" if self._torn else "") + line).encode())
+                    file.flush()
                     os.fsync(file.fileno())
             except OSError as error:
                 why = f"{error.strerror}; free the place and go on"
