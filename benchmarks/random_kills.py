@@ -2,13 +2,16 @@
 
     python benchmarks/random_kills.py [KILLS [NAME ...]]     # 20 of encoder, chat, items, mvp-build, review, corrupt
 
-Issue 12. Each command runs once unbroken, which tells how long it takes and what it writes; then it is killed at
-moments drawn evenly from that time, and goes on each time where it was. A run that ends before its kill starts anew
-in an empty folder. Servers of models run in this process and note what they are asked.
+Issue 12. Each command runs once unbroken, which tells how long it takes and what it writes. Then it is killed while it
+runs, and goes on each time where it was. One kill in five comes at a moment drawn from the time before anything is
+written, imports for the most part; the others at one drawn from the time after the process first wrote. A run that
+ends before its kill is compared, and begins anew in an empty folder. Servers of models run in this process and note
+what they are asked, and so does the encoder, in a file.
 """
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import shutil
@@ -16,11 +19,13 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from PIL import Image
@@ -42,18 +47,39 @@ from psyprobe.observers.simulated.serving import serve
 Command = Callable[[Path], list[str]]
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 KEY = {**os.environ, "OPENAI_API_KEY": "sk-of-nobody"}
+#: Of the kills, so many come before the process writes anything.
+EARLY = 0.2
+
+
+class Notes(Protocol):
+    """What was asked, one entry a question, in the order in which it was."""
+
+    @property
+    def seen(self) -> list[Any]: ...
 
 
 class Noted:
     """A function of images and a prompt that notes what it was asked, and takes its time."""
 
     def __init__(self, say: Callable[[list[Any], str], str]) -> None:
-        self.say, self.seen = say, []
+        self.say = say
+        self.seen: list[Any] = []
 
-    def __call__(self, images: list[Any], prompt: str) -> str:
-        time.sleep(0.03)
-        self.seen.append(("".join(map(image_digest, images)), prompt))
+    def __call__(self, images: list[Any], prompt: str, system: str = "") -> str:
+        self.seen.append(("".join(map(image_digest, images)), prompt, system))
+        time.sleep(0.05)
         return self.say(images, prompt)
+
+
+class NotedInFile:
+    """What an observer in another process noted, a line each."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def seen(self) -> list[Any]:
+        return self.path.read_text().split() if self.path.exists() else []
 
 
 @contextmanager
@@ -63,16 +89,21 @@ def asked(say: Callable[[list[Any], str], str]) -> Iterator[tuple[str, Noted]]:
         yield server.base_url, noted
 
 
-def stored(folder: Path) -> int:
-    """Answers in the store of an output folder."""
-    path = folder / "runs.sqlite"
-    if not path.exists():
-        return 0
-    with sqlite3.connect(path, timeout=60) as connection:
-        try:
-            return int(connection.execute("SELECT count(*) FROM answer").fetchone()[0])
-        except sqlite3.OperationalError:
-            return 0
+def acknowledged(folder: Path) -> dict[Any, Any]:
+    """The answers in the store of an output folder; where there is none, the files that are whole.
+
+    A copy is read: who opens a store takes back what a killed process had begun to write, and that is for the next
+    run to do.
+    """
+    if not (folder / "runs.sqlite").exists():
+        return {name: content for name, content in files(folder).items() if not Path(name).name.startswith(".")}
+    with tempfile.TemporaryDirectory() as place:
+        for path in folder.glob("runs.sqlite*"):
+            shutil.copy(path, place)
+        with sqlite3.connect(Path(place) / "runs.sqlite") as connection:
+            if not connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'answer'").fetchone()[0]:
+                return {}
+            return {row[0]: row for row in connection.execute("SELECT * FROM answer")}
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -81,52 +112,169 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): b"" if ".sqlite" in path.name else path.read_bytes() for path in found}
 
 
-def finished(command: list[str]) -> float:
-    start = time.monotonic()
-    with child(command, seconds=900, env=KEY, **QUIET) as process:
-        if process.wait():
-            raise AssertionError(f"{command} ended with {process.returncode}")
-    return time.monotonic() - start
+def written(folder: Path) -> list[Any]:
+    """Changes as soon as anything is written into a folder."""
+    listed = []
+    for path in sorted(folder.rglob("*")):
+        try:
+            status = path.stat()
+        except FileNotFoundError:  # renamed meanwhile
+            continue
+        listed.append((path, status.st_size, status.st_mtime_ns))
+    return listed
 
 
-def broken(name: str, command: Command, place: Path, kills: int, noted: Noted | None = None) -> None:
-    """Kill a command at random moments, and compare what it leaves with an unbroken one's."""
-    whole, folder, rng = place / f"{name}-whole", place / f"{name}-broken", np.random.default_rng(12)
-    seconds, course, restarts = finished(command(whole)), [], 0
-    for _ in range(kills):
-        with child(command(folder), seconds=900, env=KEY, **QUIET) as process:
-            time.sleep(rng.uniform(0, seconds))
-            if process.poll() is not None:
-                shutil.rmtree(folder)
-                course, restarts = [], restarts + 1
-        time.sleep(0.5)  # what was under way reaches the server
-        course.append((stored(folder), len(noted.seen) if noted else 0))
-    finished(command(folder))
+def first_writing(process: subprocess.Popen[Any], folder: Path) -> float:
+    """Wait until a process writes, or ends; when that was."""
+    before = written(folder)
+    while process.poll() is None and written(folder) == before:
+        time.sleep(0.02)
+    return time.monotonic()
+
+
+def settled(noted: Notes | None) -> int:
+    """How often was asked, once what was under way when a process died has reached the server."""
+    count = -1
+    while noted is not None and count != len(noted.seen):
+        count = len(noted.seen)
+        time.sleep(0.3)
+    return count
+
+
+def complete(answers: dict[Any, Any], observers: int) -> int:
+    """Of how many of the things shown all answers are there; where only one is asked, how many answers are."""
+    if observers == 1:
+        return len(answers)
+    return sum(count == observers for count in Counter(row[1] for row in answers.values()).values())
+
+
+def checked_after(
+    folder: Path, whole: Path, course: list[tuple[dict[Any, Any], int]], noted: Notes | None, observers: int
+) -> None:
+    """Compare what a killed command has left at its end with what an unbroken one has."""
     left, wanted = files(folder), files(whole)
     assert sorted(left) == sorted(wanted), sorted(set(left) ^ set(wanted))
     differing = [path for path in wanted if left[path] != wanted[path]]
     assert not differing, differing
-    if noted and stored(folder):
-        for kept, start in course:
-            later = len(set(noted.seen[start:]))
-            assert later <= stored(folder) - kept, f"{later} asked after {kept} of {stored(folder)} were acknowledged"
-    print(f"{name}: {kills} kills ({restarts} restarts), {len(wanted)} files the same, nothing left behind", flush=True)
+    final = acknowledged(folder)
+    for kept, start in course:
+        assert kept.items() <= final.items(), "what was acknowledged is not there as it was"
+        if noted is not None:
+            again = len(set(noted.seen[start:]))
+            left_to_ask = complete(final, observers) - complete(kept, observers)
+            assert again <= left_to_ask, f"{again} asked where {left_to_ask} were left"
+
+
+def tell(text: str) -> None:
+    print(f"  {text}", file=sys.stderr, flush=True)
+
+
+def broken(
+    name: str,
+    command: Command,
+    place: Path,
+    kills: int,
+    noted: Notes | None = None,
+    observers: int = 1,
+    unnoted: int = 0,
+    **env: str,
+) -> None:
+    """Kill a command that asks so many observers, and compare what it leaves with what an unbroken one does."""
+    whole, folder, rng = place / f"{name}-whole", place / f"{name}-broken", np.random.default_rng(12)
+    options: dict[str, Any] = {"seconds": 600, "env": {**KEY, **env}, **QUIET}
+    begun = time.monotonic()
+    with child(command(whole), **options) as process:
+        early = first_writing(process, whole) - begun
+        assert process.wait() == 0, command(whole)
+    late = time.monotonic() - begun - early
+    answers = len(acknowledged(whole))
+    if noted is not None:
+        assert len(set(noted.seen)) == complete(acknowledged(whole), observers) - unnoted, len(set(noted.seen))
+    course: list[tuple[dict[Any, Any], int]] = []
+    moments, ends, halves = [], 0, 0
+    while True:
+        with child(command(folder), **options) as process:
+            if len(moments) == kills:
+                process.wait()
+            elif rng.random() < EARLY:
+                time.sleep(rng.uniform(0, early))
+            else:
+                first_writing(process, folder)
+                time.sleep(rng.uniform(0, late))
+            code = process.poll()
+        if code is None:
+            course.append((acknowledged(folder), settled(noted)))
+            moments.append(len(course[-1][0]))
+            tell(f"{name}: kill {len(moments)} after {moments[-1]} of {answers}")
+            halves += any(Path(path).name.startswith(".") or path.endswith("-journal") for path in files(folder))
+            continue
+        assert code == 0, command(folder)
+        checked_after(folder, whole, course, noted, observers)
+        ends += 1
+        tell(f"{name}: end {ends}")
+        if len(moments) == kills:
+            break
+        shutil.rmtree(folder)
+        course = []
+    amid = sum(0 < moment < answers for moment in moments)
+    kind = "answers" if (whole / "runs.sqlite").exists() else "files"
+    print(
+        f"{name}: {kills} kills, {sum(map(bool, moments))} after the first of {answers} {kind}, {amid} of these before "
+        f"the last; {halves} left a half-written file; {ends} ends, each with the same {len(files(whole))} files"
+        + ("; nothing acknowledged was asked again" if noted is not None else ""),
+        flush=True,
+    )
 
 
 def program(*words: object) -> list[str]:
     return [sys.executable, "-m", "psyprobe", *map(str, words)]
 
 
+def few(url: str) -> list[str]:
+    """A server, and so few questions at once that a good part of the time goes by in asking."""
+    return ["--observer-option", f"base_url={url}", "concurrency=2"]
+
+
+#: A package with an observer that notes each image that is no background: those, and what is a step of rounding away
+#: from them, are passed again.
+NOTING = """
+import hashlib, os, time
+from pathlib import Path
+import numpy as np
+from psyprobe.observers import ObserverKind, observer
+
+def load(name):
+    def features(images):
+        with Path(os.environ["NOTED"]).open("a") as file:
+            for each in filter(lambda image: np.ptp(image) > 1e-4, images):
+                file.write(hashlib.sha256(each.tobytes()).hexdigest() + "\\n")
+        time.sleep(0.02)
+        rows = images.reshape(len(images), -1)
+        return np.concatenate([rows, np.square(rows[:, ::3] - np.float32(0.5))], axis=1)
+
+    return observer(features, name="noting")
+
+KIND = ObserverKind("noting", load, form="noting:NAME", summary="notes what it is shown")
+"""
+
+
 def encoder(place: Path, kills: int) -> None:
-    changes = (("to = 4, n = 3", "to = 4, n = 20"), ("to = 1, n = 3", "to = 1, n = 20"))
-    path = write_experiment(place, *changes)
-    run = program("run", path, "--observer", "pixels", "--batch-size", 1, "--output")
-    broken("encoder", lambda folder: [*run, str(folder)], place, kills)
+    about = place / "noting-0.1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: noting\nVersion: 0.1\n")
+    (about / "entry_points.txt").write_text("[psyprobe.observers]\nnoting = noting:KIND\n")
+    (place / "noting.py").write_text(NOTING)
+    path = write_experiment(place, ("to = 4, n = 3", "to = 4, n = 10"), ("to = 1, n = 3", "to = 1, n = 10"))
+    run = program("run", path, "--observer", "noting:it", "--batch-size", 1, "--output")
+    env = {"NOTED": str(place / "noted.txt"), "PYTHONPATH": f"{place}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    noted = NotedInFile(place / "noted.txt")
+    # The image itself is asked beside it, as the baseline; one answer is of a background against itself.
+    broken("encoder", lambda folder: [*run, str(folder)], place, kills, noted, observers=2, unnoted=1, **env)
 
 
 def chat(place: Path, kills: int) -> None:
     with asked(lambda images, prompt: "yes" if np.asarray(images[0]).std() > 0.02 else "no") as (url, noted):
-        run = program("run", write_questions(place), "--observer", "openai:m", "--observer-option", f"base_url={url}")
+        run = [*program("run", write_questions(place), "--observer", "openai:m"), *few(url)]
         broken("chat", lambda folder: [*run, "--output", str(folder)], place, kills, noted)
 
 
@@ -142,12 +290,12 @@ def items(place: Path, kills: int) -> None:
     (place / "set" / "items.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
 
     def say(images: list[Any], prompt: str) -> str:
-        return f"thing {int(np.asarray(images[0]).mean() * 255)}" if images else "0.5"
+        return f"thing {int(np.asarray(images[0]).mean() * 255)}" if images else "2"
 
     with asked(say) as (url, noted):
-        judge = {"observer": "openai:m", "options": {"base_url": url}}
+        judge = {"observer": "openai:m", "options": {"base_url": url, "concurrency": 2}}
         page = write_page(place / "items.toml", "r_bench", place / "set", judge)
-        run = program("run", page, "--observer", "openai:m", "--observer-option", f"base_url={url}")
+        run = [*program("run", page, "--observer", "openai:m"), *few(url)]
         broken("items", lambda folder: [*run, "--output", str(folder)], place, kills, noted)
 
 
@@ -164,36 +312,68 @@ def mvp_build(place: Path, kills: int) -> None:
 
 
 def corrupt(place: Path, kills: int) -> None:
-    run = program("corrupt", photographs(place / "to_corrupt", longest=96), "--name", "jpeg", "motion_blur")
+    run = program(
+        "corrupt", photographs(place / "to_corrupt", longest=384), "--name", "jpeg", "motion_blur", "white_noise"
+    )
     broken("corrupt", lambda folder: [*run, "--output", str(folder)], place, kills)
 
 
 def review(place: Path, kills: int) -> None:
-    """Each decision that the server has acknowledged is there after the kill, and no other."""
+    """A person decides without rest while the server is killed: what it acknowledged is there, once and in order."""
     from test_reviewing import call
 
-    folder, rng, said = place / "review", np.random.default_rng(12), {}
-    (folder / "people").mkdir(parents=True)
+    folder, rng = place / "review", np.random.default_rng(12)
     rows = [f"{i}.png,What is in image {i}?,N,thing {i},VQA,,1,1" for i in range(10)]
     for kind in ("ref", "dis"):
-        (folder / kind).mkdir()
+        (folder / kind).mkdir(parents=True)
         for i in range(10):
             Image.fromarray(np.full((16, 16, 3), 20 * i, np.uint8)).save(folder / kind / f"{i}.png")
     header = "name,question,choice,answer,type,score,distortion,strength"
     (folder / "items.csv").write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
     command = [sys.executable, "-u", "-m", "psyprobe", "review", str(folder), "--annotator", "ann", "--answer"]
-    for _ in range(kills):
+    journal, before = folder / "people" / "answer-ann.jsonl", files(folder)
+    said: dict[str, int] = {}  # text of each decision to its task
+    lost: dict[str, int] = {}  # those that were under way
+
+    def decide(address: str) -> None:
+        while True:
+            task, text = int(rng.integers(10)), f"decision {len(said) + len(lost)}"
+            try:
+                assert call(address, "decide", {"task": task, "value": "answer", "text": text})[0] == 200
+            except (OSError, http.client.HTTPException):
+                lost[text] = task
+                return
+            said[text] = task
+
+    moments = []
+    for kill in range(kills + 1):
         with child(command, seconds=300, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            if kill < kills and rng.random() < EARLY:
+                time.sleep(rng.uniform(0, 1))
+                moments.append(0)
+                continue
+            assert process.stdout is not None
             address = process.stdout.readline().split()[1]
-            state = call(address, "state")[1]["decided"]
-            assert {i: each for i, each in enumerate(state) if each is not None}.keys() == said.keys(), (state, said)
-            for task in rng.integers(0, len(state), rng.integers(1, 4)).tolist():
-                value = {"task": task, "value": "answer", "text": f"said {rng.integers(100)}"}
-                assert call(address, "decide", value)[0] == 200, json.dumps(value)
-                said[task] = value["text"]
-    lines = [json.loads(line) for path in (folder / "people").glob("*.jsonl") for line in path.open(encoding="utf-8")]
-    assert len(lines) >= len(said)
-    print(f"review: {kills} kills, {len(said)} decisions there each time, nothing left behind", flush=True)
+            lines = journal.read_text(encoding="utf-8").splitlines() if journal.exists() else []
+            told = [json.loads(line)["text"] for line in lines]
+            assert [text for text in told if text not in lost] == list(said), (told, said)
+            assert len(set(told)) == len(told) and set(told) <= {*said, *lost}, told
+            shown = call(address, "state")[1]["decided"]
+            assert {task for task, each in enumerate(shown) if each} == {{**said, **lost}[text] for text in told}
+            if kill < kills:
+                person = threading.Thread(target=decide, args=(address,), daemon=True)
+                person.start()
+                time.sleep(rng.uniform(0, 0.5))
+                process.kill()
+                person.join()
+                moments.append(len(said))
+    assert sorted(files(folder)) == sorted([*before, str(journal.relative_to(folder))])
+    arrived = len(told) - len(said)
+    print(
+        f"review: {kills} kills, {sum(map(bool, moments))} after the first decision; all {len(said)} acknowledged "
+        f"decisions there each time, once and in order, and {arrived} of {len(lost)} that were under way",
+        flush=True,
+    )
 
 
 KINDS = {"encoder": encoder, "chat": chat, "items": items, "mvp-build": mvp_build, "review": review, "corrupt": corrupt}
@@ -203,7 +383,9 @@ def main() -> None:
     kills, names = int(sys.argv[1]) if len(sys.argv) > 1 else 20, sys.argv[2:] or list(KINDS)
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
+            begun = time.monotonic()
             KINDS[name](Path(folder), kills)
+            print(f"  in {time.monotonic() - begun:.0f} s", flush=True)
 
 
 if __name__ == "__main__":
