@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 import time
 from pathlib import Path
 
@@ -63,6 +64,40 @@ def test_negating_a_sentence_never_keeps_its_sign(sentence: Sentence, whole: str
             assert read_reply(other, polarity=polarity) in (signs[not sentence.patterned], "ambiguous"), other
         twice = hedge.format(whole.format(sentence.denied))
         assert read_reply(twice, polarity=polarity) in (reading, "ambiguous", "invalid"), twice
+
+
+QUESTIONS = ("{0}?", "{0}, right?", "You say {0}?", "well, {0}?", "Do you mean that {0}?")
+ANSWERS = (
+    *((text, True) for text in ("Yes.", "I think so.", "Definitely.", "That is correct.", "Yes, I think so.")),
+    *(
+        (text, False)
+        for text in ("No.", "I don't think so.", "Not at all.", "I disagree.", "Far from it.", "I doubt it.")
+    ),
+)
+
+
+@given(
+    sentence=st.sampled_from([each for each in SENTENCES if each.said.count(" is ") + each.said.count(" shows ")]),
+    question=st.sampled_from(QUESTIONS),
+    answer=st.sampled_from(ANSWERS),
+)
+@settings(max_examples=200, deadline=None)
+def test_a_question_that_is_denied_says_its_opposite(
+    sentence: Sentence, question: str, answer: tuple[str, bool]
+) -> None:
+    text, affirmed = answer
+    for polarity in (1, -1):
+        stated = ("no", "yes")[(sentence.patterned == affirmed) == (polarity == 1)]
+        assert read_reply(f"{question.format(sentence.said)} {text}", polarity=polarity) == stated
+
+
+@pytest.mark.parametrize("name", prompt_sets())
+def test_a_reply_that_repeats_its_question_is_read_as_the_answer_alone(name: str) -> None:
+    for prompt in load_prompts(name):
+        for question in re.findall(r"[^.?!\n]+\?", prompt.text) if "yes" in prompt.yes else ():
+            for answer in ("Yes.", "No."):
+                read = read_reply(f"{question.strip()} {answer}", prompt.yes, prompt.no, polarity=prompt.polarity)
+                assert read == answer[:-1].lower(), question
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,11 @@ def read_reply(text: str, yes: Sequence[str] = ("yes",), no: Sequence[str] = ("n
     both = words.both.search(plain)
     if both and both["bare"] is not None:
         return "ambiguous"
-    sentences = sentences_of(words.both.sub(" ", plain))
+    text = words.both.sub(" ", plain)
+    answered = _answered_question(words, text, polarity) if words.english else None
+    if answered:
+        return answered
+    sentences = sentences_of(text)
     lead, rest = words.leading(sentences)
     last = words.last(sentences)
     if lead and last and lead != last:
@@ -230,9 +234,15 @@ def sentences_of(text: str) -> list[str]:
     >>> sentences_of("is there a pattern? yes. it is faint!")
     ['yes', 'it is faint']
     """
-    parts = re.findall(r"[^.!?;\n\u3002]+[.!?;\n\u3002]*", text)
-    kept = [part.rstrip(".!;\n\u3002").strip(" ,:-/") for part in parts if "?" not in part]
+    kept = [_bare(part) for part in _PART.findall(text) if "?" not in part]
     return [part for part in kept if part and not _PHRASES["echo"].match(part)]
+
+
+_PART = re.compile(r"[^.!?;\n\u3002]+[.!?;\n\u3002]*")
+
+
+def _bare(part: str) -> str:
+    return part.rstrip(".!?;\n\u3002").strip(" ,:-/")
 
 
 @dataclass(frozen=True)
@@ -334,6 +344,51 @@ def _contradicted(lead: Reading, rest: str, sentences: list[str], polarity: int)
     said = _statement([follows])
     opposed = said.explicit and said.sign * polarity != (1 if lead == "yes" else -1)
     return opposed and not _PHRASES["concession"].search(follows)
+
+
+def _answered_question(words: _Words, text: str, polarity: int) -> Reading | None:
+    """What a question of the reply's own comes to with the answer behind it: "Uniform? I don't think so" says yes."""
+    parts = _PART.findall(text)
+    asked = [_asked(_bare(part)) if "?" in part else 0 for part in parts]
+    for i in range(len(parts) - 2, -1, -1):
+        sign = asked[i]
+        # Of two questions in a row nobody knows which is answered.
+        if sign == 0 or "?" in parts[i + 1] or (i and asked[i - 1] != 0):
+            continue
+        given, rest = _given(words, _bare(parts[i + 1]))
+        if given == 0 or (sign is None and polarity == -1):
+            continue
+        if sign is None:
+            return "ambiguous"
+        found: Reading = "yes" if sign * given * polarity == 1 else "no"
+        before, after = (sentences_of("".join(some)) for some in (parts[:i], parts[i + 2 :]))
+        others = {words.leading(before)[0], words.last(["", *after])} - {None, found}
+        return "ambiguous" if others or _contradicted(found, rest, ["", *after], polarity) else found
+    return None
+
+
+def _asked(question: str) -> int | None:
+    """What yes to a question says: 1 pattern, -1 none, 0 neither; None where a denial in it leaves that open."""
+    question = _PHRASES["tag"].sub("", question)
+    if _PHRASES["open_question"].search(question):
+        return 0
+    target, flat = _PHRASES["target"].search(question), _PHRASES["flat_word"].search(question)
+    # "It" is whatever was asked about.
+    sign = bool(target and not target[0].startswith("it")) - bool(flat)
+    return None if sign and _PHRASES["negation"].search(question) else sign
+
+
+def _given(words: _Words, sentence: str) -> tuple[int, str]:
+    """Whether a sentence affirms (1) or denies (-1) the question before it, or does neither (0), and its rest."""
+    lead, rest = words.leading([sentence])
+    if lead:
+        return (1 if lead == "yes" else -1), rest
+    for head, rest in ((sentence, ""), sentence.partition(",")[::2]):
+        if _PHRASES["denial"].fullmatch(head):
+            return -1, rest
+        if _elliptic(head):
+            return _elliptic(head), rest
+    return 0, ""
 
 
 def _stated(sentences: list[str], polarity: int) -> Reading | None:
