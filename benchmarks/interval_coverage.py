@@ -1,6 +1,6 @@
 """How often 95 % intervals hold the truth, for every kind that is offered, as a Markdown table.
 
-python benchmarks/interval_coverage.py [--quick] [--psignifit CURVES]
+python benchmarks/interval_coverage.py [KIND ...] [--observers N] [--psignifit CURVES]
 
 Observers of known truth are drawn, answer, and are measured; each row counts the intervals that hold what they were
 drawn with. "no value": the share of them about which a status says that there is no number, and that are not counted.
@@ -144,7 +144,7 @@ def posteriors(rng: np.random.Generator, size: int) -> Iterator[Row]:
     contrasts = np.geomspace(0.001, 1.0, 41)
     for name, make, queries in (("QUEST+", QuestPlus, 50), ("qCSF", QuickCSF, 30)):
         held, length = [], []
-        for seed in range(max(6, size // 20)):
+        for seed in range(max(6, size // 10)):
             guess, lapse, width = 0.2 * rng.random(), 0.05 * rng.random(), 0.7 * 10 ** rng.normal(0, 0.15)
             # A log-parabola, which is what qCSF assumes.
             peak = rng.uniform(1.6, 2.2)
@@ -246,16 +246,32 @@ def psignifit_rows(rng: np.random.Generator, curves: int) -> Iterator[Row]:
             yield Row(f"{what}, psignifit 4", name, (low <= truth) & (truth <= high), high - low)
 
 
+KINDS = {
+    "psychometric": psychometric,
+    "words": words,
+    "posteriors": posteriors,
+    "alignment": alignment,
+    "matching": matching,
+    "proportions": proportions,
+}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the observers, not a thousand")
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(KINDS)} (default: all)")
+    parser.add_argument("--observers", type=int, default=1000, metavar="N", help="simulated for a row (default 1000)")
     parser.add_argument("--psignifit", type=int, default=0, metavar="CURVES", help="curves given to psignifit")
     options = parser.parse_args()
-    size = 100 if options.quick else 1000
+    unknown = set(options.kinds) - set(KINDS)
+    if unknown:
+        parser.error(f"there is no kind {min(unknown)!r}; give some of {', '.join(KINDS)}")
     print("| interval | observers | n | covers, % | median length | no value |\n|---|---|---|---|---|---|")
     begin = time.process_time()
-    for number, kind in enumerate((psychometric, words, posteriors, alignment, matching, proportions)):
-        for row in kind(np.random.default_rng([20261122, number]), size):
+    for number, (name, rows) in enumerate(KINDS.items()):
+        if options.kinds and name not in options.kinds:
+            continue
+        # A kind's seed is its own, so that one that is run alone gives the same rows.
+        for row in rows(np.random.default_rng([20261122, number]), options.observers):
             print(row, flush=True)
     if options.psignifit:
         for row in psignifit_rows(np.random.default_rng([20261122, 99]), options.psignifit):

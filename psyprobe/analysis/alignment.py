@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.intervals import check_resampling, draw_counts, student_reach
+from psyprobe.analysis.intervals import check_resampling, draw_counts, neighbour_correlation, student_reach
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError
 
@@ -45,6 +45,9 @@ class Alignment(Recorded):
     attainable: float
     #: Why `value`, `low` or `high` is None, or what was left out; empty if there is nothing to say.
     note: str = ""
+    #: Correlation of the ranks of slices next to each other, -1 to 1: the further above 0, the more the interval, which
+    #: takes slices as independent, is too narrow. None without an interval, or of three slices.
+    neighbours: float | None = None
 
 
 def alignment_score(
@@ -165,16 +168,16 @@ def align(
     slices that are 0.05 to 1.5 log10 units off level, it covers the score of endless slices in 92 % or more; the
     percentile interval of the same samples covers it in 30 to 90 %, and hardly ever where slices are most uneven,
     because a slice drawn twice agrees with itself. Neighbouring x do not respond independently, so in a real
-    experiment the interval is a lower bound of the uncertainty: `docs/psychometric.md` tells by how much. It does not
-    speak of other stimuli or observers.
+    experiment the interval is a lower bound of the uncertainty: `neighbours` says how alike they are, and
+    `docs/psychometric.md` how much is then missing. It does not speak of other stimuli or observers.
 
     Examples
     --------
     >>> m = np.logspace(-0.3, 0.3, 10)
     >>> level = 10 ** np.linspace(-0.2, 0.2, 20)
     >>> found = align(m, level[:, None] * m)
-    >>> f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}] of {found.attainable:.3f}"
-    '0.85 [0.78, 0.90] of 0.995'
+    >>> f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}] of {found.attainable:.3f}, {found.neighbours:.2f}"
+    '0.85 [0.78, 0.90] of 0.995, 1.00'
     """
     m, r = _pooled(multiplier, response, multiplier_of)
     if r.ndim != 2:
@@ -196,7 +199,8 @@ def align(
     low, high = min(float(np.tanh(z - reach)), value), max(float(np.tanh(z + reach)), value)
     if high - low < 1e-9:
         return Alignment(value, None, None, confidence, attainable, "all slices are alike and tell no interval")
-    return Alignment(value, low, high, confidence, attainable, note)
+    together = neighbour_correlation(midranks(r.ravel(), np.ones((1, r.size))).reshape(r.shape).mean(axis=1))
+    return Alignment(value, low, high, confidence, attainable, note, together)
 
 
 def fisher(r: Any) -> Any:

@@ -39,6 +39,8 @@ _KEY = (
     "square error in log10 contrast, smaller is better.{interval} f32 floor: share of the score points that the "
     "paper's float32 arithmetic puts at its floor, mean over tests (-: not known, or no angle is scored)"
 )
+#: Of the intervals.
+_LEAST = "which take levels as independent: neighbours are not, so that the uncertainty is at least that"
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,7 @@ class Scoreboard:
     def _lines(self) -> list[str]:
         used = {flag for row in self.rows for entry in row.entries.values() for flag in entry.flags}
         notes = [f"{r.title}, {t.experiment}: {e.note}." for r in self.rows for t, e in r.entries.items() if e.note]
-        interval = "" if self.confidence is None else f" Brackets: {100 * self.confidence:g} % intervals."
+        interval = "" if self.confidence is None else f" Brackets: {100 * self.confidence:g} % intervals, {_LEAST}."
         key = _KEY.format(interval=interval)
         flags = "; ".join(f"{flag}: {FLAGS[flag]}" for flag in FLAGS if flag in used)
         published = any(row.kind == "published" for row in self.rows)

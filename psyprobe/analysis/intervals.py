@@ -40,6 +40,37 @@ def student_quantile(drawn_from: int, confidence: float) -> float:
     return float(stdtrit(drawn_from - 1, (1 + confidence) / 2))
 
 
+def neighbour_correlation(values: FloatArray) -> float | None:
+    """How much values next to each other are alike: intervals that take them as independent are then too narrow.
+
+    Parameters
+    ----------
+    values : ndarray, shape (K,)
+        In the order of the levels that they belong to.
+
+    Returns
+    -------
+    float or None
+        Their correlation, -1 to 1; None of fewer than four values, or of equal ones.
+
+    Notes
+    -----
+    r + (1 + 3 r) / (K - 1): the correlation r of few values lies below that of many (Kendall 1954, Biometrika 41), and
+    still does where they are much alike: of twelve values 0.5 is found as 0.44 on average, 0.8 as 0.65.
+
+    Examples
+    --------
+    >>> neighbour_correlation(np.array([1.0, 2.0, 3.0, 3.0, 2.0, 1.0]))
+    0.6
+    """
+    d = values - values.mean()
+    total = float(d @ d)
+    if len(d) < 4 or total <= 1e-24 * max(1.0, float(values @ values)):
+        return None
+    r = float(d[1:] @ d[:-1]) / total
+    return float(np.clip(r + (1 + 3 * r) / (len(d) - 1), -1.0, 1.0))
+
+
 def bounded_interval(
     value: float, spread: float, drawn_from: int, confidence: float, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> tuple[float, float]:

@@ -18,7 +18,13 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.direction import told
-from psyprobe.analysis.intervals import check_resampling, draw_counts, student_quantile, student_reach
+from psyprobe.analysis.intervals import (
+    check_resampling,
+    draw_counts,
+    neighbour_correlation,
+    student_quantile,
+    student_reach,
+)
 from psyprobe.analysis.iso_response import iso_contrast
 from psyprobe.analysis.responses import LayerScore, chosen, layer_facts, layers_with, levels_of, status_of, values_of
 from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Metric, Recorded, Row
@@ -69,6 +75,9 @@ class MatchingError(Recorded):
     pooled: Estimate
     #: Root mean square error of each frequency, log10 units.
     by_frequency: tuple[float, ...]
+    #: Correlation of the logarithms of these at frequencies next to each other, -1 to 1: the further above 0, the more
+    #: the intervals, which take frequencies as independent, are too narrow. None of three frequencies or equal errors.
+    neighbours: float | None
 
 
 def match_contrast(
@@ -226,7 +235,8 @@ def matching_error(
     of which nine frequencies may lack the worst, sqrt(v / F + v**2 / (2 F - 2)), v the variance of the logs of what is
     averaged (errors below a fifth of the pooled one count as that). In simulations with 9 independent frequencies,
     whose errors differ in size by a factor of 1.3 or 1.8 (standard deviation), it covers the error of endless
-    frequencies in 93 to 98 %. Neighbouring frequencies do not err independently, and then it covers less.
+    frequencies in 93 to 98 %. Neighbouring frequencies do not err independently, and then it covers less:
+    `neighbours` says how alike they are.
 
     Examples
     --------
@@ -251,6 +261,7 @@ def matching_error(
         mean=_estimate(np.sqrt(squares), share, 1, confidence),
         pooled=_estimate(squares, share, 2, confidence),
         by_frequency=tuple(np.sqrt(squares).tolist()),
+        neighbours=neighbour_correlation(np.log(np.maximum(squares, max(_SMALL**2 * squares.mean(), 1e-300)))),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from chat_results import chat_result
 
 from psyprobe.analysis.alignment import align
-from psyprobe.analysis.intervals import bounded_interval
+from psyprobe.analysis.intervals import bounded_interval, neighbour_correlation
 from psyprobe.analysis.matching import matching_error
 from psyprobe.analysis.psychometric import fit_psychometric
 from psyprobe.analysis.words.comparison import STATISTICS, compare_with_human
@@ -117,3 +117,20 @@ def test_shares_hold_as_often_as_they_say(rate: float) -> None:
     error = np.sqrt(right * (1 - right) / 29)
     ends = np.array([bounded_interval(p, e, 30, 0.95) for p, e in zip(right, error, strict=True)])
     assert 0.93 <= ((ends[:, 0] <= rate) & (rate <= ends[:, 1])).mean() <= 0.99
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.5, 0.8])
+def test_neighbours_that_are_alike_are_told_from_independent_ones(alike: float) -> None:
+    rng = np.random.default_rng(5)
+    levels = rng.normal(size=(400, 12))
+    for k in range(1, 12):
+        levels[:, k] = alike * levels[:, k - 1] + np.sqrt(1 - alike**2) * levels[:, k]
+    found = np.array([neighbour_correlation(each) for each in levels])
+    assert abs(found.mean() - {0.0: 0.0, 0.5: 0.44, 0.8: 0.65}[alike]) < 0.03
+    multiplier = np.geomspace(0.5, 2.0, 10)
+    off = [10 ** (0.1 * each) for each in levels[:40]]
+    by_score = [align(multiplier, each[:, None] * multiplier, resamples=100).neighbours for each in off]
+    by_error = [matching_error(10 ** each[None], np.ones((1, 12)), resamples=100).neighbours for each in off]
+    for told in (by_score, by_error):
+        assert abs(np.mean(np.array(told, dtype=float)) - alike) < 0.2
+    assert neighbour_correlation(np.ones(9)) is None and neighbour_correlation(levels[0, :3]) is None

@@ -273,6 +273,8 @@ def r_bench(folder: Path, observer: Any, judge: Any = None, confidence: float = 
     quality = found.table["quality"].astype(object)
     items = found.table.assign(quality=quality.where(quality.notna(), None))
     counted = {name: found.facts[name] for name in ("items", "simulated_items", "answers", "verdicts", "unscored")}
+    # Nothing was told of replies that were cut off.
+    counted["verdicts"] = {name: count for name, count in counted["verdicts"].items() if name != "cut_replies"}
     tables = {format: rbench_table({"observer": found.metrics}, format) for format in ("text", "csv")}
     return flat(
         {
@@ -345,7 +347,7 @@ def flat(value: Any, name: str = "") -> Golden:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = dataclasses.asdict(value)
     if isinstance(value, Mapping):
-        parts = {RENAMED.get(str(key), str(key)): part for key, part in value.items()}
+        parts = {RENAMED.get(str(key), str(key)): part for key, part in value.items() if key != "neighbours"}
     elif isinstance(value, list | tuple):
         if value and all(isinstance(part, int | float) and not isinstance(part, bool) for part in value):
             return {name: np.array(value, np.float64)}
