@@ -13,13 +13,14 @@ import shlex
 import sys
 import tomllib
 import traceback
+import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
 from psyprobe import __version__
-from psyprobe.errors import PsyprobeError, clipped, own_failure, own_place
+from psyprobe.errors import ConditionWarning, PsyprobeError, clipped, own_failure, own_place
 from psyprobe.files.terminal import printable, tell
 
 _PAGE = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
@@ -59,7 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(handlers=[logging.NullHandler()])
     parsed = _parser(given).parse_args(given)
     try:
-        code: int = _loaded(_COMMANDS[parsed.command]["function"])(parsed)
+        with warnings.catch_warnings():
+            # Whatever a command is warned of is a line of ours, each time, and not Python's with its source.
+            warnings.simplefilter("always", ConditionWarning)
+            warnings.showwarning = lambda message, *_: tell(f"Note: {message}")
+            code: int = _loaded(_COMMANDS[parsed.command]["function"])(parsed)
         sys.stdout.flush()
         return code
     except BrokenPipeError:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ import numpy as np
 import xarray
 
 from psyprobe.analysis.score import Score, score_table
-from psyprobe.errors import ConditionWarning, InputError, unknown_name
+from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment, read_suite
 from psyprobe.files.output import digest, json_text, make_folder, write_text, write_whole
 from psyprobe.files.terminal import say, say_json, settings, show, tell
@@ -84,8 +82,7 @@ def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: P
     scores: list[Score] = []
     reports = []
     for experiment, observer in _asked(arguments, experiments):
-        with _remarks_told():
-            result = run(experiment, observer, **options)
+        result = run(experiment, observer, **options)
         found = score_layers(result)
         files = write_result(result, found, _own(folder / _stem(arguments, experiment, observer.card), result))
         scores += found
@@ -105,15 +102,6 @@ def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: P
     else:
         say(score_table(scores))
     return 0
-
-
-@contextmanager
-def _remarks_told() -> Iterator[None]:
-    """Say in what a stimulus differs from what people saw as a line, each time, and not as Python's warning."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", ConditionWarning)
-        warnings.showwarning = lambda message, *_: tell(f"Note: {message}")
-        yield
 
 
 def write_result(result: xarray.Dataset, scores: Sequence[Score], stem: Path) -> dict[str, Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import pandas as pd
 from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, Tabled, number
 from psyprobe.errors import InputError
 from psyprobe.files.arrays import check_unpacked
+from psyprobe.files.output import write_whole
 from psyprobe.files.parsing import parse_json, read_bytes, read_text
 from psyprobe.files.terminal import harmless
 
@@ -123,6 +125,12 @@ def _text(value: Any) -> str:
 def csv_table(table: pd.DataFrame, *, index: bool = False) -> str:
     """A table for people, as CSV: whatever its cells hold, no spreadsheet runs it."""
     return str(table.map(harmless).rename(index=harmless, columns=harmless).to_csv(index=index))
+
+
+def write_tsv(table: pd.DataFrame, path: Path) -> None:
+    """Write a table as VLMEvalKit reads its data sets, whole or not at all."""
+    how: dict[str, Any] = {"sep": "\t", "index": False, "quoting": csv.QUOTE_ALL, "lineterminator": "\n"}
+    write_whole(path, lambda partial: table.to_csv(partial, **how))
 
 
 def all_metrics(metrics: Mapping[str, pd.DataFrame], format: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.observers.chat.answering import AnswerObserver
 from psyprobe.observers.simulated.serving import serve
+from psyprobe.running import origin
 from psyprobe.tasks.review.worklist import worklist
 
 
@@ -70,6 +72,24 @@ def test_from_photographs_to_reviewed_questions_that_a_model_is_asked(
     assert "openai:yes" in capsys.readouterr().out
     for path in (path for place in (folder, tmp_path / "out") for path in place.rglob("*") if path.is_file()):
         assert b"sk-of-nobody" not in path.read_bytes()
+
+
+def test_other_software_is_said_as_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
+    *_, second, first = sorted(photographs(tmp_path / "all", longest=64).iterdir())
+    (tmp_path / "some").mkdir()
+    command = ["mvp-build", str(tmp_path / "some"), "--chat", "openai:simulated", "--output", str(tmp_path / "set")]
+    with serve(both(Asked())) as server:
+        for path, version in ((first, "2.0"), (second, "2.1")):
+            shutil.copy(path, tmp_path / "some")
+            versions = {"python": "3.12", "psyprobe": "0.1.0", "numpy": version}
+            monkeypatch.setattr(origin, "software_versions", lambda told=versions: told)
+            assert main([*command, "--chat-option", f"base_url={server.base_url}"]) == 0
+    err = capsys.readouterr().err
+    assert "Note: openai:simulated: stored answers were computed with numpy 2.0, and new ones with 2.1" in err
+    assert "ConditionWarning" not in err
 
 
 def test_killed_in_the_middle_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

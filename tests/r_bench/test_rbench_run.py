@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import shutil
@@ -21,7 +22,7 @@ from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers.simulated.serving import serve
 from psyprobe.tasks.asking import Judge
 from psyprobe.tasks.r_bench import check_items, rbench_metrics, read_answers, read_items, read_set, score_items
-from psyprobe.tasks.r_bench.build import build_set, write_example
+from psyprobe.tasks.r_bench.build import ReferenceLimits, build_set, write_example
 from psyprobe.tasks.r_bench.items import export_tsv, import_tsv
 from psyprobe.tasks.r_bench.probe import RBenchRun, read_run, remarks, write_run
 from psyprobe.tasks.r_bench.report import gallery, write_report
@@ -44,8 +45,6 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="module")
 def built(example: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from psyprobe.tasks.r_bench.build import ReferenceLimits
-
     folder = tmp_path_factory.mktemp("built") / "set"
     with ThreadPoolExecutor(2) as executor:
         done = build_set(
@@ -100,8 +99,6 @@ def test_a_set_is_balanced_and_names_what_it_holds(built: Path) -> None:
 
 
 def test_the_same_seed_builds_the_same_set(example: tuple[Path, Path], built: Path, tmp_path: Path) -> None:
-    from psyprobe.tasks.r_bench.build import ReferenceLimits
-
     limits = ReferenceLimits(side=48)
     build_set(*example, tmp_path / "again", items_per_cell=1, limits=limits, progress=False)
     for path in sorted((built / "dis").iterdir()):
@@ -169,8 +166,6 @@ def test_wrong_questions_are_one_sentence(example: tuple[Path, Path], tmp_path: 
         (head + "coffee.png,MCQ,?,N,A\n", "give a letter, and options"),
     ):
         questions.write_text(text, encoding="utf-8")
-        from psyprobe.tasks.r_bench.build import ReferenceLimits
-
         with pytest.raises(InputError, match=message):
             build_set(example[0], questions, tmp_path / message[:6], limits=ReferenceLimits(side=48), progress=False)
 
@@ -189,6 +184,26 @@ def test_vlmevalkit_and_back(built: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.tsv").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match="no column 'index'"):
         import_tsv(written["dis"], tmp_path / "bad.tsv", tmp_path / "other")
+
+
+def test_a_table_and_a_sheet_are_written_whole_or_not_at_all(
+    example: tuple[Path, Path], built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Any, target: Path, **_: Any) -> None:
+        Path(target).write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    written = export_tsv(read_set(built), tmp_path)
+    held = {path: path.read_bytes() for path in written.values()}
+    monkeypatch.setattr(pd.DataFrame, "to_csv", full)
+    with pytest.raises(PsyprobeError, match=r"R-Bench-Dis\.tsv cannot be written: No space left on device"):
+        export_tsv(read_set(built), tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == held
+    monkeypatch.undo()
+    monkeypatch.setattr("psyprobe.tasks.r_bench.build.contact_sheet", lambda *_: type("Sheet", (), {"save": full})())
+    with pytest.raises(PsyprobeError, match=r"contact_sheet\.png cannot be written"):
+        build_set(*example, tmp_path / "set", items_per_cell=1, limits=ReferenceLimits(side=48), progress=False)
+    assert not list((tmp_path / "set").glob("*contact*"))
 
 
 # -- running ---------------------------------------------------------------------------------------------------------

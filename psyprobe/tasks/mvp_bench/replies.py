@@ -8,7 +8,6 @@ named so that its rating of HallusionBench groups them.
 from __future__ import annotations
 
 import base64
-import csv
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +18,7 @@ from psyprobe.analysis.words.reply import read_reply
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.parsing import read_bytes
 from psyprobe.tasks.mvp_bench.questions import split_choices
-from psyprobe.tasks.tables import read_answer_table
+from psyprobe.tasks.tables import read_answer_table, write_tsv
 
 #: What a reply is called in files made elsewhere: ours, the benchmark's, VLMEvalKit's, lmms-eval's.
 _REPLY_COLUMNS = ("output", "prediction", "reply", "filtered_resps")
@@ -225,7 +224,7 @@ def write_vlmevalkit(questions: pd.DataFrame, images: str | Path, output: str | 
         if len(table):
             frame = pd.DataFrame(rows(table))
             frame["image"] = _encoded(table["image"].tolist(), frame["index"].tolist(), Path(images))
-            frame.to_csv(folder / file, sep="\t", index=False, quoting=csv.QUOTE_ALL)
+            write_tsv(frame, folder / file)
             written[name] = folder / file
     return written
 

@@ -19,7 +19,7 @@ from psyprobe.corruption.apply import STRENGTHS, corrupt, dimension_numbered, di
 from psyprobe.corruption.colour_planes import luma
 from psyprobe.errors import InputError
 from psyprobe.files.images import file_digest, read_image
-from psyprobe.files.output import json_text, make_folder, software_versions, write_text
+from psyprobe.files.output import json_text, make_folder, software_versions, write_text, write_whole
 from psyprobe.files.terminal import progress_bar
 from psyprobe.tasks.r_bench.items import TASKS, read_items, without_option, write_items
 from psyprobe.tasks.tables import read_table
@@ -144,11 +144,11 @@ def write_example(folder: str | Path) -> tuple[Path, Path]:
     source = Path(skimage.__file__).parent / "data"
     photographs, questions = make_folder(Path(folder) / "photographs"), Path(folder) / "questions.csv"
     text = files("psyprobe.tasks.r_bench").joinpath("data", "photograph_questions.csv").read_text(encoding="utf-8")
-    questions.write_text(text, encoding="utf-8")
+    write_text(questions, text)
     for name in dict.fromkeys(read_question_table(questions)["image"]):
         if not (source / name).is_file():
             raise InputError(f"this scikit-image comes without {name}; install version 0.22 or later from a wheel")
-        shutil.copyfile(source / name, photographs / name)
+        write_whole(photographs / name, partial(shutil.copyfile, source / name))
     return photographs, questions
 
 
@@ -234,7 +234,7 @@ def build_set(
     for row in without_option(items):
         raise InputError(f"{questions}: {row['question']!r} has the key {row['key']} and {len(row['options'])} options")
     for name in measured:
-        shutil.copyfile(Path(photographs) / name, folder / "ref" / name)
+        write_whole(folder / "ref" / name, partial(shutil.copyfile, Path(photographs) / name))
     # Each photograph in several jobs, so that all cores have work to the end.
     by_reference = [[row for row in rows if row["reference"] == name] for name in measured]
     jobs = [part[i : i + 16] for part in by_reference for i in range(0, len(part), 16)]
@@ -258,7 +258,7 @@ def build_set(
         "software": software_versions(),
     }
     write_text(folder / "manifest.json", json_text(manifest))
-    contact_sheet(folder, items).save(folder / "contact_sheet.png")
+    write_whole(folder / "contact_sheet.png", contact_sheet(folder, items).save)
     return BuiltSet(folder, len(rows), tuple(skipped), tuple(sorted(unchanged)))
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import ast
 import base64
 import binascii
-import csv
 import functools
 import itertools
 import re
@@ -32,8 +31,8 @@ import pandas as pd
 from psyprobe.corruption import STRENGTHS, dimension_numbered
 from psyprobe.errors import InputError
 from psyprobe.files.images import decode_image, file_digest, read_image
-from psyprobe.files.output import make_folder, write_text
-from psyprobe.tasks.tables import read_table
+from psyprobe.files.output import make_folder, write_text, write_whole
+from psyprobe.tasks.tables import read_table, write_tsv
 
 TASKS = ("MCQ", "VQA", "CAP")
 COLUMNS = ("name", "question", "choice", "answer", "type", "score", "distortion", "strength")
@@ -345,7 +344,7 @@ def export_tsv(images: ImageSet, folder: str | Path) -> dict[str, Path]:
             level = STRENGTHS.index(row["strength"]) + 1
             rows.append(told | {"strength": level, "simulated": row["simulated"]})
         written[kind] = place / file
-        pd.DataFrame(rows).to_csv(written[kind], sep="\t", index=False, quoting=csv.QUOTE_ALL, lineterminator="\n")
+        write_tsv(pd.DataFrame(rows), written[kind])
     return written
 
 
@@ -387,12 +386,16 @@ def import_tsv(corrupted: str | Path, reference: str | Path, output: str | Path)
         sources = {"dis": name, "ref": Path(row.get("reference") or name).name}
         for kind, file in sources.items():
             raw = _image(tables[kind], index, str(corrupted if kind == "dis" else reference))
-            (folder / kind / file).write_bytes(raw)
+            _write_bytes(folder / kind / file, raw)
         options = [f"{letter}.{row[letter]}" for letter in "ABCDE" if row.get(letter)]
         told = {"name": name, "choice": "; ".join(options), "type": "MCQ", "reference": sources["ref"]}
         rows.append({**row, **told, "score": row.get("score", ""), "simulated": row.get("simulated") or "0"})
     write_items(folder, rows)
     return len(rows)
+
+
+def _write_bytes(path: Path, raw: bytes) -> None:
+    write_whole(path, lambda partial: partial.write_bytes(raw))
 
 
 def _rows(path: str | Path) -> dict[str, dict[str, Any]]:
