@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
 from psyprobe.observers.chat.answering import Answer
 from psyprobe.observers.registry import Card
-from psyprobe.tasks.asking import Case, Judge, JudgePrompt, Verdicts, judge_cases, judge_prompts
+from psyprobe.tasks.asking import Case, Judge, JudgePrompt, Verdicts, count_verdicts, judge_cases, judge_prompts
 
 
 class Says:
@@ -115,6 +115,27 @@ def test_repeats_are_averaged_and_what_is_no_verdict_is_counted() -> None:
 def test_a_fraction_is_never_rounded_to_a_verdict(score: object, dress: str) -> None:
     for name in ("rbench_short", "rbench_choice", "rbench_caption"):
         assert judge_prompts()[name].read(dress.format(score)) is None
+
+
+def test_a_judge_that_reasons_has_the_tokens_to_and_a_cut_reply_is_no_verdict() -> None:
+    given: list[int] = []
+
+    class Reasons(Says):
+        def answer(self, images: Sequence[Any], prompt: str, *, decoding: Any, **_: Any) -> Answer:
+            given.append(decoding.max_tokens)
+            whole = ["<think>", *["hm "] * 200, "</think>", "2"]
+            shown = whole[: decoding.max_tokens]
+            return Answer("".join(shown), finish="stop" if shown == whole else "length")
+
+    found = judge_cases([CASE], Judge(Reasons(None)), progress=False)["item"]
+    assert (found, given) == (Verdicts((1.0,), ()), [1024])
+    cut = judge_cases([CASE], Judge(Reasons(None), max_tokens=32), progress=False)["item"]
+    assert given[1:] == [32] and cut.failed and cut.cut == 1
+    assert count_verdicts([found, cut])["cut_replies"] == 1
+    with pytest.raises(InputError, match="and was cut off; give the judge more tokens"):
+        _ = cut.mean
+    # "1" that was cut off may have gone on as "1.5".
+    assert judge_prompts()["rbench_short"].verdicts_of([("1", "length"), ("1", "stop")]) == Verdicts((0.5,), ("1",), 1)
 
 
 def test_long_replies_of_a_judge_take_no_time() -> None:

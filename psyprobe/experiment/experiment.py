@@ -220,6 +220,10 @@ class Fit(Section):
     lapse: Rate = (0.0, 0.1)
 
 
+#: Long enough for a judge that reasons first; one that says a word and stops takes no more for it.
+JUDGE_TOKENS = 1024
+
+
 class Judging(Section):
     """Who reads what rules leave open."""
 
@@ -227,6 +231,8 @@ class Judging(Section):
     observer: str
     repeats: Whole = 1
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    #: Where a reply is cut off, reasoning included.
+    max_tokens: Whole = JUDGE_TOKENS
     #: What `load_observer` takes besides, such as base_url.
     options: dict[str, Any] = {}
 

@@ -30,6 +30,7 @@ import numpy.typing as npt
 from psyprobe.analysis.words.reply import without_reasoning
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment
+from psyprobe.experiment.experiment import JUDGE_TOKENS
 from psyprobe.files.images import decode_image
 from psyprobe.files.output import digest
 from psyprobe.files.parsing import read_bytes
@@ -43,8 +44,6 @@ from psyprobe.running.store import Store, open_store
 
 #: Of the way in which a judge is asked.
 JUDGING = "judge 1"
-#: Long enough for a model that cannot leave it at one word.
-_MAX_TOKENS = 32
 _MARKUP = r"[\s*_`\"'(){}\[\]:=]*"
 #: A reply in lower case that is one word or number; a sign, a fraction or a further word makes it none.
 _VERDICT = re.compile(
@@ -250,12 +249,19 @@ class JudgePrompt:
         said = _VERDICT.fullmatch(without_reasoning(reply))
         return self.verdicts.get(said["verdict"]) if said else None
 
-    def verdicts_of(self, replies: Sequence[str]) -> Verdicts:
-        """What several replies about one case come to."""
-        read = [(self.read(reply), reply) for reply in replies]
+    def verdicts_of(self, replies: Sequence[tuple[str, str]]) -> Verdicts:
+        """What several replies about one case come to, each with why it ended; one that was cut off is no verdict.
+
+        Examples
+        --------
+        >>> judge_prompts()["rbench_short"].verdicts_of([("2", "stop"), ("1", "length"), ("Hm", "stop")])
+        Verdicts(read=(1.0,), unread=('1', 'Hm'), cut=1)
+        """
+        read = [(None if end == "length" else self.read(reply), reply) for reply, end in replies]
         return Verdicts(
             read=tuple(verdict for verdict, _ in read if verdict is not None),
             unread=tuple(reply for verdict, reply in read if verdict is None),
+            cut=sum(end == "length" for _, end in replies),
         )
 
 
@@ -285,6 +291,8 @@ class Judge:
     repeats: int = 1
     #: Of the sampling, 0 to 2; each repeat has a seed of its own.
     temperature: float = 0.0
+    #: Where a reply is cut off, reasoning included.
+    max_tokens: int = JUDGE_TOKENS
 
     def __post_init__(self) -> None:
         if self.repeats < 1:
@@ -297,7 +305,7 @@ class Judge:
     def decoding(self, repeat: int) -> Decoding:
         """How the reply of one repeat is drawn."""
         seed = repeat if self.temperature else None
-        return Decoding(self.temperature, _MAX_TOKENS, logprobs=False, seed=seed)
+        return Decoding(self.temperature, self.max_tokens, logprobs=False, seed=seed)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything one must know to judge again, as JSON can hold it."""
@@ -332,6 +340,8 @@ class Verdicts:
     read: tuple[float | str, ...]
     #: The replies that were none, word for word.
     unread: tuple[str, ...]
+    #: How many of these were cut off before they ended.
+    cut: int = 0
 
     @property
     def failed(self) -> bool:
@@ -342,7 +352,9 @@ class Verdicts:
     def mean(self) -> float:
         """Mean of numeric verdicts, from 0 to 1."""
         if self.failed:
-            raise InputError(f"the judge gave no verdict but {self.unread[0]!r}; judge again, or leave the item out")
+            remedy = "give the judge more tokens" if self.cut else "judge again"
+            how = " and was cut off" if self.cut else ""
+            raise InputError(f"the judge gave no verdict but {self.unread[0]!r}{how}; {remedy}, or leave the item out")
         return sum(float(each) for each in self.read) / len(self.read)
 
     @property
@@ -385,7 +397,9 @@ def judge_cases(
     label = f"judge {judge.observer.card.name}"
     answers = ask_items(asked, judge.observer, version=JUDGING, store=store, label=label, progress=progress)
     return {
-        case.name: judge_prompts()[case.prompt].verdicts_of([answers[each.name].text for each in questions[case.name]])
+        case.name: judge_prompts()[case.prompt].verdicts_of(
+            [(found.text, found.finish) for found in (answers[each.name] for each in questions[case.name])]
+        )
         for case in cases
     }
 
@@ -407,20 +421,22 @@ def judge_of(experiment: Experiment) -> Judge | None:
     named = experiment.judge
     if named is None:
         return None
-    return Judge(load_observer(named.observer, **named.options), named.repeats, named.temperature)
+    judging = load_observer(named.observer, **named.options)
+    return Judge(judging, named.repeats, named.temperature, named.max_tokens)
 
 
 def count_verdicts(found: Iterable[Verdicts]) -> dict[str, int]:
-    """Of cases: how many there are, how many have no verdict at all, and how many replies were none."""
+    """Of cases: how many there are, how many have no verdict at all, and how many replies were none or were cut off."""
     found = list(found)
     return {
         "cases": len(found),
         "without_verdict": sum(each.failed for each in found),
         "unread_replies": sum(len(each.unread) for each in found),
+        "cut_replies": sum(each.cut for each in found),
     }
 
 
 def read_verdicts(text: str) -> dict[str, Verdicts]:
-    """Verdicts by case, read by today's rules from the JSON of cases: name, prompt, and replies of each."""
+    """Verdicts by case, read by today's rules from the JSON of cases: name, prompt, and replies with their ends."""
     prompts = judge_prompts()
     return {name: prompts[prompt].verdicts_of(replies) for name, prompt, replies in json.loads(text)}

@@ -155,8 +155,9 @@ def answers_of(record: RunRecord, store: Store) -> list[Answer]:
 
 
 def judged_attributes(record: RunRecord, store: Store) -> dict[str, Any]:
-    """The same, with the options of the page, the judge, and of each case its name, prompt, and what it replied."""
+    """The same, with the options of the page, the judge, and of each case its name, prompt, and replies with ends."""
     cases, layout = record.outcome["cases"], record.layout
     found = store.answers_of_all([key for _, _, keys in cases for key in keys])
-    judged = [(name, prompt, [found[key]["reply"]["text"] for key in keys]) for name, prompt, keys in cases]
+    replies = {key: (answer["reply"]["text"], answer["reply"]["finish"]) for key, answer in found.items()}
+    judged = [(name, prompt, [replies[key] for key in keys]) for name, prompt, keys in cases]
     return attributes_of(record, options=layout["options"], judge=layout["judge"], judged=judged)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import io
 import json
 import shutil
@@ -17,7 +18,7 @@ from PIL import Image
 
 import psyprobe as pp
 from psyprobe.cli import main
-from psyprobe.errors import InputError, UnknownNameError
+from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
 from psyprobe.observers.chat.answering import Answer
 from psyprobe.observers.registry import Card
 from psyprobe.observers.simulated.serving import serve
@@ -160,7 +161,8 @@ def test_what_is_no_verdict_of_the_judge_is_told_by_the_score(bench: Path) -> No
         result = run_page(page, chatty, judge=judge(reply))
         (found,), (surer,) = score(result), score(result, confidence=0.99)
         assert np.nansum(surer.metrics["low"]) < np.nansum(found.metrics["low"])
-        assert found.to_dict()["verdicts"] == {"cases": 6, "without_verdict": counted, "unread_replies": counted}
+        told = {"cases": 6, "without_verdict": counted, "unread_replies": counted, "cut_replies": 0}
+        assert found.to_dict()["verdicts"] == told
         assert ("6 replies of the judge were no verdict" in str(found)) == bool(counted)
 
 
@@ -251,6 +253,20 @@ def test_there_and_back_through_vlmevalkit(bench: Path) -> None:
     assert index["4__0__2"] == "2000000"
     back = {str(value): name for name, value in index.items()}
     assert {back[value] for value in tables["mcq"]["index"]} <= set(questions["question_id"])
+
+
+def test_a_table_for_vlmevalkit_is_written_whole_or_not_at_all(bench: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Any, target: Path, **_: Any) -> None:
+        Path(target).write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    questions = read_questions(bench / "questions.json")
+    (bench / "tsv").mkdir()
+    held = {path: path.read_bytes() for path in write_vlmevalkit(questions, bench, bench / "tsv").values()}
+    monkeypatch.setattr(pd.DataFrame, "to_csv", full)
+    with pytest.raises(PsyprobeError, match=r"MVPBench_YN\.tsv cannot be written: No space left on device"):
+        write_vlmevalkit(questions, bench, bench / "tsv")
+    assert {path: path.read_bytes() for path in (bench / "tsv").iterdir()} == held
 
 
 def test_bad_requests_are_one_sentence(bench: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -206,6 +206,12 @@ class MvpScore(TaskScore):
                 f"{judged['unread_replies']} replies of the judge were no verdict; {judged['without_verdict']} of the "
                 f"{judged['cases']} replies that it was asked about got none"
             )
+        if judged["cut_replies"]:
+            most = json.loads(self.attributes["judge"])["max_tokens"]
+            notes.append(
+                f"{judged['cut_replies']} replies of the judge were cut off at {most} tokens, so that what it was "
+                "asked about stays unread for want of a verdict: give judge.max_tokens"
+            )
         rows = [self._row(OBSERVER, self.metrics, notes)]
         yes_no = self.table["task"] == "yes_no"
         for word, asked in (("yes", yes_no), ("no", yes_no), ("A", ~yes_no)):

@@ -12,6 +12,7 @@ import pandas as pd
 
 from psyprobe.analysis.words.people import with_people
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.experiment.experiment import JUDGE_TOKENS
 from psyprobe.files.images import read_image
 from psyprobe.files.output import make_folder, write_text
 from psyprobe.files.terminal import say, settings, show, tell
@@ -53,6 +54,8 @@ def add_r_bench_options(parser: argparse.ArgumentParser) -> None:
     score.add_argument("--judge-option", nargs="+", default=[], metavar="NAME=VALUE", help=taken)
     score.add_argument("--judge-repeats", type=int, default=1, metavar="N", help="5 in the paper (default 1)")
     score.add_argument("--judge-temperature", type=float, default=0.0, metavar="T", help="(default %(default)s)")
+    told = "where its replies are cut off, reasoning included (default %(default)s)"
+    score.add_argument("--judge-max-tokens", type=int, default=JUDGE_TOKENS, metavar="N", help=told)
     score.add_argument("--store", metavar="FILE", help="SQLite file that keeps what the judge said")
     score.add_argument("--task", nargs="+", metavar="TASK", help="MCQ, VQA, CAP (all); VLMEvalKit has MCQ alone")
     rules = "letter_then_judge, published, judge or letter (default %(default)s)"
@@ -107,7 +110,7 @@ def score_action(arguments: argparse.Namespace) -> None:
     judge = None
     if arguments.judge:
         judging = load_observer(arguments.judge, **settings(arguments.judge_option, "--judge-option"))
-        judge = Judge(judging, arguments.judge_repeats, arguments.judge_temperature)
+        judge = Judge(judging, arguments.judge_repeats, arguments.judge_temperature, arguments.judge_max_tokens)
     metrics, tables = {}, {}
     for name, *named in arguments.model:
         answers, judged = _read(name, named)
@@ -116,9 +119,10 @@ def score_action(arguments: argparse.Namespace) -> None:
             cases = open_cases(items, answers, mcq_rule=arguments.mcq_rule, against=wanted)
             verdicts = judge_cases(cases, judge, store=arguments.store)
             counted = count_verdicts(verdicts.values())
+            cut = f", {counted['cut_replies']} of them cut off: give --judge-max-tokens" * bool(counted["cut_replies"])
             tell(
                 f"{name}: {counted['cases']} cases were judged, {counted['without_verdict']} without a verdict, which "
-                f"are in no mean; {counted['unread_replies']} replies of the judge were no verdict"
+                f"are in no mean; {counted['unread_replies']} replies of the judge were no verdict{cut}"
             )
             judged |= judgements(items, verdicts, wanted)[0]
         tables[name] = score_items(items, answers=answers, judged=judged, mcq_rule=arguments.mcq_rule)

@@ -279,6 +279,11 @@ def remarks(facts: Mapping[str, Any]) -> list[str]:
             f"{failed['cases']} cases, {failed['without_verdict']} without a verdict, {failed['unread_replies']} "
             "replies that were none."
         )
+        if failed["cut_replies"]:
+            found.append(
+                f"{failed['cut_replies']} replies of the judge were cut off at {judge['max_tokens']} tokens and are no "
+                "verdicts: give judge.max_tokens."
+            )
     for measure, by_task in facts["unscored"].items():
         if any(by_task.values()):
             told = ", ".join(f"{n} {task}" for task, n in by_task.items() if n)
