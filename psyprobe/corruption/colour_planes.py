@@ -13,6 +13,9 @@ _RGB_TO_XYZ = np.array(
 _RGB_TO_RELATIVE = _RGB_TO_XYZ / _RGB_TO_XYZ.sum(axis=1, keepdims=True)
 _RELATIVE_TO_RGB = np.linalg.inv(_RGB_TO_RELATIVE)
 _EPSILON, _KAPPA = 216 / 24389, 24389 / 27
+#: From the cube roots f of X, Y and Z to L, a and b, with what is added; and back.
+_F_TO_LAB = np.array([[0, 116, 0, -16], [500, -500, 0, 0], [0, 200, -200, 0]], dtype=np.float64)
+_LAB_TO_F = np.array([[1 / 116, 1 / 500, 0, 16 / 116], [1 / 116, 0, 0, 16 / 116], [1 / 116, 0, -1 / 200, 16 / 116]])
 #: ITU-R BT.601 with the range of a studio (16 to 235), over 255.
 _RGB_TO_YCBCR = np.array([[65.481, 128.553, 24.966], [-37.797, -74.203, 112.0], [112.0, -93.786, -18.214]]) / 255
 _YCBCR_OFFSET = np.array([16.0, 128.0, 128.0]) / 255
@@ -27,51 +30,63 @@ def luma(image: FloatArray) -> FloatArray:
 
 def srgb_to_linear(image: FloatArray) -> FloatArray:
     """Linear light, 0 to 1, of sRGB values."""
-    result: FloatArray = np.where(image <= 0.04045, image / 12.92, ((np.maximum(image, 0) + 0.055) / 1.055) ** 2.4)
-    return result.astype(image.dtype, copy=False)
+    import cv2
+
+    low, high = _parted(image, 0.04045)
+    power = cv2.pow(cv2.addWeighted(high, 1 / 1.055, high, 0, 0.055 / 1.055), 2.4)
+    return _sum(power, 1, low, 1 / 12.92, -0.04045 / 12.92)
 
 
 def linear_to_srgb(light: FloatArray) -> FloatArray:
     """Values of sRGB for linear light."""
-    positive = np.maximum(light, 0)
-    result: FloatArray = np.where(light <= 0.0031308, light * 12.92, 1.055 * positive ** (1 / 2.4) - 0.055)
-    return result.astype(light.dtype, copy=False)
+    import cv2
+
+    low, high = _parted(light, 0.0031308)
+    return _sum(cv2.pow(high, 1 / 2.4, dst=high), 1.055, low, 12.92, -0.055 - 12.92 * 0.0031308)
 
 
 def rgb_to_lab(image: FloatArray) -> FloatArray:
     """CIELAB (D65) of an sRGB image: L 0 to 100, a and b around 0."""
-    relative = srgb_to_linear(image) @ _RGB_TO_RELATIVE.T.astype(image.dtype)
-    f = np.where(relative > _EPSILON, np.cbrt(relative), (_KAPPA * relative + 16) / 116)
-    lab = np.empty_like(image)
-    lab[..., 0] = 116 * f[..., 1] - 16
-    lab[..., 1] = 500 * (f[..., 0] - f[..., 1])
-    lab[..., 2] = 200 * (f[..., 1] - f[..., 2])
-    return lab
+    import cv2
+
+    low, high = _parted(_transformed(srgb_to_linear(image), _RGB_TO_RELATIVE), _EPSILON)
+    f = _sum(cv2.pow(high, 1 / 3, dst=high), 1, low, _KAPPA / 116, -_KAPPA * _EPSILON / 116)
+    return _transformed(f, _F_TO_LAB)
 
 
 def lab_to_rgb(lab: FloatArray) -> FloatArray:
     """The sRGB image of CIELAB values; may leave 0 to 1."""
-    f = np.empty_like(lab)
-    f[..., 1] = (lab[..., 0] + 16) / 116
-    f[..., 0] = f[..., 1] + lab[..., 1] / 500
-    f[..., 2] = f[..., 1] - lab[..., 2] / 200
-    cube = f**3
-    relative = np.where(cube > _EPSILON, cube, (116 * f - 16) / _KAPPA)
-    return linear_to_srgb((relative @ _RELATIVE_TO_RGB.T).astype(lab.dtype, copy=False))
+    import cv2
+
+    knee = 6 / 29
+    low, high = _parted(_transformed(lab, _LAB_TO_F), knee)
+    relative = _sum(cv2.pow(high, 3, dst=high), 1, low, 116 / _KAPPA, -116 / _KAPPA * knee)
+    return linear_to_srgb(_transformed(relative, _RELATIVE_TO_RGB))
+
+
+def _parted(values: FloatArray, knee: float) -> tuple[FloatArray, FloatArray]:
+    """The values cut off above and below a knee, at which a line gives way to a power: the two curves then add up."""
+    return np.minimum(values, values.dtype.type(knee)), np.maximum(values, values.dtype.type(knee))
+
+
+def _sum(first: FloatArray, gain: float, second: FloatArray, other: float, offset: float) -> FloatArray:
+    import cv2
+
+    return np.asarray(cv2.addWeighted(first, gain, second, other, offset, dst=first)).reshape(second.shape)
+
+
+def _transformed(image: FloatArray, matrix: FloatArray) -> FloatArray:
+    import cv2
+
+    return np.asarray(cv2.transform(np.ascontiguousarray(image), matrix))
 
 
 def rgb_to_ycbcr(image: FloatArray) -> FloatArray:
     """Studio-range YCbCr of BT.601, over 255."""
-    import cv2
-
-    matrix = np.column_stack([_RGB_TO_YCBCR, _YCBCR_OFFSET])
-    return np.asarray(cv2.transform(np.ascontiguousarray(image), matrix))
+    return _transformed(image, np.column_stack([_RGB_TO_YCBCR, _YCBCR_OFFSET]))
 
 
 def ycbcr_to_rgb(planes: FloatArray) -> FloatArray:
     """The RGB image of studio-range YCbCr over 255; may leave 0 to 1."""
-    import cv2
-
     inverse = np.linalg.inv(_RGB_TO_YCBCR)
-    matrix = np.column_stack([inverse, -inverse @ _YCBCR_OFFSET])
-    return np.asarray(cv2.transform(np.ascontiguousarray(planes), matrix))
+    return _transformed(planes, np.column_stack([inverse, -inverse @ _YCBCR_OFFSET]))
