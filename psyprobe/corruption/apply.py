@@ -86,8 +86,7 @@ class Dimension:
     #: Whether it works on colours: a grey image goes through it as RGB, and its luma comes back.
     colour: bool = False
     #: As what 8-bit codes go through it: "values" from 0 to 1; "codes" as they are, where it moves, covers, averages or
-    #: encodes them; or a "table" of what becomes of all 256, where it changes each by itself. OpenCV filters codes by
-    #: small kernels faster than floats, and by large ones more slowly: defocus and shake go through values.
+    #: encodes them; or a "table" of what becomes of all 256, where it changes each by itself.
     computed: str = "values"
 
     def level(self, strength: str) -> float:
@@ -161,7 +160,7 @@ def corrupt(
     Raises
     ------
     PsyprobeError
-        OpenCV or scikit-image is not installed.
+        OpenCV is not installed.
 
     Notes
     -----
@@ -198,18 +197,17 @@ def corrupt(
     result = np.clip(result, 0, 1, out=None if result is values else result)
     if by_luma:
         result = luma(result)
-    result = result.reshape(given.shape)
     if given.dtype == np.uint8:
-        result *= 255
-        return np.rint(result, out=result).astype(np.uint8)
-    return result.astype(given.dtype, copy=False)
+        import cv2
+
+        return np.asarray(cv2.convertScaleAbs(result, alpha=255)).reshape(given.shape)
+    return result.reshape(given.shape).astype(given.dtype, copy=False)
 
 
 @functools.cache
 def _check_packages() -> None:
-    missing = [package for package in ("cv2", "skimage") if importlib.util.find_spec(package) is None]
-    if missing:
-        raise PsyprobeError(f"corruptions need {' and '.join(missing)}: pip install 'psyprobe[corruption]'")
+    if importlib.util.find_spec("cv2") is None:
+        raise PsyprobeError("corruptions need cv2: pip install 'psyprobe[corruption]'")
 
 
 def _by_table(codes: Any, function: Callable[[FloatArray], FloatArray]) -> Any:
@@ -232,7 +230,9 @@ def _checked(image: Any, dimension: Dimension) -> tuple[Any, Any]:
     if given.dtype == np.uint8:
         as_codes = dimension.computed == "codes" and (given.shape[-1] == 3 or not dimension.colour)
         # float32 holds every step of 8 bits 65,536 times over.
-        computed = given if as_codes else given.astype(np.float32) / np.float32(255)
+        computed = given if as_codes else given.astype(np.float32)
+        if not as_codes:
+            computed /= np.float32(255)
         return given, computed.reshape(*given.shape[:2], -1)
     if given.dtype.kind != "f":
         raise InputError(f"the image has the format {given.dtype}; give uint8, or float from 0 to 1")

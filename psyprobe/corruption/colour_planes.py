@@ -30,49 +30,62 @@ def luma(image: FloatArray) -> FloatArray:
 
 def srgb_to_linear(image: FloatArray) -> FloatArray:
     """Linear light, 0 to 1, of sRGB values."""
-    import cv2
-
-    low, high = _parted(image, 0.04045)
-    power = cv2.pow(cv2.addWeighted(high, 1 / 1.055, high, 0, 0.055 / 1.055), 2.4)
-    return _sum(power, 1, low, 1 / 12.92, -0.04045 / 12.92)
+    linear = image.copy()
+    _linearise(linear, np.empty_like(image))
+    return linear
 
 
 def linear_to_srgb(light: FloatArray) -> FloatArray:
     """Values of sRGB for linear light."""
-    import cv2
-
-    low, high = _parted(light, 0.0031308)
-    return _sum(cv2.pow(high, 1 / 2.4, dst=high), 1.055, low, 12.92, -0.055 - 12.92 * 0.0031308)
+    values = light.copy()
+    _bend(values, np.empty_like(light), 0.0031308, (1.055, 0, 1 / 2.4), 12.92, -0.055 - 12.92 * 0.0031308)
+    return values
 
 
 def rgb_to_lab(image: FloatArray) -> FloatArray:
     """CIELAB (D65) of an sRGB image: L 0 to 100, a and b around 0."""
-    import cv2
-
-    low, high = _parted(_transformed(srgb_to_linear(image), _RGB_TO_RELATIVE), _EPSILON)
-    f = _sum(cv2.pow(high, 1 / 3, dst=high), 1, low, _KAPPA / 116, -_KAPPA * _EPSILON / 116)
-    return _transformed(f, _F_TO_LAB)
+    # New arrays are dear: two take turns.
+    one, other = np.array(image, order="C"), np.empty(image.shape, image.dtype)
+    _linearise(one, other)
+    _transform(one, _RGB_TO_RELATIVE, other)
+    _bend(other, one, _EPSILON, (1, 0, 1 / 3), _KAPPA / 116, -_KAPPA * _EPSILON / 116)
+    _transform(other, _F_TO_LAB, one)
+    return one
 
 
 def lab_to_rgb(lab: FloatArray) -> FloatArray:
     """The sRGB image of CIELAB values; may leave 0 to 1."""
+    one, other = np.array(lab, order="C"), np.empty(lab.shape, lab.dtype)
+    _transform(one, _LAB_TO_F, other)
+    _bend(other, one, 6 / 29, (1, 0, 3), 116 / _KAPPA, -116 / _KAPPA * 6 / 29)
+    _transform(other, _RELATIVE_TO_RGB, one)
+    _bend(one, other, 0.0031308, (1.055, 0, 1 / 2.4), 12.92, -0.055 - 12.92 * 0.0031308)
+    return one
+
+
+def _linearise(values: FloatArray, spare: FloatArray) -> None:
+    _bend(values, spare, 0.04045, (1.055**-2.4, 0.055, 2.4), 1 / 12.92, -0.04045 / 12.92)
+
+
+def _bend(
+    values: FloatArray, spare: FloatArray, knee: float, power: tuple[float, float, float], slope: float, offset: float
+) -> None:
+    """In place, a line below the knee and gain (x + shift)^exponent above: cut off at the knee, the two add up."""
     import cv2
 
-    knee = 6 / 29
-    low, high = _parted(_transformed(lab, _LAB_TO_F), knee)
-    relative = _sum(cv2.pow(high, 3, dst=high), 1, low, 116 / _KAPPA, -116 / _KAPPA * knee)
-    return linear_to_srgb(_transformed(relative, _RELATIVE_TO_RGB))
+    gain, shift, exponent = power
+    np.minimum(values, values.dtype.type(knee), out=spare)
+    np.maximum(values, values.dtype.type(knee), out=values)
+    if shift:
+        values += values.dtype.type(shift)
+    cv2.pow(values, exponent, dst=values)
+    cv2.addWeighted(values, gain, spare, slope, offset, dst=values)
 
 
-def _parted(values: FloatArray, knee: float) -> tuple[FloatArray, FloatArray]:
-    """The values cut off above and below a knee, at which a line gives way to a power: the two curves then add up."""
-    return np.minimum(values, values.dtype.type(knee)), np.maximum(values, values.dtype.type(knee))
-
-
-def _sum(first: FloatArray, gain: float, second: FloatArray, other: float, offset: float) -> FloatArray:
+def _transform(image: FloatArray, matrix: FloatArray, out: FloatArray) -> None:
     import cv2
 
-    return np.asarray(cv2.addWeighted(first, gain, second, other, offset, dst=first)).reshape(second.shape)
+    cv2.transform(image, matrix, dst=out)
 
 
 def _transformed(image: FloatArray, matrix: FloatArray) -> FloatArray:

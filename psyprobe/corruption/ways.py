@@ -14,9 +14,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psyprobe._typing import FloatArray
 from psyprobe.corruption import colour_planes as planes
+from psyprobe.corruption.denoising import non_local_means
+from psyprobe.corruption.palette import median_cut
 
 #: Side of a macro-block, px, and of the larger squares that are lost.
 BLOCK, LOST = 16, 32
@@ -88,8 +91,23 @@ def convolve(image: FloatArray, kernel: FloatArray) -> FloatArray:
     import cv2
 
     flipped = np.ascontiguousarray(kernel[::-1, ::-1])
-    filtered = cv2.filter2D(image, -1, flipped, borderType=cv2.BORDER_REPLICATE)
-    return np.asarray(filtered).reshape(image.shape)
+    rows, columns = flipped.shape
+    if not 129 < flipped.size < 300:
+        values = image.astype(np.float32) if image.dtype == np.uint8 else image
+        return _like(cv2.filter2D(values, -1, flipped, borderType=cv2.BORDER_REPLICATE), image)
+    # From 130 taps on OpenCV turns to Fourier transforms; up to some 300, strips of fewer taps are faster.
+    strips = [flipped[top : top + 129 // columns] for top in range(0, rows, 129 // columns)]
+
+    def work(band: FloatArray) -> Any:
+        total, top, kept = None, 0, len(band) - 2 * (rows // 2)
+        for strip in strips:
+            under = band[top : top + kept + len(strip) - 1]
+            part = cv2.filter2D(under, -1, strip, anchor=(columns // 2, 0), borderType=cv2.BORDER_REPLICATE)[:kept]
+            total = part if total is None else cv2.add(total, part, dst=total)
+            top += len(strip)
+        return total
+
+    return _by_bands(image, rows, work)
 
 
 def gaussian(image: FloatArray, sigma: float, truncate: float = 4.0) -> FloatArray:
@@ -97,8 +115,30 @@ def gaussian(image: FloatArray, sigma: float, truncate: float = 4.0) -> FloatArr
     import cv2
 
     side = 2 * math.ceil(truncate * sigma) + 1
-    blurred = cv2.GaussianBlur(image, (side, side), sigma, borderType=cv2.BORDER_REPLICATE)
-    return np.asarray(blurred).reshape(image.shape)
+    values = image.astype(np.float32) if image.dtype == np.uint8 else image
+    return _like(cv2.GaussianBlur(values, (side, side), sigma, borderType=cv2.BORDER_REPLICATE), image)
+
+
+def _like(values: Any, image: FloatArray) -> FloatArray:
+    """Computed values of 0 or more in the shape of the image, rounded if it has 8-bit codes."""
+    import cv2
+
+    return np.asarray(cv2.convertScaleAbs(values) if image.dtype == np.uint8 else values).reshape(image.shape)
+
+
+def _by_bands(image: FloatArray, rows: int, work: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """What a filter of so many rows makes of an image; of codes in single precision, band by band in the cache."""
+    import cv2
+
+    half = rows // 2
+    height = 96 if image.dtype == np.uint8 else len(image)
+    padded = cv2.copyMakeBorder(image, half, half, 0, 0, cv2.BORDER_REPLICATE).reshape(-1, *image.shape[1:])
+    result = np.empty_like(image)
+    for top in range(0, len(image), height):
+        here = result[top : top + height]
+        band = padded[top : top + height + 2 * half]
+        here[...] = _like(work(band.astype(np.float32) if image.dtype == np.uint8 else band), here)
+    return result
 
 
 def motion_blur(image: FloatArray, length: float, rng: np.random.Generator) -> FloatArray:
@@ -244,10 +284,13 @@ def block_interpolation(image: FloatArray, count: float, rng: np.random.Generato
 
 def _covered(image: FloatArray, size: Sequence[int], count: int, rng: np.random.Generator) -> FloatArray:
     """The image with so many patches of a size, each at a random place and of a random colour."""
+    import cv2
+
     result = image.copy()
     for _ in range(count):
         corner, colour = _corner(image, size, rng), rng.random(image.shape[2])
-        result[_area(corner, size)] = np.rint(255 * colour) if image.dtype == np.uint8 else colour
+        shade = np.rint(255 * colour) if image.dtype == np.uint8 else colour
+        cv2.rectangle(result, (*corner[::-1], *size[::-1]), np.asarray(shade).tolist(), cv2.FILLED)
     return result
 
 
@@ -263,53 +306,63 @@ def color_quantization(image: FloatArray, colours: float, rng: np.random.Generat
     """A palette of so many colours by median cut, with error diffusion. MATLAB's rule of least variance is close."""
     from PIL import Image
 
-    picture = _picture(image).convert("RGB")
-    palette = picture.quantize(round(colours), method=Image.Quantize.MEDIANCUT)
-    dithered = picture.quantize(round(colours), palette=palette, dither=Image.Dither.FLOYDSTEINBERG)
-    return _values(dithered.convert("RGB"), image)
+    codes = _codes(image)
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(median_cut(codes, round(colours)).tobytes())
+    dithered = Image.fromarray(codes).quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG)
+    return _values(np.asarray(dithered.convert("RGB")), image)
 
 
 def jpeg2000(image: FloatArray, ratio: float, rng: np.random.Generator) -> FloatArray:
     """JPEG 2000 at a compression ratio, irreversible; by OpenJPEG's version to 0.5 dB."""
+    from PIL import Image
+
     # A small image has fewer wavelet levels than the codec takes by default.
     levels = int(np.clip(np.log2(min(image.shape[:2])), 1, 6))
     rate: dict[str, Any] = {"quality_mode": "rates", "quality_layers": [ratio], "irreversible": True}
-    return _coded(image, "JPEG2000", num_resolutions=levels, **rate)
-
-
-def jpeg(image: FloatArray, quality: float, rng: np.random.Generator) -> FloatArray:
-    """JPEG with chroma at half the resolution."""
-    return _coded(image, "JPEG", quality=round(quality), subsampling="4:2:0")
-
-
-def webp(image: FloatArray, quality: float, rng: np.random.Generator) -> FloatArray:
-    """WebP with loss. Its worst quality is still milder than JPEG's 4."""
-    return _coded(image, "WEBP", quality=round(quality), method=4)
-
-
-def _coded(image: FloatArray, codec: str, **options: Any) -> FloatArray:
-    from PIL import Image
-
-    stream = io.BytesIO()
-    _picture(image).save(stream, codec, **options)
+    codes, stream = _codes(image), io.BytesIO()
+    picture = Image.fromarray(codes[..., 0] if image.shape[-1] == 1 else codes)
+    picture.save(stream, "JPEG2000", num_resolutions=levels, **rate)
     with Image.open(stream) as decoded:
         return _values(decoded, image)
 
 
-def _picture(image: FloatArray) -> Any:
-    """An 8-bit picture, which codecs take: one channel stays one."""
-    from PIL import Image
+def jpeg(image: FloatArray, quality: float, rng: np.random.Generator) -> FloatArray:
+    """JPEG with chroma at half the resolution."""
+    import cv2
 
-    codes = image if image.dtype == np.uint8 else np.rint(np.clip(image, 0, 1) * 255).astype(np.uint8)
-    return Image.fromarray(codes[..., 0] if image.shape[-1] == 1 else codes)
+    chroma = [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420]
+    return _coded(image, ".jpg", [cv2.IMWRITE_JPEG_QUALITY, round(quality), *chroma])
 
 
-def _values(picture: Any, like: FloatArray) -> FloatArray:
-    mode = "L" if like.shape[-1] == 1 else "RGB"
-    codes = np.asarray(picture if picture.mode == mode else picture.convert(mode)).reshape(like.shape)
-    if like.dtype == np.uint8:
-        return codes
-    return np.asarray((codes / np.float64(255)).astype(like.dtype))
+def webp(image: FloatArray, quality: float, rng: np.random.Generator) -> FloatArray:
+    """WebP with loss. Its worst quality is still milder than JPEG's 4."""
+    import cv2
+
+    return _coded(image, ".webp", [cv2.IMWRITE_WEBP_QUALITY, min(round(quality), 100)])
+
+
+def _coded(image: FloatArray, codec: str, options: Sequence[int]) -> FloatArray:
+    import cv2
+
+    codes = _codes(image)
+    if image.shape[-1] == 1:
+        return _values(cv2.imdecode(cv2.imencode(codec, codes, options)[1], cv2.IMREAD_GRAYSCALE), image)
+    stream = cv2.imencode(codec, cv2.cvtColor(codes, cv2.COLOR_RGB2BGR), options)[1]
+    decoded = cv2.imdecode(stream, cv2.IMREAD_COLOR)
+    return _values(cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB, dst=decoded), image)
+
+
+def _codes(image: FloatArray) -> NDArray[np.uint8]:
+    """The image in 8 bits, which codecs take."""
+    if image.dtype == np.uint8:
+        return np.asarray(image)
+    return np.asarray(np.rint(np.clip(image, 0, 1) * 255).astype(np.uint8))
+
+
+def _values(codes: Any, like: FloatArray) -> FloatArray:
+    shaped = np.asarray(codes).reshape(like.shape)
+    return shaped if like.dtype == np.uint8 else np.asarray((shaped / np.float64(255)).astype(like.dtype))
 
 
 def white_noise(image: FloatArray, variance: float, rng: np.random.Generator) -> FloatArray:
@@ -328,10 +381,10 @@ def color_noise(image: FloatArray, variance: float, rng: np.random.Generator) ->
 
 def impulse_noise(image: FloatArray, density: float, rng: np.random.Generator) -> FloatArray:
     """Each sample becomes 0 or 1, each with half the density. By sample as in MATLAB, not by pixel as in one port."""
-    chance = rng.random(image.shape, dtype=np.float32)
+    chance = rng.random(image.size, dtype=np.float32)
+    struck = np.flatnonzero(chance < density)
     result = image.copy()
-    result[chance < density] = 1
-    result[chance < density / 2] = 0
+    result.reshape(-1)[struck] = (chance[struck] >= density / 2) * (255 if image.dtype == np.uint8 else 1)
     return result
 
 
@@ -374,15 +427,6 @@ def cnn_denoise(
     return np.stack(cleaned, axis=-1).astype(image.dtype, copy=False)
 
 
-def non_local_means(plane: FloatArray, sigma: float) -> FloatArray:
-    """One plane denoised by non-local means (Buades et al. 2005), as scikit-image computes it."""
-    from skimage.restoration import denoise_nl_means
-
-    return np.asarray(
-        denoise_nl_means(plane, h=0.8 * sigma, sigma=sigma, patch_size=5, patch_distance=6, fast_mode=True)
-    )
-
-
 @functools.cache
 def _quantiles() -> FloatArray:
     """65,536 equally likely values of a normal distribution with mean 0 and variance 1; the largest is 4.3."""
@@ -423,26 +467,34 @@ def dark_illumination(image: FloatArray, stops: float, rng: np.random.Generator)
 def resolution_limit(image: FloatArray, strength: float, rng: np.random.Generator) -> FloatArray:
     """Both sides scaled by 0.95 - strength^0.6 with the nearest pixel, and back likewise. R-Bench: upsampling."""
     scale = 0.95 - strength**0.6
-    places = []
+    chosen, repeated = [], []
     for side in image.shape[:2]:
         small = max(1, round(side * scale))
-        chosen = np.minimum(((np.arange(small) + 0.5) * side / small).astype(int), side - 1)
-        places.append(chosen[np.minimum(((np.arange(side) + 0.5) * small / side).astype(int), small - 1)])
-    return np.asarray(image[places[0]].take(places[1], axis=1))
+        chosen.append(np.minimum(((np.arange(small) + 0.5) * side / small).astype(int), side - 1))
+        repeated.append(np.minimum(((np.arange(side) + 0.5) * small / side).astype(int), small - 1))
+    return np.asarray(image[chosen[0]].take(chosen[1][repeated[1]], axis=1)[repeated[0]])
 
 
 def grayscale_quantization(image: FloatArray, levels: float, rng: np.random.Generator) -> FloatArray:
     """So many equally spaced levels a channel, as R-Bench's text says; KADID sets thresholds by Otsu's rule."""
-    top = image.dtype.type(round(levels) - 1)
-    return np.asarray(np.rint(image * top) / top)
+    import cv2
+
+    top = max(1, round(levels) - 1)
+    if image.dtype == np.uint8:
+        steps = cv2.convertScaleAbs(image, alpha=top / 255)
+        return np.asarray(cv2.convertScaleAbs(steps, alpha=255 / top, dst=steps)).reshape(image.shape)
+    return np.asarray(np.rint(image * image.dtype.type(top)) / image.dtype.type(top))
 
 
 def hsv_saturation(image: FloatArray, factor: float, rng: np.random.Generator) -> FloatArray:
     """Saturation of HSV times the factor; below 0 hues are opposite."""
+    import cv2
+
     # channel = V - V S max(0, min(k, 4 - k, 1)) with k = (n + 6 H) mod 6 and n = 5, 3, 1 is linear in S: each channel
     # moves along the line between itself and V, and hue need not be computed.
-    value = np.maximum(np.maximum(image[..., 0], image[..., 1]), image[..., 2])[..., None]
-    return np.asarray(value - (value - image) * image.dtype.type(factor))
+    channels = cv2.split(image)
+    value = cv2.max(cv2.max(channels[0], channels[1]), channels[2])
+    return np.asarray(cv2.merge([cv2.addWeighted(each, factor, value, 1 - factor, 0) for each in channels]))
 
 
 def lab_saturation(image: FloatArray, factor: float, rng: np.random.Generator) -> FloatArray:

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 import psyprobe as pp
 from psyprobe.corruption import STRENGTHS, apply, corrupt, dimensions
 from psyprobe.corruption.colour_planes import lab_to_rgb, luma, rgb_to_lab, rgb_to_ycbcr, ycbcr_to_rgb
+from psyprobe.corruption.denoising import non_local_means
+from psyprobe.corruption.palette import median_cut
 from psyprobe.corruption.ways import disk_kernel, motion_kernel, shake_kernel
 from psyprobe.errors import InputError, PsyprobeError, UnknownNameError
 
@@ -283,5 +285,40 @@ def test_codes_are_corrupted_as_their_values_are(name: str) -> None:
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     apply._check_packages.cache_clear()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(PsyprobeError, match=r"corruptions need cv2 and skimage: pip install 'psyprobe\[corruption\]'"):
+    with pytest.raises(PsyprobeError, match=r"corruptions need cv2: pip install 'psyprobe\[corruption\]'"):
         corrupt(small(), "jpeg", "low")
+
+
+@pytest.mark.parametrize("colours", [8, 48])
+def test_the_palette_is_that_of_pillow(photographs: list[Any], colours: int) -> None:
+    image = pytest.importorskip("PIL.Image")
+    noise = np.random.default_rng(3).integers(0, 256, (300, 300, 3), dtype=np.uint8)  # more than 65,536 colours
+    few = noise[:40, :40] & 192
+    for codes in (*photographs, noise, few):
+        picture = image.fromarray(codes)
+        theirs = picture.quantize(colours, method=image.Quantize.MEDIANCUT).getpalette()[: 3 * colours]
+        assert set(map(tuple, median_cut(codes, colours))) == set(zip(*3 * [iter(theirs)], strict=True))
+
+
+@pytest.mark.parametrize("variance", [0.03, 0.15])
+def test_denoised_planes_are_those_of_scikit_image(photographs: list[Any], variance: float) -> None:
+    restoration = pytest.importorskip("skimage.restoration")
+    sigma = np.sqrt(variance)
+    noisy = photographs[0][:120, :160, 1] / 255 + sigma * np.random.default_rng(0).standard_normal((120, 160))
+    noisy = np.clip(noisy, 0, 1)
+    theirs = restoration.denoise_nl_means(
+        noisy, h=0.8 * sigma, sigma=sigma, patch_size=5, patch_distance=6, fast_mode=True
+    )
+    np.testing.assert_allclose(non_local_means(noisy, sigma), theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize("radius", [5.0, 6.0, 8.0, 12.0])
+def test_a_large_disk_is_convolved_exactly(photographs: list[Any], radius: float) -> None:
+    ndimage = pytest.importorskip("scipy.ndimage")
+    codes = photographs[0][:150, :140]
+    for image, largest in ((codes, 0.501), (codes[:, :, :1] / 255, 1e-6)):
+        expected = [
+            ndimage.convolve(image[..., i].astype(float), disk_kernel(radius), mode="nearest")
+            for i in range(image.shape[-1])
+        ]
+        assert np.abs(corrupt(image, "lens_blur", radius) - np.stack(expected, axis=-1)).max() < largest
