@@ -82,14 +82,13 @@ def in_planes(change: Array, step: FloatArray, level: FloatArray, dtype: str, de
         As in `to_backend`.
     """
     step, level = (to_backend(each[..., None, None], dtype, device) for each in (step, level))
-    planes = array_namespace(change).empty(
-        (len(change), 3, *change.shape[1:]), dtype=change.dtype, device=change.device
-    )
+    xp = array_namespace(change)
+    planes = xp.empty((len(change), 3, *change.shape[1:]), dtype=change.dtype, device=change.device)
     # numpy works through the cache an image at a time; a GPU takes all at once.
     together = 1 if device is None else len(change)
     for start in range(0, len(change), together):
         some = slice(start, start + together)
-        planes[some] = change[some, None] * step[some]
+        xp.multiply(change[some, None], step[some], out=planes[some])
         planes[some] += level[some]
     return planes
 

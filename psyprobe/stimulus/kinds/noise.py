@@ -84,12 +84,13 @@ class Noise(Modulation):
         rings = {key: _ring(self.shape, self.ppd, *map(float, key)) for key in dict.fromkeys(keys)}
         seeds = self._flat("seed")
         level = pattern.to_backend(offset[:, None, None], dtype, device)
-        result = array_namespace(level).empty((len(keys), *self.shape), dtype=level.dtype, device=device or "cpu")
+        xp = array_namespace(level)
+        result = xp.empty((len(keys), *self.shape), dtype=level.dtype, device=device or "cpu")
         for i, key in enumerate(keys):
             ring = rings[key]
             spectrum = np.zeros((self.shape[0], ring.columns), "complex128" if dtype == "float64" else "complex64")
             spectrum.reshape(-1)[ring.index] = _unit_coefficients(ring, int(seeds[i])) * amplitude[i]
-            result[i] = _inverse(spectrum, self.shape[1], device) + level[i]
+            xp.add(_inverse(spectrum, self.shape[1], device), level[i], out=result[i])
         return result
 
     def promises(self, planes: Planes, sheet: Sheet) -> None:
