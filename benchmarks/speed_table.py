@@ -157,7 +157,7 @@ def small_network() -> Any:
     import torch
 
     torch.manual_seed(0)
-    layers = [torch.nn.Conv2d(3, 24, 7, 4, 3), torch.nn.ReLU(), torch.nn.Conv2d(24, 48, 3, 2, 1), torch.nn.ReLU()]
+    layers = [torch.nn.Conv2d(3, 40, 7, 4, 3), torch.nn.ReLU(), torch.nn.Conv2d(40, 80, 3, 2, 1), torch.nn.ReLU()]
     return torch.nn.Sequential(*layers, torch.nn.AdaptiveAvgPool2d(4), torch.nn.Flatten()).eval()
 
 

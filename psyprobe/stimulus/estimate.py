@@ -463,9 +463,9 @@ class _Tangent:
     image: Float64
     #: wave, profile: Along columns and along rows, shapes (W,) and (H,).
     wave: tuple[npt.NDArray[np.complex128], npt.NDArray[np.complex128]]
-    profile: tuple[Float64, Float64] | None
+    profile: tuple[FloatArray, FloatArray] | None
     #: Of wave and profile, shape (H, W); None for 1.
-    weight: Float64 | None
+    weight: FloatArray | None
     #: Powers 0 to 4 of columns and of rows about the centre of the envelope, shapes (W, 5) and (H, 5).
     powers: tuple[Float64, Float64]
     #: Coefficients of x^i y^j of each derivative and field, shape (K, fields, 3, 3).
@@ -505,7 +505,7 @@ class _Tangent:
         moments = [wave.real, wave.imag, *profile, self._moments(np.ones(width), np.ones(height), image, 3)]
         return np.asarray(self.polynomials.reshape(len(self.polynomials), -1) @ np.ravel(moments))
 
-    def _moments(self, across: Array, down: Array, weight: Float64 | None, count: int = 5) -> Array:
+    def _moments(self, across: Array, down: Array, weight: FloatArray | None, count: int = 5) -> Array:
         """Sums over pixels of x^i y^j times a product of a row and a column, and of a weight."""
         columns, rows = (
             powers[:, :count] * each[:, None] for powers, each in zip(self.powers, (across, down), strict=True)
@@ -618,7 +618,7 @@ class _Model:
             },
         )
 
-    def _envelope(self, parameters: Float64) -> tuple[tuple[Float64, Float64], Float64 | None]:
+    def _envelope(self, parameters: Float64) -> tuple[tuple[FloatArray, FloatArray], FloatArray | None]:
         """Of the last four parameters: a row and a column, and a weight on their product where they do not suffice."""
         ones = np.ones(self.shape[1]), np.ones(self.shape[0])
         if not self.fitted_envelope:
@@ -650,7 +650,7 @@ def _gauss_newton(model: _Model, pixels: Float64, start: Float64) -> _State:
         if damping:
             damped = _inverse(scaled + damping * np.eye(len(scale)), 1e-12)
         step = damped @ (tangent.along(left) / scale) / scale
-        moved = float(np.sqrt(max(step @ normal @ step, 0.0)))
+        moved = float(np.sqrt(np.clip(step @ normal @ step, 0.0, None)))
         if moved <= 1e-13 * signal:
             break
         trial = parameters.copy()

@@ -311,8 +311,10 @@ def _cone_rows(planes: Planes, spec: Modulation, sheet: Sheet) -> None:
             extra += rows[0].tolerance * abs(spec.contrast * asked) if rows and rows[0].tolerance else 0.0
             requested, found, how = spec.contrast * asked, delivered * slope, "least squares on the pattern"
             sheet.add(f"{name} cone contrast", requested, found, how, key="cone contrast", extra=extra)
-    squared = sum((cone - one * along) ** 2 for cone, one in zip(planes.cones, wanted, strict=True))
-    furthest = np.sqrt(np.max(squared))
+    squared = np.zeros_like(along)
+    for cone, one in zip(planes.cones, wanted, strict=True):
+        squared += (cone - one * along) ** 2
+    furthest = np.sqrt(squared.max())
     how = "largest distance of a pixel from the line through the background"
     sheet.add("off-direction cone contrast", 0.0, furthest, how, extra=slack)
     if spec.luminance_share == 0:

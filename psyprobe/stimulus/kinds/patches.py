@@ -104,7 +104,7 @@ class _Wave(Modulation):
     def promises(self, planes: Planes, sheet: Sheet) -> None:
         """Levels, contrast, and where the wave really lies."""
         envelope, level, depth = self.envelope(), self.luminance, self.contrast * self.luminance_share
-        known = {name: getattr(self, name) for name in ("ppd", "frequency", "orientation", "x", "y")}
+        known: dict[str, Any] = {name: getattr(self, name) for name in ("ppd", "frequency", "orientation", "x", "y")}
         known["pedestal"] = self.balanced
         waves = estimate.sine_patterns(self.shape, envelope=envelope, **known)
         phase = np.radians(self.phase)
@@ -137,8 +137,8 @@ class _Wave(Modulation):
         if sheet.refined:
             radius, aspect = (self.radius, self.aspect) if self.window == "gaussian" else (None, 1.0)
             window = None if self.window == "none" else envelope
-            shape = {"radius": radius, "aspect": aspect, "window": window}
-            fitted = estimate.refine_sine(planes.pattern, start=fit, **shape, **known)
+            known |= {"radius": radius, "aspect": aspect, "window": window, "start": fit}
+            fitted = estimate.refine_sine(planes.pattern, **known)
             self._refined(fitted, noise, sheet)
 
     def _refined(self, fit: estimate.PatternFit, noise: float, sheet: Sheet) -> None:
