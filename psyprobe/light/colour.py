@@ -26,6 +26,7 @@ import math
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.resources import files
 from typing import Any, TypeAlias
 
@@ -58,7 +59,7 @@ class ConeObserver:
         """The 3 x 3 matrix XYZ -> LMS."""
         return np.array(self.rows)
 
-    @property
+    @cached_property
     def to_xyz(self) -> FloatArray:
         """The 3 x 3 matrix LMS -> XYZ, the computed inverse."""
         return np.asarray(np.linalg.inv(self.from_xyz))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from importlib.resources import files
@@ -121,6 +121,46 @@ def drive_of_light(light: Array, eotf: Eotf, has_toe: bool = True) -> Array:
     return light
 
 
+def _a_few(pixels: Array, drive: Array, axes: int) -> Iterator[tuple[Array, Array]]:
+    """Two batches a few images at a time: numpy works through the cache, a GPU takes all at once."""
+    if not isinstance(pixels, np.ndarray) or pixels.ndim <= axes:
+        yield pixels, drive
+        return
+    together = max(1, _TOGETHER // max(1, math.prod(pixels.shape[1:])))
+    for start in range(0, len(pixels), together):
+        yield pixels[start : start + together], drive[start : start + together]
+
+
+def _srgb_float32(light: FloatArray, has_toe: bool, out: FloatArray) -> None:
+    """`drive_of_light` of sRGB from float64 to float32, rounded once, in half the time of a power.
+
+    With w the twelfth root of the light in float32 and e = light / w^12 - 1, the power of 5/12 is w^5 (1 + e)^(5/12),
+    whose series of three terms is exact to 1e-16.
+    """
+    branch = np.maximum(light, SRGB_JUNCTION) if has_toe else light
+    seed = branch.astype(np.float32)
+    np.log(seed, out=seed)
+    seed *= np.float32(1 / 12)
+    np.exp(seed, out=seed)
+    root = seed.astype(np.float64)
+    fifth = root * root
+    twelfth = fifth * root
+    fifth *= twelfth
+    twelfth *= twelfth
+    twelfth *= twelfth
+    off = np.divide(branch, twelfth, out=twelfth)
+    off -= 1
+    drive = np.multiply(off, 1.055 * -35 / 288, out=root)
+    drive += 1.055 * 5 / 12
+    drive *= off
+    drive += 1.055
+    drive *= fifth
+    drive -= 0.055
+    if has_toe:
+        np.multiply(light, 12.92, out=drive, where=light <= SRGB_JUNCTION)
+    np.copyto(out, drive, casting="same_kind")
+
+
 def _interpolate(values: Array, x: tuple[float, ...], y: tuple[float, ...]) -> Array:
     if isinstance(values, np.ndarray | np.floating):
         return np.interp(values, x, y).astype(values.dtype)
@@ -141,8 +181,8 @@ _PERCEPTUAL_TESTS_XYZ = ((69.1661, 39.0454, 3.3467), (52.4902, 115.8404, 12.67),
 #: How far beyond the gamut counts as rounding and is snapped back, in relative drive light.
 _SNAP = {"float64": 1e-12, "float32": 1e-6}
 
-#: Images encoded at a time: few enough to stay in the processor's cache.
-_BLOCK = 4
+#: Values that stay in the processor's cache from the check of the gamut on, and that an arithmetic works on at a time.
+_TOGETHER, _BLOCK = 1 << 17, 1 << 13
 
 
 class Shown(Protocol):
@@ -315,9 +355,14 @@ class Display:
             raise InputError(f"an image in {space} has a last axis of 3; this one has shape {tuple(pixels.shape)}")
         if space == "rgb":
             return pixels
-        matrix = self.xyz_to_rgb if space == "xyz" else self.lms_to_rgb(observer)
         xp = array_namespace(pixels)
-        return pixels @ xp.asarray(matrix.T, dtype=pixels.dtype, device=pixels.device)
+        matrix = self.xyz_to_rgb if space == "xyz" else self.lms_to_rgb(observer)
+        # Plane by plane, as stimuli lie in memory: products of rows of three numbers take three times as long.
+        colour = -min(pixels.ndim, 3)
+        planes = xp.moveaxis(pixels, -1, colour)
+        flat = planes.reshape((*planes.shape[:colour], 3, math.prod(planes.shape[colour + 1 :] if colour < -1 else ())))
+        light = xp.asarray(matrix, dtype=pixels.dtype, device=pixels.device) @ flat
+        return xp.moveaxis(light.reshape(planes.shape), colour, -1)
 
     def gamut(self, image: Shown | Array, space: str | None = None, observer: str | None = None) -> Gamut:
         """How far an image stays inside what this display can show.
@@ -387,14 +432,21 @@ class Display:
             ...
         psyprobe.errors.GamutError: light of 0.1 cd/m² is below what this display shows (0.597887 to 200.398 cd/m²), ...
         """
-        light = self.light(image, space, observer)
-        inside = self.gamut(light, "luminance")
-        if inside.outside and not clip:
-            raise GamutError(self._refusal(inside, image))
-        drive = self._encode_light(light, inside, dtype)
-        if getattr(image, "space", space or "luminance") != "luminance":
+        if dtype not in _SNAP:
+            raise InputError(f"drive dtype is {dtype!r}; choose float32 or float64")
+        pixels, space, observer = _pixels(image, space, observer)
+        xp = array_namespace(pixels)
+        # Drive lies in memory as pixels do, those of stimuli in colour plane by plane.
+        drive = xp.empty_like(pixels, dtype=getattr(xp, dtype))
+        for some, out in _a_few(pixels, drive, 2 if space == "luminance" else 3):
+            light = self.light(some, space, observer)
+            inside = self.gamut(light, "luminance")
+            if inside.outside and not clip:
+                raise GamutError(self._refusal(self.gamut(pixels, space, observer), image))
+            self._encode_light(light, inside, out)
+        if space != "luminance":
             return drive
-        return array_namespace(drive).broadcast_to(drive[..., None], (*drive.shape, 3))
+        return xp.broadcast_to(drive[..., None], (*drive.shape, 3))
 
     def decode(self, drive: Array) -> Array:
         """Linear RGB light that drive values in [0, 1] make, cd/m² a channel, reflections included.
@@ -470,30 +522,37 @@ class Display:
         ratios = [room / change for room, change in ((room_up, up), (room_down, down)) if change > 0]
         return max(0.0, float(min(ratios, default=0.0)))
 
-    def _encode_light(self, light: Array, gamut: Gamut, dtype: str) -> Array:
-        if dtype not in _SNAP:
-            raise InputError(f"drive dtype is {dtype!r}; choose float32 or float64")
-        xp = array_namespace(light)
-        drive = xp.empty(light.shape, dtype=getattr(xp, dtype), device=light.device)
-        images, out = (a.reshape((-1, *light.shape[-2:])) for a in (light, drive))
-        # numpy works through the cache a few images at a time; a GPU takes all at once.
-        step = _BLOCK if isinstance(light, np.ndarray) else max(1, images.shape[0])
+    def _encode_light(self, light: Array, gamut: Gamut, drive: Array) -> None:
+        """Write drive of light whose place in the gamut is known."""
+        has_toe = (gamut.darkest - self.floor) / (self.peak - self.black) <= SRGB_JUNCTION
+        if not isinstance(light, np.ndarray):
+            drive[...] = drive_of_light(self._relative(light, gamut), self.eotf, has_toe)
+            return
+        quick = self.eotf == "srgb" and drive.dtype == np.float32
+        blocks = np.nditer(
+            [light, drive],
+            flags=["external_loop", "buffered", "zerosize_ok"],
+            op_flags=[["readonly"], ["writeonly"]],
+            op_dtypes=[np.float64 if quick else light.dtype, drive.dtype],
+            casting="same_kind",
+            order="K",
+            buffersize=_BLOCK,
+        )
+        with blocks:
+            for some, out in blocks:
+                relative = self._relative(some, gamut)
+                if quick:
+                    _srgb_float32(relative, has_toe, out)
+                else:
+                    out[...] = drive_of_light(relative, self.eotf, has_toe)
+
+    def _relative(self, light: Array, gamut: Gamut) -> Array:
+        """Light as a fraction of the display's range, a new array."""
         scale = 1 / (self.peak - self.black)
-        has_toe = (gamut.darkest - self.floor) * scale <= SRGB_JUNCTION
-        same = str(light.dtype) == str(drive.dtype)
-        for start in range(0, images.shape[0], step):
-            block = out[start : start + step]
-            relative = block if same else xp.empty(block.shape, dtype=light.dtype, device=light.device)
-            relative[...] = images[start : start + step]
-            if self.floor:
-                relative -= self.floor
-            relative *= scale
-            if gamut.margin < 0:
-                relative = xp.clip(relative, 0.0, None if self.extended else 1.0)
-            encoded = drive_of_light(relative, self.eotf, has_toe)
-            if encoded is not block:
-                block[...] = encoded
-        return drive
+        relative = (light - self.floor) * scale if self.floor else light * scale
+        if gamut.margin < 0:
+            relative = array_namespace(light).clip(relative, 0.0, None if self.extended else 1.0)
+        return relative
 
 
 def pixels_per_degree(pixel_pitch: float, distance: float) -> float:

@@ -344,10 +344,13 @@ def planes_of(image: Float64, space: str, spec: Any, display: Display | None) ->
         return Planes(image, image)
     lms = to_lms(image, space, spec, display)
     background = cone_observer(spec.observer).from_xyz @ white_xyz(spec.white)
-    cones = np.moveaxis(lms / (background * spec.luminance) - 1, -1, 0)
-    along = np.tensordot(direction_vector(direction, background) / 3, cones, axes=1)
-    light = lms[..., :2].sum(axis=-1) / background[:2].sum()
-    return Planes(np.asarray(spec.luminance * (1 + along)), np.asarray(light), np.asarray(cones))
+    cones = np.moveaxis(lms, -1, 0) / (background * spec.luminance)[:, None, None]
+    cones -= 1
+    pattern = np.tensordot(spec.luminance * direction_vector(direction, background) / 3, cones, axes=1)
+    pattern += spec.luminance
+    light = lms[..., 0] + lms[..., 1]
+    light /= background[:2].sum()
+    return Planes(np.asarray(pattern), np.asarray(light), np.asarray(cones))
 
 
 def to_lms(image: Float64, space: str, spec: Specification, display: Display | None) -> Float64:
@@ -426,8 +429,8 @@ def image_rows(
     if images.shape[:-axes] != spec.batch:
         raise InputError(f"{images.shape[:-axes]} images do not go with {spec.batch} specifications")
     flat = images.reshape(-1, *images.shape[-axes:])
-    if not (np.isfinite(flat).all() and (flat.max(axis=tuple(range(1, flat.ndim))) > 0).all()):
-        raise InputError(f"the image is black, or not all of it is a finite number; {spec!r} has light everywhere")
+    if not (flat.max(axis=tuple(range(1, flat.ndim))) > 0).all():
+        raise InputError(f"the image is black; {spec!r} has light everywhere")
     rows: list[Row] = []
     for index, (image, one) in enumerate(zip(flat, spec.singles(), strict=True)):
         sheet = Sheet(one.luminance, precision, shown, refined and not shown)

@@ -178,25 +178,37 @@ def fit_patterns(image: Array, patterns: Array) -> LinearFit:
     mean = pixels.mean(axis=(-2, -1), keepdims=True)
     target = (pixels - mean).reshape(*pixels.shape[:-2], 1, -1)
     rows = known.reshape(*known.shape[:-2], -1)
-    basis = np.concatenate([rows, np.ones_like(rows[..., :1, :])], axis=-2)
-    scale = np.sqrt((basis**2).sum(axis=-1, keepdims=True))
+    # The constant is a last row of ones, which need not be written down.
+    sums, count = rows.sum(axis=-1, keepdims=True), float(rows.shape[-1])
+    last = np.concatenate([sums, np.full_like(sums[..., :1, :], count)], axis=-2)
+    normal = np.concatenate([rows @ rows.swapaxes(-1, -2), sums.swapaxes(-1, -2)], axis=-2)
+    normal = np.concatenate([normal, last], axis=-1)
+    scale = np.sqrt(np.diagonal(normal, axis1=-2, axis2=-1))[..., None]
     scale = np.where(scale > 0, scale, 1.0)
-    basis = basis / scale
-    inverse = np.linalg.pinv(basis @ basis.swapaxes(-1, -2), rcond=1e-13, hermitian=True)
-    coefficients = np.zeros((*np.broadcast_shapes(target.shape[:-2], basis.shape[:-2]), basis.shape[-2], 1))
-    left = np.broadcast_to(target, (*coefficients.shape[:-2], 1, target.shape[-1]))
+    inverse = _inverse(normal / (scale * scale.swapaxes(-1, -2)), 1e-13)
+    values = np.zeros((*np.broadcast_shapes(target.shape[:-2], rows.shape[:-2]), *scale.shape[-2:]))
+    left = np.broadcast_to(target, (*values.shape[:-2], 1, target.shape[-1]))
     # The second pass takes away what squaring the condition number in the normal equations cost.
     for _ in range(2):
-        coefficients = coefficients + inverse @ (basis @ left.swapaxes(-1, -2))
-        left = target - coefficients.swapaxes(-1, -2) @ basis
-    values = coefficients[..., 0] / scale[..., 0]
+        along = np.concatenate([rows @ left.swapaxes(-1, -2), left.sum(axis=-1, keepdims=True)], axis=-2)
+        values = values + inverse @ (along / scale) / scale
+        left = target - values[..., :-1, :].swapaxes(-1, -2) @ rows
+        left -= values[..., -1:, :]
+    values = values[..., 0]
     gain = np.sqrt(np.clip(np.diagonal(inverse, axis1=-2, axis2=-1), 0, None)) / scale[..., 0]
     return LinearFit(
         coefficients=values[..., :-1],
         background=values[..., -1] + mean[..., 0, 0],
-        residual=np.sqrt((left[..., 0, :] ** 2).mean(axis=-1)),
+        residual=np.sqrt(np.einsum("...i,...i", left, left)[..., 0] / count),
         gain=np.broadcast_to(gain, values.shape),
     )
+
+
+def _inverse(normal: Float64, least: float) -> Float64:
+    """Of symmetric matrices, (..., K, K), leaving out eigenvalues below this share of the largest."""
+    values, vectors = np.linalg.eigh(normal)
+    kept = values > least * values[..., -1:]
+    return np.asarray((vectors * np.where(kept, 1 / np.where(kept, values, 1.0), 0.0)[..., None, :]) @ vectors.mT)
 
 
 @dataclass(frozen=True)
@@ -209,6 +221,8 @@ class SineFit:
     amplitude: Float64
     #: Degrees in (-180, 180]; 0 puts a peak at the centre.
     phase: Float64
+    #: Of the bare envelope, in the unit of the image; 0 where it is not fitted.
+    pedestal: Float64
     #: gain, background_gain: Standard errors of the amplitude and the background for independent pixel errors of 1.
     gain: Float64
     background_gain: Float64
@@ -253,22 +267,45 @@ def fit_sine(
     (50.0, 45.0, 50.0)
     """
     pixels = to_float64(image)
-    wave = carrier((pixels.shape[-2], pixels.shape[-1]), ppd, *wave_vector(frequency, orientation), x, y)
-    fit = fit_patterns(pixels, _patterns(wave, np.ones(wave.shape) if envelope is None else envelope, pedestal))
+    shape = (pixels.shape[-2], pixels.shape[-1])
+    waves = sine_patterns(shape, ppd, frequency, orientation, x=x, y=y, envelope=envelope, pedestal=pedestal)
+    return fit_waves(pixels, waves)
+
+
+def fit_waves(image: Array, patterns: Float64) -> SineFit:
+    """As `fit_sine`, with patterns as `sine_patterns` gives them."""
+    fit = fit_patterns(image, patterns)
     in_phase, quadrature = fit.coefficients[..., 0], fit.coefficients[..., 1]
     return SineFit(
         background=fit.background,
         amplitude=np.hypot(in_phase, quadrature),
         phase=np.degrees(np.arctan2(-quadrature, in_phase)),
+        pedestal=fit.coefficients[..., 2] if fit.coefficients.shape[-1] > 2 else np.zeros_like(in_phase),
         gain=np.hypot(fit.gain[..., 0], fit.gain[..., 1]),
         background_gain=fit.gain[..., -1],
     )
 
 
-def _patterns(wave: npt.NDArray[np.complex128], envelope: FloatArray, pedestal: bool) -> Float64:
-    """{E cos, E sin}, and {E} with a pedestal: shape (K, H, W)."""
-    shaped = wave * envelope
-    return np.stack([shaped.real, shaped.imag, *([envelope] if pedestal else [])])
+def sine_patterns(
+    shape: tuple[int, int],
+    ppd: float,
+    frequency: float,
+    orientation: float,
+    *,
+    x: float = 0.0,
+    y: float = 0.0,
+    envelope: FloatArray | None = None,
+    pedestal: bool = False,
+) -> Float64:
+    """{E cos, E sin}, and {E} with a pedestal: shape (K, H, W); parameters as in `fit_sine`."""
+    across, down = carrier(shape, ppd, *wave_vector(frequency, orientation), x, y)
+    patterns = np.ones((2 + pedestal, *shape))
+    rows = np.stack([across.real, across.imag])
+    np.matmul(np.stack([down.real, -down.imag], axis=1), rows, out=patterns[0])
+    np.matmul(np.stack([down.imag, down.real], axis=1), rows, out=patterns[1])
+    if envelope is not None:
+        patterns *= envelope
+    return patterns
 
 
 def wave_vector(frequency: float, orientation: float) -> tuple[float, float]:
@@ -286,10 +323,12 @@ def turn(dx: Float64, dy: Float64, orientation: float) -> tuple[Float64, Float64
     return across, along
 
 
-def carrier(shape: tuple[int, int], ppd: float, u: float, v: float, x: float, y: float) -> npt.NDArray[np.complex128]:
-    """exp(2 pi i (u x + v y)): an outer product, so its phases are as exact as those of two lines."""
+def carrier(
+    shape: tuple[int, int], ppd: float, u: float, v: float, x: float, y: float
+) -> tuple[npt.NDArray[np.complex128], npt.NDArray[np.complex128]]:
+    """A row and a column whose product is exp(2 pi i (u x + v y)): its phases are as exact as those of two lines."""
     columns, rows = pixel_centres(shape, ppd)
-    return np.outer(np.exp(2j * np.pi * v * (rows - y)), np.exp(2j * np.pi * u * (columns - x)))
+    return np.exp(2j * np.pi * u * (columns - x)), np.exp(2j * np.pi * v * (rows - y))
 
 
 @dataclass(frozen=True)
@@ -329,6 +368,7 @@ def refine_sine(
     aspect: float = 1.0,
     window: FloatArray | None = None,
     pedestal: bool = False,
+    start: SineFit | None = None,
 ) -> PatternFit:
     """Every parameter of a Gabor or a grating by damped Gauss-Newton, started where it was asked for.
 
@@ -348,6 +388,8 @@ def refine_sine(
         A known envelope that is not fitted; 1 everywhere if absent.
     pedestal : bool
         Fit the bare envelope too.
+    start : SineFit, optional
+        What `fit_sine` found of this image, to spare finding it again.
 
     Examples
     --------
@@ -360,12 +402,17 @@ def refine_sine(
     pixels = to_float64(image)
     if pixels.ndim != 2:
         raise InputError(f"refine_sine takes one image (H, W), not a batch of shape {pixels.shape}")
-    known = np.ones(pixels.shape) if window is None else window
     shape = (pixels.shape[0], pixels.shape[1])
-    model = _Model(shape, ppd, (x, y), orientation, known, pedestal, fitted_envelope=radius is not None)
+    model = _Model(shape, ppd, (x, y), orientation, window, pedestal, fitted_envelope=radius is not None)
     envelope = np.array([x, y, 0.0, 0.0] if radius is None else [x, y, np.log(radius), np.log(radius * aspect)])
-    start = model.start(pixels, np.array(wave_vector(frequency, orientation)), envelope)
-    best = _gauss_newton(model, pixels, start)
+    wave = np.array(wave_vector(frequency, orientation))
+    if start is None:
+        first = model.start(pixels, wave, envelope)
+    else:
+        phasor = float(start.amplitude) * np.exp(-1j * np.radians(float(start.phase)))
+        linear = [phasor.real, phasor.imag, float(start.pedestal), float(start.background) - pixels.mean()]
+        first = np.concatenate([linear, wave, envelope])
+    best = _gauss_newton(model, pixels, first)
     variance = float(pixels.var())
     if variance > 0 and best.cost > 0.5 * variance * pixels.size:
         elsewhere = model.start(pixels, np.array(wave_vector(*dominant_frequency(pixels, ppd))), envelope)
@@ -405,6 +452,76 @@ class _State:
 
 
 @dataclass(frozen=True)
+class _Tangent:
+    """An image and its derivatives: each a sum of few fields, every one times a polynomial of second degree at most.
+
+    The fields are the real and the imaginary part of a wave, its profile, and 1. Wave and profile are products of a
+    column and a row, times a weight where an envelope is none; so sums over pixels of products of two derivatives are
+    moments, and no derivative is written down.
+    """
+
+    image: Float64
+    #: wave, profile: Along columns and along rows, shapes (W,) and (H,).
+    wave: tuple[npt.NDArray[np.complex128], npt.NDArray[np.complex128]]
+    profile: tuple[FloatArray, FloatArray] | None
+    #: Of wave and profile, shape (H, W); None for 1.
+    weight: FloatArray | None
+    #: Powers 0 to 4 of columns and of rows about the centre of the envelope, shapes (W, 5) and (H, 5).
+    powers: tuple[Float64, Float64]
+    #: Coefficients of x^i y^j of each derivative and field, shape (K, fields, 3, 3).
+    polynomials: Float64
+
+    def normal(self) -> Float64:
+        """Sums over pixels of the products of two derivatives, shape (K, K)."""
+        (across, down), weight = self.wave, self.weight
+        squared = None if weight is None else weight**2
+        even = self._moments(np.abs(across) ** 2, np.abs(down) ** 2, squared)
+        odd = self._moments(across**2, down**2, squared)
+        alone = self._moments(across, down, weight)
+        ones = self._moments(np.ones(len(across)), np.ones(len(down)), None)
+        rows = [
+            [(even + odd.real) / 2, odd.imag / 2, alone.real],
+            [odd.imag / 2, (even - odd.real) / 2, alone.imag],
+            [alone.real, alone.imag, ones],
+        ]
+        if self.profile is not None:
+            narrow, tall = self.profile
+            both = self._moments(across * narrow, down * tall, squared)
+            column = [both.real, both.imag, self._moments(narrow, tall, weight)]
+            for row, entry in zip(rows, column, strict=True):
+                row.insert(2, entry)
+            rows.insert(2, [*column[:2], self._moments(narrow**2, tall**2, squared), column[2]])
+        i, j, k, l = np.ogrid[:3, :3, :3, :3]
+        moments = np.array(rows)[:, :, i + k, j + l].transpose(0, 2, 3, 1, 4, 5)
+        flat = self.polynomials.reshape(len(self.polynomials), -1)
+        return np.asarray(flat @ moments.reshape(flat.shape[1], -1) @ flat.T)
+
+    def along(self, image: Float64) -> Float64:
+        """Sums over pixels of the products of an image and each derivative, shape (K,)."""
+        weighted = image if self.weight is None else image * self.weight
+        wave = self._moments(*self.wave, weighted, 3)
+        profile = [] if self.profile is None else [self._moments(*self.profile, weighted, 3)]
+        height, width = image.shape
+        moments = [wave.real, wave.imag, *profile, self._moments(np.ones(width), np.ones(height), image, 3)]
+        return np.asarray(self.polynomials.reshape(len(self.polynomials), -1) @ np.ravel(moments))
+
+    def _moments(self, across: Array, down: Array, weight: FloatArray | None, count: int = 5) -> Array:
+        """Sums over pixels of x^i y^j times a product of a row and a column, and of a weight."""
+        columns, rows = (
+            powers[:, :count] * each[:, None] for powers, each in zip(self.powers, (across, down), strict=True)
+        )
+        if weight is None:
+            return np.outer(columns.sum(axis=0), rows.sum(axis=0))
+        # Both parts in one product: numpy would turn the whole weight into complex numbers.
+        parts = weight @ np.concatenate([columns.real, columns.imag], axis=1)
+        return (
+            (rows.T @ (parts[:, :count] + 1j * parts[:, count:])).T
+            if np.iscomplexobj(columns)
+            else (rows.T @ parts[:, :count]).T
+        )
+
+
+@dataclass(frozen=True)
 class _Model:
     """b + E (p cos + q sin + d), with its derivatives.
 
@@ -415,7 +532,7 @@ class _Model:
     ppd: float
     centre: tuple[float, float]
     orientation: float
-    window: FloatArray
+    window: FloatArray | None
     pedestal: bool
     fitted_envelope: bool
 
@@ -426,34 +543,46 @@ class _Model:
 
     def start(self, pixels: Float64, wave: Float64, envelope: Float64) -> Float64:
         """The linear parameters that suit a wave and an envelope, followed by these."""
-        phasor = carrier(self.shape, self.ppd, wave[0], wave[1], *self.centre)
-        fit = fit_patterns(pixels, _patterns(phasor, self._envelope(envelope), self.pedestal))
-        pedestal = fit.coefficients[2] if self.pedestal else 0.0
-        linear = [fit.coefficients[0], fit.coefficients[1], pedestal, float(fit.background) - pixels.mean()]
-        return np.concatenate([linear, wave, envelope])
+        start = np.concatenate([np.zeros(4), wave, envelope])
+        tangent = self.evaluate(start)
+        linear = np.flatnonzero(self.free[:4])
+        normal = tangent.normal()[: len(linear), : len(linear)]
+        scale = np.sqrt(np.diagonal(normal))
+        scale = np.where(scale > 0, scale, 1.0)
+        inverse = _inverse(normal / np.outer(scale, scale), 1e-13)
+        start[linear] = inverse @ (tangent.along(pixels - pixels.mean())[: len(linear)] / scale) / scale
+        return start
 
-    def evaluate(self, parameters: Float64) -> tuple[Float64, Float64]:
-        """The image less its mean, and the derivatives (K, N) by the free parameters."""
+    def evaluate(self, parameters: Float64) -> _Tangent:
+        """The image less its mean, and the derivatives by the free parameters."""
         p, q, d, b, u, v, x, y, log_across, log_along = parameters
         columns, rows = pixel_centres(self.shape, self.ppd)
-        wave = carrier(self.shape, self.ppd, u, v, *self.centre)
-        profile = self._envelope(parameters[6:])
-        wave = wave * profile
-        pattern = p * wave.real + q * wave.imag + d * profile
-        slope = 2 * np.pi * (q * wave.real - p * wave.imag)
-        jacobian = [wave.real, wave.imag, *([profile] if self.pedestal else []), np.ones(self.shape)]
-        jacobian += [slope * (columns - self.centre[0])[None, :], slope * (rows - self.centre[1])[:, None]]
-        if self.fitted_envelope:
-            across, along = turn(columns - x, rows - y, self.orientation)
-            angle = np.radians(self.orientation)
-            narrow, wide = np.exp(-2 * log_across), np.exp(-2 * log_along)
-            jacobian += [
-                pattern * (across * (np.cos(angle) * narrow) - along * (np.sin(angle) * wide)),
-                pattern * (across * (np.sin(angle) * narrow) + along * (np.cos(angle) * wide)),
-                pattern * across**2 * narrow,
-                pattern * along**2 * wide,
-            ]
-        return pattern + b, np.stack([column.ravel() for column in jacobian])
+        (narrow, tall), weight = self._envelope(parameters[6:])
+        across, down = carrier(self.shape, self.ppd, u, v, *self.centre)
+        across, down = across * narrow, down * tall
+        turned = (p - 1j * q) * down
+        outer = [(turned.real, across.real), (-turned.imag, across.imag), (d * tall, narrow)][: 2 + self.pedestal]
+        image = np.stack([left for left, _ in outer], axis=1) @ np.stack([right for _, right in outer])
+        if weight is not None:
+            image *= weight
+        image += b
+        by = np.zeros((10, 3 + self.pedestal, 3, 3))
+        by[[0, 1, 2, 3], [0, 1, 2, -1], 0, 0] = 1.0
+        slope = 2 * np.pi * np.array([q, -p])
+        by[4, :2, 0, 0], by[4, :2, 1, 0] = slope * (x - self.centre[0]), slope
+        by[5, :2, 0, 0], by[5, :2, 0, 1] = slope * (y - self.centre[1]), slope
+        # Distances across and along the stripes, as coefficients of those to the right and up.
+        angle = np.radians(self.orientation)
+        c, s = np.cos(angle), np.sin(angle)
+        short, long = np.exp(-2 * log_across), np.exp(-2 * log_along)
+        weights = np.array([p, q, d][: 2 + self.pedestal])[:, None]
+        by[6, :-1, [1, 0], [0, 1]] = (weights * [c * c * short + s * s * long, c * s * (short - long)]).T
+        by[7, :-1, [1, 0], [0, 1]] = (weights * [c * s * (short - long), s * s * short + c * c * long]).T
+        by[8, :-1, [2, 1, 0], [0, 1, 2]] = (weights * [c * c * short, 2 * c * s * short, s * s * short]).T
+        by[9, :-1, [2, 1, 0], [0, 1, 2]] = (weights * [s * s * long, -2 * c * s * long, c * c * long]).T
+        powers = np.vander(columns - x, 5, increasing=True), np.vander(rows - y, 5, increasing=True)
+        profile = (narrow, tall) if self.pedestal else None
+        return _Tangent(image, (across, down), profile, weight, powers, by[self.free])
 
     def report(self, state: _State, count: int, mean: float) -> PatternFit:
         p, q, _, b, u, v, x, y, log_across, log_along = state.parameters
@@ -489,32 +618,39 @@ class _Model:
             },
         )
 
-    def _envelope(self, parameters: Float64) -> Float64:
-        """Of the last four parameters."""
+    def _envelope(self, parameters: Float64) -> tuple[tuple[FloatArray, FloatArray], FloatArray | None]:
+        """Of the last four parameters: a row and a column, and a weight on their product where they do not suffice."""
+        ones = np.ones(self.shape[1]), np.ones(self.shape[0])
         if not self.fitted_envelope:
-            return np.asarray(self.window, dtype=np.float64)
+            return ones, self.window
         x, y, log_across, log_along = map(float, parameters)
         radius, aspect = float(np.exp(log_across)), float(np.exp(log_along - log_across))
-        return gaussian(self.shape, self.ppd, radius, aspect=aspect, orientation=self.orientation, x=x, y=y)
+        if aspect == 1.0:
+            columns, rows = pixel_centres(self.shape, self.ppd)
+            return (np.exp(-0.5 * ((columns - x) / radius) ** 2), np.exp(-0.5 * ((rows - y) / radius) ** 2)), None
+        return ones, gaussian(self.shape, self.ppd, radius, aspect=aspect, orientation=self.orientation, x=x, y=y)
 
 
 def _gauss_newton(model: _Model, pixels: Float64, start: Float64) -> _State:
     """Damped Gauss-Newton; stops when a step would move the image by less than its rounding."""
-    target = (pixels - pixels.mean()).ravel()
+    target = pixels - pixels.mean()
     parameters, damping = start, 0.0
-    image, jacobian = model.evaluate(parameters)
-    left = target - image.ravel()
-    cost = float(left @ left)
-    signal = float(np.sqrt(target @ target))
-    inverse = np.zeros((jacobian.shape[0], jacobian.shape[0]))
+    tangent = model.evaluate(parameters)
+    left = target - tangent.image
+    cost = float(np.vdot(left, left))
+    signal = float(np.sqrt(np.vdot(target, target)))
+    inverse = np.zeros((int(model.free.sum()),) * 2)
     for _ in range(60):
-        scale = np.sqrt((jacobian**2).sum(axis=1))
+        normal = tangent.normal()
+        scale = np.sqrt(np.clip(np.diagonal(normal), 0, None))
         scale = np.where(scale > 0, scale, 1.0)
-        normal = (jacobian @ jacobian.T) / np.outer(scale, scale)
-        inverse = np.linalg.pinv(normal, rcond=1e-12, hermitian=True) / np.outer(scale, scale)
-        damped = np.linalg.pinv(normal + damping * np.eye(len(scale)), rcond=1e-12, hermitian=True)
-        step = damped @ ((jacobian @ left) / scale) / scale
-        moved = float(np.linalg.norm(step @ jacobian))
+        scaled = normal / np.outer(scale, scale)
+        damped = _inverse(scaled, 1e-12)
+        inverse = damped / np.outer(scale, scale)
+        if damping:
+            damped = _inverse(scaled + damping * np.eye(len(scale)), 1e-12)
+        step = damped @ (tangent.along(left) / scale) / scale
+        moved = float(np.sqrt(np.clip(step @ normal @ step, 0.0, None)))
         if moved <= 1e-13 * signal:
             break
         trial = parameters.copy()
@@ -522,11 +658,11 @@ def _gauss_newton(model: _Model, pixels: Float64, start: Float64) -> _State:
         # A step of a factor of e in the envelope or of an octave in frequency is a leap into the dark.
         sane = np.all(np.abs(trial[8:] - parameters[8:]) < 1)
         if sane:
-            image, slopes = model.evaluate(trial)
-            rest = target - image.ravel()
-            if (trial_cost := float(rest @ rest)) < cost:
+            tried = model.evaluate(trial)
+            rest = target - tried.image
+            if (trial_cost := float(np.vdot(rest, rest))) < cost:
                 gained = cost - trial_cost
-                parameters, jacobian, left, cost = trial, slopes, rest, trial_cost
+                parameters, tangent, left, cost = trial, tried, rest, trial_cost
                 damping = damping / 10 if damping > 1e-9 else 0.0
                 # What is left to gain moves no parameter by a ten-thousandth of its standard error.
                 if gained <= 1e-9 * cost:

@@ -10,6 +10,7 @@ computing phases in float32.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError
-from psyprobe.light.colour import Direction, chromaticity, cone_observer, direction_vector, white_xyz
+from psyprobe.light.colour import ConeObserver, Direction, chromaticity, cone_observer, direction_vector, white_xyz
 from psyprobe.light.display import Display
 from psyprobe.stimulus import estimate
 from psyprobe.stimulus.certificate import STANDARD_ERRORS, Planes, Row, Sheet, planes_of, roundoff, tolerance
@@ -53,8 +54,8 @@ def cos_sin_degrees(angle: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     quarter, rest = np.divmod(np.asarray(angle, float), 90.0)
     c, s = np.cos(np.deg2rad(rest)), np.sin(np.deg2rad(rest))
-    turns = [quarter % 4 == quarters for quarters in range(3)]
-    return np.select(turns, [c, -s, -c], s), np.select(turns, [s, c, -s], -c)
+    odd, half = quarter % 2 == 1, np.where(quarter % 4 < 2, 1.0, -1.0)
+    return np.where(odd, -s, c) * half, np.where(odd, c, s) * half
 
 
 def to_backend(values: FloatArray, dtype: str, device: str | None) -> Array:
@@ -66,6 +67,30 @@ def to_backend(values: FloatArray, dtype: str, device: str | None) -> Array:
 
     # Torch warns of arrays that cannot be written to, such as a parameter that was broadcast.
     return torch.from_numpy(rounded if rounded.flags.writeable else rounded.copy()).to(device)
+
+
+def in_planes(change: Array, step: FloatArray, level: FloatArray, dtype: str, device: str | None) -> Array:
+    """Three planes ``level + step * change`` for each image, shape (n, 3, H, W).
+
+    Parameters
+    ----------
+    change : array, shape (n, H, W)
+        Modulation about 0.
+    step, level : ndarray, shape (n, 3)
+        Of each plane, for a modulation of 1 and of 0.
+    dtype, device
+        As in `to_backend`.
+    """
+    step, level = (to_backend(each[..., None, None], dtype, device) for each in (step, level))
+    xp = array_namespace(change)
+    planes = xp.empty((len(change), 3, *change.shape[1:]), dtype=change.dtype, device=change.device)
+    # numpy works through the cache an image at a time; a GPU takes all at once.
+    together = 1 if device is None else len(change)
+    for start in range(0, len(change), together):
+        some = slice(start, start + together)
+        xp.multiply(change[some, None], step[some], out=planes[some])
+        planes[some] += level[some]
+    return planes
 
 
 def round_window(
@@ -166,7 +191,7 @@ class Modulation(Specification):
     @property
     def cone_contrast(self) -> FloatArray:
         """Modulation of L, M and S for a unit of contrast, shape (3,)."""
-        return direction_vector(self.direction, self.background_lms)
+        return _cone_contrast(self.direction, self.white, cone_observer(self.observer))
 
     @property
     def luminance_share(self) -> float:
@@ -215,11 +240,12 @@ class Modulation(Specification):
             pixels, space = self.paint(self._flat("contrast") * luminance, luminance, dtype, device), "luminance"
             pixels = pixels.reshape((*self.batch, *self.shape))
         else:
-            background = self.background_lms
-            step = to_backend(background * self.cone_contrast, dtype, device)
-            pixels, space = self.modulation(dtype, device)[..., None] * step, "lms"
-            pixels += to_backend(background, dtype, device)
-            pixels *= to_backend(np.asarray(self.luminance)[..., None, None, None], dtype, device)
+            level = luminance[:, None] * self.background_lms
+            contrast = self._flat("contrast")
+            change = self.paint(contrast, np.zeros_like(contrast), dtype, device)
+            planes = in_planes(change, level * self.cone_contrast, level, dtype, device)
+            pixels = planes.reshape((*self.batch, 3, *self.shape))
+            pixels, space = array_namespace(pixels).moveaxis(pixels, -3, -1), "lms"
         if self.deepest is None or space == "lms":
             self._refuse_negative(pixels)
         return pixels, space
@@ -263,6 +289,13 @@ class Modulation(Specification):
         return sheet.rows
 
 
+@lru_cache(maxsize=32)
+def _cone_contrast(direction: Direction, white: str | tuple[float, float], observer: ConeObserver) -> FloatArray:
+    vector = direction_vector(direction, observer.from_xyz @ white_xyz(white))
+    vector.setflags(write=False)
+    return vector
+
+
 def _cone_rows(planes: Planes, spec: Modulation, sheet: Sheet) -> None:
     """Contrast of each cone class along the direction, and silence off it."""
     assert planes.cones is not None
@@ -278,8 +311,10 @@ def _cone_rows(planes: Planes, spec: Modulation, sheet: Sheet) -> None:
             extra += rows[0].tolerance * abs(spec.contrast * asked) if rows and rows[0].tolerance else 0.0
             requested, found, how = spec.contrast * asked, delivered * slope, "least squares on the pattern"
             sheet.add(f"{name} cone contrast", requested, found, how, key="cone contrast", extra=extra)
-    off = planes.cones - wanted[:, None, None] * along
-    furthest = np.sqrt((off**2).sum(axis=0).max())
+    squared = np.zeros_like(along)
+    for cone, one in zip(planes.cones, wanted, strict=True):
+        squared += (cone - one * along) ** 2
+    furthest = np.sqrt(squared.max())
     how = "largest distance of a pixel from the line through the background"
     sheet.add("off-direction cone contrast", 0.0, furthest, how, extra=slack)
     if spec.luminance_share == 0:

@@ -447,7 +447,8 @@ class Specification:
 
     def _flat(self, name: str) -> FloatArray:
         """A parameter, broadcast to the batch and flattened: shape (n,)."""
-        return np.broadcast_to(np.asarray(getattr(self, name)), self.batch).ravel()
+        value = getattr(self, name)
+        return np.broadcast_to(np.asarray(value), self.batch).ravel() if self.batch else np.array([value])
 
     # -- as a certificate -------------------------------------------------------------------------------------------
 

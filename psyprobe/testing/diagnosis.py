@@ -256,7 +256,8 @@ def _stretch(whole: bool, asked: Any, display: Display) -> Float64 | None:
     if not whole:
         vector = estimate.wave_vector(asked.frequency, asked.orientation)
         turn = np.exp(1j * np.radians(asked.phase))
-        pattern = (estimate.carrier(asked.shape, asked.ppd, *vector, asked.x, asked.y) * turn).real
+        across, down = estimate.carrier(asked.shape, asked.ppd, *vector, asked.x, asked.y)
+        pattern = (np.outer(down, across) * turn).real
     half = float(np.ptp(pattern)) / 2
     if half < 1e-9:
         return None

@@ -29,6 +29,7 @@ from psyprobe.files.images import encode_png
 from psyprobe.files.output import digest
 from psyprobe.light.display import Display
 from psyprobe.observers.chat.answering import eight_bit
+from psyprobe.observers.images import is_grey_view
 from psyprobe.probes.asking import show
 from psyprobe.stimulus import Specification, Uniform
 from psyprobe.stimulus.specification import level_of, with_levels
@@ -138,23 +139,27 @@ def deliver(drive: FloatArray, delivery: Delivery = Delivery(), seed: int | Sequ
         return np.asarray(values, dtype=np.float32)
     if values.ndim < 3 or values.shape[-1] != 3:
         raise InputError(f"the image has shape {values.shape}; give drive values of shape (..., H, W, 3)")
-    if not (values.min(initial=0.0) >= 0 and values.max(initial=0.0) <= 1):
+    # The channels of a grey image are one plane, with noise of their own.
+    planes = values[..., :1] if is_grey_view(values) else values
+    if not (planes.min(initial=0.0) >= 0 and planes.max(initial=0.0) <= 1):
         raise InputError(
             f"the image has drive values from {values.min():g} to {values.max():g}; 8 bits hold 0 to 1: show it on a "
             "display that is not of extended range"
         )
-    steps = values * np.float64(255)
-    if delivery.dither == "none":
-        codes = np.floor(steps + 0.5)
-    else:
-        batch = values.shape[:-3]
-        seeds = np.broadcast_to(np.asarray(seed), batch)
-        codes = np.empty(values.shape)
-        for index in np.ndindex(*batch):
-            # In float64: a sum rounded to float32 would carry a value that is a whole code up to the next.
-            noise = np.random.default_rng(int(seeds[index])).random(values.shape[-3:])
-            np.floor(steps[index] + noise, out=codes[index])
-    return (codes / 255).astype(np.float32)
+    delivered = np.empty(values.shape, dtype=np.float32)
+    seeds = np.broadcast_to(np.asarray(seed), values.shape[:-3])
+    for index in np.ndindex(*seeds.shape):
+        if delivery.dither == "none":
+            codes = np.full(values.shape[-3:], 0.5)
+        else:
+            codes = np.random.default_rng(int(seeds[index])).random(values.shape[-3:])
+        # In float64: a sum rounded to float32 would carry a value that is a whole code up to the next.
+        steps = planes[index] * np.float64(255)
+        for channel in range(3):
+            codes[..., channel] += steps[..., channel % steps.shape[-1]]
+        np.floor(codes, out=codes)
+        np.divide(codes, 255, out=delivered[index], casting="same_kind")
+    return delivered
 
 
 def png_bytes(drive: FloatArray) -> bytes:
@@ -180,7 +185,7 @@ def png_bytes(drive: FloatArray) -> bytes:
     >>> decode_png(png_bytes(np.full((1, 1, 3), 0.2, np.float32))).tolist()
     [[[51, 51, 51]]]
     """
-    return encode_png(eight_bit(drive))
+    return encode_png(eight_bit(drive), noise=True)
 
 
 def delivered_contrast(drive: FloatArray, asked: Specification, display: Display) -> Delivered:

@@ -28,9 +28,6 @@ from psyprobe.stimulus.parameters import parameter, tells_names
 from psyprobe.stimulus.pattern import Modulation
 from psyprobe.stimulus.specification import Stimulus, drawn, stimulus_kind
 
-#: Images whose spectra are held at once, so that drawing a long batch stays in the processor's cache.
-_BLOCK = 4
-
 
 @stimulus_kind("noise")
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -80,32 +77,20 @@ class Noise(Modulation):
         """``offset + amplitude * noise of unit standard deviation``, shape (n, H, W).
 
         Only the coefficients inside the ring are drawn, as normal deviates keyed by the image's own seed and the same
-        in all precisions; the inverse transform does the rest.
+        in all precisions; the inverse transform, of those columns of the spectrum that hold any, does the rest.
         """
-        import scipy.fft
-
         bands = (np.broadcast_to(edge, self.batch).ravel() for edge in self.band)
         keys = [*zip(*bands, self._flat("exponent"), self._flat("edge"), strict=True)]
         rings = {key: _ring(self.shape, self.ppd, *map(float, key)) for key in dict.fromkeys(keys)}
-        seeds, pixels = self._flat("seed"), self.shape[0] * self.shape[1]
-        half = (self.shape[0], self.shape[1] // 2 + 1)
+        seeds = self._flat("seed")
         level = pattern.to_backend(offset[:, None, None], dtype, device)
         xp = array_namespace(level)
         result = xp.empty((len(keys), *self.shape), dtype=level.dtype, device=device or "cpu")
-        for start in range(0, len(keys), _BLOCK):
-            block = range(start, min(start + _BLOCK, len(keys)))
-            spectra = np.zeros((len(block), half[0] * half[1]), "complex128" if dtype == "float64" else "complex64")
-            for row, i in enumerate(block):
-                ring = rings[keys[i]]
-                spectra[row, ring.index] = _unit_coefficients(ring, int(seeds[i])) * (pixels * amplitude[i])
-            spectrum = spectra.reshape(-1, *half)
-            if device is None:
-                result[start : block.stop] = scipy.fft.irfft2(spectrum, s=self.shape, overwrite_x=True)
-            else:
-                import torch
-
-                result[start : block.stop] = torch.fft.irfft2(torch.from_numpy(spectrum).to(device), s=self.shape)
-            result[start : block.stop] += level[start : block.stop]
+        for i, key in enumerate(keys):
+            ring = rings[key]
+            spectrum = np.zeros((self.shape[0], ring.columns), "complex128" if dtype == "float64" else "complex64")
+            spectrum.reshape(-1)[ring.index] = _unit_coefficients(ring, int(seeds[i])) * amplitude[i]
+            xp.add(_inverse(spectrum, self.shape[1], device), level[i], out=result[i])
         return result
 
     def promises(self, planes: Planes, sheet: Sheet) -> None:
@@ -164,11 +149,26 @@ def level_rows(
     return None if delivered < 1e-12 else ratio
 
 
+def _inverse(spectrum: npt.NDArray[Any], width: int, device: str | None) -> Array:
+    """The real image of the first columns of a half-plane spectrum."""
+    if device is None:
+        import scipy.fft
+
+        columns = scipy.fft.ifft(spectrum, axis=0, norm="forward", overwrite_x=True)
+        return scipy.fft.irfft(columns, width, axis=1, norm="forward")
+    import torch
+
+    columns = torch.fft.ifft(torch.from_numpy(spectrum).to(device), dim=0, norm="forward")
+    return torch.fft.irfft(columns, width, dim=1, norm="forward")
+
+
 @dataclass(frozen=True)
 class _Ring:
     """Which coefficients of a half-plane spectrum a band holds, and what joins them."""
 
-    #: Into the flattened (H, W//2 + 1) spectrum.
+    #: Columns up to the last that holds any.
+    columns: int
+    #: Into the flattened (H, columns) spectrum.
     index: npt.NDArray[np.int64]
     #: Relative, of the shape of `index`.
     amplitude: FloatArray
@@ -179,36 +179,48 @@ class _Ring:
     mirrors: npt.NDArray[np.int64]
 
 
+@lru_cache(maxsize=4)
 def _ring(shape: tuple[int, int], ppd: float, low: float, high: float, exponent: float, edge: float) -> _Ring:
     height, width = shape
-    vertical, horizontal = np.fft.fftfreq(height), np.fft.rfftfreq(width)
-    radial = np.hypot(vertical[:, None], horizontal) * ppd
-    # Rows and columns at the Nyquist frequency have no partner of opposite sign; without them the ring is isotropic.
-    radial[np.abs(vertical) == 0.5] = 0.0
-    radial[:, horizontal == 0.5] = 0.0
+    outward, index = _outward(shape, ppd)
     reach = 2.0 ** (edge / 2)
     # A coefficient that lies on an edge is inside, on whichever side rounding puts it.
-    inside = (radial > 0) & (radial >= low / reach * (1 - 1e-9)) & (radial <= high * reach * (1 + 1e-9))
-    index = np.flatnonzero(inside)
-    if not index.size:
+    first = np.searchsorted(outward, low / reach * (1 - 1e-9), "left")
+    last = np.searchsorted(outward, high * reach * (1 + 1e-9), "right")
+    if not first < last:
         raise InputError(
             f"a band from {low:.4g} to {high:.4g} cpd holds no frequency of a field of {height / ppd:.4g} x "
             f"{width / ppd:.4g} deg, whose frequencies lie {ppd / max(shape):.4g} cpd apart; widen band or field"
         )
-    r = radial.ravel()[index]
-    amplitude = r**-exponent
+    in_order = np.argsort(index[first:last])
+    r = outward[first:last][in_order]
+    rows, columns = np.divmod(index[first:last][in_order], width // 2 + 1)
+    amplitude = r**-exponent if exponent else np.ones_like(r)
     if edge > 0:
-        outward = np.maximum(np.log2(low / r), np.log2(r / high)) / edge
-        amplitude = amplitude * np.sqrt(0.5 * (1 + np.cos(np.pi * np.clip(outward + 0.5, 0.0, 1.0))))
-    rows, columns = np.divmod(index, radial.shape[1])
+        beyond = np.maximum(np.log2(low / r), np.log2(r / high)) / edge
+        amplitude = amplitude * np.sqrt(0.5 * (1 + np.cos(np.pi * np.clip(beyond + 0.5, 0.0, 1.0))))
+    kept = int(columns.max()) + 1
+    index = rows * kept + columns
     first_column = np.flatnonzero(columns == 0)
     mirrored = first_column[rows[first_column] > height // 2]
-    mirrors = np.searchsorted(index, (height - rows[mirrored]) * radial.shape[1])
-    return _Ring(index, amplitude, first_column, mirrored, mirrors)
+    mirrors = np.searchsorted(index, (height - rows[mirrored]) * kept)
+    return _Ring(kept, index, amplitude, first_column, mirrored, mirrors)
+
+
+@lru_cache(maxsize=2)
+def _outward(shape: tuple[int, int], ppd: float) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+    """Frequencies of a half-plane spectrum from the lowest on, cpd, and where each lies in it; without the mean."""
+    vertical, horizontal = np.fft.fftfreq(shape[0]), np.fft.rfftfreq(shape[1])
+    radial = np.hypot(vertical[:, None], horizontal) * ppd
+    # Rows and columns at the Nyquist frequency have no partner of opposite sign; without them the ring is isotropic.
+    radial[np.abs(vertical) == 0.5] = 0.0
+    radial[:, horizontal == 0.5] = 0.0
+    index = np.argsort(radial, axis=None)[np.count_nonzero(radial == 0) :]
+    return radial.ravel()[index], index
 
 
 def _unit_coefficients(ring: _Ring, seed: int) -> npt.NDArray[Any]:
-    """Coefficients of one image whose standard deviation is 1 (in units of the number of pixels)."""
+    """Coefficients of one image whose standard deviation is 1."""
     # Deviates are always drawn in float32: a seed means the same image in every precision.
     normal = np.random.default_rng(seed).standard_normal(2 * len(ring.index), dtype=np.float32)
     values = normal.view(np.complex64).astype(np.complex128) * ring.amplitude

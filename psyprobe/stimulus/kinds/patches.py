@@ -104,21 +104,22 @@ class _Wave(Modulation):
     def promises(self, planes: Planes, sheet: Sheet) -> None:
         """Levels, contrast, and where the wave really lies."""
         envelope, level, depth = self.envelope(), self.luminance, self.contrast * self.luminance_share
-        vector = estimate.wave_vector(self.frequency, self.orientation)
-        wave = estimate.carrier(self.shape, self.ppd, *vector, self.x, self.y)
-        unit = (wave * np.exp(1j * np.radians(self.phase))).real * envelope
+        known: dict[str, Any] = {name: getattr(self, name) for name in ("ppd", "frequency", "orientation", "x", "y")}
+        known["pedestal"] = self.balanced
+        waves = estimate.sine_patterns(self.shape, envelope=envelope, **known)
+        phase = np.radians(self.phase)
+        unit = np.cos(phase) * waves[0]
+        unit -= np.sin(phase) * waves[1]
         if self.balanced:
             unit = unit - envelope * (unit.sum() / envelope.sum())
         sheet.add("mean luminance", level * (1 + depth * unit.mean()), planes.light.mean(), "mean over pixels")
         noise = sheet.noise(self.contrast, 2 * np.pi * self.frequency * max(self.field))
-        known = {name: getattr(self, name) for name in ("ppd", "frequency", "orientation", "x", "y")}
-        known["pedestal"] = self.balanced
-        fit = estimate.fit_sine(planes.light, envelope=envelope, **known)
+        fit = estimate.fit_waves(planes.light, waves)
         background = float(fit.background)
         extra = STANDARD_ERRORS * float(fit.background_gain) * noise / level
         sheet.add("background", level, background, _LINEAR, extra=extra)
         if planes.cones is not None:
-            fit = estimate.fit_sine(planes.pattern, envelope=envelope, **known)
+            fit = estimate.fit_waves(planes.pattern, waves)
             sheet.add("background modulation", 0.0, float(fit.background) / level - 1, _LINEAR, key="cone contrast")
         if self.contrast == 0:
             sheet.add("distortion", 0.0, planes.pattern.std() / level, "SD over background")
@@ -131,10 +132,13 @@ class _Wave(Modulation):
             delivered = planes.light.std() / planes.light.mean()
             extra = scale / np.sqrt(unit.size) / max(unit.std(), 1e-6)
             sheet.add("rms contrast", rms, delivered, "SD over mean", extra=extra)
-        sheet.add("peak luminance", level * (1 + (depth * unit).max()), planes.light.max(), "largest pixel")
+        peak = level * (1 + max(depth * unit.max(), depth * unit.min()))
+        sheet.add("peak luminance", peak, planes.light.max(), "largest pixel")
         if sheet.refined:
             radius, aspect = (self.radius, self.aspect) if self.window == "gaussian" else (None, 1.0)
-            fitted = estimate.refine_sine(planes.pattern, radius=radius, aspect=aspect, window=envelope, **known)
+            window = None if self.window == "none" else envelope
+            known |= {"radius": radius, "aspect": aspect, "window": window, "start": fit}
+            fitted = estimate.refine_sine(planes.pattern, **known)
             self._refined(fitted, noise, sheet)
 
     def _refined(self, fit: estimate.PatternFit, noise: float, sheet: Sheet) -> None:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from psyprobe._typing import Array
 from psyprobe.errors import InputError, unknown_name
@@ -181,15 +182,16 @@ class Sum(Specification):
         for part in self.parts:
             change = part.modulation(dtype, device)
             if not grey:
-                change = change[..., None] * pattern.to_backend(part.cone_contrast, dtype, device)
+                change = change[..., None, :, :] * pattern.to_backend(part.cone_contrast[:, None, None], dtype, device)
             total = change if total is None else total + change
         first = self.parts[0]
         luminance = pattern.to_backend(np.asarray(first.luminance)[..., None, None], dtype, device)
         if grey:
             pixels, space = luminance * (1 + total), "luminance"
         else:
-            background = pattern.to_backend(first.background_lms, dtype, device)
-            pixels, space = luminance[..., None] * background * (1 + total), "lms"
+            background = pattern.to_backend(first.background_lms[:, None, None], dtype, device)
+            planes = luminance[..., None, :, :] * background * (1 + total)
+            pixels, space = array_namespace(planes).moveaxis(planes, -3, -1), "lms"
         if (darkest := float(pixels.min())) < 0:
             raise InputError(f"the parts together would need negative light ({darkest:g}); lower their contrasts")
         return pixels, space

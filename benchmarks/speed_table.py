@@ -1,0 +1,251 @@
+"""The speed table: one thread, each work in turn with what it is compared with, processor time.
+
+    python benchmarks/speed_table.py [ROW ...] [--json FILE]
+
+Prints one table; FILE is compared with before it is written. A value is the median ratio of rounds in which both take
+turns, or a figure in the unit that the condition names. Rows are functions that give a `Row`; `ROWS` lists them.
+"""
+
+from __future__ import annotations
+
+import os
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.fft
+
+import psyprobe as pp
+from psyprobe.light.colour import cone_observer, direction_vector, white_xyz
+from psyprobe.probes.words.delivery import deliver, png_bytes
+
+DISPLAY = pp.Display(peak=400)
+SIDE, PPD, BATCH, ROUNDS = 224, 60, 100, 9
+PLACES = (np.arange(SIDE) - (SIDE - 1) / 2) / PPD
+FREQUENCY, ORIENTATION = np.geomspace(0.5, 20, BATCH), np.linspace(0, 170, BATCH)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    work: str
+    #: Batch or single, precision, and what the value is a ratio to, or its unit.
+    condition: str
+    value: float
+    #: What is to be reached: at most this, or at least.
+    bar: float
+    at_least: bool = False
+
+    @property
+    def holds(self) -> bool:
+        return self.value >= self.bar if self.at_least else self.value <= self.bar
+
+
+def seconds(work: Callable[[], object], times: int = 1) -> float:
+    """Processor time of one turn."""
+    start = time.process_time()
+    for _ in range(times):
+        work()
+    return (time.process_time() - start) / times
+
+
+def ratio(ours: Callable[[], object], other: Callable[[], object], times: int = 1, rounds: int = ROUNDS) -> float:
+    """Median of our time over the other's, in turn; the first round, which warms up, is left out."""
+    found = [(seconds(ours, times), seconds(other, times)) for _ in range(rounds + 1)]
+    return statistics.median(mine / theirs for mine, theirs in found[1:])
+
+
+# -- drawing ---------------------------------------------------------------------------------------------------------
+
+
+def naive_gabor() -> np.ndarray:
+    x, y = np.meshgrid(PLACES, -PLACES)
+    envelope = np.exp(-(x**2 + y**2) / 2)
+    light = 100 * (1 + 0.5 * envelope * np.cos(2 * np.pi * 4 * x)) / 400
+    drive = np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
+    return np.repeat(drive[..., None], 3, axis=-1).astype(np.float32)
+
+
+def gabor() -> Row:
+    value = ratio(lambda: DISPLAY.encode(pp.gabor(frequency=4, contrast=0.5)), naive_gabor, times=10)
+    return Row("one default gabor, encoded", "single, float64, over eight naive lines of numpy", value, 0.5)
+
+
+def red_green() -> Row:
+    to_rgb = DISPLAY.lms_to_rgb()
+    background = cone_observer("cie2006_led_lcd").from_xyz @ (white_xyz() * 100)
+    level = to_rgb @ background / 400
+    step = to_rgb @ (background * direction_vector("red_green", background)) / 400 * 0.05
+
+    def planar() -> np.ndarray:
+        drive = np.empty((BATCH, 3, SIDE, SIDE), np.float32)
+        envelope = np.exp(-(PLACES**2) / 2)
+        for planes, frequency, orientation in zip(drive, FREQUENCY, np.radians(ORIENTATION), strict=True):
+            across = 2 * np.pi * frequency * np.cos(orientation) * PLACES
+            down = -2 * np.pi * frequency * np.sin(orientation) * PLACES
+            rows = np.stack([np.cos(down) * envelope, -np.sin(down) * envelope], axis=1).astype(np.float32)
+            pattern = rows @ np.stack([np.cos(across) * envelope, np.sin(across) * envelope]).astype(np.float32)
+            for plane, of_pattern, mean in zip(planes, np.float32(step), np.float32(level), strict=True):
+                np.multiply(pattern, of_pattern, out=plane)
+                plane += mean
+                plane **= np.float32(1 / 2.4)
+                plane *= np.float32(1.055)
+                plane -= np.float32(0.055)
+        return drive
+
+    def ours() -> np.ndarray:
+        colour: dict[str, Any] = {"direction": "red_green", "dtype": "float32"}
+        return DISPLAY.encode(pp.gabor(frequency=FREQUENCY, orientation=ORIENTATION, contrast=0.05, **colour))
+
+    value = ratio(ours, planar)
+    return Row("red-green Gabors, encoded", "batch of 100, float32, over a planar float32 kernel", value, 2.0)
+
+
+def one_noise() -> Row:
+    spectrum = np.fft.rfft2(np.random.default_rng(0).standard_normal((SIDE, SIDE)))
+    ours, peer = lambda: pp.noise(frequency=4, contrast=0.15, seed=1), lambda: scipy.fft.irfft2(spectrum)
+    return Row("noise, one call", "single, float64, one band, over scipy's irfft2", ratio(ours, peer, times=20), 2.0)
+
+
+def bands_of_noise() -> Row:
+    spectra = np.fft.rfft2(np.random.default_rng(0).standard_normal((BATCH, SIDE, SIDE)))
+
+    def peer() -> object:
+        return [scipy.fft.irfft2(spectrum) for spectrum in spectra]
+
+    value = ratio(lambda: pp.noise(frequency=FREQUENCY, contrast=0.15, seed=1), peer)
+    return Row("noise, 100 bands", "batch of 100, float64, over 100 times scipy's irfft2", value, 1.3)
+
+
+def dither() -> Row:
+    drive = DISPLAY.encode(pp.gabor(frequency=4, contrast=0.5))
+    found = [seconds(lambda: png_bytes(deliver(drive, seed=1)), 10) for _ in range(ROUNDS)]
+    return Row("dither and PNG at 8 bits", "single, ms an image, best of nine rounds", 1000 * min(found), 4.0)
+
+
+def certificate() -> Row:
+    stimulus = pp.gabor(frequency=4, contrast=0.1)
+    value = ratio(stimulus.measure, lambda: pp.gabor(frequency=4, contrast=0.1), times=5)
+    return Row("certificate of a Gabor", "single, float64, over drawing it", value, 10.0)
+
+
+def red_green_certificate() -> Row:
+    def draw() -> pp.Stimulus:
+        return pp.gabor(frequency=4, contrast=0.05, direction="red_green")
+
+    value = ratio(draw().measure, draw, times=5)
+    return Row("certificate of a red-green Gabor", "single, float64, over drawing it", value, 15.0)
+
+
+# -- runs ------------------------------------------------------------------------------------------------------------
+
+
+def small_network() -> Any:
+    """About 2 ms an image of 224 px on one thread."""
+    import torch
+
+    torch.manual_seed(0)
+    layers = [torch.nn.Conv2d(3, 40, 7, 4, 3), torch.nn.ReLU(), torch.nn.Conv2d(40, 80, 3, 2, 1), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers, torch.nn.AdaptiveAvgPool2d(4), torch.nn.Flatten()).eval()
+
+
+def experiment_over_passes(observer: Any, network: Any, levels: int, rounds: int) -> tuple[float, float]:
+    """A whole experiment on a new store over the bare forward passes of its images, and ms of one of these."""
+    import torch
+
+    torch.set_num_threads(1)
+    page = Path(__file__).parents[1].joinpath("experiments", "gabor_achromatic.toml").read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        experiment = Path(folder) / "grid.toml"
+        experiment.write_text(page.replace("n = 20", f"n = {levels}"), encoding="utf-8")
+        plan = pp.plan(experiment, observer)
+        images = torch.rand(plan.batch_size, 3, SIDE, SIDE)
+        whole, sizes = plan.images // plan.batch_size, plan.images % plan.batch_size
+        stores = iter(range(100))
+
+        def passes() -> None:
+            with torch.inference_mode():
+                for size in [plan.batch_size] * whole + [sizes] * bool(sizes):
+                    network(images[:size])
+
+        def run() -> None:
+            pp.run(experiment, observer, store=Path(folder) / f"{next(stores)}.sqlite", progress=False)
+
+        value = ratio(run, passes, rounds=rounds)
+        return value, 1000 * seconds(passes) / plan.images
+
+
+def overhead(name: str, levels: int, rounds: int, bar: float) -> Row:
+    import timm
+
+    network = timm.create_model(name, num_classes=0).eval()
+    observer = pp.load_observer(f"timm:{name}", random_weights=True)
+    value, each = experiment_over_passes(observer, network, levels, rounds)
+    return Row(f"experiment, {name}", f"random weights, over bare forward passes of {each:.3g} ms", value, bar)
+
+
+def vit_experiment() -> Row:
+    return overhead("vit_small_patch16_224", 5, 3, 1.02)
+
+
+def lite0_experiment() -> Row:
+    return overhead("tf_efficientnet_lite0", 5, 5, 1.05)
+
+
+def small_experiment() -> Row:
+    network = small_network()
+    observer = pp.observer(network, input_size=SIDE, mean=(0.5,) * 3, std=(0.5,) * 3)
+    value, each = experiment_over_passes(observer, network, 12, 5)
+    return Row("experiment, a small network", f"over bare forward passes of {each:.3g} ms", value, 1.3)
+
+
+#: In the order of the table.
+ROWS: tuple[Callable[[], Row], ...] = (
+    gabor,
+    red_green,
+    one_noise,
+    bands_of_noise,
+    dither,
+    certificate,
+    red_green_certificate,
+    vit_experiment,
+    lite0_experiment,
+    small_experiment,
+)
+
+
+def main() -> None:
+    names = {row.__name__: row for row in ROWS}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"all, or some of {', '.join(names)}")
+    parser.add_argument("--json", type=Path, help="compared with, then written")
+    options = parser.parse_args()
+    if unknown := set(options.rows) - set(names):
+        parser.error(f"there is no row {', '.join(sorted(unknown))}")
+    last = json.loads(options.json.read_text(encoding="utf-8")) if options.json and options.json.exists() else {}
+    found = dict(last)
+    print(f"| {'work':36} | {'condition':58} | value | {'to reach':9} | last  |\n|---|---|---|---|---|")
+    for name in options.rows or names:
+        row = names[name]()
+        bar = f"{'>=' if row.at_least else '<='} {row.bar:g}{'' if row.holds else ' !'}"
+        before = f"{last[name]['value']:5.3g}" if name in last else "-"
+        print(f"| {row.work:36} | {row.condition:58} | {row.value:5.3g} | {bar:9} | {before:5} |", flush=True)
+        found[name] = asdict(row)
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
