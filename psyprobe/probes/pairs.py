@@ -30,7 +30,7 @@ from psyprobe.files.output import digest
 from psyprobe.light.display import Display
 from psyprobe.observers import FeatureObserver, load_observer
 from psyprobe.observers.registry import STIMULUS_PPD
-from psyprobe.probes.asking import LENGTH, features, lengths_of, plain, presented, respond, show
+from psyprobe.probes.asking import LENGTH, features, lengths_of, plain, presented, respond, show, spread
 from psyprobe.running.loop import ExperimentSession, attributes_of
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.running.store import Store
@@ -57,11 +57,6 @@ class Grid:
         names, own = self.references.digests(), np.arange(math.prod(self.references.batch))
         of_places = np.broadcast_to(own.reshape(self.references.batch), self.tests.batch).ravel().tolist()
         return list(zip(self.tests.digests(), (names[i] for i in of_places), strict=True))
-
-    def pair(self, place: int) -> Pair:
-        """Test and reference at a place, counted through."""
-        index = tuple(map(int, np.unravel_index(place, self.tests.batch)))
-        return self.tests.single(self.tests.batch, index), self.references.single(self.tests.batch, index)
 
     def shown_on(self, display: Display) -> npt.NDArray[np.bool_]:
         """Of which tests it is certain without drawing that a display shows them, of the shape of the grid."""
@@ -97,9 +92,13 @@ class Pairs(Sequence[Pair]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return tuple(map(self.__getitem__, range(*index.indices(len(self)))))
+        return self.spec(index, reference=False), self.spec(index, reference=True)
+
+    def spec(self, index: int, *, reference: bool) -> Specification:
+        """Test or reference of a pair."""
         grid, place, alone = self._sources[index]
-        test, reference = grid.pair(place)
-        return (reference if alone else test), reference
+        chosen = grid.references if reference or alone else grid.tests
+        return chosen.single(grid.tests.batch, tuple(map(int, np.unravel_index(place, grid.tests.batch))))
 
 
 def pair_up(grid: Grid | None, scored: Grid | None) -> tuple[Pairs, Any, Any, list[int]]:
@@ -165,7 +164,7 @@ class Conditions:
     @property
     def shown(self) -> Specification:
         """One of the stimuli, which all have its size."""
-        return self.pairs[0][0]
+        return self.pairs.spec(0, reference=False)
 
 
 @dataclass(frozen=True)
@@ -225,8 +224,12 @@ class PairSession(ExperimentSession):
         """The stimuli, the display and the cards."""
         yield self._layout["display"], "display", self.experiment.display.to_dict()
         yield from super().contents()
-        for spec in {spec.digest: spec for pair in self.conditions.pairs for spec in pair}.values():
-            yield spec.digest, "stimulus", spec.to_dict()
+        told: set[str] = set()
+        for i, names in enumerate(self.conditions.pairs.digests):
+            for place, name in enumerate(names):
+                if name not in told:
+                    told.add(name)
+                    yield name, "stimulus", self.conditions.pairs.spec(i, reference=bool(place)).to_dict()
 
     def begin(self, record: RunRecord) -> None:
         """Take the batches with which the run began, and besides what the store had answered by then."""
@@ -242,12 +245,12 @@ class PairSession(ExperimentSession):
         asked, version = asked_of(self._layout), self._layout["version"]
         digests, pairs = self.conditions.pairs.digests, self.conditions.pairs
         shows = {reference: i for i, (_, reference) in enumerate(digests)}
-        reference = cache(lambda name: pairs[shows[name]][1])
+        reference = cache(lambda name: pairs.spec(shows[name], reference=True))
         return [
             Batch(
                 tuple(Question(self._shown[i], asked, who, version) for who in self.observers for i in batch["pairs"]),
                 Work(
-                    tests=tuple(pairs[i][0] for i in batch["pairs"]),
+                    tests=tuple(pairs.spec(i, reference=False) for i in batch["pairs"]),
                     references=tuple(map(reference, batch["references"])),
                     rows=tuple(batch["references"].index(digests[i][1]) for i in batch["pairs"]),
                     display=self.experiment.display,
@@ -304,10 +307,9 @@ class PairSession(ExperimentSession):
         """
         display, pairs = self.experiment.display, self.conditions.pairs
         doubtful = pairs.doubtful((place for place in self.conditions.strongest if place in missing), display)
-        every = math.ceil(len(doubtful) / _MOST_DRAWN) or 1
-        for place in doubtful[::every]:
+        for place in spread(doubtful):
             try:
-                display.encode(pairs[place][0].draw())
+                display.encode(pairs.spec(place, reference=False).draw())
             except InputError as error:
                 words = self.conditions.strongest[place]
                 raise type(error)(f"{self.experiment.name}, {words}: {error}") from error
@@ -460,8 +462,6 @@ def _check_feeding(experiment: Experiment, card: Any) -> None:
 BATCH_PIXELS = 8 * 224 * 224
 #: An accelerator works on so many times more at once.
 ACCELERATOR_FACTOR = 16
-#: Tests that are drawn before anything is asked.
-_MOST_DRAWN = 256
 #: Largest batch.
 MOST_IMAGES = 256
 

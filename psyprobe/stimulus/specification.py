@@ -427,8 +427,15 @@ class Specification:
         """The specification of one image of a batch that the parameters broadcast to."""
         if not batch:
             return self
-        values: dict[str, Any] = {n: float(np.broadcast_to(getattr(self, n), batch)[index]) for n in self.numeric}
-        return replace(self, **values)
+        arrays = {name: value for name in self.numeric if isinstance(value := getattr(self, name), np.ndarray)}
+        values: dict[str, Any] = {n: float(np.broadcast_to(value, batch)[index]) for n, value in arrays.items()}
+        told = {each.name: getattr(self, each.name) for each in fields(self)}
+        if vars(self).keys() - told.keys() - _KEPT:
+            return replace(self, **values)
+        # What was checked in the batch is not checked again: a run makes as many of these as it has questions.
+        one = object.__new__(type(self))
+        vars(one).update(told, **values)
+        return one
 
     def family(self) -> Any:
         """What specifications have in common that `joined` draws in one call: everything but their numbers."""
@@ -505,6 +512,9 @@ class Specification:
         self.promises(planes_of(image, space, self, display), sheet)
         return sheet.rows
 
+
+#: What a specification keeps of its own besides its parameters.
+_KEPT = {"batch", "digest"}
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
