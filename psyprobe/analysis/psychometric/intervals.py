@@ -155,11 +155,17 @@ class Profile:
         ends = Ends(np.tile(ends.which, 2), np.tile(ends.slope, 2))
         end = self._found(quantile, centre, side, ends, wide=False)
         closed = np.flatnonzero(np.isfinite(end))
-        # Solutions nearby lead from one to the next; where a wide search finds a better one, all is wide.
-        lost = self.drop(ends.take(closed), end[closed])[0] if closed.size else end[:0]
-        again = closed[np.sqrt(quantile[closed]) - np.sqrt(np.maximum(lost, 0.0)) > 3 * _NEAR]
-        if again.size:
-            end[again] = self._found(quantile[again], centre[again], side[again], ends.take(again), wide=True)
+        if closed.size:
+            # Wide searches tell whether the solutions beside an end led past a better one, and whether the loss falls
+            # again towards the bound, so that the end is open.
+            bound, both = self._bound(ends, side), np.tile(closed, 2)
+            lost, _ = self.drop(ends.take(both), np.concatenate([end[closed], bound[closed]]))
+            at_end, at_bound = np.split(np.sqrt(np.maximum(lost, 0.0)), 2)
+            target = np.sqrt(quantile[closed])
+            end[closed[at_bound <= target]] = side[closed[at_bound <= target]] * np.inf
+            again = closed[(at_bound > target) & (target - at_end > 3 * _NEAR)]
+            if again.size:
+                end[again] = self._found(quantile[again], centre[again], side[again], ends.take(again), wide=True)
         low, high = np.split(end, 2)
         return low, high
 
@@ -167,9 +173,7 @@ class Profile:
         self, quantile: FloatArray, centre: FloatArray, side: FloatArray, ends: Ends, *, wide: bool
     ) -> FloatArray:
         """Ends, infinite where they are open."""
-        lower, upper = (ends.of(end.threshold, end.slope) for end in (self.task.lower, self.task.upper))
-        bound = np.where(side > 0, upper, lower)
-        inside, outside = self._bracket(quantile, centre, bound, side, ends, wide)
+        inside, outside = self._bracket(quantile, centre, self._bound(ends, side), side, ends, wide)
         end = side * np.inf
         closed = np.flatnonzero(outside.lost > quantile)
         if closed.size:
@@ -177,6 +181,10 @@ class Profile:
                 quantile[closed], ends.take(closed), inside.take(closed), outside.take(closed), wide
             )
         return end
+
+    def _bound(self, ends: Ends, side: FloatArray) -> FloatArray:
+        lower, upper = (ends.of(end.threshold, end.slope) for end in (self.task.lower, self.task.upper))
+        return np.where(side > 0, upper, lower)
 
     def _first_step(self, quantile: FloatArray, ends: Ends) -> FloatArray:
         """A little more than half of the intervals' lengths if the likelihood were a parabola."""
