@@ -115,8 +115,7 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
         ax.set(xscale="log", xlabel="Conditions", title=title, yscale="linear" if name == "store_bytes" else "log")
         ax.grid(alpha=0.3)
     axes[2].set_ylim(bottom=0)
-    axes[0].legend(fontsize="small", frameon=False)
-    axes[2].legend(fontsize="small", frameon=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(WORK), frameon=False)
     figure.savefig(path, dpi=110)
 
 

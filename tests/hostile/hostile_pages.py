@@ -111,6 +111,7 @@ def _shapes() -> list[Case]:
     many = ", ".join(f"{1 + n / 10**5:.5f}" for n in range(10**5))
     plain = EXPERIMENT.replace('[human]\nmodel = "castle_csf"\n', "")
     large = changed(plain, "frequency", KEYS["frequency"], f"{{ values = [{many}] }}")
+    large = changed(large, "contrast", KEYS["contrast"], "{ values = [0.5] }")
     return (
         [page_case(name, text) for name, text in texts.items()]
         + [page_case("10^5 levels", large, codes=ANY)]
