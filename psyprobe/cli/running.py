@@ -67,12 +67,16 @@ def _variant(text: str) -> tuple[str, list[float]]:
 
 
 def _plan(arguments: argparse.Namespace, experiments: list[Experiment], options: dict[str, Any]) -> int:
-    plans = [plan(*asked, timed=True, **options) for asked in _asked(arguments, experiments)]
+    plans, timed = [], True
+    for experiment, observer in _asked(arguments, experiments):
+        # A network that is not loaded yet would take longer to load than all else that a plan tells.
+        loaded = getattr(observer, "loaded", True)
+        plans.append(plan(experiment, observer, timed=loaded, **options))
+        timed &= loaded
     seconds, images = sum(planned.seconds or 0 for planned in plans), sum(planned.images for planned in plans)
-    takes = (
-        f"In all {images} distinct images; what is left takes about {max(seconds, 1):.0f} s, an estimate that leaves "
-        "out drawing."
-    )
+    known = f"what is left takes about {max(seconds, 1):.0f} s, an estimate that leaves out drawing"
+    unknown = "how long that takes is not known before the network is loaded; psyprobe.plan(timed=True) finds out"
+    takes = f"In all {images} distinct images; {known if timed else unknown}."
     text = "\n".join([*map(str, plans), takes])
     show([planned.to_dict() for planned in plans], text, as_json=arguments.json)
     return 0

@@ -21,6 +21,8 @@ _PARTIAL = re.compile(r"^\..*\.(\d+)-([0-9a-f]{8})\.part(\.[^.]*)?$", re.DOTALL)
 #: Processes and the folders in which they have looked for what was left.
 _SWEPT: set[tuple[int, Path]] = set()
 _SWEEPING = threading.Lock()
+#: What digests are taken of.
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
@@ -144,8 +146,7 @@ def digest(value: Any) -> str:
     >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
     True
     """
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(_CANONICAL.encode(value).encode()).hexdigest()
 
 
 def plain(value: Any) -> Any:

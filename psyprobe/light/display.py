@@ -20,6 +20,7 @@ from importlib.resources import files
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from array_api_compat import array_namespace
 
 from psyprobe._typing import Array, FloatArray
@@ -388,6 +389,30 @@ class Display:
         above = int(xp.sum(light > self.ceiling + tolerance)) if brightest > self.ceiling + tolerance else 0
         margin = min(darkest - self.floor, self.ceiling - brightest) / (self.peak - self.black)
         return Gamut(below, above, math.prod(light.shape), darkest, brightest, margin)
+
+    def holds(self, pixels: FloatArray, space: str, observer: str) -> npt.NDArray[np.bool_]:
+        """Which images of an array are inside what this display can show.
+
+        Parameters
+        ----------
+        pixels : array, shape (..., H, W) or (..., H, W, 3)
+            Of many images.
+        space, observer
+            As in `encode`.
+
+        Returns
+        -------
+        array of bool, shape (...)
+
+        Examples
+        --------
+        >>> Display(peak=200).holds(np.array([[[100.0, 200.0]], [[100.0, 300.0]]]), "luminance", "").tolist()
+        [True, False]
+        """
+        light = np.asarray(self.light(pixels, space, observer))
+        tolerance = _SNAP[_dtype_name(light)] * self.peak
+        inside = (light >= self.floor - tolerance) & (light <= self.ceiling + tolerance)
+        return np.asarray(inside.all(axis=(-2, -1) if space == "luminance" else (-3, -2, -1)))
 
     def encode(
         self,

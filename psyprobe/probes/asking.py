@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -54,6 +54,25 @@ def show(specs: Sequence[Specification], display: Display) -> FloatArray:
         plane = np.concatenate([drive[..., 0] for drive in shown])
         return np.broadcast_to(plane[..., None], (*plane.shape, 3))
     return np.concatenate(shown)
+
+
+#: Levels that are drawn before anything is asked.
+MOST_DRAWN = 256
+
+T = TypeVar("T")
+
+
+def spread(levels: Sequence[T]) -> Sequence[T]:
+    """Those levels that are drawn before anything is asked: all, or as many as are drawn, evenly spread.
+
+    Examples
+    --------
+    >>> len(spread(range(200))), len(spread(range(100_000)))
+    (200, 256)
+    """
+    if len(levels) <= MOST_DRAWN:
+        return levels
+    return [levels[round(i)] for i in np.linspace(0, len(levels) - 1, MOST_DRAWN)]
 
 
 def presented(drive: FloatArray, display: Display, ability: str) -> FloatArray:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ from psyprobe.human.reference import DataReference, Reference, human_inputs, mis
 from psyprobe.observers import Card
 from psyprobe.plotting.features import contour_panels as plot
 from psyprobe.probes.asking import DIFFERENCE, at_native_size, noise_floor
-from psyprobe.probes.pairs import ABILITIES, Conditions, Pair, PairSession, Responses, answer, responses
+from psyprobe.probes.pairs import ABILITIES, Conditions, Grid, PairSession, Responses, answer, pair_up, responses
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.stimulus import Specification
@@ -72,8 +72,6 @@ def grid_result(layout: Mapping[str, Any], found: Responses) -> xarray.Dataset:
 
 #: Points of the human curve that a figure shows.
 _CURVE_POINTS = 200
-#: References that are shown twice to measure the noise floor, evenly spread over all of them.
-_REPEATED = 3
 
 _CONTRAST_LABELS = {
     "sinusoid_rms": "sinusoid-equivalent RMS contrast",
@@ -108,13 +106,20 @@ class Differing:
     #: How the test comes of the reference: a key of `_CHANGES`; "" where the reference is the background.
     change: str = ""
 
-    def pair(self, base: Specification, value: float) -> Pair:
-        """Test and reference that differ by a value."""
+    def grid(self, drawn: Specification, levels: Mapping[str, FloatArray], differences: FloatArray) -> Grid | None:
+        """Tests and references at all levels that differ by as many values each, on the last axis; None without any."""
+        if not differences.size:
+            return None
+        every = np.meshgrid(*levels.values(), indexing="ij", sparse=True)
+        base = with_levels(drawn, **{name: each[..., None] for name, each in zip(levels, every, strict=True)})
+        shape = (*map(len, levels.values()), differences.shape[-1])
         if not self.change:
-            test = with_levels(base, **{self.parameter: float(value)})
-            return test, test.reference()
-        changed = _CHANGES[self.change][0](float(base.value(self.parameter)), float(value))
-        return with_levels(base, **{self.parameter: changed}), base
+            tests = with_levels(base, **{self.parameter: np.broadcast_to(differences, shape)})
+            return Grid(tests, tests.reference())
+        # Number by number: a power of an array may be rounded otherwise.
+        both = (np.broadcast_to(each, shape).ravel().tolist() for each in (base.value(self.parameter), differences))
+        changed = np.reshape([_CHANGES[self.change][0](*each) for each in zip(*both, strict=True)], shape)
+        return Grid(with_levels(base, **{self.parameter: changed}), base)
 
 
 def differing(experiment: Experiment) -> Differing:
@@ -180,12 +185,12 @@ def grid_conditions(experiment: Experiment, card: Card) -> Conditions:
         scored_levels, differences, people = _human(experiment, levels, native)
         on_grid = {name: values[:0] for name, values in levels.items()} if experiment.score_only else levels
         values = np.array([] if experiment.score_only else by.values)
-        grid = _pairs(drawn, by, on_grid, lambda place: values)
-        scored = _pairs(drawn, by, scored_levels, lambda place: differences[place])
+        grid = by.grid(drawn, on_grid, values)
+        scored = by.grid(drawn, scored_levels, differences)
     pairs, grid_places, scored_places, repeated = pair_up(grid, scored)
     parameters = {name: level_of(native, name) for name in levels}
     units = {name: parameter.unit for name, parameter in parameters.items()}
-    strongest = _strongest(by, units, on_grid, values, grid_places)
+    strongest = _strongest(by, units, on_grid, values, grid_places) if grid_places else {}
     if scored_places:
         strongest |= _strongest(by, units, scored_levels, differences, scored_places)
     return Conditions(
@@ -273,67 +278,17 @@ def _scored(experiment: Experiment, name: str, values: FloatArray) -> FloatArray
     return scored
 
 
-def _pairs(drawn: Specification, by: Differing, levels: Mapping[str, FloatArray], differences: Any) -> Any:
-    """Pairs of test and reference, nested like the levels and the differences at each place."""
-
-    def at(chosen: dict[str, float], left: Sequence[str], place: tuple[int, ...]) -> Any:
-        if not left:
-            base = with_levels(drawn, **chosen) if chosen else drawn
-            return [by.pair(base, value) for value in differences(place)]
-        name, *others = left
-        return [at({**chosen, name: float(v)}, others, (*place, i)) for i, v in enumerate(levels[name])]
-
-    return at({}, list(levels), ())
-
-
-def pair_up(grid: Any, scored: Any) -> tuple[tuple[Pair, ...], Any, Any, list[int]]:
-    """Distinct pairs of test and reference, and where each is needed.
-
-    Parameters
-    ----------
-    grid, scored : nested list of (Specification, Specification)
-        Pairs of the level grid, and those that are scored.
-
-    Returns
-    -------
-    pairs : tuple of (Specification, Specification)
-        Up to three references of what is scored, or else of the grid, come first, with themselves, for the noise floor.
-    grid, scored : nested list of int
-        Indices into ``pairs``.
-    noise_floor : list of int
-        The same.
-    """
-    references = list(dict.fromkeys(reference for _, reference in _flat(scored) or _flat(grid)))
-    repeated = [references[i] for i in np.unique(np.linspace(0, len(references) - 1, _REPEATED).round().astype(int))]
-    index: dict[Pair, int] = {(reference, reference): i for i, reference in enumerate(repeated)}
-
-    def places(nested: Any) -> Any:
-        if isinstance(nested, tuple):
-            return index.setdefault(nested, len(index))
-        return [places(each) for each in nested]
-
-    grid_places, scored_places = places(grid), places(scored)
-    return tuple(index), grid_places, scored_places, list(range(len(repeated)))
-
-
-def _flat(nested: Any) -> list[Pair]:
-    return [nested] if isinstance(nested, tuple) else list(itertools.chain.from_iterable(map(_flat, nested)))
-
-
 def _strongest(
     by: Differing, units: Mapping[str, str], levels: Mapping[str, FloatArray], values: FloatArray, places: Any
 ) -> dict[int, str]:
     """Index of the pair that differs most at each place, with words for it."""
-    found = {}
-    for place in np.ndindex(*map(len, levels.values())):
-        row: Any = places
-        for i in place:
-            row = row[i]
-        here = values[place] if values.ndim > 1 else values
-        at = int(np.argmax(here))
-        words = [f"{name} {levels[name][i]:.4g} {units[name]}" for name, i in zip(levels, place, strict=True)]
-        found[row[at]] = ", ".join([*words, f"{by.name} {here[at]:.4g}"])
-    return found
+    every = np.reshape(places, (*map(len, levels.values()), values.shape[-1]))
+    here = np.broadcast_to(values, every.shape)
+    at = here.argmax(axis=-1)[..., None]
+    strongest, most = (np.take_along_axis(each, at, axis=-1).ravel().tolist() for each in (every, here))
+    words = [[f"{name} {value:.4g} {units[name]}" for value in each] for name, each in levels.items()]
+    told = zip(itertools.product(*words), most, strict=True)
+    return dict(zip(strongest, (", ".join([*at, f"{by.name} {value:.4g}"]) for at, value in told), strict=True))
 
 
 def measures_of(experiment: Experiment, card: Card) -> tuple[tuple[str, ...], str]:

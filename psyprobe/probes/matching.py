@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.matching import score_matching as score
 from psyprobe.analysis.responses import SCALE, Variable, labelled, with_status
 from psyprobe.errors import InputError
@@ -28,8 +29,8 @@ from psyprobe.plotting.features import match_panels as plot
 from psyprobe.probes.asking import at_native_size, noise_floor
 
 # A grating on a uniform field is asked about as it is in detection: both probes share the answers of a store.
-from psyprobe.probes.detection import ABILITIES, SECTIONS, VERSION, answer, check_levels, measures_of, pair_up, redrawn
-from psyprobe.probes.pairs import Conditions, PairSession, responses
+from psyprobe.probes.detection import ABILITIES, SECTIONS, VERSION, answer, check_levels, measures_of, redrawn
+from psyprobe.probes.pairs import Conditions, Grid, PairSession, pair_up, responses
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.stimulus.specification import with_levels
@@ -75,13 +76,15 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
     native = with_levels(experiment.spec(), frequency=human.reference_frequency, contrast=float(contrast[0]))
     drawn = at_native_size(name, native, card)
 
-    def pairs_at(f: float, contrasts: Any) -> list[Any]:
-        tests = [with_levels(drawn, frequency=float(f), contrast=float(c)) for c in contrasts]
-        return [(test, test.reference()) for test in tests]
+    def grid_of(frequencies: FloatArray, contrasts: FloatArray) -> Grid:
+        shape = (len(frequencies), len(contrasts))
+        each = np.broadcast_to(frequencies[:, None], shape), np.broadcast_to(contrasts, shape)
+        tests = with_levels(drawn, frequency=each[0], contrast=each[1])
+        return Grid(tests, tests.reference())
 
     with redrawn(name, native, drawn, card):
-        references = pairs_at(human.reference_frequency, human.reference_contrast)
-        pairs, grid, scored, repeated = pair_up([pairs_at(f, contrast) for f in frequency], [references])
+        references = grid_of(np.array([human.reference_frequency]), human.reference_contrast)
+        pairs, grid, scored, repeated = pair_up(grid_of(frequency, contrast), references)
     return Conditions(
         pairs=pairs,
         grid=grid,

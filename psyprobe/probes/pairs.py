@@ -12,13 +12,15 @@ a run that was killed and taken up again ends with the same bytes as an unbroken
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from functools import cache, cached_property, partial
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.direction import angle_status
@@ -28,11 +30,12 @@ from psyprobe.files.output import digest
 from psyprobe.light.display import Display
 from psyprobe.observers import FeatureObserver, load_observer
 from psyprobe.observers.registry import STIMULUS_PPD
-from psyprobe.probes.asking import LENGTH, features, lengths_of, plain, presented, respond, show
+from psyprobe.probes.asking import LENGTH, features, lengths_of, plain, presented, respond, show, spread
 from psyprobe.running.loop import ExperimentSession, attributes_of
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.running.store import Store
 from psyprobe.stimulus import Specification
+from psyprobe.stimulus.certificate import observer_of
 
 ABILITIES = ("features", "difference")
 
@@ -40,11 +43,111 @@ Pair = tuple[Specification, Specification]
 
 
 @dataclass(frozen=True)
+class Grid:
+    """Tests and references at every place of a grid, each as one specification whose numbers are arrays."""
+
+    #: Of the shape of the grid.
+    tests: Specification
+    #: Broadcasts to it.
+    references: Specification
+
+    @cached_property
+    def digests(self) -> list[tuple[str, str]]:
+        """Of test and reference at every place."""
+        names, own = self.references.digests(), np.arange(math.prod(self.references.batch))
+        of_places = np.broadcast_to(own.reshape(self.references.batch), self.tests.batch).ravel().tolist()
+        return list(zip(self.tests.digests(), (names[i] for i in of_places), strict=True))
+
+    def shown_on(self, display: Display) -> npt.NDArray[np.bool_]:
+        """Of which tests it is certain without drawing that a display shows them, of the shape of the grid."""
+        bounds = self.tests.bounds()
+        if bounds is None:
+            return np.zeros(self.tests.batch, bool)
+        return display.holds(*bounds, observer_of(self.tests))
+
+
+class Pairs(Sequence[Pair]):
+    """Distinct pairs of test and reference, made when they are taken; planning needs their digests alone."""
+
+    def __init__(self, sources: Mapping[tuple[str, str], tuple[Grid, int, bool]]) -> None:
+        #: Of test and reference.
+        self.digests = [list(names) for names in sources]
+        self._sources = list(sources.values())
+
+    def doubtful(self, places: Iterable[int], display: Display) -> list[int]:
+        """Those of some pairs whose test must be drawn to tell whether a display shows it."""
+        shown: dict[int, Any] = {}
+        left = []
+        for i in places:
+            grid, place, alone = self._sources[i]
+            if id(grid) not in shown:
+                shown[id(grid)] = grid.shown_on(display).ravel()
+            if alone or not shown[id(grid)][place]:
+                left.append(i)
+        return left
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return tuple(map(self.__getitem__, range(*index.indices(len(self)))))
+        return self.spec(index, reference=False), self.spec(index, reference=True)
+
+    def spec(self, index: int, *, reference: bool) -> Specification:
+        """Test or reference of a pair."""
+        grid, place, alone = self._sources[index]
+        chosen = grid.references if reference or alone else grid.tests
+        return chosen.single(grid.tests.batch, tuple(map(int, np.unravel_index(place, grid.tests.batch))))
+
+
+def pair_up(grid: Grid | None, scored: Grid | None) -> tuple[Pairs, Any, Any, list[int]]:
+    """Distinct pairs of test and reference, and where each is needed.
+
+    Parameters
+    ----------
+    grid, scored : Grid or None
+        The level grid, and what is scored; one may lack.
+
+    Returns
+    -------
+    pairs : Pairs
+        Up to three references of what is scored, or else of the grid, come first, with themselves, for the noise floor.
+    grid, scored : nested list of int
+        Indices into ``pairs``.
+    noise_floor : list of int
+        The same.
+    """
+    first = scored or grid
+    assert first is not None
+    references = {name: place for place, (_, name) in reversed(list(enumerate(first.digests)))}
+    names = list(dict.fromkeys(name for _, name in first.digests))
+    repeated = [names[i] for i in np.unique(np.linspace(0, len(names) - 1, _REPEATED).round().astype(int))]
+    sources = {(name, name): (first, references[name], True) for name in repeated}
+    index = {pair: i for i, pair in enumerate(sources)}
+
+    def places(of: Grid | None) -> Any:
+        if of is None:
+            return []
+        for place, pair in enumerate(of.digests):
+            sources.setdefault(pair, (of, place, False))
+            index.setdefault(pair, len(index))
+        return np.reshape([index[pair] for pair in of.digests], of.tests.batch).tolist()
+
+    grid_places, scored_places = places(grid), places(scored)
+    return Pairs(sources), grid_places, scored_places, list(range(len(repeated)))
+
+
+#: References that are shown twice to measure the noise floor, evenly spread over all of them.
+_REPEATED = 3
+
+
+@dataclass(frozen=True)
 class Conditions:
     """What is shown to an observer, and where each response belongs."""
 
     #: Distinct pairs of test and reference; those of the noise floor, whose test is the reference, come first.
-    pairs: tuple[Pair, ...]
+    pairs: Pairs
     #: Indices into `pairs`: of the level grid, of what is scored, and of repeated references; nested lists of int.
     grid: Any
     scored: Any
@@ -61,7 +164,7 @@ class Conditions:
     @property
     def shown(self) -> Specification:
         """One of the stimuli, which all have its size."""
-        return self.pairs[0][0]
+        return self.pairs.spec(0, reference=False)
 
 
 @dataclass(frozen=True)
@@ -96,7 +199,7 @@ class PairSession(ExperimentSession):
         self._batches: list[dict[str, Any]] = []
         self._layout = {
             **conditions.axes,
-            "pairs": [[test.digest, reference.digest] for test, reference in conditions.pairs],
+            "pairs": conditions.pairs.digests,
             **{name: getattr(conditions, name) for name in ("grid", "scored", "noise_floor")},
             "size": list(conditions.shown.shape),
             "ppd": conditions.shown.ppd,
@@ -107,7 +210,7 @@ class PairSession(ExperimentSession):
         }
         if experiment.variant:
             self._layout |= {"variants": experiment.variants, "variant": experiment.variant}
-        self._questions = questions_of(self._layout, self.observers)
+        self._shown = shown_of(self._layout)
 
     def layout(self) -> dict[str, Any]:
         """The conditions by digests, and what each of their responses is."""
@@ -121,34 +224,42 @@ class PairSession(ExperimentSession):
         """The stimuli, the display and the cards."""
         yield self._layout["display"], "display", self.experiment.display.to_dict()
         yield from super().contents()
-        for spec in {spec.digest: spec for pair in self.conditions.pairs for spec in pair}.values():
-            yield spec.digest, "stimulus", spec.to_dict()
+        told: set[str] = set()
+        for i, names in enumerate(self.conditions.pairs.digests):
+            for place, name in enumerate(names):
+                if name not in told:
+                    told.add(name)
+                    yield name, "stimulus", self.conditions.pairs.spec(i, reference=bool(place)).to_dict()
 
     def begin(self, record: RunRecord) -> None:
         """Take the batches with which the run began, and besides what the store had answered by then."""
         began, size = record.grouping["batches"], record.grouping["batch_size"]
         planned = {i for batch in began for i in batch["pairs"]}
-        references = [reference.digest for _, reference in self.conditions.pairs]
+        references = [reference for _, reference in self.conditions.pairs.digests]
         known = [i for i in range(len(references)) if i not in planned]
         self._batches = [*began, *fixed_batches(references, known, size)]
 
     def next(self) -> list[Batch]:
         """All batches at once, then none."""
         batches, self._batches = self._batches, []
-        specs = {spec.digest: spec for pair in self.conditions.pairs for spec in pair}
-        made = []
-        for batch in batches:
-            pairs = [self.conditions.pairs[i] for i in batch["pairs"]]
-            work = Work(
-                tests=tuple(test for test, _ in pairs),
-                references=tuple(specs[name] for name in batch["references"]),
-                rows=tuple(batch["references"].index(reference.digest) for _, reference in pairs),
-                display=self.experiment.display,
-                measures=self.conditions.measures,
+        asked, version = asked_of(self._layout), self._layout["version"]
+        digests, pairs = self.conditions.pairs.digests, self.conditions.pairs
+        shows = {reference: i for i, (_, reference) in enumerate(digests)}
+        reference = cache(lambda name: pairs.spec(shows[name], reference=True))
+        return [
+            Batch(
+                tuple(Question(self._shown[i], asked, who, version) for who in self.observers for i in batch["pairs"]),
+                Work(
+                    tests=tuple(pairs.spec(i, reference=False) for i in batch["pairs"]),
+                    references=tuple(map(reference, batch["references"])),
+                    rows=tuple(batch["references"].index(digests[i][1]) for i in batch["pairs"]),
+                    display=self.experiment.display,
+                    measures=self.conditions.measures,
+                ),
+                whole=True,
             )
-            questions = (asked[i] for asked in self._questions.values() for i in batch["pairs"])
-            made.append(Batch(tuple(questions), work, whole=True))
-        return made
+            for batch in batches
+        ]
 
     def cost(self, store: Store, *, timed: bool) -> PairPlan:
         """What is left to show, and how long that takes by one batch of grey images where it shall be timed."""
@@ -157,8 +268,8 @@ class PairSession(ExperimentSession):
         record = store.find(planned.key) or planned
         conditions, grouping = self.conditions, record.grouping
         grid, scored = (set(np.ravel(nested).tolist()) for nested in (conditions.grid, conditions.scored))
-        references = {reference for _, reference in conditions.pairs}
-        left = [batch for batch in grouping["batches"] if missing & set(batch["pairs"])]
+        references = {reference for _, reference in conditions.pairs.digests}
+        left = [batch for batch in grouping["batches"] if not missing.isdisjoint(batch["pairs"])]
         seconds = 0.0 if timed else None
         if missing and timed:
             each = seconds_an_image(self.observer, conditions.shown.shape, conditions.shown.ppd, grouping["batch_size"])
@@ -183,33 +294,47 @@ class PairSession(ExperimentSession):
 
     def _planned(self, store: Store, missing: set[int]) -> RunRecord:
         self._check_gamut(missing)
-        references = [reference.digest for _, reference in self.conditions.pairs]
+        references = [reference for _, reference in self.conditions.pairs.digests]
         memory_holds = default_batch_size(self.conditions.shown.shape, self.observer.card.device)
         size = memory_holds if self._batch_size is None else self._batch_size
         grouping = {"batch_size": size, "batches": fixed_batches(references, sorted(missing), size)}
         return replace(super().record(store), grouping=grouping)
 
     def _check_gamut(self, missing: set[int]) -> None:
-        """Draw the strongest contrast at each level before the observer works for minutes and the display refuses."""
-        for place, words in self.conditions.strongest.items():
+        """Draw the strongest contrast at each level before the observer works for minutes and the display refuses.
+
+        Of very many that only drawing can tell of, some.
+        """
+        display, pairs = self.experiment.display, self.conditions.pairs
+        doubtful = pairs.doubtful((place for place in self.conditions.strongest if place in missing), display)
+        for place in spread(doubtful):
             try:
-                if place in missing:
-                    self.experiment.display.encode(self.conditions.pairs[place][0].draw())
+                display.encode(pairs.spec(place, reference=False).draw())
             except InputError as error:
+                words = self.conditions.strongest[place]
                 raise type(error)(f"{self.experiment.name}, {words}: {error}") from error
 
     def _missing(self, store: Store) -> set[int]:
         """Indices of pairs that the observer has not been asked about."""
-        keys = [question.key for question in self._questions[self.observer.card.digest]]
+        keys = keys_of(self._layout, self._shown, self.observer.card.digest)
         missing = store.missing(keys)
         return {i for i, key in enumerate(keys) if key in missing}
 
 
-def questions_of(layout: Mapping[str, Any], observers: Iterable[str]) -> dict[str, list[Question]]:
-    """What is asked about each pair of a run, by the digest of each observer."""
-    shown = [digest([*pair, layout["display"]]) for pair in layout["pairs"]]
-    asked = digest({"measures": layout["measures"]})
-    return {who: [Question(each, asked, who, layout["version"]) for each in shown] for who in observers}
+def shown_of(layout: Mapping[str, Any]) -> list[str]:
+    """Digests of what is shown with each pair of a run."""
+    return [digest([*pair, layout["display"]]) for pair in layout["pairs"]]
+
+
+def asked_of(layout: Mapping[str, Any]) -> str:
+    """Digest of what is asked about each."""
+    return digest({"measures": layout["measures"]})
+
+
+def keys_of(layout: Mapping[str, Any], shown: Iterable[str], observer: str) -> list[str]:
+    """The keys of the questions to an observer, whose card has this digest."""
+    asked, version = asked_of(layout), layout["version"]
+    return [Question(each, asked, observer, version).key for each in shown]
 
 
 def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:
@@ -273,11 +398,12 @@ def responses(record: RunRecord, store: Store) -> Responses:
     """
     layout = record.layout
     baseline = store.content(layout["baseline"])
-    questions = questions_of(layout, (record.observer_digest, layout["baseline"]))
+    shown = shown_of(layout)
 
     def read(observer: str) -> tuple[FloatArray, FloatArray | None]:
-        found = store.answers_of_all([question.key for question in questions[observer]])
-        answers = [found[question.key] for question in questions[observer]]
+        keys = keys_of(layout, shown, observer)
+        found = store.answers_of_all(keys)
+        answers = [found[key] for key in keys]
         values = np.array([each["values"] for each in answers], dtype=np.float64)
         if "lengths" not in answers[0]:
             return values, None
@@ -451,11 +577,12 @@ def fixed_batches(references: Sequence[str], wanted: Sequence[int], size: int) -
     if size < 1:
         raise InputError(f"batch size is {size}; give at least 1 image")
     distinct = list(dict.fromkeys(references[i] for i in wanted))
-    batches = []
-    for start in range(0, len(distinct), size):
-        together = distinct[start : start + size]
-        members = [i for i in wanted if references[i] in set(together)]
-        batches += [
-            {"references": together, "pairs": members[first : first + size]} for first in range(0, len(members), size)
-        ]
-    return batches
+    groups: list[list[int]] = [[] for _ in range(0, len(distinct), size)]
+    group = {name: i // size for i, name in enumerate(distinct)}
+    for i in wanted:
+        groups[group[references[i]]].append(i)
+    return [
+        {"references": distinct[start * size : (start + 1) * size], "pairs": members[first : first + size]}
+        for start, members in enumerate(groups)
+        for first in range(0, len(members), size)
+    ]

@@ -211,6 +211,17 @@ class Modulation(Specification):
             return field
         return replace(field, chromatic=True, white=self.white, observer=self.observer)
 
+    def bounds(self) -> tuple[FloatArray, str] | None:
+        """Those of full modulation either way."""
+        if self.deepest is None:
+            return None
+        shape = (*self.batch, 1, 1)
+        luminance, contrast = (self._flat(name).reshape(shape) for name in ("luminance", "contrast"))
+        change = contrast * np.array([-1.0, 1.0])
+        if not self.in_colour:
+            return luminance * (1 + change), "luminance"
+        return luminance[..., None] * self.background_lms * (1 + change[..., None] * self.cone_contrast), "lms"
+
     def unit(self) -> FloatArray:
         """The pattern of unit contrast about 0 for each image of the flattened batch, shape (n, H, W)."""
         raise NotImplementedError

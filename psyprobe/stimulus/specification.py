@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import importlib.util
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
@@ -347,6 +348,18 @@ class Specification:
         """SHA-256 of the canonical JSON: the same on every machine and in every process."""
         return digest(self.content())
 
+    def digests(self) -> list[str]:
+        """The digest of each of the `singles`, which are not made for it.
+
+        Examples
+        --------
+        >>> from psyprobe.stimulus import Gabor
+        >>> both = Gabor(frequency=4, contrast=[0.1, 0.2])
+        >>> both.digests() == [one.digest for one in both.singles()]
+        True
+        """
+        return [digest(content) for content in self._contents(self.batch)]
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Specification) and self.to_dict() == other.to_dict()
 
@@ -408,7 +421,21 @@ class Specification:
         >>> [one.contrast for one in Gabor(frequency=4, contrast=[0.1, 0.2]).singles()]
         [0.1, 0.2]
         """
-        return (self._single(self.batch, index) for index in np.ndindex(*self.batch))
+        return (self.single(self.batch, index) for index in np.ndindex(*self.batch))
+
+    def single(self, batch: tuple[int, ...], index: tuple[int, ...]) -> Self:
+        """The specification of one image of a batch that the parameters broadcast to."""
+        if not batch:
+            return self
+        arrays = {name: value for name in self.numeric if isinstance(value := getattr(self, name), np.ndarray)}
+        values: dict[str, Any] = {n: float(np.broadcast_to(value, batch)[index]) for n, value in arrays.items()}
+        told = {each.name: getattr(self, each.name) for each in fields(self)}
+        if vars(self).keys() - told.keys() - _KEPT:
+            return replace(self, **values)
+        # What was checked in the batch is not checked again: a run makes as many of these as it has questions.
+        one = object.__new__(type(self))
+        vars(one).update(told, **values)
+        return one
 
     def family(self) -> Any:
         """What specifications have in common that `joined` draws in one call: everything but their numbers."""
@@ -436,11 +463,25 @@ class Specification:
             return NotImplemented
         return KINDS["sum"].from_dict({"parts": (*self.summands(), *other.summands())})
 
-    def _single(self, batch: tuple[int, ...], index: tuple[int, ...]) -> Self:
-        if not batch:
-            return self
-        values: dict[str, Any] = {n: float(np.broadcast_to(getattr(self, n), batch)[index]) for n in self.numeric}
-        return replace(self, **values)
+    def bounds(self) -> tuple[FloatArray, str] | None:
+        """Pixels between which all of each image lie, shape (*batch, 1, 2) or (*batch, 1, 2, 3), and their space.
+
+        None where only drawing tells.
+        """
+        return None
+
+    def _contents(self, batch: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+        """`content` of each image of a batch that the parameters broadcast to."""
+        kind = type(self)
+        if (kind.content, kind.to_dict) != (Specification.content, Specification.to_dict):
+            # A kind of somebody's own that tells more than its parameters.
+            yield from (self.single(batch, index).content() for index in np.ndindex(*batch))
+            return
+        shared, values = self.content(), {name: getattr(self, name) for name in self.numeric}
+        varying = {name: value for name, value in values.items() if np.ndim(value)}
+        columns = [np.broadcast_to(value, batch).ravel().tolist() for value in varying.values()]
+        for _, *row in zip(range(math.prod(batch)), *columns, strict=True):
+            yield {**shared, **dict(zip(varying, row, strict=True))}
 
     def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
         raise NotImplementedError
@@ -472,6 +513,9 @@ class Specification:
         self.promises(planes_of(image, space, self, display), sheet)
         return sheet.rows
 
+
+#: What a specification keeps of its own besides its parameters.
+_KEPT = {"batch", "digest"}
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -12,6 +12,7 @@ from chat_results import FREQUENCIES, chat_result, log_thresholds
 import psyprobe as pp
 from psyprobe.analysis import score_table
 from psyprobe.analysis.psychometric import psychometric_function
+from psyprobe.analysis.words import fit
 from psyprobe.analysis.words.comparison import bridge, human_curve, human_names
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.fit import count_answers
@@ -331,3 +332,18 @@ def test_a_bridge_finds_the_response_that_answers_stand_for() -> None:
     tower.attrs["contrast_kind"] = "michelson"
     with pytest.raises(InputError, match="same stimuli"):
         bridge(result, tower)
+
+
+def test_answers_that_did_not_change_are_not_fitted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted: list[object] = []
+    real = fit._fitted
+    monkeypatch.setattr(fit, "_fitted", lambda *args: (fitted.append(args), real(*args))[1])
+    result = chat_result(repeats=4, seed=20261122, frequencies=(1.0, 2.0), contrast=TEN[::2])
+    first = chat_csf(result)
+    first["threshold"].values[...] = 0.0
+    again = chat_csf(result)
+    assert len(fitted) == 1 and (again["threshold"].values != 0).all()
+    result["said"].values[0] = 1 - result["said"].values[0]
+    chat_csf(result)
+    chat_csf(result, confidence=0.9)
+    assert len(fitted) == 3

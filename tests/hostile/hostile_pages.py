@@ -108,9 +108,15 @@ def _shapes() -> list[Case]:
         "parts are numbers": STIMULUS + "[parts]\nmask = 3\n",
         "levels are text": STIMULUS + '[levels]\nfrequency = "all"\n',
     }
-    return [page_case(name, text) for name, text in texts.items()] + [
-        page_case(f"stimulus: {name}", EXPERIMENT, text) for name, text in stimuli.items()
-    ]
+    many = ", ".join(f"{1 + n / 10**5:.5f}" for n in range(10**5))
+    plain = EXPERIMENT.replace('[human]\nmodel = "castle_csf"\n', "")
+    large = changed(plain, "frequency", KEYS["frequency"], f"{{ values = [{many}] }}")
+    large = changed(large, "contrast", KEYS["contrast"], "{ values = [0.5] }")
+    return (
+        [page_case(name, text) for name, text in texts.items()]
+        + [page_case("10^5 levels", large, codes=ANY)]
+        + [page_case(f"stimulus: {name}", EXPERIMENT, text) for name, text in stimuli.items()]
+    )
 
 
 def _mutated() -> list[Case]:

@@ -23,7 +23,7 @@ Index: TypeAlias = npt.NDArray[np.intp]
 class _Groups:
     def take(self, index: Index) -> Self:
         """Those groups."""
-        return type(self)(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
+        return type(self)(**{name: values[index] for name, values in vars(self).items()})
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class Point(_Groups):
 
     def put(self, index: Index, other: Point) -> None:
         """Overwrite those groups."""
-        for f in fields(self):
-            getattr(self, f.name)[index] = getattr(other, f.name)
+        for name, values in vars(self).items():
+            values[index] = getattr(other, name)
 
     def within(self, lower: Point, upper: Point) -> Point:
         """The nearest point between bounds; `eta` has none."""
@@ -71,7 +71,7 @@ class Point(_Groups):
 
     def copy(self) -> Point:
         """One that can be written to."""
-        return Point(**{f.name: np.array(getattr(self, f.name)) for f in fields(self)})
+        return Point(**{name: np.array(values) for name, values in vars(self).items()})
 
 
 def joined(points: Sequence[Point]) -> Point:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric import likelihood, statuses
 from psyprobe.analysis.psychometric.counts import Point, read_curves, tested_range
-from psyprobe.analysis.psychometric.intervals import Parameter, Profile, resample
+from psyprobe.analysis.psychometric.intervals import Ends, Parameter, Profile, resample
 from psyprobe.analysis.psychometric.isotonic import deviance, isotonic_bracket, spearman_karber
 from psyprobe.analysis.psychometric.search import add_overdispersion, search
 from psyprobe.analysis.psychometric.sigmoids import psychometric_function, sigmoid, threshold_at
@@ -289,16 +289,15 @@ def _intervals(
     told = np.isin(judged.status, statuses.WITH_THRESHOLD)
     bounded = told | (np.isin(judged.status, ("censored_above", "censored_below")) & (problem.status == ""))
     ends = np.full((4, judged.threshold.size), np.nan)
-    sought: dict[Parameter, tuple[npt.NDArray[np.bool_], FloatArray, int]] = {
-        "threshold": (bounded, judged.threshold, 0),
-        "slope": (told, best.slope, 2),
-    }
-    for quantile, (parameter, (which, centre, row)) in zip(quantiles, sought.items(), strict=True):
-        index = np.flatnonzero(which)
-        if index.size:
-            along = Profile(problem.task, best, value, parameter)
-            low, high = along.interval(quantile.ravel()[index], centre.ravel()[index], index)
-            ends[row : row + 2, index] = (low, high) if parameter == "threshold" else (np.exp(-high), np.exp(-low))
+    of_threshold, of_slope = (np.flatnonzero(which) for which in (bounded, told))
+    which = np.concatenate([of_threshold, of_slope])
+    if which.size:
+        sought = Ends(which, np.arange(which.size) >= of_threshold.size)
+        along = Profile(problem.task, best, value)
+        low, high = along.interval(sought.of(*quantiles), sought.of(judged.threshold, best.slope), sought)
+        cut = of_threshold.size
+        ends[0, of_threshold], ends[1, of_threshold] = low[:cut], high[:cut]
+        ends[2, of_slope], ends[3, of_slope] = np.exp(-high[cut:]), np.exp(-low[cut:])
     ends = ends.reshape(4, *shape)
     ends[:2] = _censored_ends(problem, judged.status, *_among_levels(problem, judged, *ends[:2]))
     return ends

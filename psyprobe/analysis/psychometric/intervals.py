@@ -27,6 +27,7 @@ from psyprobe.analysis.psychometric.isotonic import deviance
 from psyprobe.analysis.psychometric.likelihood import differentiate, predicted
 from psyprobe.analysis.psychometric.search import Task, search
 
+#: What can be held at a value.
 Parameter = Literal["threshold", "slope"]
 
 #: In units of the tested range, or of the logarithm of the width.
@@ -39,6 +40,43 @@ _WIDTHS = (1e-3, 0.2, 1.0)
 
 
 @dataclass(frozen=True)
+class Ends:
+    """Ends of intervals that are looked for together, each of one curve's threshold or slope, shape (K,)."""
+
+    #: The curves: group * M + member.
+    which: Index
+    #: Whether its slope is held, and not its threshold.
+    slope: npt.NDArray[np.bool_]
+
+    def take(self, index: Index) -> Ends:
+        """Those ends."""
+        return Ends(self.which[index], self.slope[index])
+
+    def of(self, threshold: FloatArray, slope: FloatArray) -> FloatArray:
+        """For each end, what an array of all curves has of its parameter."""
+        return np.where(self.slope, slope.ravel()[self.which], threshold.ravel()[self.which])
+
+
+@dataclass(frozen=True)
+class Near:
+    """Places near ends, shape (K,), what is lost there, and the solutions."""
+
+    place: FloatArray
+    lost: FloatArray
+    point: Point
+
+    def take(self, index: Index) -> Near:
+        """Those places."""
+        return Near(self.place[index], self.lost[index], self.point.take(index))
+
+    def put(self, index: Index, which: npt.NDArray[np.bool_], place: FloatArray, lost: FloatArray, at: Point) -> None:
+        """Overwrite, of some places, those chosen."""
+        chosen = np.flatnonzero(which)
+        self.place[index[chosen]], self.lost[index[chosen]] = place[chosen], lost[chosen]
+        self.point.put(index[chosen], at.take(chosen))
+
+
+@dataclass(frozen=True)
 class Profile:
     """The likelihood of groups as a function of one curve's threshold or slope."""
 
@@ -48,33 +86,54 @@ class Profile:
     best: Point
     #: The objective there, shape (G,).
     value: FloatArray
-    #: Which is held: "threshold" or "slope".
-    parameter: Parameter
 
-    def drop(self, which: Index, held: FloatArray, steep: npt.NDArray[np.bool_] | None = None) -> FloatArray:
-        """Twice the likelihood lost when curves `which` (group * M + member) have the parameter held at `held`.
+    def drop(
+        self,
+        ends: Ends,
+        held: FloatArray,
+        steep: npt.NDArray[np.bool_] | None = None,
+        near: Sequence[Point] = (),
+    ) -> tuple[FloatArray, Point]:
+        """Twice the likelihood lost when curves have a parameter held at `held`, and where that is the least.
 
-        `steep` tells which of these curves have the slope held at its upper bound, too.
+        `steep` tells which of these curves have the slope held at its upper bound, too; `near` are solutions close by,
+        from which alone the search then starts.
         """
-        curves = self.task.counts.x.shape[1]
-        group, member = np.divmod(which, curves)
+        group, member = np.divmod(ends.which, self.task.counts.x.shape[1])
         task = self.task.take(group)
-        place = (np.arange(which.size), member)
+        place, steep = np.arange(ends.which.size), np.zeros(held.shape, bool) if steep is None else steep
         for bound in (task.lower, task.upper):
-            getattr(bound, self.parameter)[place] = held
-        if steep is not None:
-            task.lower.slope[place] = np.where(steep, task.upper.slope[place], task.lower.slope[place])
-        first = [self.best.take(group)]
-        if curves > 1 and self.parameter == "threshold":
-            # The other curves hold the common rates in place, so that only this curve's width is in doubt.
-            for width in _WIDTHS:
-                other = first[0].copy()
-                other.slope[place] = -np.log(width)
-                first.append(other)
-        _, value, _ = search(task, eta=first[0].eta, first=first, keep=int(curves == 1))
-        return np.asarray(2 * (self.value[group] - value))
+            bound.threshold[place, member] = np.where(ends.slope, bound.threshold[place, member], held)
+            bound.slope[place, member] = np.where(ends.slope, held, bound.slope[place, member])
+        task.lower.slope[place, member] = np.where(
+            steep, task.upper.slope[place, member], task.lower.slope[place, member]
+        )
+        first = self.best.take(group)
+        if near:
+            point, value, _ = search(task, eta=first.eta, first=near, keep=0)
+        else:
+            point, value = self._searched(task, first, ends.slope, member)
+        return np.asarray(2 * (self.value[group] - value)), point
 
-    def interval(self, quantile: FloatArray, centre: FloatArray, which: Index) -> tuple[FloatArray, FloatArray]:
+    def _searched(
+        self, task: Task, first: Point, slope: npt.NDArray[np.bool_], member: Index
+    ) -> tuple[Point, FloatArray]:
+        """The largest objective wherever it may be, from the best and from other starts."""
+        if task.counts.x.shape[1] == 1:
+            return search(task, eta=first.eta, first=[first], keep=1)[:2]
+        found, value = first.copy(), np.empty(slope.shape)
+        for which in map(np.flatnonzero, (slope, ~slope)):
+            starts = [first.take(which)]
+            # The other curves hold the common rates in place, so that only this curve's width is in doubt.
+            for width in _WIDTHS if which.size and not slope[which[0]] else ():
+                other = starts[0].copy()
+                other.slope[np.arange(which.size), member[which]] = -np.log(width)
+                starts.append(other)
+            point, value[which], _ = search(task.take(which), eta=first.eta[which], first=starts, keep=0)
+            found.put(which, point)
+        return found, value
+
+    def interval(self, quantile: FloatArray, centre: FloatArray, ends: Ends) -> tuple[FloatArray, FloatArray]:
         """Ends of the intervals of some curves, in the coordinates of `Counts`.
 
         Parameters
@@ -83,83 +142,110 @@ class Profile:
             Of the loss, as of chi-square with one degree of freedom.
         centre : ndarray, shape (K,)
             Where to look from; inside the interval.
-        which : ndarray of int, shape (K,)
-            The curves, group * M + member.
+        ends : Ends
+            Of which curves and parameters.
 
         Returns
         -------
         low, high : ndarray, shape (K,)
             Infinite where the interval is open up to the bound of the parameter.
         """
-        side = np.repeat([-1.0, 1.0], which.size)
-        quantile, centre, which = np.tile(quantile, 2), np.tile(centre, 2), np.tile(which, 2)
-        lower, upper = (getattr(end, self.parameter).ravel()[which] for end in (self.task.lower, self.task.upper))
-        bound = np.where(side > 0, upper, lower)
-        lost = self.drop(which, bound)
-        end = side * np.inf
-        closed = np.flatnonzero(lost > quantile)
-        inside, outside = self._bracket(quantile[closed], centre[closed], bound[closed], side[closed], which[closed])
-        end[closed] = self._refine(quantile[closed], which[closed], inside, outside)
+        side = np.repeat([-1.0, 1.0], ends.which.size)
+        quantile, centre = np.tile(quantile, 2), np.tile(centre, 2)
+        ends = Ends(np.tile(ends.which, 2), np.tile(ends.slope, 2))
+        end = self._found(quantile, centre, side, ends, wide=False)
+        closed = np.flatnonzero(np.isfinite(end))
+        if closed.size:
+            # Wide searches tell whether the solutions beside an end led past a better one, and whether the loss falls
+            # again towards the bound, so that the end is open.
+            bound, both = self._bound(ends, side), np.tile(closed, 2)
+            lost, _ = self.drop(ends.take(both), np.concatenate([end[closed], bound[closed]]))
+            at_end, at_bound = np.split(np.sqrt(np.maximum(lost, 0.0)), 2)
+            target = np.sqrt(quantile[closed])
+            end[closed[at_bound <= target]] = side[closed[at_bound <= target]] * np.inf
+            again = closed[(at_bound > target) & (target - at_end > 3 * _NEAR)]
+            if again.size:
+                end[again] = self._found(quantile[again], centre[again], side[again], ends.take(again), wide=True)
         low, high = np.split(end, 2)
         return low, high
 
-    def _first_step(self, quantile: FloatArray, which: Index) -> FloatArray:
-        """Half of the intervals' lengths if the likelihood were a parabola."""
+    def _found(
+        self, quantile: FloatArray, centre: FloatArray, side: FloatArray, ends: Ends, *, wide: bool
+    ) -> FloatArray:
+        """Ends, infinite where they are open."""
+        inside, outside = self._bracket(quantile, centre, self._bound(ends, side), side, ends, wide)
+        end = side * np.inf
+        closed = np.flatnonzero(outside.lost > quantile)
+        if closed.size:
+            end[closed] = self._narrowed(
+                quantile[closed], ends.take(closed), inside.take(closed), outside.take(closed), wide
+            )
+        return end
+
+    def _bound(self, ends: Ends, side: FloatArray) -> FloatArray:
+        lower, upper = (ends.of(end.threshold, end.slope) for end in (self.task.lower, self.task.upper))
+        return np.where(side > 0, upper, lower)
+
+    def _first_step(self, quantile: FloatArray, ends: Ends) -> FloatArray:
+        """A little more than half of the intervals' lengths if the likelihood were a parabola."""
         block = differentiate(self.task.model, self.task.counts, self.best).blocks[1]
-        here = 0 if self.parameter == "threshold" else 1
-        other = np.maximum(block[..., 1 - here, 1 - here], 1e-9)
-        curvature = block[..., here, here] - block[..., 0, 1] ** 2 / other
-        step = np.sqrt(quantile / np.maximum(curvature, 1e-9).ravel()[which])
-        return np.asarray(np.clip(1.1 * step, 0.02, 2.0))
+        curvature = [
+            block[..., i, i] - block[..., 0, 1] ** 2 / np.maximum(block[..., 1 - i, 1 - i], 1e-9) for i in (0, 1)
+        ]
+        step = np.sqrt(quantile / np.maximum(ends.of(*curvature), 1e-9))
+        return np.asarray(np.clip(1.3 * step, 0.02, 2.0))
 
     def _bracket(
-        self, quantile: FloatArray, centre: FloatArray, bound: FloatArray, side: FloatArray, which: Index
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Points (place, lost) inside and outside of the ends, shape (ends, 2) each."""
-        inside = np.stack([centre, np.zeros(which.size)], axis=-1)
-        outside = np.stack([bound, np.full(which.size, np.inf)], axis=-1)
-        step = self._first_step(quantile, which)
-        open_: Index = np.arange(which.size)
-        for _ in range(_ROUNDS):
+        self, quantile: FloatArray, centre: FloatArray, bound: FloatArray, side: FloatArray, ends: Ends, wide: bool
+    ) -> tuple[Near, Near]:
+        """Points inside and outside of the ends; of open ones, the outside is the bound."""
+        start = self.best.take(ends.which // self.task.counts.x.shape[1])
+        inside, outside = (Near(np.array(centre), np.zeros(centre.size), start.copy()) for _ in range(2))
+        step = self._first_step(quantile, ends)
+        open_: Index = np.arange(centre.size)
+        for turn in range(_ROUNDS):
             if open_.size == 0:
                 break
-            ahead = inside[open_, 0] + side[open_] * step[open_]
+            ahead = inside.place[open_] + side[open_] * step[open_]
             place = np.where(side[open_] > 0, np.minimum(ahead, bound[open_]), np.maximum(ahead, bound[open_]))
-            lost = self.drop(which[open_], place)
+            # Where the first step does not reach an end, there may be none up to the bound.
+            place = np.where(turn == 1, bound[open_], place)
+            near = () if wide or turn == 1 else (inside.point.take(open_),)
+            lost, point = self.drop(ends.take(open_), place, near=near)
             beyond = (lost > quantile[open_]) | (place == bound[open_])
-            found = np.stack([place, lost], axis=-1)
-            outside[open_[beyond]], inside[open_[~beyond]] = found[beyond], found[~beyond]
+            outside.put(open_, beyond, place, lost, point)
+            inside.put(open_, ~beyond, place, lost, point)
+            # From a bound that is beyond, the search goes on inside.
+            open_ = open_[(lost > quantile[open_]) if turn == 1 else ~beyond]
             step[open_] *= 1.6
-            open_ = open_[~beyond]
         return inside, outside
 
-    def _refine(
-        self, quantile: FloatArray, which: Index, inside: npt.NDArray[np.float64], outside: npt.NDArray[np.float64]
-    ) -> FloatArray:
+    def _narrowed(self, quantile: FloatArray, ends: Ends, inside: Near, outside: Near, wide: bool) -> FloatArray:
         """Where the loss is the quantile: regula falsi on its square root, which is nearly straight, and bisection."""
         target = np.sqrt(quantile)
-        weight, stayed = np.ones((which.size, 2)), np.full(which.size, -1)
+        weight, stayed = np.ones((target.size, 2)), np.full(target.size, -1)
         for turn in range(_ROUNDS):
-            open_ = np.flatnonzero(np.abs(outside[:, 0] - inside[:, 0]) > _TOLERANCE)
+            open_ = np.flatnonzero(np.abs(outside.place - inside.place) > _TOLERANCE)
             if open_.size == 0:
                 break
-            a, b = inside[open_, 0], outside[open_, 0]
-            fa = (np.sqrt(np.maximum(inside[open_, 1], 0.0)) - target[open_]) * weight[open_, 0]
-            fb = (np.sqrt(np.minimum(outside[open_, 1], 1e6)) - target[open_]) * weight[open_, 1]
+            a, b = inside.place[open_], outside.place[open_]
+            fa = (np.sqrt(np.maximum(inside.lost[open_], 0.0)) - target[open_]) * weight[open_, 0]
+            fb = (np.sqrt(np.minimum(outside.lost[open_], 1e6)) - target[open_]) * weight[open_, 1]
             place = a + (b - a) * np.clip(-fa / np.maximum(fb - fa, 1e-12), 0.02, 0.98)
             # A loss with a cliff in it (data that a step separates) is left to bisection.
             place = np.where(turn % 3 == 2, 0.5 * (a + b), place)
-            lost = self.drop(which[open_], place)
-            near = np.abs(np.sqrt(np.maximum(lost, 0.0)) - target[open_]) < _NEAR
+            near = () if wide else (inside.point.take(open_), outside.point.take(open_))
+            lost, point = self.drop(ends.take(open_), place, near=near)
+            close = np.abs(np.sqrt(np.maximum(lost, 0.0)) - target[open_]) < _NEAR
             beyond = lost > quantile[open_]
-            found = np.stack([place, lost], axis=-1)
-            outside[open_[beyond | near]], inside[open_[~beyond | near]] = found[beyond | near], found[~beyond | near]
+            outside.put(open_, beyond | close, place, lost, point)
+            inside.put(open_, ~beyond | close, place, lost, point)
             # Illinois: an end that stays where it is for a second time counts half.
             for column, kept in ((0, beyond), (1, ~beyond)):
                 again = kept & (stayed[open_] == column)
                 weight[open_, column] = np.where(again, 0.5 * weight[open_, column], 1.0)
             stayed[open_] = np.where(beyond, 0, 1)
-        return np.asarray(0.5 * (inside[:, 0] + outside[:, 0]))
+        return np.asarray(0.5 * (inside.place + outside.place))
 
 
 #: Groups x resamples x curves fitted at once.

@@ -164,7 +164,7 @@ def level_log_likelihood(
     no = trials - yes
     with np.errstate(invalid="ignore"):
         binomial = np.where(yes > 0, yes * log_p, 0.0) + np.where(no > 0, no * log_q, 0.0)
-    if not np.any(eta >= _BINOMIAL):
+    if not (eta >= _BINOMIAL).any():
         return np.asarray(binomial)
     nu = 1 / np.maximum(eta, _BINOMIAL) ** 2 - 1
     a, b = (np.maximum(np.exp(log_rate) * nu, 1e-12) for log_rate in (log_p, log_q))
@@ -176,7 +176,7 @@ def _pulls(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """a, b, aa, bb such that dl/dp = a/p - b/q and -d²l/dp² = aa/p² + bb/q²; of a binomial: yes and no, twice."""
     no = trials - yes
-    if not np.any(eta >= _BINOMIAL):
+    if not (eta >= _BINOMIAL).any():
         return yes, no, yes, no
     nu = 1 / np.maximum(eta, _BINOMIAL) ** 2 - 1
     out = []
@@ -201,7 +201,7 @@ def log_mixture(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Logarithms of p, of 1 - p and of the sigmoid's share in them."""
     share = np.log(np.maximum(1 - guess - lapse, 1e-12))
-    if not (np.any(guess > 0) or np.any(lapse > 0)):
+    if not (guess.any() or lapse.any()):
         return log_lower, log_upper, share
     with np.errstate(divide="ignore"):
         return np.logaddexp(np.log(guess), share + log_lower), np.logaddexp(np.log(lapse), share + log_upper), share
@@ -226,6 +226,8 @@ def curve_log_likelihood(family: Sigmoid, counts: Counts, point: Point) -> Float
 
 def catch_log_likelihood(counts: Counts, guess: FloatArray, eta: FloatArray) -> FloatArray:
     """log-likelihood of the answers to blanks, shape (P,)."""
+    if not counts.catch_trials.any():
+        return np.zeros(guess.shape)
     with np.errstate(divide="ignore"):
         return level_log_likelihood(counts.catch_yes, counts.catch_trials, np.log(guess), np.log1p(-guess), eta)
 
@@ -290,11 +292,14 @@ def differentiate(model: Model, counts: Counts, point: Point) -> Derivatives:
 
 
 def _square(first: FloatArray, mixed: FloatArray, second: FloatArray) -> FloatArray:
-    return np.stack([np.stack([first, mixed], axis=-1), np.stack([mixed, second], axis=-1)], axis=-2)
+    square = np.empty((*first.shape, 2, 2))
+    square[..., 0, 0], square[..., 1, 1] = first, second
+    square[..., 0, 1] = square[..., 1, 0] = mixed
+    return square
 
 
 def _add_catch_trials(counts: Counts, point: Point, rates: FloatArray, corner: FloatArray) -> None:
-    if not np.any(counts.catch_trials > 0):
+    if not counts.catch_trials.any():
         return
     p, q = np.maximum(point.guess, 1e-12), np.maximum(1 - point.guess, 1e-12)
     a, b, aa, bb = _pulls(counts.catch_yes, counts.catch_trials, np.log(p), np.log(q), point.eta)

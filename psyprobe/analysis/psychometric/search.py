@@ -28,6 +28,7 @@ _ROUNDS = 80
 _ENOUGH = 1e-8
 _FIRST_DAMPING = 1e-3
 _LARGEST_DAMPING = 1e9
+_UNIT = np.eye(2)
 
 
 @dataclass(frozen=True)
@@ -94,29 +95,42 @@ def _step(
     slope: likelihood.Derivatives, free_curve: _Mask, free_rates: _Mask, damping: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     curve, rates = np.where(free_curve, slope.curve, 0.0), np.where(free_rates, slope.rates, 0.0)
-    moves = []
-    for kind in (0, 1):
-        blocks = _bounded(slope.blocks[kind], slope.blocks[1], free_curve, damping[:, None])
-        corner = _bounded(slope.corner[kind], slope.corner[1], free_rates, damping)
-        across = slope.across[kind] * free_curve[..., :, None] * free_rates[:, None, None, :]
-        inverse, sound = _inverse(blocks)
-        carried = inverse @ across
-        schur, sound_rates = _inverse(corner - (np.swapaxes(across, -1, -2) @ carried).sum(axis=1))
-        lone = (inverse @ curve[..., None])[..., 0]
-        pulled = rates - (np.swapaxes(across, -1, -2) @ lone[..., None]).sum(axis=1)[..., 0]
-        move_rates = (schur @ pulled[..., None])[..., 0]
-        move_curve = lone - (carried @ move_rates[:, None, :, None])[..., 0]
-        moves.append((move_curve, move_rates, sound.all(axis=-1) & sound_rates))
-    (exact_curve, exact_rates, exact), (move_curve, move_rates, _) = moves
+    exact_curve, exact_rates, exact = _solved(slope, 0, curve, rates, free_curve, free_rates, damping)
+    if exact.all():
+        return exact_curve, exact_rates
+    move_curve, move_rates, _ = _solved(slope, 1, curve, rates, free_curve, free_rates, damping)
     return (np.where(exact[:, None, None], exact_curve, move_curve), np.where(exact[:, None], exact_rates, move_rates))
+
+
+def _solved(
+    slope: likelihood.Derivatives,
+    kind: int,
+    curve: FloatArray,
+    rates: FloatArray,
+    free_curve: _Mask,
+    free_rates: _Mask,
+    damping: FloatArray,
+) -> tuple[FloatArray, FloatArray, _Mask]:
+    """The step by one kind of curvature, and where that is positive definite."""
+    blocks = _bounded(slope.blocks[kind], slope.blocks[1], free_curve, damping[:, None])
+    corner = _bounded(slope.corner[kind], slope.corner[1], free_rates, damping)
+    across = slope.across[kind] * free_curve[..., :, None] * free_rates[:, None, None, :]
+    inverse, sound = _inverse(blocks)
+    carried = inverse @ across
+    schur, sound_rates = _inverse(corner - (np.swapaxes(across, -1, -2) @ carried).sum(axis=1))
+    lone = (inverse @ curve[..., None])[..., 0]
+    pulled = rates - (np.swapaxes(across, -1, -2) @ lone[..., None]).sum(axis=1)[..., 0]
+    move_rates = (schur @ pulled[..., None])[..., 0]
+    move_curve = lone - (carried @ move_rates[:, None, :, None])[..., 0]
+    return move_curve, move_rates, sound.all(axis=-1) & sound_rates
 
 
 def _bounded(curvature: FloatArray, scale: FloatArray, free: _Mask, damping: FloatArray) -> FloatArray:
     """Curvature with damping on its diagonal, and the unit matrix for parameters that are not free."""
     diagonal = np.einsum("...ii->...i", scale)
-    damped = curvature + (damping[..., None] * diagonal + 1e-12)[..., None] * np.eye(2)
+    damped = curvature + (damping[..., None] * diagonal + 1e-12)[..., None] * _UNIT
     both = free[..., :, None] & free[..., None, :]
-    return np.where(both, damped, np.eye(2))
+    return np.where(both, damped, _UNIT)
 
 
 def _inverse(matrices: FloatArray) -> tuple[FloatArray, _Mask]:
@@ -125,10 +139,15 @@ def _inverse(matrices: FloatArray) -> tuple[FloatArray, _Mask]:
     determinant = a * d - b * b
     sound = (a > 0) & (d > 0) & (determinant > 1e-14 * a * d)
     safe = np.where(sound, determinant, 1.0)
-    flipped = np.stack([np.stack([d, -b], axis=-1), np.stack([-b, a], axis=-1)], axis=-2)
+    flipped = np.empty(matrices.shape)
+    flipped[..., 0, 0], flipped[..., 1, 1] = d, a
+    flipped[..., 0, 1] = flipped[..., 1, 0] = -b
+    flipped /= safe[..., None, None]
+    if sound.all():
+        return flipped, sound
     # Where rounding has spoiled the determinant the diagonal alone still climbs.
     alone = np.stack([1 / np.maximum(a, 1e-12), 1 / np.maximum(d, 1e-12)], axis=-1)[..., None] * np.eye(2)
-    return np.where(sound[..., None, None], flipped / safe[..., None, None], alone), sound
+    return np.where(sound[..., None, None], flipped, alone), sound
 
 
 def _moved(at: Point, curve: FloatArray, rates: FloatArray) -> Point:

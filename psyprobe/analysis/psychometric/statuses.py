@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,7 @@ from scipy.special import chdtri
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric import isotonic
 from psyprobe.analysis.psychometric.counts import Curves, Point, pick, tested_range
-from psyprobe.analysis.psychometric.intervals import Profile
+from psyprobe.analysis.psychometric.intervals import Ends, Profile
 from psyprobe.analysis.psychometric.likelihood import Model, curve_log_likelihood, differentiate
 from psyprobe.analysis.psychometric.search import Task, search
 
@@ -216,9 +215,10 @@ def _fitted_status(problem: Problem, best: Point, value: FloatArray, steps: Step
     every = np.arange(low.size)
     far = np.repeat([_FARTHEST, -_FARTHEST, _FARTHEST, -_FARTHEST], every.size)
     steep = np.repeat([True, True, False, False], every.size)
-    lost = Profile(problem.task, best, value, "threshold").drop(np.tile(every, 4), far, steep)
+    ends = Ends(np.tile(every, 4), np.zeros(far.shape, bool))
+    lost, _ = Profile(problem.task, best, value).drop(ends, far, steep)
     unseen, seen, far_above, far_below = lost.reshape(4, *low.shape)
-    no_guess, no_lapse = _lost_without(problem, best, value, "guess"), _lost_without(problem, best, value, "lapse")
+    no_guess, no_lapse = _lost_without(problem, best, value)
     # Answers never cross one half, and only a rate that they do not establish puts the threshold among the contrasts.
     below_half, above_half = isotonic.isotonic_bracket(curves.x, curves.yes, curves.trials, np.full(low.shape, 0.5))
     free_guess, free_lapse = (bounds[1] > bounds[0] for bounds in (problem.guess, problem.lapse))
@@ -265,13 +265,18 @@ def retold(problem: Problem, judged: Judged, best: Point, *, steps_stay: bool) -
     return Judged(np.where((judged.status == "ok") & outside, "extrapolated", judged.status), threshold, width)
 
 
-def _lost_without(problem: Problem, best: Point, value: FloatArray, rate: Literal["guess", "lapse"]) -> FloatArray:
-    """Twice the likelihood lost with a rate at its lower bound, the same for all curves of a group."""
-    shape = problem.task.counts.centre.shape
-    low, high = getattr(problem, rate)
-    if low == high:
-        return np.zeros(shape)
-    upper = problem.task.upper.copy()
-    getattr(upper, rate)[...] = low
-    _, reached, _ = search(replace(problem.task, upper=upper), first=[best], keep=1)
-    return np.broadcast_to(2 * (value - reached)[:, None], shape)
+def _lost_without(problem: Problem, best: Point, value: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Twice the likelihood lost with guess or lapse rate at its lower bound, the same for all curves of a group."""
+    groups, curves = problem.task.counts.centre.shape
+    lost = np.zeros((2, groups))
+    rates = [i for i, (low, high) in enumerate((problem.guess, problem.lapse)) if low < high]
+    if rates:
+        again = np.tile(np.arange(groups), len(rates))
+        task = problem.task.take(again)
+        for row, i in enumerate(rates):
+            name, (low, _) = (("guess", problem.guess), ("lapse", problem.lapse))[i]
+            getattr(task.upper, name)[row * groups : (row + 1) * groups] = low
+        _, reached, _ = search(task, first=[best.take(again)], keep=1)
+        lost[rates] = 2 * (value - reached.reshape(len(rates), groups))
+    no_guess, no_lapse = (np.broadcast_to(each[:, None], (groups, curves)) for each in lost)
+    return no_guess, no_lapse

@@ -9,6 +9,8 @@ frequency; threshold is where half of the answers are yes.
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import json
 import tomllib
 from collections import Counter
@@ -315,8 +317,27 @@ def fit_counts(counts: ChatCounts, how: FitSettings, resampled: tuple[FloatArray
     Returns
     -------
     ChatFit
-        Catch trials tell the guess rate.
+        Catch trials tell the guess rate. Answers that were fitted so before are not fitted again.
     """
+    answers = (counts.contrast, counts.yes, counts.trials, counts.catch_yes, counts.catch_trials, *(resampled or ()))
+    name = hashlib.sha256(repr(how).encode())
+    for values in answers:
+        name.update(repr(values.shape).encode() + np.ascontiguousarray(values).tobytes())
+    key = name.digest()
+    if key not in _FITTED:
+        _FITTED[key] = _fitted(counts, how, resampled)
+        if len(_FITTED) > _REMEMBERED:
+            del _FITTED[next(iter(_FITTED))]
+    # Copies: whoever gets one may write to it.
+    return copy.deepcopy(_FITTED[key])
+
+
+#: Fits of this process, by digest of the answers and of how they were fitted.
+_FITTED: dict[bytes, ChatFit] = {}
+_REMEMBERED = 32
+
+
+def _fitted(counts: ChatCounts, how: FitSettings, resampled: tuple[FloatArray, FloatArray] | None) -> ChatFit:
     from scipy.special import ndtri
 
     from psyprobe.analysis.psychometric import fit_psychometric

@@ -13,19 +13,21 @@ import functools
 import importlib.metadata
 import importlib.util
 import os
+import threading
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import WeightsError, unknown_name
 from psyprobe.files.images import file_digest
 from psyprobe.observers.encoders.libraries import create, timm_network
-from psyprobe.observers.encoders.network import RANDOM, EncoderOptions, NetworkObserver, seeded
+from psyprobe.observers.encoders.network import RANDOM, EncoderOptions, NetworkObserver, best_device, seeded
 from psyprobe.observers.images import checked_size
-from psyprobe.observers.registry import Ability, ObserverRow, kind_obstacle, load_observer
+from psyprobe.observers.registry import Ability, Card, ObserverRow, kind_obstacle, load_observer
 
 #: Endings of files that hold weights.
 _WEIGHTS = (".safetensors", ".bin", ".pth", ".pt")
@@ -62,6 +64,8 @@ class Package:
         As stated by the package and by the authors of the weights.
     reader : str
         A package, besides torch, that reading the file takes.
+    state : str
+        Digest of the network's state with these weights, where the card shall be known before the network is loaded.
     """
 
     package: str
@@ -78,6 +82,7 @@ class Package:
     mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
     std: tuple[float, float, float] = (0.229, 0.224, 0.225)
     reader: str = "torch"
+    state: str = ""
 
 
 _PAGES = tomllib.loads(_FOLDER.joinpath("packaged.toml").read_text(encoding="utf-8"))
@@ -97,31 +102,106 @@ def _obstacle(package: Package) -> str:
     return ""
 
 
-def load_packaged(name: str, options: EncoderOptions) -> NetworkObserver:
+class PackagedObserver:
+    """An encoder of a package whose card is known before the network is loaded, which is when it first looks.
+
+    Parameters
+    ----------
+    card : Card
+        What the network's own card will be.
+    load : callable
+        Gives the observer that looks.
+    """
+
+    def __init__(self, card: Card, load: Callable[[], NetworkObserver]) -> None:
+        self.card, self._load = card, load
+        self._lock = threading.Lock()
+        self._network: NetworkObserver | None = None
+
+    @property
+    def loaded(self) -> bool:
+        """Whether it has looked at anything yet."""
+        return self._network is not None
+
+    def features(self, images: Array) -> Mapping[str, FloatArray]:
+        """As `NetworkObserver.features`.
+
+        Raises
+        ------
+        WeightsError
+            The network is another than the card says.
+        """
+        with self._lock:
+            if self._network is None:
+                network = self._load()
+                if network.card.digest != self.card.digest:
+                    raise WeightsError(
+                        f"{self.card.name}: the network's state is {network.card.weights_digest}, and the card says "
+                        f"{self.card.weights_digest}; install a version of timm that psyprobe is tested with"
+                    )
+                self._network = network
+        return self._network.features(images)
+
+
+def load_packaged(name: str, options: EncoderOptions) -> NetworkObserver | PackagedObserver:
     """An encoder whose trained weights come inside a pip package, by its key in `PACKAGES`.
 
-    With random weights the package need not be installed.
+    With random weights the package need not be installed. As it comes, and asked for its main feature, it is loaded
+    when it first looks.
     """
     full = f"packaged:{name}"
     if name not in PACKAGES:
         raise unknown_name("observer", full, (f"packaged:{each}" for each in PACKAGES))
     package = PACKAGES[name]
+    if options != EncoderOptions(input=options.input) or not package.state:
+        return _loaded(full, package, options)
+    path = _checked_file(full, package)
+    card = Card(
+        name=full,
+        ability="features",
+        features=("embedding",),
+        input="raw" if options.input == "raw" else "normalised",
+        input_size=checked_size(package.input_size),
+        mean=tuple(package.mean),
+        std=tuple(package.std),
+        device=best_device(),
+        weights=_origin(package),
+        weights_digest=package.state,
+        licence=package.licence,
+        paper=package.paper,
+        software={each: importlib.metadata.version(each) for each in ("torch", "timm")},
+    )
+    return PackagedObserver(card, functools.partial(_loaded, full, package, options, path))
+
+
+def _origin(package: Package) -> str:
+    return f"package {package.package} {importlib.metadata.version(package.package)}"
+
+
+def _checked_file(full: str, package: Package) -> Path:
+    """The weights file, which is there and holds what is expected."""
+    if obstacle := _obstacle(package):
+        raise WeightsError(f"{full} {obstacle}")
+    path = _find(package)
+    assert path is not None  # else there was an obstacle
+    if (found := file_digest(path)) != package.sha256:
+        raise WeightsError(
+            f"{full}: {path} does not hold the weights expected of it: its SHA-256 begins with {found[:12]}, not "
+            f"{package.sha256[:12]}; install the package anew: {package.install}"
+        )
+    return path
+
+
+def _loaded(full: str, package: Package, options: EncoderOptions, path: Path | None = None) -> NetworkObserver:
+    """The observer with its network, from weights that were checked before or are now."""
     size = checked_size(package.input_size if options.input_size is None else options.input_size)
     arguments = {**package.arguments} | ({"img_size": size} if package.network.startswith("vit") else {})
     with seeded():
         module = create(full, package.network, size, arguments)
     origin = RANDOM
     if not options.random_weights:
-        if obstacle := _obstacle(package):
-            raise WeightsError(f"{full} {obstacle}")
-        path = _find(package)
-        assert path is not None  # else there was an obstacle
-        origin = f"package {package.package} {importlib.metadata.version(package.package)}"
-        if (found := file_digest(path)) != package.sha256:
-            raise WeightsError(
-                f"{full}: {path} does not hold the weights expected of it: its SHA-256 begins with {found[:12]}, not "
-                f"{package.sha256[:12]}; install the package anew: {package.install}"
-            )
+        path = path or _checked_file(full, package)
+        origin = _origin(package)
         module.load_state_dict(_READERS[package.read](path, module), strict=True)
     network = timm_network(
         full,

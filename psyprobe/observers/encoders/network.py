@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -346,13 +347,24 @@ def checked_device(name: str, device: str | None) -> Any:
     import torch
 
     if device is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.device(best_device())
     try:
         checked = torch.device(device)
         torch.empty(0, device=checked)
     except (RuntimeError, AssertionError, NotImplementedError) as problem:
         raise InputError(f"{name} cannot run on device {device!r}: {first_line(problem)}") from problem
     return checked
+
+
+def best_device() -> str:
+    """The device of a network that is told none."""
+    drivers = [path for pattern in ("nvidia*", "kfd", "dxg") for path in Path("/dev").glob(pattern)]
+    # Without any there is no accelerator, and torch takes seconds to say so.
+    if sys.platform == "linux" and not drivers:
+        return "cpu"
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import math
 import re
 import threading
 import tomllib
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache, partial
@@ -50,6 +50,8 @@ _LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 _CORNER = 1.25
 #: Images whose visible contrast is remembered: 25 prompts share one image.
 _REMEMBERED = 256
+#: Images that nobody can change any more are known again by themselves: prompts that share one follow each other.
+_LATELY = 4
 FORCED_CHOICE = ("First", "Second")
 #: Its words; ``speech.toml`` says of each list what it is.
 _SPOKEN = tomllib.loads(files("psyprobe.observers.simulated").joinpath("speech.toml").read_text(encoding="utf-8"))
@@ -196,6 +198,7 @@ class SimulatedObserver(Answering):
         self.name, self.mind = name, mind
         self._eotf = checked_eotf(mind.eotf)
         self._looks: OrderedDict[bytes, Look] = OrderedDict()
+        self._lately: deque[tuple[FloatArray, Look]] = deque(maxlen=_LATELY)
         self._gains: dict[tuple[int, int], FloatArray] = {}
         self._lock = threading.Lock()
         self.sensitivity([1.0])  # fails here, and not at the first question, where the CSF does not reach
@@ -319,7 +322,17 @@ class SimulatedObserver(Answering):
         return bool(set(re.findall(r"\w+", prompt.casefold())) & set(self.mind.reversed_words))
 
     def _look(self, image: FloatArray) -> Look:
-        """What is in an image; remembered.
+        """What is in an image; remembered."""
+        for known, look in tuple(self._lately):
+            if known is image:
+                return look
+        look = self._looked(image)
+        if isinstance(image, np.ndarray) and image.base is None and not image.flags.writeable:
+            self._lately.append((image, look))
+        return look
+
+    def _looked(self, image: FloatArray) -> Look:
+        """The same, known by its content.
 
         Raises
         ------

@@ -9,6 +9,7 @@ a normal error of their logit; their likelihood is divided by their dispersion r
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, TypeAlias, TypedDict, Unpack, get_args
 
 import numpy as np
@@ -67,6 +68,10 @@ class Asked(TypedDict, total=False):
     top: float
 
 
+#: Values of which the width is worked out one by one.
+_MOST_VALUES = 32
+
+
 def expected_interval_width(
     design: DesignName,
     queries: int,
@@ -117,9 +122,11 @@ def expected_interval_width(
             f"queries is {queries}, values {values}, contrasts {contrasts}, levels {levels}; give at least "
             "1, at least 1, two contrasts above 0 in ascending order, and at least 2"
         )
+    # More thresholds, as densely asked about, tell of their mean width nothing new.
+    put, values = queries * min(1.0, _MOST_VALUES / values), min(values, _MOST_VALUES)
     low, high = np.log10(contrasts)
-    catches = queries * catch if task == "yes_no" else 0.0
-    each = (queries - catches) / values
+    catches = put * catch if task == "yes_no" else 0.0
+    each = (put - catches) / values
     thresholds = low + (high - low) * (0.25 + 0.5 * (np.arange(values) + 0.5) / values)
     guess = 0.5 if task == "two_interval" else observer.guess
     size = 2 * values + 2
@@ -220,12 +227,18 @@ def _placed(
     return np.append(near, high), counts
 
 
+@cache
+def _normal_nodes() -> tuple[FloatArray, FloatArray]:
+    """Values of a normal deviate, and how much each counts in a mean over it."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(31)
+    return nodes, weights / weights.sum()
+
+
 def _relative_variance(x: FloatArray, t: float, psi: FloatArray, guess: float, observer: AssumedObserver) -> FloatArray:
     """Variance of what is said at each level, relative to that of a drawn answer."""
     if observer.logit_sd is None:
         return np.ones(x.size)
-    nodes, weights = np.polynomial.hermite_e.hermegauss(31)
-    weights = weights / weights.sum()
+    nodes, weights = _normal_nodes()
     logit = 2 * np.log(19) * (x - t) / observer.width
     said = guess + (1 - guess - observer.lapse) / (1 + np.exp(-(logit[:, None] + observer.logit_sd * nodes)))
     return np.asarray((said - (said @ weights)[:, None]) ** 2 @ weights / np.maximum(psi * (1 - psi), 1e-6))

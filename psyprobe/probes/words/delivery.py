@@ -30,7 +30,7 @@ from psyprobe.files.output import digest
 from psyprobe.light.display import Display
 from psyprobe.observers.chat.answering import eight_bit
 from psyprobe.observers.images import is_grey_view
-from psyprobe.probes.asking import show
+from psyprobe.probes.asking import show, spread
 from psyprobe.stimulus import Specification, Uniform
 from psyprobe.stimulus.specification import level_of, with_levels
 
@@ -493,7 +493,7 @@ class Scene:
         return images, measured
 
     def check(self, name: str, observer: str, values: tuple[float, ...], strongest: float) -> None:
-        """Draw the strongest contrast of each level before anything is asked.
+        """Draw the strongest contrast of each level, or of very many that of some, before anything is asked.
 
         Parameters
         ----------
@@ -512,7 +512,7 @@ class Scene:
         height, width = self.spec.shape
         unit = level_of(self.spec, self.level).unit
         drawn = f"drawn at {height} x {width} px for {observer}"
-        all_shown = {value: self.shown(value, strongest, 0, 0) for value in values}
+        all_shown = {value: self.shown(value, strongest, 0, 0) for value in spread(values)}
         if all(shown.refused for shown in all_shown.values()):
             raise InputError(f"{name}, {drawn}: {all_shown[values[0]].refused}")
         for value, shown in all_shown.items():
@@ -538,6 +538,9 @@ class Scene:
         """The images of a trial, and what arrives of the contrast of the pattern."""
         pairs = zip(shown.specs, shown.dither_seeds, strict=True)
         images = tuple(deliver(show([spec], self.display)[0], self.delivery, seed) for spec, seed in pairs)
+        for image in images:
+            # All prompts are asked about the same, which an observer may tell by this.
+            image.setflags(write=False)
         return images, delivered_contrast(through(images[shown.pattern]), shown.specs[shown.pattern], self.display)
 
     def _refused(self, shown: Shown, found: Delivered, through: Callable[[FloatArray], FloatArray]) -> str:

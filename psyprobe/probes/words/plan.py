@@ -7,6 +7,7 @@ each is expected to leave.
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe.probes import designs
+from psyprobe.probes.asking import spread
 from psyprobe.probes.designs.expected import DESIGNS, Asked, DesignName
 from psyprobe.probes.designs.rounds import catch_trials
 from psyprobe.running.store import Store
@@ -132,17 +134,19 @@ class WordsPlan:
 def words_plan(session: WordsSession, store: Store) -> WordsPlan:
     """What a run of a session would ask that has not begun; nothing is asked."""
     answered, pace = _so_far(session, store)
-    refused = refused_levels(session)
+    refused, drawn = refused_levels(session)
+    levels = math.prod(len(values) for values in session.experiment.levels.values())
+    not_asked = round(len(refused) * levels / drawn)
     readout = "text" if session.asking.readout == "text" else "p_yes"
     costs = {
-        (design, reading): _cost(session, design, reading, len(refused), pace)
+        (design, reading): _cost(session, design, reading, not_asked, pace)
         for design in DESIGNS
         for reading in ("p_yes", "text")
         # One of them models sensitivity over frequency.
         if (design != "quick_csf" or session.level == "frequency") and (design, reading) != ("ladder", "text")
     }
     name: DesignName = session.asking.design
-    chosen = costs.pop((name, readout), None) or _cost(session, name, readout, len(refused), pace)
+    chosen = costs.pop((name, readout), None) or _cost(session, name, readout, not_asked, pace)
     return WordsPlan(
         experiment=session.experiment.name,
         observer=session.observer.card.name,
@@ -151,23 +155,27 @@ def words_plan(session: WordsSession, store: Store) -> WordsPlan:
         others=tuple(costs.values()),
         answered=answered,
         refused=_told(session, refused),
-        remarks=(*session.remarks, *_remarks(session)),
+        remarks=(*session.remarks, *_remarks(session), *_of_some(drawn, levels)),
         measured=pace is not None,
         size=session.scene.spec.shape,
         ppd=session.scene.spec.ppd,
     )
 
 
-def refused_levels(session: WordsSession) -> dict[tuple[float, float], str]:
-    """Levels, by value and contrast, that cannot be shown faithfully to an observer, and why."""
+def refused_levels(session: WordsSession) -> tuple[dict[tuple[float, float], str], int]:
+    """Levels, by value and contrast, that cannot be shown faithfully to an observer, and why; and how many were drawn.
+
+    Of very many levels some are drawn.
+    """
+    levels = session.experiment.levels
+    drawn = spread(list(itertools.product(levels[session.level], levels["contrast"])))
     found = {}
-    for value in session.experiment.levels[session.level]:
-        for contrast in session.experiment.levels["contrast"]:
-            shown = session.scene.shown(value, contrast, 0, 0)
-            reason = shown.refused or session.scene.draw(shown, session.observer.delivered)[1]["refused"]
-            if reason:
-                found[value, contrast] = reason
-    return found
+    for value, contrast in drawn:
+        shown = session.scene.shown(value, contrast, 0, 0)
+        reason = shown.refused or session.scene.draw(shown, session.observer.delivered)[1]["refused"]
+        if reason:
+            found[value, contrast] = reason
+    return found, len(drawn)
 
 
 def _told(session: WordsSession, refused: Mapping[tuple[float, float], str]) -> tuple[str, ...]:
@@ -181,6 +189,14 @@ def _told(session: WordsSession, refused: Mapping[tuple[float, float], str]) -> 
         + (f"contrast {c[0]:.3g}" if len(c) == 1 else f"{len(c)} contrasts from {c[0]:.3g} to {c[-1]:.3g}")
         + f": {reason}"
         for (value, reason), c in alike.items()
+    )
+
+
+def _of_some(drawn: int, levels: int) -> tuple[str, ...]:
+    if drawn == levels:
+        return ()
+    return (
+        f"{drawn:,} of {levels:,} levels were drawn to see which can be shown; the number of questions follows them",
     )
 
 
@@ -201,6 +217,8 @@ def _remarks(session: WordsSession) -> tuple[str, ...]:
 
 def _so_far(session: WordsSession, store: Store) -> tuple[int, tuple[float, ...] | None]:
     """How many questions are answered, and tokens in, tokens out and seconds of one: played as far as it goes."""
+    if not store.origins_of(session.observer.card.digest):
+        return 0, None
     answered, replies = 0, []
     while batches := session.next():
         keys = [question.key for batch in batches for question in batch.questions]

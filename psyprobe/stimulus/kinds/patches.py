@@ -196,6 +196,10 @@ class Gabor(_Wave):
         allowed = f"the envelope's standard deviation must be above 0 and at most the field of {longest:.4g} deg"
         self._require("radius", self.radius <= longest, allowed)
 
+    def bounds(self) -> tuple[FloatArray, str] | None:
+        """A balanced one may leave them."""
+        return None if self.balanced else super().bounds()
+
     def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> Array:
         """``offset + amplitude * Gabor``, shape (n, H, W)."""
         if np.all(self.aspect == 1):

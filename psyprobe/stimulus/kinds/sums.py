@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -173,8 +173,14 @@ class Sum(Specification):
             return first.changed(luminance=np.full(len(specs), first.luminance))
         return replace(first, parts=tuple(replace(p, **c) for p, c in zip(first.parts, changes, strict=True)))
 
-    def _single(self, batch: tuple[int, ...], index: tuple[int, ...]) -> Self:
-        return replace(self, parts=tuple(part._single(batch, index) for part in self.parts))
+    def _contents(self, batch: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+        shared = self.content()
+        for parts in zip(*(part._contents(batch) for part in self.parts), strict=True):
+            yield {**shared, "parts": list(parts)}
+
+    def single(self, batch: tuple[int, ...], index: tuple[int, ...]) -> Self:
+        """Of its parts those."""
+        return replace(self, parts=tuple(part.single(batch, index) for part in self.parts))
 
     def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
         grey = not any(part.in_colour for part in self.parts)

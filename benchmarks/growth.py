@@ -1,0 +1,137 @@
+"""How planning, running, the store and memory grow with the number of questions; draws the figure of docs/scaling.md.
+
+    python benchmarks/growth.py [--most 100000] [--plans 1000000] [-o FOLDER]
+    python benchmarks/growth.py --draw FOLDER/growth.json    # the figure alone
+
+Images are 16 x 16 px, so that the time is that of psyprobe itself. Each measurement is a process of its own: processor
+time and largest memory of the whole of it, its start included. Pixels are asked about every pair, and a simulated
+observer about every image in one wording.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+PAGE = """
+title = "Many questions"
+stimulus = {{ kind = "gabor", parameters = {{ ppd = 16, size = 16, frequency = 2, contrast = 0.1, radius = 0.2 }} }}
+probe = "{probe}"
+[levels]
+frequency = {{ from = 1, to = 6, n = {frequencies} }}
+contrast = {{ from = 0.01, to = 0.5, n = {contrasts} }}
+[display]
+peak = 400
+{asking}"""
+ASKING = """
+[asking]
+prompts = [{ id = "one", text = "Is there a pattern?" }]
+repeats = 1
+catch = 0.0
+readout = "text"
+[delivery]
+refuse = false
+"""
+OBSERVERS = {"pixels": "pixels", "words": "simulated:watson-malo"}
+#: What is measured: of whom, and whether it is planned or run; a second time, everything is answered.
+WORK = ("plan pixels", "run pixels", "run pixels again", "plan pixels again", "plan words", "run words")
+
+
+def page_of(kind: str, conditions: int, folder: Path) -> Path:
+    """A page with about so many conditions."""
+    contrasts = 10 if conditions < 10_000 else 100
+    words = kind == "words"
+    text = PAGE.format(
+        probe="yes_no" if words else "detection",
+        frequencies=conditions // contrasts,
+        contrasts=contrasts,
+        asking=ASKING if words else "",
+    )
+    path = folder / f"{kind}_{conditions}.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def measured(work: str, conditions: int, folder: Path) -> dict[str, Any]:
+    """One measurement in a process of its own: processor seconds, largest memory, bytes of the store."""
+    what, kind, *_ = work.split()
+    page, store = page_of(kind, conditions, folder), folder / f"{kind}_{conditions}.sqlite"
+    code = (
+        "import sys, psyprobe as pp\n"
+        "what, page, observer, store = sys.argv[1:]\n"
+        "pp.plan(page, observer, store=store) if what == 'plan' else "
+        "pp.run(page, observer, store=store, progress=False)\n"
+    )
+    arguments = [sys.executable, "-c", code, what, str(page), OBSERVERS[kind], str(store)]
+    child = os.spawnve(os.P_NOWAIT, sys.executable, arguments, {**os.environ, "OMP_NUM_THREADS": "1"})
+    _, status, used = os.wait4(child, 0)
+    if status:
+        raise RuntimeError(f"{work} with {conditions} conditions failed")
+    return {
+        "work": work,
+        "conditions": conditions,
+        "seconds": round(used.ru_utime + used.ru_stime, 2),
+        "megabytes": used.ru_maxrss // 1024,
+        "store_bytes": store.stat().st_size if store.exists() else 0,
+    }
+
+
+def grown(most: int, plans: int) -> list[dict[str, Any]]:
+    """All measurements; `most` conditions are run, and `plans` planned."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for conditions in (1000, 10_000, 100_000, 1_000_000):
+            for work in WORK:
+                asked = work.startswith("run") or work.endswith("again")
+                if conditions <= (most if asked else plans):
+                    found.append(measured(work, conditions, Path(folder)))
+                    print(json.dumps(found[-1]), flush=True)
+    return found
+
+
+def draw(found: list[dict[str, Any]], path: Path) -> None:
+    """Processor time, memory and store over the number of questions."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
+    titles = ("Processor time, s", "Largest memory, MB", "Store, bytes a question")
+    for ax, name, title in zip(axes, ("seconds", "megabytes", "store_bytes"), titles, strict=True):
+        for i, work in enumerate(WORK):
+            rows = [row for row in found if row["work"] == work]
+            if name == "store_bytes":
+                if not work.startswith("run") or work.endswith("again"):
+                    continue
+                asked = 2 if "pixels" in work else 1
+                values = [row[name] / row["conditions"] / asked for row in rows]
+            else:
+                values = [row[name] for row in rows]
+            ax.plot([row["conditions"] for row in rows], values, marker="o", color=f"C{i}", label=work)
+        ax.set(xscale="log", xlabel="Conditions", title=title, yscale="linear" if name == "store_bytes" else "log")
+        ax.grid(alpha=0.3)
+    axes[2].set_ylim(bottom=0)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(WORK), frameon=False)
+    figure.savefig(path, dpi=110)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--most", type=int, default=100_000, help="conditions that are run")
+    parser.add_argument("--plans", type=int, default=1_000_000, help="conditions that are planned")
+    parser.add_argument("--draw", type=Path, help="measurements of before, to draw again")
+    parser.add_argument("-o", "--output", type=Path, default=Path())
+    options = parser.parse_args()
+    found = json.loads(options.draw.read_text()) if options.draw else grown(options.most, options.plans)
+    if not options.draw:
+        (options.output / "growth.json").write_text(json.dumps(found, indent=1))
+    draw(found, options.output / "scaling.png")
+    print(f"largest memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""What plans cost, a fit of one curve and of curves that share their rates, and a chat run on shared images.
+
+    python benchmarks/planning_speed.py
+
+Each function gives rows of (work, condition, value, bar); a value at or below its bar is met. Plans are whole
+processes, their start included; all seconds are of processor time, of one thread.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from growth import OBSERVERS, measured, page_of
+
+import psyprobe as pp
+from psyprobe.analysis.psychometric import fit_psychometric
+from psyprobe.observers.simulated.observer import SimulatedObserver
+
+#: What is done, under which condition, what it took, and what it may take.
+Row = tuple[str, str, float, float]
+CONTRAST = 10.0 ** np.linspace(-3, -1, 9)
+YES = np.array([1, 0, 2, 7, 20, 33, 38, 40, 39])
+
+
+def plans() -> list[Row]:
+    """Seconds and largest memory of plans of 100,000 conditions, and how they grow from 10,000."""
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in OBSERVERS:
+            few, many = (measured(f"plan {kind}", count, Path(folder)) for count in (10_000, 100_000))
+            rows.append((f"plan, {kind}", "100,000 conditions, s", many["seconds"], 5.0))
+            rows.append((f"plan, {kind}", "100,000 conditions, MB", many["megabytes"], 300.0))
+            rows.append((f"plan, {kind}", "100,000 / 10,000 conditions", many["seconds"] / few["seconds"], 10.0))
+    return rows
+
+
+def finished_plan() -> list[Row]:
+    """A plan of what is answered beside the run that only reads."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        measured("run pixels", 2000, folder)
+        run = min(measured("run pixels again", 2000, folder)["seconds"] for _ in range(3))
+        plan = min(measured("plan pixels again", 2000, folder)["seconds"] for _ in range(3))
+    return [("plan / cached run", "2,000 conditions, all answered", plan / run, 1.0)]
+
+
+def cold_plan() -> list[Row]:
+    """`psyprobe run --plan` with the default encoder, whose network is not loaded."""
+    before = os.times()
+    os.spawnv(
+        os.P_WAIT, sys.executable, [sys.executable, "-m", "psyprobe", "run", "gabor_achromatic", "--plan", "--json"]
+    )
+    after = os.times()
+    spent = after.children_user + after.children_system - before.children_user - before.children_system
+    return [("plan, default encoder", "cold, s", spent, 3.0)]
+
+
+def single_fit() -> list[Row]:
+    """A fit of one curve with its profile intervals: 9 levels, 40 trials each, guess and lapse rate free."""
+    one = _seconds(lambda: fit_psychometric(CONTRAST, YES, 40, guess="fit", lapse="fit"), 9)
+    return [("psychometric fit", "one curve with intervals, ms", 1000 * one, 50.0)]
+
+
+def shared_fit() -> list[Row]:
+    """60 curves of 10 trials a level, six of which share guess and lapse rate, beside curves that share nothing."""
+    yes = np.random.default_rng(0).binomial(10, YES / 40, size=(10, 6, 9))
+    times = []
+    for _ in range(3):
+        alone = _seconds(lambda: fit_psychometric(CONTRAST, yes, 10, guess="fit", lapse="fit"), 1)
+        shared = _seconds(lambda: fit_psychometric(CONTRAST, yes, 10, guess="fit", lapse="fit", shared=(-1,)), 1)
+        times.append(shared / alone)
+    return [("text curves / independent fit", "60 curves, 6 share their rates", float(np.median(times)), 2.0)]
+
+
+def looks() -> list[Row]:
+    """How often a simulated observer hashes an image of which many prompts ask."""
+    looked = 0
+    observer = pp.load_observer("simulated:watson-malo")
+    real = SimulatedObserver._looked
+
+    def counting(self: SimulatedObserver, image: np.ndarray) -> object:
+        nonlocal looked
+        looked += 1
+        return real(self, image)
+
+    with tempfile.TemporaryDirectory() as folder:
+        page = page_of("words", 100, Path(folder))
+        text = page.read_text(encoding="utf-8")
+        page.write_text(
+            text.replace('[{ id = "one", text = "Is there a pattern?" }]', '"hernandez2025"'), encoding="utf-8"
+        )
+        SimulatedObserver._looked = counting  # type: ignore[method-assign, assignment]
+        try:
+            result = pp.run(page, observer, progress=False)
+        finally:
+            SimulatedObserver._looked = real  # type: ignore[method-assign]
+    return [("simulated chat run", f"hashes an image, {result.sizes['trial'] // 100} prompts", looked / 100, 1.0)]
+
+
+def _seconds(work: Callable[[], object], rounds: int) -> float:
+    spent = []
+    for _ in range(rounds):
+        start = time.process_time()
+        work()
+        spent.append(time.process_time() - start)
+    return float(np.median(spent))
+
+
+TABLE = (plans, finished_plan, cold_plan, single_fit, shared_fit, looks)
+
+
+def main() -> None:
+    fit_psychometric(CONTRAST, YES, 40, guess="fit", lapse="fit")
+    for function in TABLE:
+        for work, condition, value, bar in function():
+            met = "met" if value <= bar else "NOT met"
+            print(f"{work:32s}{condition:40s}{value:10.2f}{bar:8.1f}  {met}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
