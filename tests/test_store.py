@@ -16,8 +16,9 @@ from hypothesis.extra.numpy import arrays
 
 from psyprobe.errors import StoreError
 from psyprobe.files.output import digest
+from psyprobe.running.database import APPLICATION_ID, SCHEMA_VERSION
 from psyprobe.running.protocol import Answered, Question, RunRecord
-from psyprobe.running.store import APPLICATION_ID, SCHEMA_VERSION, Store
+from psyprobe.running.store import Store
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 plain = st.recursive(
@@ -26,7 +27,7 @@ plain = st.recursive(
 
 
 def question(shown: str = "s", observer: str = "o") -> Question:
-    return Question(digest(shown), "asked", observer, "1")
+    return Question(digest(shown), digest("asked"), digest(observer), "1")
 
 
 def answers(count: int = 2, value: float = 1.0, observer: str = "o") -> list[Answered]:
@@ -110,7 +111,7 @@ def test_missing_names_what_is_not_answered() -> None:
         with pytest.raises(StoreError, match="1 of 2 questions have no answer yet"):
             store.answers_of_all([known, unknown])
         with pytest.raises(StoreError, match="nothing is kept"):
-            store.content("0")
+            store.content(digest(0))
 
 
 def test_many_questions_are_looked_up_at_once() -> None:
@@ -151,7 +152,7 @@ def test_run_goes_on_with_the_recorded_batches(tmp_path: Path) -> None:
     with Store(tmp_path / "runs.sqlite", create=False) as store:
         finished = [(run.finished is not None, run.outcome) for run in store.runs()]
         assert finished == [(True, {"trials": [1]}), (False, {})]
-        assert store.find("0") is None
+        assert store.find(digest(0)) is None
 
 
 def test_two_connections_share_a_store(tmp_path: Path) -> None:
@@ -164,9 +165,10 @@ def test_two_connections_share_a_store(tmp_path: Path) -> None:
 def test_many_processes_make_one_store_at_once(tmp_path: Path) -> None:
     code = (
         "import sys; from psyprobe.running.store import *; from psyprobe.files.output import digest\n"
+        "from psyprobe.running.protocol import *; asked, observer = digest('asked'), digest('o')\n"
         "with Store(sys.argv[1]) as store:\n"
         "    for i in range(20):\n"
-        "        store.add([Answered(Question(digest(str(i)), 'asked', 'o', '1'), {'values': [[i / 3]]})])\n"
+        "        store.add([Answered(Question(digest(str(i)), asked, observer, '1'), {'values': [[i / 3]]})])\n"
     )
     path = tmp_path / "runs.sqlite"
     with ExitStack() as stack:
@@ -224,6 +226,6 @@ def test_unwritable_store_is_one_clear_line(tmp_path: Path) -> None:
     Store(path).close()
     with Store(path) as store:
         # Rights do not bind the superuser under whom tests may run; SQLite's own switch does.
-        store._connection.execute("PRAGMA query_only = 1")
+        store.database._connection.execute("PRAGMA query_only = 1")
         with pytest.raises(StoreError, match="cannot be written"):
             store.add(answers())

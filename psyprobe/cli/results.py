@@ -19,6 +19,7 @@ from psyprobe.files.terminal import say, show
 from psyprobe.probes.conduct import load_results
 from psyprobe.probes.results import plot, score_layers, scoreboard
 from psyprobe.running.store import Store
+from psyprobe.running.upkeep import summary, verify
 
 
 def score_command(arguments: argparse.Namespace) -> int:
@@ -77,12 +78,12 @@ def store_command(arguments: argparse.Namespace) -> int:
     for path in arguments.stores:
         with Store(path, create=False) as store:
             if arguments.what == "verify":
-                rows = store.verify()
+                rows = verify(store)
                 told.append({"store": path, "rows": rows})
                 counts = ", ".join(f"{count:,} in {table}" for table, count in rows.items())
                 lines.append(f"{path}: sound; rows: {counts}")
             else:
-                told.append(store.summary())
+                told.append(summary(store))
                 lines += _about(told[-1])
     show(told, "\n".join(lines), as_json=arguments.json)
     return 0

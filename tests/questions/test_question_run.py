@@ -259,7 +259,7 @@ def test_answers_are_written_while_another_hangs(tmp_path: Path) -> None:
                 while len(seen) < 3 and time.monotonic() < end:
                     time.sleep(0.05)
                     with sqlite3.connect(path) as connection:
-                        seen[:] = connection.execute("SELECT key FROM answer").fetchall()
+                        seen[:] = connection.execute("SELECT shown FROM answer").fetchall()
             return super().answer(images, prompt, **options)
 
     pp.run(write_questions(tmp_path), Hanging(), store=path)
@@ -311,15 +311,15 @@ def test_results_can_be_written_and_read(tmp_path: Path) -> None:
 def test_questions_can_be_read_back_from_the_store(tmp_path: Path) -> None:
     path = tmp_path / "runs.sqlite"
     pp.run(write_questions(tmp_path), Seeing(), store=path)
-    with Store(path) as store, closing(sqlite3.connect(path)) as connection:
-        rows = connection.execute("SELECT a.shown, w.asked, a.json FROM answer a JOIN way w ON w.id = a.way").fetchall()
-        assert len(rows) == TRIALS
-        for shown, asked, answer in rows:
-            content = store.content(shown.hex())
+    with Store(path) as store:
+        kept = [answered for answered, _ in store.kept_answers()]
+        assert len(kept) == TRIALS
+        for answered in kept:
+            content, asked = store.content(answered.question.shown), store.content(answered.question.asked)
             assert content["stimuli"][0]["kind"] in ("annulus_noise", "uniform")
             assert content["delivery"]["bits"] == 8 and len(content["dither_seeds"]) == 1
-            assert "?" in store.content(asked)["prompt"] and store.content(asked)["words"] == ["yes", "no"]
-            assert json.loads(answer)["reply"]["text"] in ("Yes", "No")
+            assert "?" in asked["prompt"] and asked["words"] == ["yes", "no"]
+            assert answered.answer["reply"]["text"] in ("Yes", "No")
 
 
 def test_the_catalogue_reads() -> None:
