@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import sqlite3
 import sys
 from contextlib import ExitStack
@@ -229,3 +231,42 @@ def test_unwritable_store_is_one_clear_line(tmp_path: Path) -> None:
         store.database._connection.execute("PRAGMA query_only = 1")
         with pytest.raises(StoreError, match="cannot be written"):
             store.add(answers())
+
+
+def test_a_commit_is_synced_to_the_disk_before_it_counts(tmp_path: Path) -> None:
+    """What the page on the store calls durable: 2 is FULL; no write-ahead log that a copy would miss."""
+    with Store(tmp_path / "runs.sqlite") as store:
+        pragma = store.database._connection.execute
+        assert pragma("PRAGMA synchronous").fetchone()[0] >= 2
+        assert pragma("PRAGMA journal_mode").fetchone()[0] == "delete"
+
+
+def test_a_question_takes_at_most_250_bytes(tmp_path: Path) -> None:
+    """Of an encoder with four measures: its answer, digests and indices; each number takes 17 digits."""
+    draw, path = np.random.default_rng(5), tmp_path / "runs.sqlite"
+    with Store(path) as store:
+        for start in range(0, 3000, 250):
+            store.add(
+                Answered(question(str(i)), {"values": [draw.random(4).tolist()], "lengths": [draw.random(3).tolist()]})
+                for i in range(start, start + 250)
+            )
+    assert path.stat().st_size / 3000 <= 250
+
+
+def test_work_is_lent_once_and_taken_back_from_the_dead(tmp_path: Path) -> None:
+    host, path = socket.gethostname(), tmp_path / "runs.sqlite"
+    mine, other = f"{host} {os.getpid()} a", "elsewhere 1 b"
+    with child([sys.executable, "-c", ""]) as process:
+        process.wait()
+    with Store(path) as store, Store(path) as again:
+        assert store.lease(["x", "y"], mine, 60) == {"x", "y"}
+        assert again.lease(["y", "z"], other, 60) == {"z"}
+        assert store.lease((), mine, 60) == set() and again.lease(["x"], other, 60) == set()
+        store.release(mine)
+        assert again.lease(["x", "y"], other, 0.0) == {"x", "y"}
+        # Their time is over at once.
+        assert store.lease(["x"], f"{host} {process.pid} c", 60) == {"x"}
+        assert store.lease(["x"], mine, 60) == {"x"}
+        assert [name for name, *_ in store.database.leases()] == ["x"]
+    with Store(None) as store:
+        assert store.lease(["x"], mine, 60) == {"x"} == store.lease(["x"], other, 60)
