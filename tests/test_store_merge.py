@@ -203,8 +203,9 @@ def test_export_holds_every_answer_with_what_it_was_about(whole: Path, tmp_path:
     for _, row in table.iterrows():
         assert json.loads(row["answer.values"]) == answers[row["question"]]["values"]
         assert row["values.angular"] == answers[row["question"]]["values"][0][0]
-        assert row["observer"] == "pixels" and row["test.kind"] == "gabor"
-        assert row["reference.kind"] in ("gabor", "uniform") and row["test.contrast"] >= 0
+        assert row["observer"] == "pixels" and row["test.kind"] in ("gabor", "uniform")
+        assert row["reference.kind"] == "uniform" and row["test.luminance"] == row["reference.luminance"]
+    assert (table["test.kind"] == "gabor").sum() >= 9 and table["test.contrast"].max() == 1
 
 
 @pytest.mark.parametrize(

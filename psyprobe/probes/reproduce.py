@@ -15,6 +15,7 @@ from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.experiment.experiment import experiment_of
 from psyprobe.files.terminal import printable_line
 from psyprobe.observers.registry import Card
+from psyprobe.probes import load_probe
 from psyprobe.probes.conduct import load_results, observer_for, run
 
 if TYPE_CHECKING:
@@ -137,10 +138,10 @@ def _page(result: xarray.Dataset, folder: Path, given: str | Path | None) -> Exp
 
 def _score_only(result: xarray.Dataset, page: Experiment) -> bool:
     """Whether only what the score needs was shown: then levels that figures need are not there."""
-    sizes = result.sizes
-    return page.probe in ("detection", "matching") and any(
-        name in sizes and sizes[name] != len(values) for name, values in page.levels.items()
-    )
+    if "score" not in load_probe(page.probe).SECTIONS:
+        return False
+    known = {name: len(values) for name, values in page.levels.items() if name in result.sizes}
+    return "response" not in result or any(result.sizes[name] != count for name, count in known.items())
 
 
 def _observer(result: xarray.Dataset, page: Experiment, given: Any, options: Mapping[str, Any]) -> Any:
