@@ -189,4 +189,4 @@ def test_five_processes_at_once_leave_what_one_does(tmp_path: Path) -> None:
 
 def answered(folder: Path) -> list[tuple[str, str]]:
     with closing(sqlite3.connect(folder / "runs.sqlite")) as connection:
-        return connection.execute("SELECT hex(key), json FROM answer ORDER BY key").fetchall()
+        return connection.execute("SELECT hex(shown), json FROM answer ORDER BY shown, way").fetchall()

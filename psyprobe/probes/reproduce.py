@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 #: Attributes of a result that are tables: entries are compared one by one.
 _TABLES = ("observer_card", "software", "display")
-#: What no two runs share.
-_NEVER_THE_SAME = ("latency",)
 
 
 @dataclass(frozen=True)
@@ -175,7 +173,7 @@ def _with_options(page: Experiment, card: Card, plain: Any, known: Mapping[str, 
 
 
 def _responses(before: xarray.Dataset, now: xarray.Dataset) -> Iterator[Difference]:
-    for name in sorted({*map(str, before.variables), *map(str, now.variables)} - set(_NEVER_THE_SAME)):
+    for name in sorted({*map(str, before.variables), *map(str, now.variables)}):
         if name not in before.variables or name not in now.variables:
             yield Difference(name, *("there" if name in one.variables else "not there" for one in (before, now)))
             continue

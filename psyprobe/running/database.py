@@ -123,7 +123,8 @@ class Database:
 
     def each(self, table: str) -> Iterator[Row]:
         """All rows of a table in order, without holding up who writes meanwhile."""
-        by, which, last = _ORDER[table], "", []
+        by, which = _ORDER[table], ""
+        last: list[Any] = []
         while True:
             with self._explained():
                 chosen = f"SELECT {by} FROM {table} {which} ORDER BY {by} LIMIT 1 OFFSET {_TOGETHER - 1}"
@@ -211,7 +212,8 @@ class Database:
     def transaction(self) -> Iterator[None]:
         """Write all of what is written within, or nothing of it; one within another is part of it."""
         with self._explained():
-            if self._connection.in_transaction:
+            within = self._connection.in_transaction
+            if within:
                 yield
                 return
             self._connection.execute("BEGIN IMMEDIATE")

@@ -229,7 +229,8 @@ class Store:
     def adopt(self, record: RunRecord) -> None:
         """Take over a run of another store: one that is there stays, but for what it lacks to be finished."""
         values = {name: value for name, value in asdict(record).items() if name not in _OF_THE_TABLE}
-        name, ended = _name(record.key), (None, None, None)
+        name = _name(record.key)
+        ended: tuple[str | bytes | None, ...] = (None, None, None)
         if record.finished is not None:
             origins = [asdict(origin) for origin in record.origins]
             ended = (record.finished, _packed(record.outcome), _packed(origins))
