@@ -175,7 +175,8 @@ def _with_options(page: Experiment, card: Card, plain: Any, known: Mapping[str, 
 def _responses(before: xarray.Dataset, now: xarray.Dataset) -> Iterator[Difference]:
     for name in sorted({*map(str, before.variables), *map(str, now.variables)}):
         if name not in before.variables or name not in now.variables:
-            yield Difference(name, *("there" if name in one.variables else "not there" for one in (before, now)))
+            there = ["there" if name in one.variables else "not there" for one in (before, now)]
+            yield Difference(name, there[0], there[1])
             continue
         one, other = before[name].values, now[name].values
         if one.shape != other.shape:
@@ -183,8 +184,8 @@ def _responses(before: xarray.Dataset, now: xarray.Dataset) -> Iterator[Differen
         elif one.dtype.kind in "fiub" and other.dtype.kind in "fiub":
             yield from _numbers(name, one.astype(float), other.astype(float))
         elif (apart := one.astype(str) != other.astype(str)).any():
-            texts = (printable_line(str(each[apart].flat[0]))[:40] for each in (one, other))
-            yield Difference(f"{name} ({int(apart.sum())} of {one.size})", *map(repr, texts))
+            texts = [repr(printable_line(str(each[apart].flat[0]))[:40]) for each in (one, other)]
+            yield Difference(f"{name} ({int(apart.sum())} of {one.size})", texts[0], texts[1])
 
 
 def _numbers(name: str, one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> Iterator[Difference]:
@@ -195,8 +196,8 @@ def _numbers(name: str, one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) 
     size = np.where(apart, np.abs(one - other), 0)
     place = np.unravel_index(int(np.argmax(np.where(np.isnan(size), np.inf, size))), size.shape)
     largest = float(size[place])
-    values = (f"{each[place]:.17g}" for each in (one, other))
-    yield Difference(told, *values, largest if np.isfinite(largest) else None)
+    values = [f"{each[place]:.17g}" for each in (one, other)]
+    yield Difference(told, values[0], values[1], largest if np.isfinite(largest) else None)
 
 
 def _attributes(result: xarray.Dataset) -> dict[str, Any]:
@@ -210,13 +211,17 @@ def _circumstances(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterato
         if isinstance(one, Mapping) and isinstance(other, Mapping):
             yield from _told(one, other, (), name)
         elif str(one) != str(other):
-            yield Difference(name, *(printable_line(str(each))[:60] for each in (one, other)))
+            yield Difference(name, _short(one), _short(other))
 
 
 def _told(before: Mapping[str, Any], now: Mapping[str, Any], but: tuple[str, ...], table: str = "") -> list[Difference]:
     """Entries of a table that differ; what is not there is none."""
     return [
-        Difference(f"{table} {name}".strip(), *(printable_line(str(each.get(name)))[:60] for each in (before, now)))
+        Difference(f"{table} {name}".strip(), _short(before.get(name)), _short(now.get(name)))
         for name in sorted({*before, *now} - set(but))
         if before.get(name) != now.get(name)
     ]
+
+
+def _short(value: Any) -> str:
+    return printable_line(str(value))[:60]
