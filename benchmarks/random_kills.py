@@ -103,7 +103,7 @@ def acknowledged(folder: Path) -> dict[Any, Any]:
         with sqlite3.connect(Path(place) / "runs.sqlite") as connection:
             if not connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'answer'").fetchone()[0]:
                 return {}
-            return {row[0]: row for row in connection.execute("SELECT * FROM answer")}
+            return {row[0]: row for row in connection.execute("SELECT * FROM answer ORDER BY id")}
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -353,7 +353,7 @@ def _answered(path: Path) -> int:
     if not path.exists():
         return 0
     with Store(path) as store:
-        count: int = store._connection.execute("SELECT count(*) FROM answer").fetchone()[0]
+        count = sum(store.database.answers_by_way().values())
     return count
 
 

@@ -7,9 +7,10 @@ import os
 import resource
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,8 @@ from small_experiment import write_experiment
 import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import StoreError
-from psyprobe.running.store import SCHEMA_VERSION
+from psyprobe.running.database import SCHEMA_VERSION
+from psyprobe.running.store import Store
 from psyprobe.tasks.review.worklist import Choice, Journal, Task
 
 Output = pytest.CaptureFixture[str]
@@ -163,6 +165,7 @@ def test_an_older_and_a_newer_store_are_one_line_and_stay_as_they_are(
 _RUN = """
 import sys
 from pathlib import Path
+from typing import Any
 import psyprobe as pp
 from psyprobe.files.output import write_whole
 page, folder = sys.argv[1], Path(sys.argv[2])
@@ -187,6 +190,6 @@ def test_five_processes_at_once_leave_what_one_does(tmp_path: Path) -> None:
     assert answered(tmp_path / "alone") == answered(tmp_path / "together")
 
 
-def answered(folder: Path) -> list[tuple[str, str]]:
-    with closing(sqlite3.connect(folder / "runs.sqlite")) as connection:
-        return connection.execute("SELECT hex(key), json FROM answer ORDER BY key").fetchall()
+def answered(folder: Path) -> dict[str, Mapping[str, Any]]:
+    with Store(folder / "runs.sqlite", create=False) as store:
+        return {each.question.key: each.answer for each, _ in store.kept_answers()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import sqlite3
 import sys
 from contextlib import ExitStack
@@ -16,8 +18,9 @@ from hypothesis.extra.numpy import arrays
 
 from psyprobe.errors import StoreError
 from psyprobe.files.output import digest
+from psyprobe.running.database import APPLICATION_ID, SCHEMA_VERSION
 from psyprobe.running.protocol import Answered, Question, RunRecord
-from psyprobe.running.store import APPLICATION_ID, SCHEMA_VERSION, Store
+from psyprobe.running.store import Store
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 plain = st.recursive(
@@ -26,7 +29,7 @@ plain = st.recursive(
 
 
 def question(shown: str = "s", observer: str = "o") -> Question:
-    return Question(digest(shown), "asked", observer, "1")
+    return Question(digest(shown), digest("asked"), digest(observer), "1")
 
 
 def answers(count: int = 2, value: float = 1.0, observer: str = "o") -> list[Answered]:
@@ -110,7 +113,7 @@ def test_missing_names_what_is_not_answered() -> None:
         with pytest.raises(StoreError, match="1 of 2 questions have no answer yet"):
             store.answers_of_all([known, unknown])
         with pytest.raises(StoreError, match="nothing is kept"):
-            store.content("0")
+            store.content(digest(0))
 
 
 def test_many_questions_are_looked_up_at_once() -> None:
@@ -151,7 +154,7 @@ def test_run_goes_on_with_the_recorded_batches(tmp_path: Path) -> None:
     with Store(tmp_path / "runs.sqlite", create=False) as store:
         finished = [(run.finished is not None, run.outcome) for run in store.runs()]
         assert finished == [(True, {"trials": [1]}), (False, {})]
-        assert store.find("0") is None
+        assert store.find(digest(0)) is None
 
 
 def test_two_connections_share_a_store(tmp_path: Path) -> None:
@@ -164,9 +167,10 @@ def test_two_connections_share_a_store(tmp_path: Path) -> None:
 def test_many_processes_make_one_store_at_once(tmp_path: Path) -> None:
     code = (
         "import sys; from psyprobe.running.store import *; from psyprobe.files.output import digest\n"
+        "from psyprobe.running.protocol import *; asked, observer = digest('asked'), digest('o')\n"
         "with Store(sys.argv[1]) as store:\n"
         "    for i in range(20):\n"
-        "        store.add([Answered(Question(digest(str(i)), 'asked', 'o', '1'), {'values': [[i / 3]]})])\n"
+        "        store.add([Answered(Question(digest(str(i)), asked, observer, '1'), {'values': [[i / 3]]})])\n"
     )
     path = tmp_path / "runs.sqlite"
     with ExitStack() as stack:
@@ -224,6 +228,45 @@ def test_unwritable_store_is_one_clear_line(tmp_path: Path) -> None:
     Store(path).close()
     with Store(path) as store:
         # Rights do not bind the superuser under whom tests may run; SQLite's own switch does.
-        store._connection.execute("PRAGMA query_only = 1")
+        store.database._connection.execute("PRAGMA query_only = 1")
         with pytest.raises(StoreError, match="cannot be written"):
             store.add(answers())
+
+
+def test_a_commit_is_synced_to_the_disk_before_it_counts(tmp_path: Path) -> None:
+    """What the page on the store calls durable: 2 is FULL; no write-ahead log that a copy would miss."""
+    with Store(tmp_path / "runs.sqlite") as store:
+        pragma = store.database._connection.execute
+        assert pragma("PRAGMA synchronous").fetchone()[0] >= 2
+        assert pragma("PRAGMA journal_mode").fetchone()[0] == "delete"
+
+
+def test_a_question_takes_at_most_250_bytes(tmp_path: Path) -> None:
+    """Of an encoder with four measures: its answer, digests and indices; each number takes 17 digits."""
+    draw, path = np.random.default_rng(5), tmp_path / "runs.sqlite"
+    with Store(path) as store:
+        for start in range(0, 3000, 250):
+            store.add(
+                Answered(question(str(i)), {"values": [draw.random(4).tolist()], "lengths": [draw.random(3).tolist()]})
+                for i in range(start, start + 250)
+            )
+    assert path.stat().st_size / 3000 <= 250
+
+
+def test_work_is_lent_once_and_taken_back_from_the_dead(tmp_path: Path) -> None:
+    host, path = socket.gethostname(), tmp_path / "runs.sqlite"
+    mine, other = f"{host} {os.getpid()} a", "elsewhere 1 b"
+    with child([sys.executable, "-c", ""]) as process:
+        process.wait()
+    with Store(path) as store, Store(path) as again:
+        assert store.lease(["x", "y"], mine, 60) == {"x", "y"}
+        assert again.lease(["y", "z"], other, 60) == {"z"}
+        assert store.lease((), mine, 60) == set() and again.lease(["x"], other, 60) == set()
+        store.release(mine)
+        assert again.lease(["x", "y"], other, 0.0) == {"x", "y"}
+        # Their time is over at once.
+        assert store.lease(["x"], f"{host} {process.pid} c", 60) == {"x"}
+        assert store.lease(["x"], mine, 60) == {"x"}
+        assert [name for name, *_ in store.database.leases()] == ["x"]
+    with Store(None) as store:
+        assert store.lease(["x"], mine, 60) == {"x"} == store.lease(["x"], other, 60)

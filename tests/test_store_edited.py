@@ -19,11 +19,13 @@ from psyprobe.probes.conduct import run
 
 Output = pytest.CaptureFixture[str]
 
+#: Cells of each table; by the first, rows are told apart.
 TABLES = {
-    "content": ("digest", "kind", "json", "seal"),
-    "way": ("asked", "observer", "version", "seal"),
-    "origin": ("observer", "json", "seal"),
-    "answer": ("key", "shown", "way", "origin", "answered", "json", "seal"),
+    "form": ("id", "kind", "fields", "json", "seal"),
+    "content": ("digest", "form", "json", "seal"),
+    "way": ("name", "asked", "observer", "version", "seal"),
+    "origin": ("id", "observer", "json", "seal"),
+    "answer": ("shown", "way", "origin", "answered", "form", "json", "seal"),
     "run": ("key", "record", "started", "finished", "outcome", "origins", "seal"),
 }
 #: What is put into a cell, as SQL.
@@ -127,19 +129,20 @@ def test_the_line_names_store_table_and_row(store: Path, tmp_path: Path, capsys:
     path = tmp_path / "edited.sqlite"
     shutil.copy(store, path)
     with closing(sqlite3.connect(path)) as connection:
-        (key,) = connection.execute("SELECT key FROM answer ORDER BY key LIMIT 1").fetchone()
-        # A number that could be one.
-        connection.execute("UPDATE answer SET json = replace(json, '0.', '1.') WHERE key = ?", (key,))
+        (shown,) = connection.execute("SELECT shown FROM answer ORDER BY shown LIMIT 1").fetchone()
+        # The answer to another question, which could be one to this.
+        other = "(SELECT json FROM answer ORDER BY shown DESC LIMIT 1)"
+        connection.execute(f"UPDATE answer SET json = {other} WHERE shown = ?", (shown,))
         connection.commit()
     for command in (["score", str(path)], ["store", "verify", str(path)]):
         capsys.readouterr()
         assert main(command) == 2
-        assert f"store {path}: row {key.hex()[:16]} of table answer is damaged" in capsys.readouterr().err
+        assert f"store {path}: row {shown.hex()[:16]} of table answer is damaged" in capsys.readouterr().err
 
 
 def test_info_tells_what_is_in_a_store(store: Path, capsys: Output) -> None:
     capsys.readouterr()
     assert main(["store", "info", str(store)]) == 0
     out = capsys.readouterr().out
-    for told in ("schema 4", "1 run", "run small (detection) with pixels", "observer pixels", "numpy", "psyprobe"):
+    for told in ("schema 5", "1 run", "run small (detection) with pixels", "observer pixels", "numpy", "psyprobe"):
         assert told in out

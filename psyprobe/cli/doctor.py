@@ -15,6 +15,7 @@ from psyprobe.files.output import software_versions
 from psyprobe.files.terminal import show
 from psyprobe.observers import list_observers
 from psyprobe.running.store import Store
+from psyprobe.running.upkeep import summary
 
 #: What numbers depend on where they are computed by a network or a server, besides what every result needs.
 _ALSO = ("torch", "torchvision", "timm", "open_clip_torch", "transformers", "openai", "opencv-python-headless")
@@ -105,7 +106,7 @@ def _store(name: str) -> dict[str, Any]:
     """How large a store is and what it holds, or the problem with it."""
     try:
         with Store(name, create=False) as store:
-            found = store.summary()
+            found = summary(store)
             finished = sum(run["finished"] is not None for run in found["runs"])
             return {
                 "bytes": found["bytes"],

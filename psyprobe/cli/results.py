@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,11 @@ from psyprobe.errors import InputError
 from psyprobe.files.output import make_folder, write_whole
 from psyprobe.files.terminal import say, show
 from psyprobe.probes.conduct import load_results
+from psyprobe.probes.export import export
 from psyprobe.probes.results import plot, score_layers, scoreboard
+from psyprobe.running.merge import merge
 from psyprobe.running.store import Store
+from psyprobe.running.upkeep import summary, vacuum, verify
 
 
 def score_command(arguments: argparse.Namespace) -> int:
@@ -72,20 +76,55 @@ def replay_command(arguments: argparse.Namespace) -> int:
 
 
 def store_command(arguments: argparse.Namespace) -> int:
-    """Say what is in each store, or verify it."""
+    """Say what is in each store, verify it, take out what is empty, put all into one, or write a table."""
+    writes = arguments.what in ("merge", "export")
+    if writes != (arguments.output is not None):
+        raise InputError(f"store {arguments.what} {'needs' if writes else 'takes no'} -o FILE")
+    if arguments.keep is not None and arguments.what != "merge":
+        raise InputError(f"store {arguments.what} takes no --keep")
+    if arguments.what == "merge":
+        merged = merge(arguments.stores, arguments.output, keep=arguments.keep)
+        one = {"store": arguments.output, **asdict(merged)}
+        line = f"{arguments.output}: {merged.answers:,} answers, runs: {merged.runs}"
+        kept = f"; of {merged.conflicts:,} questions with two answers the {arguments.keep} is kept"
+        show(one, line + kept * (merged.conflicts > 0), as_json=arguments.json)
+        return 0
+    if writes and len(arguments.stores) > 1:
+        raise InputError(f"store export takes one store, not {len(arguments.stores)}; merge them first")
     told, lines = [], []
     for path in arguments.stores:
         with Store(path, create=False) as store:
-            if arguments.what == "verify":
-                rows = store.verify()
-                told.append({"store": path, "rows": rows})
-                counts = ", ".join(f"{count:,} in {table}" for table, count in rows.items())
-                lines.append(f"{path}: sound; rows: {counts}")
-            else:
-                told.append(store.summary())
-                lines += _about(told[-1])
+            one, about = _OF_STORES[arguments.what](store, path, arguments.output)
+        told.append(one)
+        lines += about
     show(told, "\n".join(lines), as_json=arguments.json)
     return 0
+
+
+def _verified(store: Store, path: str, _: str | None) -> tuple[dict[str, Any], list[str]]:
+    rows = verify(store)
+    counts = ", ".join(f"{count:,} in {table}" for table, count in rows.items())
+    return {"store": path, "rows": rows}, [f"{path}: sound; rows: {counts}"]
+
+
+def _vacuumed(store: Store, path: str, _: str | None) -> tuple[dict[str, Any], list[str]]:
+    before, after = vacuum(store)
+    told = {"store": path, "bytes_before": before, "bytes": after}
+    return told, [f"{path}: {before:,} bytes before, {after:,} now"]
+
+
+def _exported(store: Store, path: str, output: str | None) -> tuple[dict[str, Any], list[str]]:
+    assert output is not None
+    count = export(store, output)
+    return {"store": path, "file": output, "answers": count}, [f"{output}: {count:,} answers of {path}"]
+
+
+def _told(store: Store, _: str, __: str | None) -> tuple[dict[str, Any], list[str]]:
+    found = summary(store)
+    return found, _about(found)
+
+
+_OF_STORES = {"info": _told, "verify": _verified, "vacuum": _vacuumed, "export": _exported}
 
 
 def _about(summary: dict[str, Any]) -> list[str]:

@@ -457,14 +457,42 @@ def read_experiment(name_or_path: str | Path) -> Experiment:
     {'frequency': 20, 'contrast': 20}
     """
     path, values = read_page("experiments", name_or_path)
-    with in_file(str(name_or_path)), one_line(Page):
+    with in_file(str(name_or_path)):
+        return _experiment(values, path.stem, path.parent, path.read_text(encoding="utf-8"))
+
+
+def experiment_of(text: str, name: str, folder: Path) -> Experiment:
+    """The experiment whose page is a text, as a result holds it.
+
+    Parameters
+    ----------
+    text : str
+        The page.
+    name : str
+        Of the experiment.
+    folder : Path
+        In which files that the page names are looked for.
+
+    Raises
+    ------
+    InputError
+        As `read_experiment`.
+    """
+    with in_file(name):
+        try:
+            values = tomllib.loads(text)
+        except ValueError as error:
+            raise InputError(f"the page is no TOML: {error}") from None
+        return _experiment(values, name, folder, text)
+
+
+def _experiment(values: dict[str, Any], name: str, folder: Path, text: str) -> Experiment:
+    with one_line(Page):
         if "experiments" in values:
             raise InputError("this is a suite of several experiments; read it with read_suite, or name one of them")
-        page = Page.model_validate(values, context={"folder": path.parent})
-        parts = {name: getattr(page, name) for name in page.model_fields_set}
-        read = Experiment.model_construct(
-            **parts, name=path.stem, folder=path.parent, toml=path.read_text(encoding="utf-8")
-        )
+        page = Page.model_validate(values, context={"folder": folder})
+        parts = {each: getattr(page, each) for each in page.model_fields_set}
+        read = Experiment.model_construct(**parts, name=name, folder=folder, toml=text)
         read.check_conditions()
         if read.difference is not None:
             level_of(read.shown.spec(), read.difference.parameter)

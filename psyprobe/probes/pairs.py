@@ -420,7 +420,12 @@ def responses(record: RunRecord, store: Store) -> Responses:
         status=status,
         baseline_status=of_pixels[:, 0],
         layers=tuple(record.observer_card["features"]),
-        attributes=attributes_of(record, display=store.content(layout["display"]), baseline=baseline["name"]),
+        attributes=attributes_of(
+            record,
+            display=store.content(layout["display"]),
+            baseline=baseline["name"],
+            batch_size=record.grouping["batch_size"],
+        ),
     )
 
 

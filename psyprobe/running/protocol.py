@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from psyprobe.files.output import digest
@@ -44,8 +44,19 @@ class Question:
 
     @cached_property
     def key(self) -> str:
-        """The name of the question in a store: 64 hexadecimal digits."""
-        return hashlib.sha256("\n".join((self.shown, self.asked, self.observer, self.version)).encode()).hexdigest()
+        """The name of the question in a store, hexadecimal: 32 digits of what is shown, 16 of the way it is asked."""
+        return self.shown[:32] + self.way
+
+    @property
+    def way(self) -> str:
+        """The name of what is asked of whom, which many questions share: 16 hexadecimal digits."""
+        return _way_name(self.asked, self.observer, self.version)
+
+
+@lru_cache(maxsize=1 << 14)
+def _way_name(asked: str, observer: str, version: str) -> str:
+    # Of a digest the 32 digits count by which a store knows it.
+    return hashlib.sha256("\n".join((asked[:32], observer[:32], version)).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from hostile_cases import ANY, REFUSED, Case, mutation
 from small_experiment import write_experiment
 
 import psyprobe as pp
+from psyprobe.running.cell import packed, unpacked
 
 CHAT = """
 title = "chat"
@@ -44,6 +45,9 @@ def edited(kind: str, statement: str) -> dict[str, bytes]:
         path = Path(name) / "runs.sqlite"
         path.write_bytes(whole(kind)["runs.sqlite"])
         with closing(sqlite3.connect(path, isolation_level=None)) as store:
+            # Cells are deflated; those of runs without any form.
+            store.create_function("opened", 1, unpacked)
+            store.create_function("packed", 1, packed)
             store.execute("PRAGMA foreign_keys = off")
             store.executescript(statement)
         return {**whole(kind), "runs.sqlite": path.read_bytes()}
@@ -68,28 +72,28 @@ STATEMENTS = {
     "no answers": "DELETE FROM answer",
     "no contents": "DELETE FROM content",
     "no ways": "DELETE FROM way",
-    "half the answers": "DELETE FROM answer WHERE hex(key) < '8'",
+    "half the answers": "DELETE FROM answer WHERE hex(shown) < '8'",
     "no table of answers": "DROP TABLE answer",
     "no table of runs": "DROP TABLE run",
     "another column": "ALTER TABLE answer RENAME COLUMN json TO text",
     "schema 1": "PRAGMA user_version = 1",
     "schema 99": "PRAGMA user_version = 99",
     "another program's": "PRAGMA application_id = 7",
-    "answers of text": """UPDATE answer SET json = '{"text": 3}'""",
-    "answers of lists": """UPDATE answer SET json = '{"angular": [1, 2], "text": ["a"]}'""",
-    "answers of texts": """UPDATE answer SET json = '{"angular": "a", "cosine": "b"}'""",
-    "answers of NaN": """UPDATE answer SET json = '{"angular": NaN, "text": NaN}'""",
-    "a probe of nothing": """UPDATE run SET record = json_set(record, '$.probe', 'nothing')""",
-    "a probe of a number": """UPDATE run SET record = json_set(record, '$.probe', 3)""",
-    "a field too much": """UPDATE run SET record = json_set(record, '$.nothing', 3)""",
-    "no layout": """UPDATE run SET record = json_remove(record, '$.layout')""",
-    "a layout of a list": """UPDATE run SET record = json_set(record, '$.layout', json('[]'))""",
-    "an empty layout": """UPDATE run SET record = json_set(record, '$.layout', json('{}'))""",
-    "no page": """UPDATE run SET record = json_set(record, '$.experiment_toml', '')""",
-    "a page of a number": """UPDATE run SET record = json_set(record, '$.experiment_toml', 3)""",
-    "no card": """UPDATE run SET record = json_set(record, '$.observer_card', json('{}'))""",
-    "a card of a list": """UPDATE run SET record = json_set(record, '$.observer_card', json('[]'))""",
-    "a name that is a screen": """UPDATE run SET record = replace(record, 'pixels', '\\u001b[2J')""",
+    "answers of text": """UPDATE answer SET json = packed('{"text": 3}')""",
+    "answers of lists": """UPDATE answer SET json = packed('{"angular": [1, 2], "text": ["a"]}')""",
+    "answers of texts": """UPDATE answer SET json = packed('{"angular": "a", "cosine": "b"}')""",
+    "answers of NaN": """UPDATE answer SET json = packed('{"angular": NaN, "text": NaN}')""",
+    "a probe of nothing": """UPDATE run SET record = packed(json_set(opened(record), '$.probe', 'nothing'))""",
+    "a probe of a number": """UPDATE run SET record = packed(json_set(opened(record), '$.probe', 3))""",
+    "a field too much": """UPDATE run SET record = packed(json_set(opened(record), '$.nothing', 3))""",
+    "no layout": """UPDATE run SET record = packed(json_remove(opened(record), '$.layout'))""",
+    "a layout of a list": """UPDATE run SET record = packed(json_set(opened(record), '$.layout', json('[]')))""",
+    "an empty layout": """UPDATE run SET record = packed(json_set(opened(record), '$.layout', json('{}')))""",
+    "no page": """UPDATE run SET record = packed(json_set(opened(record), '$.experiment_toml', ''))""",
+    "a page of a number": """UPDATE run SET record = packed(json_set(opened(record), '$.experiment_toml', 3))""",
+    "no card": """UPDATE run SET record = packed(json_set(opened(record), '$.observer_card', json('{}')))""",
+    "a card of a list": """UPDATE run SET record = packed(json_set(opened(record), '$.observer_card', json('[]')))""",
+    "a name that is a screen": """UPDATE run SET record = packed(replace(opened(record), 'pixels', '\\u001b[2J'))""",
 }
 #: What leaves enough to score.
 FINE = {
@@ -99,9 +103,10 @@ FINE = {
 
 def _edits() -> dict[str, str]:
     cells = {
-        f"{cell} is {name}": f"UPDATE {table} SET {cell.rpartition('.')[2]} = {text}"
+        f"{cell} is {name}": f"UPDATE {table} SET {cell.rpartition('.')[2]} = {packing.format(text)}"
         for cell, table in CELLS.items()
         for name, text in TEXTS.items()
+        for packing in ["{}" if name == "bytes" else "packed({})"]
     }
     return cells | STATEMENTS
 

@@ -59,12 +59,12 @@ class Course:
         Of each session, standard output and error together.
     """
 
-    stored: list[dict[str, str]] = field(default_factory=list)
+    stored: list[dict[str, int]] = field(default_factory=list)
     asked: list[int] = field(default_factory=list)
     output: list[str] = field(default_factory=list)
 
 
-def answered(store: Path) -> dict[str, str]:
+def answered(store: Path) -> dict[str, int]:
     """Key of each answered question of a store, and when its answer was written."""
     if not store.exists():
         return {}
@@ -72,8 +72,8 @@ def answered(store: Path) -> dict[str, str]:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         if "answer" not in tables:
             return {}
-        rows = connection.execute("SELECT key, answered FROM answer").fetchall()
-    return {key.hex(): when for key, when in rows}
+        rows = connection.execute("SELECT shown, name, answered FROM answer JOIN way ON way.id = way").fetchall()
+    return {shown.hex() + name.hex(): when for shown, name, when in rows}
 
 
 def run_and_kill(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -158,9 +157,9 @@ def test_how_long_answers_took_changes_no_byte(tmp_path: Path) -> None:
     for name, observer in (("quick", Seeing()), ("slow", Slower())):
         pp.run(path, observer, store=tmp_path / f"{name}.sqlite").to_netcdf(tmp_path / f"{name}.nc", engine="scipy")
     assert (tmp_path / "quick.nc").read_bytes() == (tmp_path / "slow.nc").read_bytes()
-    with closing(sqlite3.connect(tmp_path / "slow.sqlite")) as connection:
-        took = connection.execute("SELECT json_extract(json, '$.reply.latency') FROM answer").fetchall()
-    assert len(set(took)) == TRIALS
+    with Store(tmp_path / "slow.sqlite") as store:
+        took = {answered.answer["reply"]["latency"] for answered, _ in store.kept_answers()}
+    assert len(took) == TRIALS
 
 
 @pytest.mark.parametrize("design", ["ladder", "quest_plus", "quick_csf"])
@@ -259,7 +258,7 @@ def test_answers_are_written_while_another_hangs(tmp_path: Path) -> None:
                 while len(seen) < 3 and time.monotonic() < end:
                     time.sleep(0.05)
                     with sqlite3.connect(path) as connection:
-                        seen[:] = connection.execute("SELECT key FROM answer").fetchall()
+                        seen[:] = connection.execute("SELECT shown FROM answer").fetchall()
             return super().answer(images, prompt, **options)
 
     pp.run(write_questions(tmp_path), Hanging(), store=path)
@@ -311,15 +310,15 @@ def test_results_can_be_written_and_read(tmp_path: Path) -> None:
 def test_questions_can_be_read_back_from_the_store(tmp_path: Path) -> None:
     path = tmp_path / "runs.sqlite"
     pp.run(write_questions(tmp_path), Seeing(), store=path)
-    with Store(path) as store, closing(sqlite3.connect(path)) as connection:
-        rows = connection.execute("SELECT a.shown, w.asked, a.json FROM answer a JOIN way w ON w.id = a.way").fetchall()
-        assert len(rows) == TRIALS
-        for shown, asked, answer in rows:
-            content = store.content(shown.hex())
+    with Store(path) as store:
+        kept = [answered for answered, _ in store.kept_answers()]
+        assert len(kept) == TRIALS
+        for answered in kept:
+            content, asked = store.content(answered.question.shown), store.content(answered.question.asked)
             assert content["stimuli"][0]["kind"] in ("annulus_noise", "uniform")
             assert content["delivery"]["bits"] == 8 and len(content["dither_seeds"]) == 1
-            assert "?" in store.content(asked)["prompt"] and store.content(asked)["words"] == ["yes", "no"]
-            assert json.loads(answer)["reply"]["text"] in ("Yes", "No")
+            assert "?" in asked["prompt"] and asked["words"] == ["yes", "no"]
+            assert answered.answer["reply"]["text"] in ("Yes", "No")
 
 
 def test_the_catalogue_reads() -> None:

@@ -24,6 +24,7 @@ from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Decoding
 from psyprobe.observers.simulated.serving import Faults, serve
 from psyprobe.running.store import Store
+from psyprobe.running.upkeep import summary
 from psyprobe.tasks.asking import ItemQuestion, ask_items
 
 Output = pytest.CaptureFixture[str]
@@ -186,7 +187,7 @@ def test_another_fingerprint_of_the_same_model_is_said_and_kept(tmp_path: Path) 
         with pytest.warns(ConditionWarning, match="server fp_1, and new ones with fp_2"):
             ask(server, tmp_path / "s.sqlite", count=4)
     with Store(tmp_path / "s.sqlite") as store:
-        (about,) = store.summary()["observers"]
+        (about,) = summary(store)["observers"]
     served = [origin["served"] for origin in about["origins"]]
     assert served == [{"listed": "local", "model": "local", "fingerprint": f"fp_{i}"} for i in (1, 2)]
 

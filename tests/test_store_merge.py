@@ -1,0 +1,232 @@
+"""Stores of several processes become one: nothing lost, nothing twice, conflicts said, never half of it."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sqlite3
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import xarray
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_experiment import write_experiment
+
+from psyprobe.cli import main
+from psyprobe.errors import StoreError
+from psyprobe.files.output import digest
+from psyprobe.probes.conduct import run
+from psyprobe.running.merge import merge
+from psyprobe.running.protocol import Answered, Question
+from psyprobe.running.store import Store
+
+Output = pytest.CaptureFixture[str]
+
+
+def question(number: int) -> Question:
+    return Question(digest(number), digest("asked"), digest("card"), "1")
+
+
+def write(path: Path, values: dict[int, float]) -> Path:
+    with Store(path) as store:
+        store.add(
+            Answered(question(number), {"values": [[value]]}, ((digest(number), "shown", number),))
+            for number, value in values.items()
+        )
+    return path
+
+
+def held(path: Path) -> dict[str, float]:
+    with Store(path, create=False) as store:
+        return {each.question.key: each.answer["values"][0][0] for each, _ in store.kept_answers()}
+
+
+shards = st.lists(st.dictionaries(st.integers(0, 5), st.sampled_from([0.5, 1 / 3]), max_size=4), min_size=1, max_size=3)
+
+
+@given(shards=shards, keep=st.sampled_from(["first", "last"]))
+@settings(max_examples=12, deadline=None)
+def test_merging_keeps_every_answer_and_merging_again_changes_nothing(
+    shards: list[dict[int, float]], keep: str
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        paths = [write(folder / f"{i}.sqlite", values) for i, values in enumerate(shards)]
+        kept: dict[int, float] = {}
+        conflicts = 0
+        for values in shards:
+            conflicts += sum(kept.get(number, value) != value for number, value in values.items())
+            kept = values | kept if keep == "first" else kept | values
+        for _ in range(2):
+            merge(paths, folder / "one.sqlite", keep=keep)  # type: ignore[arg-type]
+            assert held(folder / "one.sqlite") == {question(number).key: value for number, value in kept.items()}
+        if conflicts:
+            with pytest.raises(StoreError, match="merge with --keep first or --keep last"):
+                merge(paths, folder / "other.sqlite")
+            assert not (folder / "other.sqlite").exists()
+        else:
+            assert merge(paths, folder / "other.sqlite").conflicts == 0
+
+
+def test_conflicts_are_counted_and_the_first_named(tmp_path: Path, capsys: Output) -> None:
+    one = write(tmp_path / "a.sqlite", dict.fromkeys(range(6), 0.5))
+    two = write(tmp_path / "b.sqlite", dict.fromkeys(range(2, 9), 0.25))
+    out = tmp_path / "out.sqlite"
+    capsys.readouterr()
+    assert main(["store", "merge", str(one), str(two), "-o", str(out)]) == 2
+    told = capsys.readouterr().err
+    assert "4 questions have another answer in a later store" in told and "--keep last" in told
+    assert question(2).key[:12] in told and told.count("\n") == 1 and not out.exists()
+    assert main(["store", "merge", str(one), str(two), "-o", str(out), "--keep", "last"]) == 0
+    assert "9 answers" in capsys.readouterr().out
+    assert [held(out)[question(i).key] for i in (0, 2, 8)] == [0.5, 0.25, 0.25]
+    # The output keeps what it has where it is there already.
+    assert main(["store", "merge", str(one), "-o", str(out), "--keep", "first", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["conflicts"] == 4
+    assert held(out)[question(2).key] == 0.25
+    assert main(["store", "merge", str(out), "-o", str(out)]) == 0
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with one finished run of the pixels."""
+    folder = tmp_path_factory.mktemp("whole")
+    run(write_experiment(folder), "pixels", store=folder / "runs.sqlite")
+    return folder / "runs.sqlite"
+
+
+def test_three_shards_merged_give_the_result_of_one(whole: Path, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{i}.sqlite" for i in range(3)]
+    for i, path in enumerate(paths):
+        with Store(whole) as store, Store(path) as shard:
+            shard.keep(store.kept_contents())
+            (record,) = store.runs()
+            shard.begin(record)
+            shard.add_all(list(store.kept_answers())[i::3])
+    merged = merge(paths, tmp_path / "one.sqlite")
+    with Store(whole) as store, Store(tmp_path / "one.sqlite") as one:
+        assert len(list(one.kept_answers())) == merged.answers
+        assert {(each.question, at) for each, at in store.kept_answers()} == {
+            (each.question, at) for each, at in one.kept_answers()
+        }
+        assert [each.finished for each in one.runs()] == [None]
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("asked again")
+
+    page = whole.parent / "small.toml"
+    expected = run(page, "pixels", store=whole)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Store, "add", never)
+        found = run(page, "pixels", store=tmp_path / "one.sqlite")
+    xarray.testing.assert_identical(found, expected)
+
+
+def test_a_finished_run_finishes_that_of_another_store(whole: Path, tmp_path: Path) -> None:
+    with Store(whole) as store, Store(tmp_path / "begun.sqlite") as begun:
+        (record,) = store.runs()
+        begun.begin(record)
+    for stores in (("begun.sqlite", whole), (whole, "begun.sqlite")):
+        out = tmp_path / f"out-{Path(stores[0]).stem}.sqlite"
+        merge([tmp_path / each for each in stores], out)
+        with Store(out) as one:
+            (found,) = one.runs()
+        assert (found.finished, found.outcome, found.origins) == (record.finished, record.outcome, record.origins)
+
+
+def test_a_damaged_store_is_one_line_and_leaves_nothing(whole: Path, tmp_path: Path, capsys: Output) -> None:
+    draw = random.Random(3)
+    good, bad, out = tmp_path / "good.sqlite", tmp_path / "bad.sqlite", tmp_path / "out.sqlite"
+    write(good, {1: 0.5})
+    before = good.read_bytes()
+    edits = [
+        "UPDATE answer SET json = x'00'", "UPDATE content SET form = 99", "DROP TABLE way",
+        "UPDATE way SET version = '2'", "DELETE FROM origin", "UPDATE form SET json = ''", "PRAGMA user_version = 4",
+    ]  # fmt: skip
+    whole_bytes = whole.read_bytes()
+    for edit in [*edits, b"", b"no store" * 500, whole_bytes[: draw.randrange(5000, 20000)]]:
+        if isinstance(edit, bytes):
+            bad.write_bytes(edit)
+        else:
+            shutil.copy(whole, bad)
+            with closing(sqlite3.connect(bad)) as connection:
+                connection.execute(edit)
+                connection.commit()
+        left = bad.read_bytes()
+        for command in (
+            ["merge", str(good), str(bad), "-o", str(out)],
+            ["merge", str(bad), "-o", str(good)],
+            ["export", str(bad), "-o", str(tmp_path / "out.csv")],
+        ):
+            capsys.readouterr()
+            assert main(["store", *command]) == 2, (edit, command)
+            told = capsys.readouterr()
+            assert told.out == "" and told.err.count("\n") == 1 and len(told.err) < 400, (edit, command)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.sqlite", "good.sqlite"]
+        assert (good.read_bytes(), bad.read_bytes()) == (before, left)
+    bad.write_bytes(b"no store" * 500)
+    assert main(["store", "vacuum", str(bad)]) == 2
+
+
+def test_vacuum_gives_back_what_is_empty_and_keeps_all_else(tmp_path: Path, capsys: Output) -> None:
+    path = write(tmp_path / "a.sqlite", dict.fromkeys(range(500), 0.1))
+    with Store(path) as store:
+        store.forget([question(i).key for i in range(400)])
+        store.lease(["work"], "elsewhere 1 x", 60)
+    kept, size = held(path), path.stat().st_size
+    capsys.readouterr()
+    assert main(["store", "vacuum", str(path)]) == 0
+    assert "bytes before" in capsys.readouterr().out
+    assert held(path) == kept and path.stat().st_size < 0.7 * size
+    assert main(["store", "verify", str(path)]) == 0
+
+
+@pytest.mark.parametrize("ending", ["csv", "nc", "parquet"])
+def test_export_holds_every_answer_with_what_it_was_about(whole: Path, tmp_path: Path, ending: str) -> None:
+    if ending == "parquet":
+        pytest.importorskip("pyarrow", reason="the parquet extra is not installed")
+    file = tmp_path / f"table.{ending}"
+    assert main(["store", "export", str(whole), "-o", str(file)]) == 0
+    if ending == "nc":
+        with xarray.open_dataset(file, engine="scipy") as found:
+            table = found.load().to_dataframe()
+    else:
+        table = pd.read_csv(file) if ending == "csv" else pd.read_parquet(file)
+    with Store(whole) as store:
+        answers = {each.question.key: each.answer for each, _ in store.kept_answers()}
+    assert set(table["question"]) == set(answers)
+    for _, row in table.iterrows():
+        assert json.loads(row["answer.values"]) == answers[row["question"]]["values"]
+        assert row["values.angular"] == answers[row["question"]]["values"][0][0]
+        assert row["observer"] == "pixels" and row["test.kind"] in ("gabor", "uniform")
+        assert row["reference.kind"] == "uniform" and row["test.luminance"] == row["reference.luminance"]
+    assert (table["test.kind"] == "gabor").sum() >= 9 and table["test.contrast"].max() == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["merge", "a"], "needs -o FILE"),
+        (["info", "a", "-o", "b"], "takes no -o FILE"),
+        (["export", "a", "b", "-o", "c.csv"], "takes one store"),
+        (["verify", "a", "--keep", "last"], "takes no --keep"),
+        (["merge", "absent.sqlite", "-o", "b.sqlite"], "absent.sqlite does not exist"),
+    ],
+)
+def test_what_a_command_does_not_take_is_one_line(
+    arguments: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["store", *arguments]) == 2
+    assert told in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_of_another_kind_is_refused(whole: Path, tmp_path: Path, capsys: Output) -> None:
+    assert main(["store", "export", str(whole), "-o", str(tmp_path / "a.xlsx")]) == 2
+    assert ".parquet, .csv, .nc" in capsys.readouterr().err
