@@ -90,16 +90,14 @@ def answer_table(store: Store) -> pd.DataFrame:
 
 def _pairs(store: Store) -> tuple[dict[str, tuple[str, str]], dict[str, list[str]]]:
     """Test and reference by what was shown, and measures by what was asked, in all runs about pairs."""
-    from psyprobe.probes.pairs import questions_of
+    from psyprobe.probes.pairs import asked_of, shown_of
 
     pairs, measures = {}, {}
     for run in store.runs():
         layout = run.layout
         if {"pairs", "measures", "display", "version"} <= set(layout):
-            questions = questions_of(layout, [run.observer_digest])[run.observer_digest]
-            for question, pair in zip(questions, layout["pairs"], strict=True):
-                pairs[question.shown[:DIGITS]] = tuple(pair)
-                measures[question.asked[:DIGITS]] = layout["measures"]
+            pairs |= zip((shown[:DIGITS] for shown in shown_of(layout)), map(tuple, layout["pairs"]), strict=True)
+            measures[asked_of(layout)[:DIGITS]] = layout["measures"]
     return pairs, measures
 
 
