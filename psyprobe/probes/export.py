@@ -92,7 +92,8 @@ def _pairs(store: Store) -> tuple[dict[str, tuple[str, str]], dict[str, list[str
     """Test and reference by what was shown, and measures by what was asked, in all runs about pairs."""
     from psyprobe.probes.pairs import asked_of, shown_of
 
-    pairs, measures = {}, {}
+    pairs: dict[str, tuple[str, str]] = {}
+    measures: dict[str, list[str]] = {}
     for run in store.runs():
         layout = run.layout
         if {"pairs", "measures", "display", "version"} <= set(layout):

@@ -4,7 +4,7 @@ Each row carries a seal, a digest of its other cells, and is read in one place t
 edited by hand, is one line and never a number.
 
 JSON of one kind and with the same keys is alike but for a few numbers. So the first of a kind is kept as its form, and
-in cells stands what differs from it (`running.cell`).
+in cells stands what differs from it.
 
 The file uses SQLite's rollback journal and not its write-ahead log: a store that is one file (no ``-wal`` beside it)
 can be copied, mailed and kept on network drives, where a write-ahead log fails. A commit is synced to the disk
@@ -17,6 +17,7 @@ import hashlib
 import json
 import re
 import sqlite3
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +25,6 @@ from threading import RLock
 from typing import Any
 
 from psyprobe.errors import StoreError
-from psyprobe.running.cell import form_of, packed, unpacked
 
 #: How long a process waits for another one's transaction, in seconds.
 BUSY_TIMEOUT = 60.0
@@ -46,6 +46,10 @@ _SEALED = {
 }
 #: By what rows are in order, and read in turn.
 _ORDER = {table: "digest" if table == "content" else "id" for table in _SEALED}
+#: Of deflate: level, and the logarithms of its window and of the memory that it takes.
+_LEVEL, _WINDOW, _MEMORY = 6, -12, 4
+#: Of a form so many characters count, which the window holds; no cell opens to more bytes.
+_LONGEST_FORM, _LARGEST = 4000, 1 << 28
 _TABLES = """
 CREATE TABLE form (
     id INTEGER PRIMARY KEY, kind TEXT NOT NULL, fields TEXT NOT NULL, json TEXT NOT NULL, seal BLOB NOT NULL
@@ -258,7 +262,7 @@ class Database:
         key = ("form", kind, ",".join(value) if isinstance(value, Mapping) else "")
         if key not in self._numbers:
             known = self._found("form", ("kind", "fields"), key[1:])
-            self._numbers[key] = known or self._added("form", (*key[1:], form_of(text)))
+            self._numbers[key] = known or self._added("form", (*key[1:], text[:_LONGEST_FORM]))
         number = self._numbers[key]
         return number, packed(text, self._form(number))
 
@@ -364,6 +368,35 @@ class Database:
                 yield
             except sqlite3.Error as error:
                 raise StoreError(f"{self.name} {_explanation(error)}") from error
+
+
+def packed(text: str, form: str = "") -> bytes:
+    """JSON as a store keeps it: deflated, with a form, which it shares with others of its kind, as the dictionary."""
+    deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY, zlib.Z_DEFAULT_STRATEGY, form.encode())
+    return deflate.compress(text.encode()) + deflate.flush()
+
+
+def unpacked(cell: bytes, form: str = "") -> str:
+    """The JSON that was packed with a form.
+
+    Raises
+    ------
+    ValueError
+        These are no bytes that `packed` gave.
+
+    Examples
+    --------
+    >>> unpacked(packed("[0.25, 1]", "[0.5, 1]"), "[0.5, 1]")
+    '[0.25, 1]'
+    """
+    inflate = zlib.decompressobj(_WINDOW, form.encode())
+    try:
+        text = inflate.decompress(cell, _LARGEST)
+    except (zlib.error, TypeError) as error:
+        raise ValueError(str(error)) from None
+    if not inflate.eof or inflate.unused_data:
+        raise ValueError("the cell is cut, or goes on")
+    return text.decode()
 
 
 def _seal(row: Sequence[Any]) -> bytes:
