@@ -9,6 +9,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.experiment.experiment import Page, in_file, variant_label
 from psyprobe.files.output import digest
 from psyprobe.probes import load_probe
-from psyprobe.running.loop import ask
+from psyprobe.running.loop import Executor, ask
 from psyprobe.running.protocol import Plan, RunRecord, Session
 from psyprobe.running.store import Store, open_store
 
@@ -40,6 +41,7 @@ def run(
     batch_size: int | None = None,
     score_only: bool = False,
     variants: Mapping[str, Sequence[float]] | None = None,
+    executor: Any = None,
     progress: bool | None = None,
 ) -> xarray.Dataset:
     """Run an experiment, or what is left of it.
@@ -61,6 +63,9 @@ def run(
     variants : mapping of str to sequence of float, optional
         Parameters of the stimulus besides the levels, such as ``{"phase": [0, 90], "seed": [1, 2, 3]}``: every
         combination is shown and responses are averaged; instead of those that the experiment's file names.
+    executor : int, str or dask.distributed.Client, optional
+        Who puts the questions, which changes no byte of the result: so many worker processes, or the workers of a Dask
+        scheduler, by its address or by a client of it. By default this process, which asks a server many at once.
     progress : bool, optional
         Whether to show a progress bar; by default on a terminal and in a notebook.
 
@@ -82,13 +87,14 @@ def run(
     """
     read, who = _prepared(experiment, observer, score_only, variants)
     results = []
-    with open_store(store) as opened:
+    with open_store(store) as opened, _opened(executor) as workers:
         for one in read.expanded():
-            session = _session(one, who, batch_size)
+            session, probe = _session(one, who, batch_size), load_probe(one.probe)
             for remark in session.remarks:
                 warnings.warn(f"{one.name}: {remark}", ConditionWarning, stacklevel=2)
-            probe, label = load_probe(one.probe), f"{one.name}: {who.card.name}"
-            results.append(probe.result(ask(opened, probe, session, label=label, progress=progress), opened))
+            label = f"{one.name}: {who.card.name}"
+            record = ask(opened, probe, session, label=label, progress=progress, executor=workers)
+            results.append(probe.result(record, opened))
     if not read.variants or read.variant:
         return results[0]
     return _averaged(results, read.variants, [one.variant for one in read.expanded()])
@@ -196,6 +202,14 @@ def checked(experiment: Experiment) -> Experiment:
             if name in experiment.model_fields_set and name not in known:
                 raise unknown_name(f"key for probe {experiment.probe!r}", name, known)
     return experiment
+
+
+def _opened(executor: Any) -> AbstractContextManager[Executor | None]:
+    if executor is None:
+        return nullcontext()
+    from psyprobe.running.workers import open_executor
+
+    return open_executor(executor)
 
 
 def _prepared(

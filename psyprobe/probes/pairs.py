@@ -257,6 +257,7 @@ class PairSession(ExperimentSession):
                     measures=self.conditions.measures,
                 ),
                 whole=True,
+                shares=digest(batch["references"]),
             )
             for batch in batches
         ]
