@@ -19,7 +19,7 @@ from psyprobe.files.output import digest, json_text, make_folder, write_text, wr
 from psyprobe.files.terminal import say, say_json, settings, show, tell
 from psyprobe.observers.registry import Card
 from psyprobe.probes import load_probe
-from psyprobe.probes.conduct import checked, load_results, observer_for, plan, run
+from psyprobe.probes.conduct import checked, load_results, observer_for, opened_executor, plan, run, run_shard
 from psyprobe.probes.results import plot, score_layers
 
 
@@ -37,7 +37,14 @@ def run_command(arguments: argparse.Namespace) -> int:
         return _plan(arguments, experiments, options)
     # Made for the results even where the store is elsewhere: a folder that cannot be made must not cost a run.
     make_folder(folder)
-    return _run(arguments, experiments, folder, options)
+    if arguments.workers is not None and arguments.scheduler is not None:
+        raise InputError("--workers are of this machine and --scheduler has its own; leave one of them out")
+    executor = arguments.workers if arguments.scheduler is None else arguments.scheduler
+    with opened_executor(executor) as workers:
+        options["executor"] = workers
+        if arguments.shard is not None:
+            return _run_shard(arguments, experiments, options)
+        return _run(arguments, experiments, folder, options)
 
 
 def _varied(experiments: list[Experiment], variants: dict[str, list[float]]) -> list[Experiment]:
@@ -105,6 +112,15 @@ def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: P
         say_json(reports)
     else:
         say(score_table(scores))
+    return 0
+
+
+def _run_shard(arguments: argparse.Namespace, experiments: list[Experiment], options: dict[str, Any]) -> int:
+    for experiment, observer in _asked(arguments, experiments):
+        run_shard(experiment, observer, shard=arguments.shard, **options)
+    what = {"shard": arguments.shard, "store": str(options["store"])}
+    merge = "merge the stores of all shares with psyprobe store merge, and run on what it makes"
+    show(what, f"share {arguments.shard} is in {options['store']}; {merge}", as_json=arguments.json)
     return 0
 
 

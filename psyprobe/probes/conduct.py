@@ -5,10 +5,11 @@ Which probe that is stands on the page; nothing here knows one from another.
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,17 +88,72 @@ def run(
     """
     read, who = _prepared(experiment, observer, score_only, variants)
     results = []
-    with open_store(store) as opened, _opened(executor) as workers:
+    with open_store(store) as opened, opened_executor(executor) as workers:
         for one in read.expanded():
-            session, probe = _session(one, who, batch_size), load_probe(one.probe)
-            for remark in session.remarks:
-                warnings.warn(f"{one.name}: {remark}", ConditionWarning, stacklevel=2)
-            label = f"{one.name}: {who.card.name}"
-            record = ask(opened, probe, session, label=label, progress=progress, executor=workers)
-            results.append(probe.result(record, opened))
+            record = _ask(opened, _session(one, who, batch_size), one, workers, progress)
+            results.append(load_probe(one.probe).result(record, opened))
     if not read.variants or read.variant:
         return results[0]
     return _averaged(results, read.variants, [one.variant for one in read.expanded()])
+
+
+def run_shard(
+    experiment: str | Path | Experiment,
+    observer: str | Observer | None = None,
+    *,
+    shard: str,
+    store: str | Path | Store,
+    batch_size: int | None = None,
+    score_only: bool = False,
+    variants: Mapping[str, Sequence[float]] | None = None,
+    executor: Any = None,
+    progress: bool | None = None,
+) -> None:
+    """Ask one share of what `run` with the same arguments asks, into a store of its own.
+
+    All shares together ask each question once, wherever and whenever they run: of pairs a batch belongs to one share,
+    of a benchmark the questions about one image, of an experiment in words all of one prompt. Once the stores are
+    merged (``psyprobe store merge``), `run` asks what a judge is asked, or nothing, and gives the result.
+
+    Parameters
+    ----------
+    shard : str
+        "2/3" is the second of three shares.
+    experiment, observer, store, batch_size, score_only, variants, executor, progress
+        As for `run`.
+
+    Raises
+    ------
+    StoreError
+        The store has begun the run in other batches.
+    """
+    holds = _share(shard)
+    read, who = _prepared(experiment, observer, score_only, variants)
+    with open_store(store) as opened, opened_executor(executor) as workers:
+        for one in read.expanded():
+            session = _session(one, who, batch_size)
+            session.narrow(holds)
+            _ask(opened, session, one, workers, progress, part=True)
+
+
+def _share(text: str) -> Callable[[str], bool]:
+    """Whether a digest belongs to a share, "2/3" being the second of three."""
+    number, _, count = text.partition("/")
+    if not (number.isascii() and number.isdigit() and count.isascii() and count.isdigit() and len(text) < 20):
+        raise InputError(f"shard is {text!r:.80}; give which of how many, such as 2/3 for the second of three")
+    if not 1 <= int(number) <= int(count):
+        raise InputError(f"shard is {text}; give a number from 1 to {count}")
+    return lambda name: int(hashlib.sha256(name.encode()).hexdigest(), 16) % int(count) == int(number) - 1
+
+
+def _ask(
+    store: Store, session: Session, experiment: Experiment, workers: Any, progress: bool | None, *, part: bool = False
+) -> RunRecord:
+    for remark in session.remarks:
+        warnings.warn(f"{experiment.name}: {remark}", ConditionWarning, stacklevel=3)
+    label = f"{experiment.name}: {next(iter(session.observers.values())).card.name}"
+    probe = load_probe(experiment.probe)
+    return ask(store, probe, session, label=label, progress=progress, executor=workers, part=part)
 
 
 def plan(
@@ -204,7 +260,8 @@ def checked(experiment: Experiment) -> Experiment:
     return experiment
 
 
-def _opened(executor: Any) -> AbstractContextManager[Executor | None]:
+def opened_executor(executor: Any) -> AbstractContextManager[Executor | None]:
+    """Who puts the questions, as `run` takes it; None is this process, and what is open already stays so."""
     if executor is None:
         return nullcontext()
     from psyprobe.running.workers import open_executor
