@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,6 +22,9 @@ from psyprobe.observers.registry import Card
 from psyprobe.probes import load_probe
 from psyprobe.probes.conduct import checked, load_results, observer_for, opened_executor, plan, run, run_shard
 from psyprobe.probes.results import plot, score_layers
+
+#: Seconds until worker processes have loaded an observer.
+_WORKERS_START = 3.0
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -74,19 +78,32 @@ def _variant(text: str) -> tuple[str, list[float]]:
 
 
 def _plan(arguments: argparse.Namespace, experiments: list[Experiment], options: dict[str, Any]) -> int:
-    plans, timed = [], True
+    plans, timed, spread = [], True, 0.0
     for experiment, observer in _asked(arguments, experiments):
         # A network that is not loaded yet would take longer to load than all else that a plan tells.
         loaded = getattr(observer, "loaded", True)
         plans.append(plan(experiment, observer, timed=loaded, **options))
         timed &= loaded
+        # A server is asked many questions at once by one process.
+        spread += 0.0 if hasattr(observer, "served") else plans[-1].seconds or 0.0
     seconds, images = sum(planned.seconds or 0 for planned in plans), sum(planned.images for planned in plans)
-    known = f"what is left takes about {max(seconds, 1):.0f} s, an estimate that leaves out drawing"
+    shared = _with_workers(arguments.workers or os.cpu_count() or 1, seconds, spread)
+    known = f"what is left takes about {max(seconds, 1):.0f} s, an estimate that leaves out drawing{shared}"
     unknown = "how long that takes is not known before the network is loaded; psyprobe.plan(timed=True) finds out"
     takes = f"In all {images} distinct images; {known if timed else unknown}."
     text = "\n".join([*map(str, plans), takes])
     show([planned.to_dict() for planned in plans], text, as_json=arguments.json)
     return 0
+
+
+def _with_workers(count: int, seconds: float, spread: float) -> str:
+    """What so many worker processes would take, of seconds in all and of those that can be spread over them."""
+    if count == 1 or not spread:
+        return ""
+    told = seconds - spread + spread / count + _WORKERS_START
+    if told >= seconds:
+        return f"; --workers {count} would not be faster, since they take {_WORKERS_START:g} s to start"
+    return f", and with --workers {count} about {told:.0f} s"
 
 
 def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: Path, options: dict[str, Any]) -> int:

@@ -34,8 +34,10 @@ Answer = Callable[..., Iterator[Answered]]
 
 #: Batches are packed into units of so many seconds, and a worker that is at shorter ones has a second one waiting.
 _UNIT_SECONDS = 0.2
-#: Deaths of its worker after which a unit is given up; of workers in a row that never were ready.
-_DEATHS, _STILLBORN = 2, 3
+#: Deaths of its worker after which a unit is given up.
+_DEATHS = 2
+#: Workers in a row that ended before they were ready: by themselves, or killed by who has reasons of its own.
+_STILLBORN, _KILLED = 3, 20
 #: Most processes; more than any machine has cores.
 _MOST_WORKERS = 4096
 #: What a card tells besides what its digest covers, but for the device, which moves numbers.
@@ -406,7 +408,7 @@ class WorkerPool:
         code = worker.process.exitcode
         if not worker.ready:
             self._stillborn += 1
-            if self._stillborn < _STILLBORN:
+            if self._stillborn < (_KILLED if code == -9 else _STILLBORN):
                 return None
             return PsyprobeError(
                 f"{self._stillborn} workers in a row ended before they were ready (exit code {code}); a script that "
