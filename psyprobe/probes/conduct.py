@@ -264,7 +264,7 @@ def opened_executor(executor: Any) -> AbstractContextManager[Executor | None]:
     """Who puts the questions, as `run` takes it; None is this process, and what is open already stays so."""
     if executor is None:
         return nullcontext()
-    from psyprobe.running.workers import open_executor
+    from psyprobe.running.executors import open_executor
 
     return open_executor(executor)
 

@@ -17,7 +17,6 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
@@ -27,7 +26,7 @@ from typing import Any, Self
 from psyprobe.errors import InputError, PsyprobeError, own_failure
 from psyprobe.files.output import software_versions
 from psyprobe.observers.registry import Card, load_observer, loaded_as
-from psyprobe.running.loop import Agenda, Executor
+from psyprobe.running.loop import Agenda
 from psyprobe.running.protocol import Answered, Batch, Origin
 
 Answer = Callable[..., Iterator[Answered]]
@@ -38,41 +37,8 @@ _UNIT_SECONDS = 0.2
 _DEATHS = 2
 #: Workers in a row that ended before they were ready: by themselves, or killed by who has reasons of its own.
 _STILLBORN, _KILLED = 3, 20
-#: Most processes; more than any machine has cores.
-_MOST_WORKERS = 4096
 #: What a card tells besides what its digest covers, but for the device, which moves numbers.
 _ASIDE = ("software", "weights", "licence", "paper")
-
-
-@contextmanager
-def open_executor(executor: Any) -> Iterator[Executor | None]:
-    """Who puts the batches: see `psyprobe.run`. What is started here ends with the block.
-
-    Raises
-    ------
-    InputError
-        It is none of what `psyprobe.run` takes.
-    """
-    from psyprobe.running.cluster import Cluster, is_client
-
-    if isinstance(executor, int) and not isinstance(executor, bool):
-        if not 1 <= executor <= _MOST_WORKERS:
-            raise InputError(f"workers are {executor}; give a whole number from 1 to {_MOST_WORKERS}")
-        if executor == 1:
-            yield None
-            return
-        with WorkerPool(executor) as pool:
-            yield pool
-    elif isinstance(executor, str) or is_client(executor):
-        with Cluster(executor) as cluster:
-            yield cluster
-    elif hasattr(executor, "put"):
-        yield executor
-    else:
-        raise InputError(
-            f"executor is {executor!r:.80}; give a number of worker processes, the address of a Dask scheduler, or a "
-            "dask.distributed.Client"
-        )
 
 
 # -- what travels ----------------------------------------------------------------------------------------------------
