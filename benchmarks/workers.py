@@ -9,6 +9,7 @@ worker at 20 random moments: every question is there, and none was shown twice b
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -52,7 +53,7 @@ def waited(executor: Any, count: int, seconds: float) -> float:
     observer = pp.load_observer("pixels")
     with Store(None) as store, Lease(store) as lease, Writer(store, lease) as writer:
         for units in (200, count):
-            shown = [f"{units:08x}{i:056x}" for i in range(units)]
+            shown = [hashlib.sha256(f"{units} {i}".encode()).hexdigest() for i in range(units)]
             batches = [Batch((Question(each, "asked", observer.card.digest, "1"),), seconds) for each in shown]
             if units != count:
                 batches = [Batch(each.questions, 0.01) for each in batches]
