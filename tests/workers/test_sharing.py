@@ -131,3 +131,17 @@ def test_the_command_asks_a_share_and_says_what_comes_next(tmp_path: Path, capsy
     both = ["--workers", "2", "--scheduler", "tcp://127.0.0.1:9"]
     assert main(["run", str(page), "--observer", "pixels", *both, "--output", str(folder)]) == 2
     assert "--workers are of this machine" in capsys.readouterr().err
+
+
+def test_merged_shares_are_the_run(tmp_path: Path, shown: Path) -> None:
+    pytest.importorskip("psyprobe.running.merge", reason="there is no merging of stores yet")
+    page, who = write_experiment(tmp_path, *LARGER), noting.observer()
+    alone = pp.run(page, who, batch_size=5)
+    batches = sorted(digest for _, digest in noting.notes(shown))
+    shown.unlink()
+    stores = [tmp_path / f"part{i}.sqlite" for i in (1, 2, 3)]
+    for i, store in enumerate(stores):
+        run_shard(page, who, shard=f"{i + 1}/3", store=store, batch_size=5)
+    assert main(["store", "merge", *map(str, stores), "-o", str(tmp_path / "all.sqlite")]) == 0
+    assert same_bytes(alone, pp.run(page, who, batch_size=5, store=tmp_path / "all.sqlite"), tmp_path)
+    assert sorted(digest for _, digest in noting.notes(shown)) == batches
