@@ -28,7 +28,7 @@ for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import numpy as np
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
-sys.path[:0] = [str(TESTS), str(TESTS / "workers")]
+sys.path[:0] = [str(TESTS), str(TESTS / "questions")]
 
 import noting
 from small_experiment import write_experiment

@@ -45,7 +45,7 @@ def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def started(stack: ExitStack, page: Path, store: Path) -> Any:
-    code = RUN.format(paths=[str(TESTS.parent), str(TESTS / "workers")], page=str(page), store=str(store))
+    code = RUN.format(paths=[str(TESTS.parent), str(TESTS / "questions")], page=str(page), store=str(store))
     return stack.enter_context(child([sys.executable, "-c", code], 200, stdin=-1, stdout=-1, text=True))
 
 
@@ -134,7 +134,6 @@ def test_the_command_asks_a_share_and_says_what_comes_next(tmp_path: Path, capsy
 
 
 def test_merged_shares_are_the_run(tmp_path: Path, shown: Path) -> None:
-    pytest.importorskip("psyprobe.running.merge", reason="there is no merging of stores yet")
     page, who = write_experiment(tmp_path, *LARGER), noting.observer()
     alone = pp.run(page, who, batch_size=5)
     batches = sorted(digest for _, digest in noting.notes(shown))

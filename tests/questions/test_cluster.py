@@ -38,7 +38,7 @@ class Machines:
 
     def __init__(self, folder: Path, shown: Path) -> None:
         self._stack, self._file = ExitStack(), folder / "scheduler.json"
-        paths = os.pathsep.join([str(TESTS.parent), str(TESTS / "workers"), *filter(None, sys.path)])
+        paths = os.pathsep.join([str(TESTS.parent), str(TESTS / "questions"), *filter(None, sys.path)])
         self._environment = {**os.environ, "PYTHONPATH": paths, noting.VARIABLE: str(shown), "OPENAI_API_KEY": "none"}
         self._start("scheduler", "--port", "0", "--no-dashboard")
         end = time.monotonic() + 60

@@ -1,8 +1,0 @@
-"""Tests of workers ask the questions of their neighbours."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "questions"))
