@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
@@ -139,7 +140,8 @@ def test_the_recipe_writes_a_job_script_that_a_shell_reads(queue: str) -> None:
     page = (TESTS.parent / "docs" / "workers.md").read_text(encoding="utf-8")
     (recipe,) = re.findall(r"^cluster = SLURMCluster(\(.*?^\))", page, re.MULTILINE | re.DOTALL)
     # Its scheduler runs in this process; nothing is submitted before workers are asked for.
-    made = eval(f"queue{recipe}", {"queue": getattr(jobqueue, f"{queue}Cluster")})
+    make = functools.partial(getattr(jobqueue, f"{queue}Cluster"), scheduler_options={"dashboard": False})
+    made = eval(f"make{recipe}", {"make": make})
     with made:
         script = made.job_script()
     assert subprocess.run(["bash", "-n"], input=script, text=True, timeout=60).returncode == 0
