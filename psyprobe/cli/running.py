@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,8 +20,11 @@ from psyprobe.files.output import digest, json_text, make_folder, write_text, wr
 from psyprobe.files.terminal import say, say_json, settings, show, tell
 from psyprobe.observers.registry import Card
 from psyprobe.probes import load_probe
-from psyprobe.probes.conduct import checked, load_results, observer_for, plan, run
+from psyprobe.probes.conduct import checked, load_results, observer_for, opened_executor, plan, run, run_shard
 from psyprobe.probes.results import plot, score_layers
+
+#: Seconds until worker processes have loaded an observer.
+_WORKERS_START = 3.0
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -37,7 +41,14 @@ def run_command(arguments: argparse.Namespace) -> int:
         return _plan(arguments, experiments, options)
     # Made for the results even where the store is elsewhere: a folder that cannot be made must not cost a run.
     make_folder(folder)
-    return _run(arguments, experiments, folder, options)
+    if arguments.workers is not None and arguments.scheduler is not None:
+        raise InputError("--workers are of this machine and --scheduler has its own; leave one of them out")
+    executor = arguments.workers if arguments.scheduler is None else arguments.scheduler
+    with opened_executor(executor) as workers:
+        options["executor"] = workers
+        if arguments.shard is not None:
+            return _run_shard(arguments, experiments, options)
+        return _run(arguments, experiments, folder, options)
 
 
 def _varied(experiments: list[Experiment], variants: dict[str, list[float]]) -> list[Experiment]:
@@ -67,19 +78,32 @@ def _variant(text: str) -> tuple[str, list[float]]:
 
 
 def _plan(arguments: argparse.Namespace, experiments: list[Experiment], options: dict[str, Any]) -> int:
-    plans, timed = [], True
+    plans, timed, spread = [], True, 0.0
     for experiment, observer in _asked(arguments, experiments):
         # A network that is not loaded yet would take longer to load than all else that a plan tells.
         loaded = getattr(observer, "loaded", True)
         plans.append(plan(experiment, observer, timed=loaded, **options))
         timed &= loaded
+        # A server is asked many questions at once by one process.
+        spread += 0.0 if hasattr(observer, "served") else plans[-1].seconds or 0.0
     seconds, images = sum(planned.seconds or 0 for planned in plans), sum(planned.images for planned in plans)
-    known = f"what is left takes about {max(seconds, 1):.0f} s, an estimate that leaves out drawing"
+    shared = _with_workers(arguments.workers or os.cpu_count() or 1, seconds, spread)
+    known = f"what is left takes about {max(seconds, 1):.0f} s, an estimate that leaves out drawing{shared}"
     unknown = "how long that takes is not known before the network is loaded; psyprobe.plan(timed=True) finds out"
     takes = f"In all {images} distinct images; {known if timed else unknown}."
     text = "\n".join([*map(str, plans), takes])
     show([planned.to_dict() for planned in plans], text, as_json=arguments.json)
     return 0
+
+
+def _with_workers(count: int, seconds: float, spread: float) -> str:
+    """What so many worker processes would take, of seconds in all and of those that can be spread over them."""
+    if count == 1 or not spread:
+        return ""
+    told = seconds - spread + spread / count + _WORKERS_START
+    if told >= seconds:
+        return f"; --workers {count} would not be faster, since they take {_WORKERS_START:g} s to start"
+    return f", and with --workers {count} about {told:.0f} s"
 
 
 def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: Path, options: dict[str, Any]) -> int:
@@ -105,6 +129,15 @@ def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: P
         say_json(reports)
     else:
         say(score_table(scores))
+    return 0
+
+
+def _run_shard(arguments: argparse.Namespace, experiments: list[Experiment], options: dict[str, Any]) -> int:
+    for experiment, observer in _asked(arguments, experiments):
+        run_shard(experiment, observer, shard=arguments.shard, **options)
+    what = {"shard": arguments.shard, "store": str(options["store"])}
+    merge = "merge the stores of all shares with psyprobe store merge, and run on what it makes"
+    show(what, f"share {arguments.shard} is in {options['store']}; {merge}", as_json=arguments.json)
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import fnmatch
 import functools
@@ -12,6 +13,7 @@ import importlib.util
 import inspect
 import json
 import tomllib
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -33,6 +35,8 @@ _CIRCUMSTANCES = ("device", "weights", "licence", "paper", "software")
 #: The kinds that come with psyprobe, as ``kinds.toml`` has them, and those that users added.
 _PAGES = tomllib.loads(files("psyprobe.observers").joinpath("kinds.toml").read_text(encoding="utf-8"))
 _KINDS: dict[str, ObserverKind] = {}
+#: How the observers that are alive were loaded, by their identities.
+_LOADED: dict[int, tuple[weakref.ref[Any], tuple[str, dict[str, Any]]]] = {}
 
 
 @dataclass(frozen=True)
@@ -348,7 +352,26 @@ def load_observer(
     for option in asked:
         if option not in names:
             raise InputError(f"{kind.form} takes no option {option!r}; it takes {', '.join(sorted(names)) or 'none'}")
-    return kind.load(rest, **asked) if kind.options is None else kind.load(rest, kind.options(**asked))
+    loaded = kind.load(rest, **asked) if kind.options is None else kind.load(rest, kind.options(**asked))
+    with contextlib.suppress(TypeError):  # of an object to which no reference is kept, nothing is known
+        _LOADED[id(loaded)] = weakref.ref(loaded, functools.partial(_forget, id(loaded))), (name, asked)
+    return loaded
+
+
+def loaded_as(observer: Any) -> tuple[str, dict[str, Any]] | None:
+    """The name and the options with which `load_observer` gave an observer; None of any other.
+
+    Examples
+    --------
+    >>> loaded_as(load_observer("pixels"))
+    ('pixels', {})
+    """
+    found, told = _LOADED.get(id(observer), (None, None))
+    return told if found is not None and found() is observer else None
+
+
+def _forget(identity: int, _: Any) -> None:
+    _LOADED.pop(identity, None)
 
 
 def list_observers(pattern: str = "*") -> list[ObserverRow]:

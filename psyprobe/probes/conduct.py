@@ -5,10 +5,12 @@ Which probe that is stands on the page; nothing here knows one from another.
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,7 @@ from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.experiment.experiment import Page, in_file, variant_label
 from psyprobe.files.output import digest
 from psyprobe.probes import load_probe
-from psyprobe.running.loop import ask
+from psyprobe.running.loop import Executor, ask
 from psyprobe.running.protocol import Plan, RunRecord, Session
 from psyprobe.running.store import Store, open_store
 
@@ -40,6 +42,7 @@ def run(
     batch_size: int | None = None,
     score_only: bool = False,
     variants: Mapping[str, Sequence[float]] | None = None,
+    executor: Any = None,
     progress: bool | None = None,
 ) -> xarray.Dataset:
     """Run an experiment, or what is left of it.
@@ -61,6 +64,9 @@ def run(
     variants : mapping of str to sequence of float, optional
         Parameters of the stimulus besides the levels, such as ``{"phase": [0, 90], "seed": [1, 2, 3]}``: every
         combination is shown and responses are averaged; instead of those that the experiment's file names.
+    executor : int, str or dask.distributed.Client, optional
+        Who puts the questions, which changes no byte of the result: so many worker processes, or the workers of a Dask
+        scheduler, by its address or by a client of it. By default this process, which asks a server many at once.
     progress : bool, optional
         Whether to show a progress bar; by default on a terminal and in a notebook.
 
@@ -82,16 +88,72 @@ def run(
     """
     read, who = _prepared(experiment, observer, score_only, variants)
     results = []
-    with open_store(store) as opened:
+    with open_store(store) as opened, opened_executor(executor) as workers:
         for one in read.expanded():
-            session = _session(one, who, batch_size)
-            for remark in session.remarks:
-                warnings.warn(f"{one.name}: {remark}", ConditionWarning, stacklevel=2)
-            probe, label = load_probe(one.probe), f"{one.name}: {who.card.name}"
-            results.append(probe.result(ask(opened, probe, session, label=label, progress=progress), opened))
+            record = _ask(opened, _session(one, who, batch_size), one, workers, progress)
+            results.append(load_probe(one.probe).result(record, opened))
     if not read.variants or read.variant:
         return results[0]
     return _averaged(results, read.variants, [one.variant for one in read.expanded()])
+
+
+def run_shard(
+    experiment: str | Path | Experiment,
+    observer: str | Observer | None = None,
+    *,
+    shard: str,
+    store: str | Path | Store,
+    batch_size: int | None = None,
+    score_only: bool = False,
+    variants: Mapping[str, Sequence[float]] | None = None,
+    executor: Any = None,
+    progress: bool | None = None,
+) -> None:
+    """Ask one share of what `run` with the same arguments asks, into a store of its own.
+
+    All shares together ask each question once, wherever and whenever they run: of pairs a batch belongs to one share,
+    of a benchmark the questions about one image, of an experiment in words all of one prompt. Once the stores are
+    merged (``psyprobe store merge``), `run` asks what a judge is asked, or nothing, and gives the result.
+
+    Parameters
+    ----------
+    shard : str
+        "2/3" is the second of three shares.
+    experiment, observer, store, batch_size, score_only, variants, executor, progress
+        As for `run`.
+
+    Raises
+    ------
+    StoreError
+        The store has begun the run in other batches.
+    """
+    holds = _share(shard)
+    read, who = _prepared(experiment, observer, score_only, variants)
+    with open_store(store) as opened, opened_executor(executor) as workers:
+        for one in read.expanded():
+            session = _session(one, who, batch_size)
+            session.narrow(holds)
+            _ask(opened, session, one, workers, progress, part=True)
+
+
+def _share(text: str) -> Callable[[str], bool]:
+    """Whether a digest belongs to a share, "2/3" being the second of three."""
+    number, _, count = text.partition("/")
+    if not (number.isascii() and number.isdigit() and count.isascii() and count.isdigit() and len(text) < 20):
+        raise InputError(f"shard is {text!r:.80}; give which of how many, such as 2/3 for the second of three")
+    if not 1 <= int(number) <= int(count):
+        raise InputError(f"shard is {text}; give a number from 1 to {count}")
+    return lambda name: int(hashlib.sha256(name.encode()).hexdigest(), 16) % int(count) == int(number) - 1
+
+
+def _ask(
+    store: Store, session: Session, experiment: Experiment, workers: Any, progress: bool | None, *, part: bool = False
+) -> RunRecord:
+    for remark in session.remarks:
+        warnings.warn(f"{experiment.name}: {remark}", ConditionWarning, stacklevel=3)
+    label = f"{experiment.name}: {next(iter(session.observers.values())).card.name}"
+    probe = load_probe(experiment.probe)
+    return ask(store, probe, session, label=label, progress=progress, executor=workers, part=part)
 
 
 def plan(
@@ -196,6 +258,15 @@ def checked(experiment: Experiment) -> Experiment:
             if name in experiment.model_fields_set and name not in known:
                 raise unknown_name(f"key for probe {experiment.probe!r}", name, known)
     return experiment
+
+
+def opened_executor(executor: Any) -> AbstractContextManager[Executor | None]:
+    """Who puts the questions, as `run` takes it; None is this process, and what is open already stays so."""
+    if executor is None:
+        return nullcontext()
+    from psyprobe.running.executors import open_executor
+
+    return open_executor(executor)
 
 
 def _prepared(

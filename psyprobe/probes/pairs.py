@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.direction import angle_status
-from psyprobe.errors import InputError
+from psyprobe.errors import InputError, StoreError
 from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest
 from psyprobe.light.display import Display
@@ -217,8 +217,13 @@ class PairSession(ExperimentSession):
         return self._layout
 
     def record(self, store: Store) -> RunRecord:
-        """The run as it would begin now, in batches of what the store lacks; `GamutError` if it cannot be shown."""
-        return self._planned(store, self._missing(store))
+        """The run as it would begin now, in batches of what the store lacks; `GamutError` if it cannot be shown.
+
+        Batches of which a part is asked are those of all pairs, so that every part has the same.
+        """
+        every = set(range(len(self.conditions.pairs)))
+        self._wanted = self._planned(store, self._missing(store) if self.holds is None else every)
+        return self._wanted
 
     def contents(self) -> Iterator[tuple[str, str, Any]]:
         """The stimuli, the display and the cards."""
@@ -234,6 +239,11 @@ class PairSession(ExperimentSession):
     def begin(self, record: RunRecord) -> None:
         """Take the batches with which the run began, and besides what the store had answered by then."""
         began, size = record.grouping["batches"], record.grouping["batch_size"]
+        if self.holds is not None and record.grouping != self._wanted.grouping:
+            raise StoreError(
+                f"{self.experiment.name} was begun in this store in other batches than those of which shards are made; "
+                "give each shard a store of its own, and all of them the same --batch-size"
+            )
         planned = {i for batch in began for i in batch["pairs"]}
         references = [reference for _, reference in self.conditions.pairs.digests]
         known = [i for i in range(len(references)) if i not in planned]
@@ -246,7 +256,7 @@ class PairSession(ExperimentSession):
         digests, pairs = self.conditions.pairs.digests, self.conditions.pairs
         shows = {reference: i for i, (_, reference) in enumerate(digests)}
         reference = cache(lambda name: pairs.spec(shows[name], reference=True))
-        return [
+        made = [
             Batch(
                 tuple(Question(self._shown[i], asked, who, version) for who in self.observers for i in batch["pairs"]),
                 Work(
@@ -257,9 +267,11 @@ class PairSession(ExperimentSession):
                     measures=self.conditions.measures,
                 ),
                 whole=True,
+                shares=digest(batch["references"]),
             )
             for batch in batches
         ]
+        return made if self.holds is None else [batch for batch in made if self.holds(batch.questions[0].key)]
 
     def cost(self, store: Store, *, timed: bool) -> PairPlan:
         """What is left to show, and how long that takes by one batch of grey images where it shall be timed."""

@@ -1,20 +1,29 @@
 """The one loop: take a round, look up what the store has, ask the rest, write each answer as it comes, tell.
 
 A round is planned from nothing but the answers to the rounds before, and answers are read back from the store. So
-neither the number of questions under way, nor the order in which answers arrive, nor an interruption changes a result.
+neither who puts the questions, nor how many are under way, nor the order in which answers arrive, nor an interruption
+changes a result.
+
+Two processes on one store share the work: each takes batches on lease, and waits in the end for what the other is at.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections import deque
+import os
+import socket
+import uuid
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from threading import Event, Lock, Thread
-from time import monotonic
-from typing import TYPE_CHECKING, Any, Self
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from psyprobe.errors import StoreError
 from psyprobe.files.output import software_versions
 from psyprobe.files.terminal import progress_bar
 from psyprobe.running.origin import Origins
@@ -25,13 +34,37 @@ if TYPE_CHECKING:
     from psyprobe.experiment import Experiment
 
 #: Puts batches to observers, as `Probe.answer` does.
-Put = Callable[[Mapping[str, Any], Iterable[Batch]], Iterator[Answered]]
+Put = Callable[[Mapping[str, Any], "Agenda"], Iterator[Answered]]
 
 #: Answers are written every so many seconds; the first at once.
 _WRITTEN_EVERY = 0.5
+#: A lease holds for so many seconds, and is renewed after a third of them.
+_LEASE = 30.0
+#: Batches taken on lease at once at first; as many more as keep a process busy for at least so many seconds.
+_FIRST_LEASED, _LEASED_FOR = 8, 1.0
+#: Seconds between looks at what another process is at.
+_GLANCE = 0.2
 
 
-def ask(store: Store, probe: Probe, session: Session, *, label: str, progress: bool | None = None) -> RunRecord:
+class Executor(Protocol):
+    """Puts batches to observers elsewhere than in this process."""
+
+    def put(
+        self, answer: Callable[..., Iterator[Answered]], observers: Mapping[str, Any], agenda: Agenda
+    ) -> Iterator[Answered]:
+        """Put what the agenda holds as `answer`, which is `Probe.answer`, would, and yield what comes back."""
+
+
+def ask(
+    store: Store,
+    probe: Probe,
+    session: Session,
+    *,
+    label: str,
+    progress: bool | None = None,
+    executor: Executor | None = None,
+    part: bool = False,
+) -> RunRecord:
     """Ask what a session wants to know and the store does not hold yet.
 
     Parameters
@@ -46,29 +79,40 @@ def ask(store: Store, probe: Probe, session: Session, *, label: str, progress: b
         What stands before the progress bar.
     progress : bool, optional
         Whether to show one; by default on a terminal and in a notebook.
+    executor : Executor, optional
+        Who puts the batches; by default this process.
+    part : bool
+        Whether the session asks a part only, which leaves the run unfinished.
 
     Returns
     -------
     RunRecord
-        Of the finished run.
+        Of the run, finished unless only a part was asked.
     """
+    put: Put = probe.answer if executor is None else partial(executor.put, probe.answer)
     origins = Origins(store, session.observers)
     planned = session.record(store)
     store.keep(session.contents())
     record = store.begin(planned)
     session.begin(record)
     keys: set[str] = set()
-    with progress_bar(0, progress, "question") as bar:
+    with Lease(store) as lease, progress_bar(0, progress, "question") as bar:
         bar.set_description(label)
         while batches := session.next():
-            answers = ask_round(store, probe.answer, session.observers, origins, batches, bar)
+            answers = ask_round(store, put, session.observers, origins, batches, bar, lease)
             keys |= set(answers)
             session.tell(answers)
-    return store.finish(record.key, session.outcome(), keys)
+    return record if part else store.finish(record.key, session.outcome(), keys)
 
 
 def ask_round(
-    store: Store, put: Put, observers: Mapping[str, Any], origins: Origins, batches: Sequence[Batch], bar: Any
+    store: Store,
+    put: Put,
+    observers: Mapping[str, Any],
+    origins: Origins,
+    batches: Sequence[Batch],
+    bar: Any,
+    lease: Lease,
 ) -> dict[str, dict[str, Any]]:
     """Ask what the store does not hold of some batches; all their answers by the keys of their questions."""
     keys = {question.key for batch in batches for question in batch.questions}
@@ -77,37 +121,135 @@ def ask_round(
     bar.update(len(keys) - left)
     if left:
         origins.say_what_changed()
-    with Writer(store) as writer:
-        for answered in put(observers, _unanswered(store, batches, writer)):
-            origin = origins.of(answered.question.observer, answered.origin.served)
-            writer.add(replace(answered, origin=origin))
-            if left:
-                left -= 1
-                bar.update()
+        with Writer(store, lease) as writer:
+            agenda = Agenda(store, batches, writer, lease)
+            while agenda.open():
+                for answered in put(observers, agenda):
+                    writer.add(replace(answered, origin=origins.of(answered.question.observer, answered.origin)))
+                    if left:
+                        left -= 1
+                        bar.update()
     # Another process may have answered the rest meanwhile.
     bar.update(left)
     return store.answers(keys)
 
 
-def _unanswered(store: Store, batches: Sequence[Batch], writer: Writer) -> Iterator[Batch]:
-    """What is left of batches when their turn comes; of questions that are alike, one."""
-    put: set[str] = set()
-    for batch in batches:
-        missing = store.missing(question.key for question in batch.questions) - put
-        if not missing:
-            continue
-        # Whoever takes the next batch has answered the last one: it is written whole.
-        writer.write_if_due()
-        asked = {question.key: question for question in batch.questions if batch.whole or question.key in missing}
-        put |= set(asked)
-        yield replace(batch, questions=tuple(asked.values()))
+class Lease:
+    """What this process has taken of a store's questions, so that another one takes the others."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._holder = f"{socket.gethostname()} {os.getpid()} {uuid.uuid4().hex[:8]}"
+        self._mine: set[str] = set()
+        self._at_once, self._taken, self._renewed = _FIRST_LEASED, -math.inf, monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._mine:
+            # What went wrong before is what counts; a lease ends by itself.
+            with suppress(StoreError):
+                self._store.release(self._holder)
+
+    def has(self, name: str, coming: Iterable[str]) -> bool:
+        """Whether a question is this process's to ask; with it are taken some of those that come next."""
+        if name not in self._mine:
+            now = monotonic()
+            if now - self._taken < _LEASED_FOR:
+                self._at_once *= 2
+            self._taken = now
+            names = [name, *(each for each, _ in zip(coming, range(self._at_once - 1), strict=False))]
+            self._mine |= self.taken(names)
+        return name in self._mine
+
+    def taken(self, names: Sequence[str]) -> set[str]:
+        """Those of some questions that are this process's from now on."""
+        self._renewed = monotonic()
+        mine = self._store.lease(names, self._holder, _LEASE)
+        self._mine |= mine
+        return mine
+
+    def renew(self) -> None:
+        """Hold on to what is taken, if it is time to."""
+        if self._mine and monotonic() - self._renewed > _LEASE / 3:
+            self.taken(())
+
+
+class Agenda:
+    """What is left of the batches of a round, handed out one by one, each once; of questions that are alike, one.
+
+    To be drawn upon from one thread.
+    """
+
+    def __init__(self, store: Store, batches: Sequence[Batch], writer: Writer, lease: Lease) -> None:
+        self._store, self._writer, self._lease = store, writer, lease
+        self._left: dict[str, deque[Batch]] = {}
+        for batch in batches:
+            self._left.setdefault(batch.shares, deque()).append(batch)
+        self._takers: Counter[str] = Counter()
+        self._elsewhere: list[Batch] = []
+        self._put: set[str] = set()
+
+    def __iter__(self) -> Iterator[Batch]:
+        batch = self.take()
+        while batch is not None:
+            yield batch
+            batch = self.take(batch.shares)
+
+    def __len__(self) -> int:
+        """Batches that may be left to take."""
+        return sum(map(len, self._left.values()))
+
+    def take(self, shares: str = "") -> Batch | None:
+        """What is left of the next batch; where there is one, of those that share what was made for the last one."""
+        while self._left:
+            shared = shares if shares in self._left else min(self._left, key=self._takers.__getitem__)
+            others = self._left[shared]
+            batch = others.popleft()
+            if not others:
+                del self._left[shared]
+            if not self._missing(batch):
+                continue
+            if not self._lease.has(_name(batch), map(_name, others)):
+                self._elsewhere.append(batch)
+            # Another process may have answered it just before it gave it back.
+            elif missing := self._missing(batch):
+                self._takers[shared] += shared != shares
+                # Whoever takes the next batch has answered the last one: it is written whole.
+                self._writer.write_if_due()
+                asked = {each.key: each for each in batch.questions if batch.whole or each.key in missing}
+                self._put |= set(asked)
+                return replace(batch, questions=tuple(asked.values()))
+        return None
+
+    def open(self) -> bool:
+        """Whether there may be something to take; where another process is at all that is left, wait for it."""
+        while self._elsewhere and not self._left:
+            self._writer.write()
+            waiting = [batch for batch in self._elsewhere if self._missing(batch)]
+            mine = self._lease.taken([_name(batch) for batch in waiting])
+            for batch in waiting:
+                if _name(batch) in mine:
+                    self._left.setdefault(batch.shares, deque()).append(batch)
+            self._elsewhere = [batch for batch in waiting if _name(batch) not in mine]
+            if self._elsewhere and not self._left:
+                sleep(_GLANCE)
+        return bool(self._left)
+
+    def _missing(self, batch: Batch) -> set[str]:
+        return self._store.missing(question.key for question in batch.questions) - self._put
+
+
+def _name(batch: Batch) -> str:
+    return batch.questions[0].key
 
 
 class Writer:
     """Writes answers by the clock: a question that hangs must not hold back the answers to others."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, lease: Lease) -> None:
+        self._store, self._lease = store, lease
         self._waiting: deque[Answered] = deque()
         self._one_at_a_time, self._end = Lock(), Event()
         self._failure: Exception | None = None
@@ -150,6 +292,7 @@ class Writer:
         while not self._end.wait(_WRITTEN_EVERY):
             try:
                 self.write()
+                self._lease.renew()
             except Exception as failure:
                 self._failure = failure
                 return
@@ -163,6 +306,8 @@ class ExperimentSession:
     def __init__(self, experiment: Experiment, observer: Any, *others: Any) -> None:
         self.experiment, self.observer = experiment, observer
         self.observers = {who.card.digest: who for who in (observer, *others)}
+        #: Of a part of a run, which digests belong to it; None of a whole one.
+        self.holds: Callable[[str], bool] | None = None
 
     def layout(self) -> dict[str, Any]:
         """All that a result needs besides the answers."""
@@ -187,6 +332,10 @@ class ExperimentSession:
         """The cards; what else is asked and shown is kept with the answers."""
         for who in self.observers.values():
             yield who.card.digest, "observer", who.card.to_dict()
+
+    def narrow(self, holds: Callable[[str], bool]) -> None:
+        """Ask only that whose digests the function holds."""
+        self.holds = holds
 
     def begin(self, record: RunRecord) -> None:
         """Nothing of an earlier record binds."""

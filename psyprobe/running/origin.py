@@ -41,8 +41,8 @@ class Origins:
         self._said: set[tuple[str, str]] = set()
         self._now = {digest: self._present(digest, who) for digest, who in observers.items()}
 
-    def of(self, asked: str, named: Mapping[str, str]) -> Origin:
-        """All that is known of who gave an answer, of whom the digest of the card was asked, and how it names itself.
+    def of(self, asked: str, told: Origin) -> Origin:
+        """All that is known of who gave an answer, of whom the digest of the card was asked, and what came with it.
 
         Raises
         ------
@@ -50,9 +50,16 @@ class Origins:
             The server says that another model answered than before.
         """
         now = self._now[asked]
+        if told.software and (told.software, told.device) != (now.software, now.device):
+            # A worker on another machine.
+            here, there = _moving(now), _moving(told)
+            for name in sorted(here.keys() & there.keys()):
+                if here[name] != there[name]:
+                    self._say(asked, name, here[name], there[name], "answers of other workers")
+            now = replace(told, served=now.served)
         if asked not in self._serving:
             return now
-        served = {**now.served, **named}
+        served = {**now.served, **told.served}
         self._check(asked, served, ("model",))
         known = self._known(asked, "fingerprint")
         if known and served.get("fingerprint", "") not in ("", *known):
@@ -103,12 +110,12 @@ class Origins:
                     "new store"
                 )
 
-    def _say(self, digest: str, what: str, before: str, now: str) -> None:
+    def _say(self, digest: str, what: str, before: str, now: str, asked_before: str = "stored answers") -> None:
         if (digest, what) in self._said:
             return
         self._said.add((digest, what))
         warnings.warn(
-            f"{self._names[digest]}: stored answers were computed with {what} {_short(before)}, and new ones with "
+            f"{self._names[digest]}: {asked_before} were computed with {what} {_short(before)}, and new ones with "
             f"{_short(now)}, which can move numbers; for one origin of all, use a new store",
             ConditionWarning,
             stacklevel=4,

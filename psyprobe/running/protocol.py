@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
@@ -101,6 +101,9 @@ class Batch:
     work: Any
     #: Put all of them or none: an encoder's rounding depends on which images share a batch.
     whole: bool = False
+    #: Names what a probe makes for the batch and keeps, such as features of references: whoever has put one batch is
+    #: given the next of the same name.
+    shares: str = ""
 
 
 @dataclass(frozen=True)
@@ -167,6 +170,9 @@ class Session(Protocol):
 
     def contents(self) -> Iterable[tuple[str, str, Any]]:
         """What the digests of questions stand for, as far as it is known before: (digest, kind, what JSON can hold)."""
+
+    def narrow(self, holds: Callable[[str], bool]) -> None:
+        """Ask only a part from now on: that whose digests the function holds, and all that it depends on."""
 
     def begin(self, record: RunRecord) -> None:
         """Take the record that counts: its own, or that of an earlier process that began the same run."""

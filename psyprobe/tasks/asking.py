@@ -37,7 +37,7 @@ from psyprobe.files.parsing import read_bytes
 from psyprobe.files.terminal import progress_bar
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
-from psyprobe.running.loop import ask_round
+from psyprobe.running.loop import Lease, ask_round
 from psyprobe.running.origin import Origins
 from psyprobe.running.protocol import Answered, Batch, Origin, Question
 from psyprobe.running.store import Store, open_store
@@ -134,12 +134,12 @@ def ask_items(
     """
     check_questions(questions, observer)
     keys = keys_of(questions, observer, version)
-    with open_store(store) as opened, progress_bar(0, progress, "question") as bar:
+    with open_store(store) as opened, Lease(opened) as lease, progress_bar(0, progress, "question") as bar:
         bar.set_description(label or observer.card.name)
         opened.keep([(observer.card.digest, "observer", observer.card.to_dict())])
         observers = {observer.card.digest: observer}
         batches = batches_of(questions, observer, version)
-        found = ask_round(opened, put, observers, Origins(opened, observers), batches, bar)
+        found = ask_round(opened, put, observers, Origins(opened, observers), batches, bar, lease)
     answers = {key: Answer.from_dict(answer["reply"]) for key, answer in found.items()}
     return {name: answers[key] for name, key in keys.items()}
 

@@ -91,12 +91,16 @@ class ItemSession(ExperimentSession):
         yield from super().contents()
 
     def next(self) -> list[Batch]:
-        """The questions, then those to a judge, then none."""
-        return next(self._rounds, [])
+        """The questions, then those to a judge, then none; of a part its questions alone, since a judge needs all."""
+        batches, holds = next(self._rounds, []), self.holds
+        if holds is None:
+            return batches
+        self._rounds = iter(())
+        return [batch for batch in batches if holds(batch.questions[0].key)]
 
     def tell(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
         """Keep what was said about the items; verdicts are read from the store."""
-        if not self._replies:
+        if not self._replies and self.holds is None:
             self._replies = {name: answers[key]["reply"]["text"] for name, key in self._keys.items()}
 
     def outcome(self) -> dict[str, Any]:

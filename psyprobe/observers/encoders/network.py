@@ -6,6 +6,7 @@ import difflib
 import hashlib
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.errors import InputError, PsyprobeError, UnknownNameError, WeightsError, unknown_name
+from psyprobe.errors import ConditionWarning, InputError, PsyprobeError, UnknownNameError, WeightsError, unknown_name
 from psyprobe.observers.images import check_finite, check_images, drive_range, is_grey_view
 from psyprobe.observers.registry import Card
 
@@ -185,6 +186,8 @@ class NetworkObserver:
         self._mean, self._std = (
             torch.tensor(each, dtype=torch.float32, device=self._device)[:, None, None] for each in (mean, std)
         )
+        #: Images that memory holds at once, once it was found not to hold all.
+        self._at_once: int | None = None
         self._lock = threading.Lock()  # the watched layers belong to one pass at a time
         same = ("name", "input_size", "weights", "licence", "paper")
         self.card = Card(
@@ -212,17 +215,59 @@ class NetworkObserver:
         PsyprobeError
             If a feature is not finite.
         """
+        batch = self._hand_over(images)
+        with self._lock:
+            seen = self._in_parts(batch)
+        for name in self.card.features:
+            check_finite(self.card.name, name, seen[name], f" (computed in {self.card.dtype})")
+        return seen
+
+    def _in_parts(self, batch: Any) -> dict[str, FloatArray]:
+        """All features of a batch; in as many passes as it takes where memory does not hold it."""
+        import torch
+
+        while True:
+            count = min(self._at_once or len(batch), len(batch))
+            try:
+                parts = [self._seen(batch[first : first + count]) for first in range(0, len(batch), count)]
+            except torch.cuda.OutOfMemoryError:
+                self._at_once = self._fewer(count, tuple(batch.shape[2:]))
+                continue
+            together = [[part[name] for part in parts] for name in self.card.features]
+            rows = [each[0] if len(each) == 1 else np.concatenate(each) for each in together]
+            return dict(zip(self.card.features, rows, strict=True))
+
+    def _seen(self, batch: Any) -> dict[str, FloatArray]:
+        """The features of one forward pass."""
         import torch
 
         network = self._network
-        batch = self._hand_over(images)
-        with self._lock, torch.inference_mode(), exact_arithmetic(self._device), self._watching(len(batch)) as seen:
+        with torch.inference_mode(), exact_arithmetic(self._device), self._watching(len(batch)) as seen:
             seen[network.main] = _rows(network.name, network.main, network.embed(batch), len(batch))
         for name in self.card.features:
             if name not in seen:
                 raise InputError(f"{network.name}: the layer {name!r} takes no part in the forward pass")
-            check_finite(network.name, name, seen[name], f" (computed in {self.card.dtype})")
-        return {name: seen[name] for name in self.card.features}
+        return seen
+
+    def _fewer(self, count: int, size: tuple[int, ...]) -> int:
+        """How many images to try at once after memory ran out with so many."""
+        import torch
+
+        if count == 1:
+            raise PsyprobeError(
+                f"{self.card.name}: one image of {size[0]} x {size[1]} px does not fit into what is free of the memory "
+                f"of {self._device}; free some, or take another device or a smaller input_size"
+            )
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+        fewer = -(-count // 2)
+        warnings.warn(
+            f"{self.card.name}: the memory of {self._device} ran out with {count} images at once; {fewer} are taken "
+            f"from now on, which can move numbers by rounding; for one size throughout, run with --batch-size {fewer}",
+            ConditionWarning,
+            stacklevel=4,
+        )
+        return fewer
 
     def _hand_over(self, images: Array) -> Any:
         """The images as the network receives them: (N, 3, H, W), normalised, contiguous, cast last."""

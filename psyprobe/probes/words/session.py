@@ -6,7 +6,7 @@ Trials on one image follow each other, which lets servers and models reuse what 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
@@ -65,6 +65,8 @@ class WordsSession(ExperimentSession):
         self.scene.check(experiment.name, observer.card.name, levels[self.level], levels["contrast"][-1])
         self.people, self.remarks = self._people()
         self._wordings = [Wording(experiment, task.name, i) for i in range(len(self.asking.prompts))]
+        #: In which wordings questions are asked: all of them, or those of a part.
+        self._mine = self._wordings
         self._trials: list[Trial] = []
         self._after_pilot: list[Trial] | None = None
         #: The questions of a round, of each trial one an order of its images.
@@ -93,12 +95,18 @@ class WordsSession(ExperimentSession):
         yield digest(display), "display", display
         yield from super().contents()
 
+    def narrow(self, holds: Callable[[str], bool]) -> None:
+        """Ask only in some of the prompts: what comes next in one depends on all answers in it."""
+        super().narrow(holds)
+        who = self.observer.card.digest
+        self._mine = [wording for wording in self._wordings if holds(digest([who, wording.prompt.id]))]
+
     def next(self) -> list[Batch]:
         """The questions of a round; those that decide which reading counts come first, as a round of their own."""
         if self._after_pilot:
             rest, self._after_pilot = self._after_pilot, None
             return self._batches(rest)
-        self._trials = [trial for wording in self._wordings for trial in wording.next()]
+        self._trials = [trial for wording in self._mine for trial in wording.next()]
         self._round, self._answers = {}, {}
         undecided = {i for i, wording in enumerate(self._wordings) if wording.readout is None}
         pilot = [trial for trial in self._trials if trial.check and trial.prompt in undecided]

@@ -1,0 +1,157 @@
+"""How much N workers are worth, and what is left of a run whose workers are killed (issue 13).
+
+    python benchmarks/workers.py [waiting] [cluster] [pixels] [encoder] [kills]      # all of them without a name
+
+waiting: 2,000 units of 50 ms that wait, 8 processes against one. cluster: 160 units of one second, 8 Dask workers.
+pixels, encoder: two processes against one, one thread each; needs two cores of a quiet machine. kills: SIGKILL of any
+worker at 20 random moments: every question is there, and none was shown twice but what the dead one was at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# Before anything computes: one thread each.
+for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import numpy as np
+
+TESTS = Path(__file__).resolve().parents[1] / "tests"
+sys.path[:0] = [str(TESTS), str(TESTS / "questions")]
+
+import noting
+from small_experiment import write_experiment
+
+import psyprobe as pp
+from psyprobe.running.loop import Agenda, Lease, Writer
+from psyprobe.running.protocol import Answered, Batch, Question
+from psyprobe.running.store import Store
+from psyprobe.running.workers import WorkerPool
+
+
+def wait(observers: Any, batches: Any) -> Any:
+    """As `Probe.answer`: each batch takes the seconds that it names."""
+    for batch in batches:
+        time.sleep(batch.work)
+        for question in batch.questions:
+            yield Answered(question, {"values": [0.0]})
+
+
+def waited(executor: Any, count: int, seconds: float) -> float:
+    """Seconds that so many units of waiting take, once all workers are ready."""
+    observer = pp.load_observer("pixels")
+    with Store(None) as store, Lease(store) as lease, Writer(store, lease) as writer:
+        for units in (200, count):
+            shown = [hashlib.sha256(f"{units} {i}".encode()).hexdigest() for i in range(units)]
+            batches = [Batch((Question(each, "asked", observer.card.digest, "1"),), seconds) for each in shown]
+            if units != count:
+                batches = [Batch(each.questions, 0.01) for each in batches]
+            agenda = Agenda(store, batches, writer, lease)
+            start = time.monotonic()
+            found = list(executor.put(wait, {observer.card.digest: observer}, agenda))
+            assert len({each.question.key for each in found}) == units
+    return time.monotonic() - start
+
+
+def waiting() -> dict[str, float]:
+    with WorkerPool(8) as pool:
+        took = waited(pool, 2000, 0.05)
+    return {"seconds": took, "of 8 times one": 2000 * 0.05 / 8 / took, "wanted": 0.95}
+
+
+def cluster() -> dict[str, float]:
+    from distributed import Client, LocalCluster
+
+    from psyprobe.running.cluster import Cluster
+
+    options = {"n_workers": 8, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(**options) as local, Client(local) as client:
+        took = waited(Cluster(client), 160, 1.0)
+    return {"seconds": took, "of 8 times one": 160 / 8 / took, "wanted": 0.9}
+
+
+def twice(observer: Any, pages: list[Any], rounds: int = 3) -> dict[str, float]:
+    """One process against two that are ready, by turns; the best of each."""
+    alone: list[float] = []
+    both: list[float] = []
+    with WorkerPool(2) as pool, tempfile.TemporaryDirectory() as folder:
+        for turn in range(rounds + 1):
+            for times, executor in ((alone, None), (both, pool)):
+                start = time.monotonic()
+                for page in pages:
+                    pp.run(page, observer, store=Path(folder) / f"{turn}{executor is pool}.sqlite", executor=executor)
+                if turn:  # the first warms up
+                    times.append(time.monotonic() - start)
+    return {"one": min(alone), "two": min(both), "times": min(alone) / min(both), "wanted": 1.7}
+
+
+def pixels() -> dict[str, float]:
+    return twice(pp.load_observer("pixels"), ["gabor_achromatic", "noise_achromatic", "area"])
+
+
+def encoder() -> dict[str, float]:
+    return twice(pp.load_observer("packaged:efficientnet_lite0"), ["gabor_achromatic"], rounds=2)
+
+
+def kill_now_and_then(pool: WorkerPool, dead: list[int], most: int, over: threading.Event) -> None:
+    rng = np.random.default_rng(most)
+    while not over.wait(rng.uniform(0.5, 3.0)) and len(dead) < most:
+        if pids := pool.pids:
+            dead.append(int(rng.choice(pids)))
+            os.kill(dead[-1], signal.SIGKILL)
+
+
+def kills() -> dict[str, float]:
+    count = 0
+    changes = (("to = 4, n = 3", "to = 4, n = 40"), ("to = 1, n = 3", "to = 1, n = 40"))
+    with tempfile.TemporaryDirectory() as name:
+        folder, notes = Path(name), Path(name) / "shown.txt"
+        os.environ[noting.VARIABLE] = str(notes)
+        page, who = write_experiment(folder, *changes), noting.observer()
+        alone = pp.run(page, who, batch_size=2)
+        whole = {digest for _, digest in noting.notes(notes)}
+        while count < 20:
+            notes.unlink()
+            dead: list[int] = []
+            over = threading.Event()
+            with WorkerPool(4) as pool:
+                thread = threading.Thread(target=kill_now_and_then, args=(pool, dead, 20 - count, over), daemon=True)
+                thread.start()
+                result = pp.run(page, who, batch_size=2, executor=pool)
+                over.set()
+                thread.join()
+            assert noting.same_bytes(alone, result, folder)
+            assert {digest for _, digest in noting.notes(notes)} == whole
+            assert all(pids & set(dead) for pids in noting.shown_twice(notes))
+            count += len(dead)
+            print(f"  {len(dead)} workers killed, {len(noting.shown_twice(notes))} batches shown again", flush=True)
+    return {"kills": count}
+
+
+KINDS: dict[str, Callable[[], dict[str, float]]] = {
+    "waiting": waiting,
+    "cluster": cluster,
+    "pixels": pixels,
+    "encoder": encoder,
+    "kills": kills,
+}
+
+
+def main() -> None:
+    for name in sys.argv[1:] or KINDS:
+        print(name, json.dumps({key: round(value, 3) for key, value in KINDS[name]().items()}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

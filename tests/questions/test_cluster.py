@@ -1,0 +1,159 @@
+"""A Dask cluster of processes of this machine: one result, though a worker is killed and another comes (issue 13)."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import noting
+import pytest
+from children import child
+from killed_runs import MODEL, Witness
+from noting import same_bytes
+from small_experiment import write_experiment
+from small_questions import write_questions
+
+import psyprobe as pp
+from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.experiment import Experiment, read_experiment
+
+distributed = pytest.importorskip("distributed", reason="the cluster extra is not installed")
+
+TESTS = Path(__file__).resolve().parents[1]
+
+DETECTION = (
+    "gabor_achromatic", "gabor_red_green", "gabor_yellow_violet", "noise_achromatic", "luminance", "area",
+)  # fmt: skip
+
+
+class Machines:
+    """A scheduler and workers, each a process that lives for some minutes at most."""
+
+    def __init__(self, folder: Path, shown: Path) -> None:
+        self._stack, self._file = ExitStack(), folder / "scheduler.json"
+        paths = os.pathsep.join([str(TESTS.parent), str(TESTS / "questions"), *filter(None, sys.path)])
+        self._environment = {**os.environ, "PYTHONPATH": paths, noting.VARIABLE: str(shown), "OPENAI_API_KEY": "none"}
+        self._start("scheduler", "--port", "0", "--no-dashboard")
+        end = time.monotonic() + 60
+        while not self._file.exists() and time.monotonic() < end:
+            time.sleep(0.05)
+
+    def _start(self, what: str, *options: str) -> subprocess.Popen[Any]:
+        module = f"distributed.cli.dask_{what}"
+        command = [sys.executable, "-W", "ignore", "-m", module, "--scheduler-file", str(self._file), *options]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        return self._stack.enter_context(child(command, seconds=400, env=self._environment, **quiet))
+
+    def worker(self) -> int:
+        """Start a worker; its process number."""
+        return self._start("worker", "--nthreads", "1", "--no-nanny", "--no-dashboard").pid
+
+    def client(self) -> Any:
+        return distributed.Client(scheduler_file=str(self._file), timeout=60)
+
+    def end(self) -> None:
+        self._stack.close()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path, Machines]]:
+    """Where batches are noted that are shown here, and by workers; and these."""
+    folder = tmp_path_factory.mktemp("cluster")
+    machines = Machines(folder, folder / "there.txt")
+    yield folder / "here.txt", folder / "there.txt", machines
+    machines.end()
+
+
+def small(name: str) -> Experiment:
+    """An experiment of the catalogue at a few of its levels and multipliers."""
+    page = read_experiment(name)
+    levels = {each: values[::7] for each, values in page.levels.items()}
+    score = page.score.model_copy(update={"multiplier": page.score.multiplier[::4]})
+    return page.model_copy(update={"levels": levels, "score": score})
+
+
+@pytest.mark.slow
+def test_six_experiments_and_a_chat_give_the_same_bytes_though_a_worker_dies(
+    place: tuple[Path, Path, Machines], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there, machines = place
+    monkeypatch.setenv(noting.VARIABLE, str(here))
+    who, pages = noting.observer(), [small(name) for name in DETECTION]
+    alone = [pp.run(page, who, store=tmp_path / "alone.sqlite") for page in pages]
+    pids, killed = [machines.worker() for _ in range(4)], []
+    with machines.client() as client:
+        client.wait_for_workers(4, timeout=100)
+        thread = noting.kill_one(there, len(noting.notes(here)) // 3, pids, killed)
+        for place_in_line, page in enumerate(pages):
+            if place_in_line == 3:
+                thread.join(timeout=100)
+                machines.worker()
+            result = pp.run(page, who, executor=client, store=tmp_path / "runs.sqlite")
+            assert same_bytes(alone[place_in_line], result, tmp_path), page.name
+        assert killed
+        assert all(killed[0] in shown_by for shown_by in noting.shown_twice(there))
+        assert {digest for _, digest in noting.notes(there)} == {digest for _, digest in noting.notes(here)}
+        client.wait_for_workers(4, timeout=100)
+        chat_is_the_same(tmp_path, client)
+
+
+def chat_is_the_same(folder: Path, client: Any) -> None:
+    page = write_questions(folder)
+    local, witness = Witness(deg=2), Witness(deg=2)
+    from psyprobe.observers.simulated.serving import serve
+
+    with serve(local) as server:
+        alone = pp.run(page, pp.load_observer(f"openai:{MODEL}", base_url=server.base_url))
+    with serve(witness, latency=0.02) as server:
+        result = pp.run(page, pp.load_observer(f"openai:{MODEL}", base_url=server.base_url), executor=client)
+    assert same_bytes(alone, result, folder)
+    assert sorted(witness.seen) == sorted(local.seen)
+
+
+@pytest.mark.slow
+def test_a_unit_that_kills_every_worker_ends_a_run_and_no_other(
+    place: tuple[Path, Path, Machines], tmp_path: Path
+) -> None:
+    _, _, machines = place
+    with machines.client() as client:
+        machines.worker()
+        client.wait_for_workers(1, timeout=100)
+        failing = noting.observer(noting.failing)
+        with pytest.raises(PsyprobeError, match=r"a worker failed at noting\.py, line .*: ValueError: too bright"):
+            pp.run(write_experiment(tmp_path), failing, executor=client)
+        page = write_experiment(tmp_path)
+        assert same_bytes(pp.run(page, "pixels"), pp.run(page, "pixels", executor=client), tmp_path)
+
+
+@pytest.mark.parametrize("queue", ["SLURM", "PBS"])
+def test_the_recipe_writes_a_job_script_that_a_shell_reads(queue: str) -> None:
+    """Tried as far as it goes where there is no queue: what would be submitted."""
+    jobqueue = pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
+    page = (TESTS.parent / "docs" / "workers.md").read_text(encoding="utf-8")
+    (recipe,) = re.findall(r"^cluster = SLURMCluster(\(.*?^\))", page, re.MULTILINE | re.DOTALL)
+    # Its scheduler runs in this process; nothing is submitted before workers are asked for.
+    make = functools.partial(getattr(jobqueue, f"{queue}Cluster"), scheduler_options={"dashboard": False})
+    made = eval(f"make{recipe}", {"make": make})
+    with made:
+        script = made.job_script()
+    assert subprocess.run(["bash", "-n"], input=script, text=True, timeout=60).returncode == 0
+    lines = script.splitlines()
+    head = {"SLURM": ["#SBATCH -n 1", "#SBATCH --cpus-per-task=4", "#SBATCH -t 02:00:00"], "PBS": ["#PBS -q normal"]}
+    assert set(head[queue]) <= set(lines)
+    assert lines.index("export OMP_NUM_THREADS=1") < len(lines) - 1
+    assert "distributed.cli.dask_worker tcp://" in lines[-1]
+    assert "--nworkers 4" in lines[-1] and "--nthreads 1" in lines[-1]
+
+
+def test_no_scheduler_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("psyprobe.running.cluster._PATIENCE", 0.5)
+    with pytest.raises(InputError, match="no Dask scheduler answers at 'tcp:"):
+        pp.run(write_experiment(tmp_path), "pixels", executor="tcp://127.0.0.1:9")

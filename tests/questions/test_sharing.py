@@ -1,0 +1,146 @@
+"""Shares of a run in stores of their own, and processes that share one store (issue 13)."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import noting
+import pytest
+from children import child
+from noting import same_bytes
+from small_experiment import write_experiment
+from small_questions import Seeing, digests, write_questions
+
+import psyprobe as pp
+from psyprobe.cli import main
+from psyprobe.errors import InputError, StoreError
+from psyprobe.probes.conduct import run_shard
+from psyprobe.running.store import Store
+
+TESTS = Path(__file__).resolve().parents[1]
+
+#: 12 x 12 levels, and what is scored: some 34 batches of 5.
+LARGER = (("to = 4, n = 3", "to = 4, n = 12"), ("to = 1, n = 3", "to = 1, n = 12"))
+ADAPTIVE = (("repeats = { text = 4, p_yes = 2 }", 'design = "quest_plus"'), ("catch = 0.1", "catch = 0.0"))
+
+#: Runs an experiment in a store; tells that it is ready, and waits until it is told to begin.
+RUN = """
+import sys
+sys.path[:0] = {paths!r}
+import noting, psyprobe as pp
+print("ready", flush=True)
+sys.stdin.readline()
+pp.run({page!r}, noting.observer(), store={store!r}, batch_size=5)
+"""
+
+
+@pytest.fixture
+def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(noting.VARIABLE, str(tmp_path / "shown.txt"))
+    return tmp_path / "shown.txt"
+
+
+def started(stack: ExitStack, page: Path, store: Path) -> Any:
+    code = RUN.format(paths=[str(TESTS.parent), str(TESTS / "questions")], page=str(page), store=str(store))
+    return stack.enter_context(child([sys.executable, "-c", code], 200, stdin=-1, stdout=-1, text=True))
+
+
+def test_two_processes_on_one_store_share_the_work(tmp_path: Path, shown: Path) -> None:
+    page, store, who = write_experiment(tmp_path, *LARGER), tmp_path / "runs.sqlite", noting.observer()
+    with ExitStack() as stack:
+        two = [started(stack, page, store) for _ in range(2)]
+        for process in two:
+            process.stdout.readline()
+        for process in two:
+            process.stdin.write("\n")
+            process.stdin.flush()
+        assert [process.wait(timeout=200) for process in two] == [0, 0]
+    assert noting.shown_twice(shown) == []
+    assert {pid for pid, _ in noting.notes(shown)} == {process.pid for process in two}
+    result = pp.run(page, who, store=store, batch_size=5)
+    shown.unlink()
+    assert same_bytes(pp.run(page, who, batch_size=5), result, tmp_path)
+
+
+def test_what_a_killed_process_had_taken_is_asked_by_the_other(tmp_path: Path, shown: Path) -> None:
+    page, store, who = write_experiment(tmp_path, *LARGER), tmp_path / "runs.sqlite", noting.observer()
+    with ExitStack() as stack:
+        process = started(stack, page, store)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        while len(noting.notes(shown)) < 8 and process.poll() is None:
+            time.sleep(0.002)
+        process.kill()
+        process.wait()
+    start = time.monotonic()
+    result = pp.run(page, who, store=store, batch_size=5)
+    assert time.monotonic() - start < 25, "it waited for a lease of a dead process"
+    shown.unlink()
+    assert same_bytes(pp.run(page, who, batch_size=5), result, tmp_path)
+
+
+def test_shares_of_pairs_ask_each_batch_once(tmp_path: Path, shown: Path) -> None:
+    page, store, who = write_experiment(tmp_path, *LARGER), tmp_path / "runs.sqlite", noting.observer()
+    alone = pp.run(page, who, batch_size=5)
+    batches = sorted(noting.notes(shown))
+    shown.unlink()
+    for share in ("1/3", "2/3", "3/3"):
+        before = len(noting.notes(shown))
+        run_shard(page, who, shard=share, store=store, batch_size=5)
+        assert len(batches) // 6 < len(noting.notes(shown)) - before < len(batches) // 2
+    assert sorted(noting.notes(shown)) == batches
+    with Store(store) as opened:
+        assert [record.finished for record in opened.runs()] == [None]
+    assert same_bytes(alone, pp.run(page, who, batch_size=5, store=store), tmp_path)
+    assert sorted(noting.notes(shown)) == batches
+
+
+@pytest.mark.parametrize("changes", [(), ADAPTIVE])
+def test_shares_of_a_chat_take_whole_prompts(tmp_path: Path, changes: Any) -> None:
+    page, alone, who = write_questions(tmp_path, *changes), Seeing(), Seeing()
+    whole = pp.run(page, alone)
+    for share in ("1/2", "2/2"):
+        run_shard(page, who, shard=share, store=tmp_path / "runs.sqlite")
+    assert sorted(map(str, digests(who.asked))) == sorted(map(str, digests(alone.asked)))
+    assert same_bytes(whole, pp.run(page, who, store=tmp_path / "runs.sqlite"), tmp_path)
+    assert len(who.asked) == len(alone.asked)
+
+
+def test_a_store_that_began_in_other_batches_is_refused(tmp_path: Path) -> None:
+    page, store = write_experiment(tmp_path), tmp_path / "runs.sqlite"
+    run_shard(page, "pixels", shard="1/2", store=store, batch_size=2)
+    with pytest.raises(StoreError, match="give each shard a store of its own, and all of them the same --batch-size"):
+        run_shard(page, "pixels", shard="2/2", store=store, batch_size=3)
+
+
+@pytest.mark.parametrize("share", ["0/3", "4/3", "1/0", "", "1", "a/b", "1/2/3", "²/3"])
+def test_what_is_no_share_is_refused(tmp_path: Path, share: str) -> None:
+    with pytest.raises(InputError, match="shard is "):
+        run_shard(write_experiment(tmp_path), "pixels", shard=share, store=tmp_path / "runs.sqlite")
+
+
+def test_the_command_asks_a_share_and_says_what_comes_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, folder = write_experiment(tmp_path), tmp_path / "results"
+    assert main(["run", str(page), "--observer", "pixels", "--shard", "1/2", "--output", str(folder)]) == 0
+    assert "merge the stores of all shares with psyprobe store merge" in capsys.readouterr().out
+    assert [path.name for path in folder.iterdir()] == ["runs.sqlite"]
+    both = ["--workers", "2", "--scheduler", "tcp://127.0.0.1:9"]
+    assert main(["run", str(page), "--observer", "pixels", *both, "--output", str(folder)]) == 2
+    assert "--workers are of this machine" in capsys.readouterr().err
+
+
+def test_merged_shares_are_the_run(tmp_path: Path, shown: Path) -> None:
+    page, who = write_experiment(tmp_path, *LARGER), noting.observer()
+    alone = pp.run(page, who, batch_size=5)
+    batches = sorted(digest for _, digest in noting.notes(shown))
+    shown.unlink()
+    stores = [tmp_path / f"part{i}.sqlite" for i in (1, 2, 3)]
+    for i, store in enumerate(stores):
+        run_shard(page, who, shard=f"{i + 1}/3", store=store, batch_size=5)
+    assert main(["store", "merge", *map(str, stores), "-o", str(tmp_path / "all.sqlite")]) == 0
+    assert same_bytes(alone, pp.run(page, who, batch_size=5, store=tmp_path / "all.sqlite"), tmp_path)
+    assert sorted(digest for _, digest in noting.notes(shown)) == batches

@@ -1,0 +1,107 @@
+"""Many workers, one result: worker processes of this machine, one of which is killed (issue 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import noting
+import numpy as np
+import pytest
+from noting import same_bytes
+from small_experiment import write_experiment
+from small_questions import write_questions
+
+import psyprobe as pp
+from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.running.workers import Desk, WorkerPool, packed_job
+
+#: 20 x 20 levels, and what is scored: some 90 batches of 5.
+LARGER = (("to = 4, n = 3", "to = 4, n = 20"), ("to = 1, n = 3", "to = 1, n = 20"))
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[WorkerPool]:
+    with WorkerPool(2) as made:
+        yield made
+
+
+@pytest.fixture
+def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file in which workers that are started from now on note what they were shown."""
+    monkeypatch.setenv(noting.VARIABLE, str(tmp_path / "shown.txt"))
+    return tmp_path / "shown.txt"
+
+
+def test_pixels_and_metrics_give_the_same_bytes(tmp_path: Path, pool: WorkerPool) -> None:
+    page = write_experiment(tmp_path)
+    for name in ("pixels", "castlecsf"):
+        alone = pp.run(page, name, batch_size=2)
+        assert same_bytes(alone, pp.run(page, name, batch_size=2, executor=pool), tmp_path)
+
+
+@pytest.mark.parametrize("design", ["constant", "quest_plus"])
+def test_a_simulated_observer_gives_the_same_bytes(tmp_path: Path, pool: WorkerPool, design: str) -> None:
+    adaptive = (("repeats = { text = 4, p_yes = 2 }", 'design = "quest_plus"'), ("catch = 0.1", "catch = 0.0"))
+    page = write_questions(tmp_path, *(adaptive if design == "quest_plus" else ()))
+    who = pp.load_observer("simulated:watson-malo")
+    assert same_bytes(pp.run(page, who), pp.run(page, who, executor=pool), tmp_path)
+
+
+def test_a_killed_worker_is_replaced_and_nothing_else_is_shown_twice(tmp_path: Path, shown: Path) -> None:
+    page, who = write_experiment(tmp_path, *LARGER), noting.observer()
+    alone = pp.run(page, who, batch_size=5)
+    batches = len(noting.notes(shown))
+    shown.unlink()
+    killed: list[int] = []
+    with WorkerPool(4) as pool:
+        thread = noting.kill_one(shown, batches // 4, [], killed)
+        result = pp.run(page, who, batch_size=5, executor=pool, store=tmp_path / "runs.sqlite")
+        thread.join(timeout=10)
+        assert killed and killed[0] not in pool.pids
+    assert same_bytes(alone, result, tmp_path)
+    # Nothing is shown twice but what the dead one was at.
+    assert all(killed[0] in pids for pids in noting.shown_twice(shown))
+    assert len({digest for _, digest in noting.notes(shown)}) == batches
+
+
+def test_a_unit_that_kills_its_worker_twice_is_one_clear_error(tmp_path: Path, shown: Path, pool: WorkerPool) -> None:
+    page, who, store = write_experiment(tmp_path), noting.observer(noting.deadly), tmp_path / "runs.sqlite"
+    with WorkerPool(2) as own, pytest.raises(PsyprobeError, match=r"a worker died 2 times \(exit code -9\)"):
+        pp.run(page, who, batch_size=1, executor=own, store=store)
+    # What else was answered is kept.
+    with pytest.raises(PsyprobeError, match=r"a worker failed at noting\.py, line .*: ValueError: too bright for me"):
+        pp.run(page, noting.observer(noting.failing), batch_size=1, executor=pool, store=store)
+    assert same_bytes(pp.run(page, "pixels"), pp.run(page, "pixels", executor=pool), tmp_path)
+
+
+def test_an_observer_that_cannot_be_sent_is_one_sentence(tmp_path: Path, pool: WorkerPool) -> None:
+    who = pp.observer(lambda images: images.mean(axis=(1, 2)), name="mine")
+    with pytest.raises(InputError, match=r"mine cannot be sent to workers .*; load it by name, such as torch:"):
+        pp.run(write_experiment(tmp_path), who, executor=pool)
+
+
+def test_a_card_that_differs_in_a_worker_names_the_difference() -> None:
+    who = pp.load_observer("simulated:watson-malo", guess=0.25)
+    packed = packed_job(print, {who.card.digest: who})
+    assert Desk(packed)
+    other = packed.replace(b"\x8c\x05guess", b"\x8c\x05lapse", 1)
+    with pytest.raises(InputError, match="a worker's simulated:watson-malo is another one: its options"):
+        Desk(other)
+
+
+@pytest.mark.parametrize("executor", [0, -1, True, 1.5, object()])
+def test_what_is_no_executor_is_refused(tmp_path: Path, executor: Any) -> None:
+    with pytest.raises(InputError, match=r"workers are|executor is"):
+        pp.run(write_experiment(tmp_path), "pixels", executor=executor)
+
+
+@pytest.mark.slow
+def test_a_network_gives_the_same_bytes(tmp_path: Path, pool: WorkerPool) -> None:
+    pytest.importorskip("timm")
+    page = write_experiment(tmp_path, stimulus=(("size = 16", "size = 64"), ("ppd = 16", "ppd = 64")))
+    who = pp.load_observer("timm:test_efficientnet", random_weights=True, input_size=64)
+    alone = pp.run(page, who, batch_size=3)
+    assert np.isfinite(alone["response"]).all()
+    assert same_bytes(alone, pp.run(page, who, batch_size=3, executor=pool), tmp_path)
