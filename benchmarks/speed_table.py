@@ -3,7 +3,8 @@
     python benchmarks/speed_table.py [ROW ...] [--json FILE]
 
 Prints one table; FILE is compared with before it is written. A value is the median ratio of rounds in which both take
-turns, or a figure in the unit that the condition names. Rows are functions that give a `Row`; `ROWS` lists them.
+turns, or a figure in the unit that the condition names. `ROWS` lists the works; a bar that is not reached has a "!".
+The rows of corruptions need albumentations for their peer.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import planning_speed
 import scipy.fft
+import store_speed
 
 import psyprobe as pp
 from psyprobe.light.colour import cone_observer, direction_vector, white_xyz
@@ -211,38 +214,55 @@ def small_experiment() -> Row:
     return Row("experiment, a small network", f"over bare forward passes of {each:.3g} ms", value, 1.3)
 
 
-#: In the order of the table.
-ROWS: tuple[Callable[[], Row], ...] = (
-    gabor,
-    red_green,
-    one_noise,
-    bands_of_noise,
-    dither,
-    certificate,
-    red_green_certificate,
-    vit_experiment,
-    lite0_experiment,
-    small_experiment,
-)
+def corruptions() -> list[Row]:
+    import corruption_speed
+
+    return listed(corruption_speed.rows, at_least=True)
+
+
+def listed(table: Callable[[], list[tuple[str, str, float, float]]], at_least: bool = False) -> list[Row]:
+    """The rows of another script."""
+    return [Row(*row, at_least=at_least) for row in table()]
+
+
+#: Rows by the name under which they can be asked for, in the order of the table.
+ROWS: dict[str, Callable[[], list[Row]]] = {
+    "gabor": lambda: [gabor()],
+    "red_green": lambda: [red_green()],
+    "noise": lambda: [one_noise(), bands_of_noise()],
+    "dither": lambda: [dither()],
+    "certificate": lambda: [certificate(), red_green_certificate()],
+    "vit": lambda: [vit_experiment()],
+    "lite0": lambda: [lite0_experiment()],
+    "small": lambda: [small_experiment()],
+    "plans": lambda: [*listed(planning_speed.plans), *listed(planning_speed.finished_plan)],
+    "cold_plan": lambda: listed(planning_speed.cold_plan),
+    "fit": lambda: [*listed(planning_speed.single_fit), *listed(planning_speed.shared_fit)],
+    "looks": lambda: listed(planning_speed.looks),
+    "store": lambda: [
+        *listed(store_speed.bytes_a_question),
+        *listed(store_speed.answers_a_second, at_least=True),
+        *listed(store_speed.commits_a_second),
+    ],
+    "corruptions": corruptions,
+}
 
 
 def main() -> None:
-    names = {row.__name__: row for row in ROWS}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"all, or some of {', '.join(names)}")
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"all, or some of {', '.join(ROWS)}")
     parser.add_argument("--json", type=Path, help="compared with, then written")
     options = parser.parse_args()
-    if unknown := set(options.rows) - set(names):
+    if unknown := set(options.rows) - set(ROWS):
         parser.error(f"there is no row {', '.join(sorted(unknown))}")
-    last = json.loads(options.json.read_text(encoding="utf-8")) if options.json and options.json.exists() else {}
-    found = dict(last)
-    print(f"| {'work':36} | {'condition':58} | value | {'to reach':9} | last  |\n|---|---|---|---|---|")
-    for name in options.rows or names:
-        row = names[name]()
+    found = json.loads(options.json.read_text(encoding="utf-8")) if options.json and options.json.exists() else {}
+    print(f"| {'work':46} | {'condition':58} | {'value':8} | {'to reach':10} | {'last':8} |\n|---|---|---|---|---|")
+    for row in (row for name in options.rows or ROWS for row in ROWS[name]()):
+        key = f"{row.work}: {row.condition}"
         bar = f"{'>=' if row.at_least else '<='} {row.bar:g}{'' if row.holds else ' !'}"
-        before = f"{last[name]['value']:5.3g}" if name in last else "-"
-        print(f"| {row.work:36} | {row.condition:58} | {row.value:5.3g} | {bar:9} | {before:5} |", flush=True)
-        found[name] = asdict(row)
+        before = f"{found[key]['value']:.4g}" if key in found else "-"
+        print(f"| {row.work:46} | {row.condition:58} | {row.value:<8.4g} | {bar:10} | {before:8} |", flush=True)
+        found[key] = asdict(row)
     if options.json:
         options.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
