@@ -294,13 +294,13 @@ def _draw(
     for i, (ax, result, responses) in enumerate(zip(panels, results, found, strict=True)):
         ((level, values),) = responses.levels.items()
         # Masking studies plot thresholds, contrast sensitivity studies their inverse.
-        upwards = responses.difference if upwards(result) else 1 / responses.difference
+        up = responses.difference if upwards(result) else 1 / responses.difference
         ax.set_facecolor(axes.BLANK)
-        _draw_contours(ax, values, upwards, scale.drawn(responses), scale)
+        _draw_contours(ax, values, up, scale.drawn(responses), scale)
         if human:
             _draw_human(ax, result, responses)
         axes.level_axis(ax.xaxis, values)
-        axes.log_axis(ax.yaxis, float(upwards.min()), float(upwards.max()))
+        axes.log_axis(ax.yaxis, float(up.min()), float(up.max()))
         title = titles[i] if titles else axes.panel_title(result, responses.layer, experiment=False, observer=True)
         axes.label(ax, axes.level_label(result, level), upward_label(result), title)
     handles = panels[0].get_legend_handles_labels()[0]

@@ -6,6 +6,7 @@ import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -96,8 +97,6 @@ def _stimulus(entry: Any) -> StimulusSet | None:
         return None if "/" in entry or "\\" in entry or entry.endswith(".toml") else load_stimulus(entry)
     if not isinstance(entry, Mapping) or ".py" in json.dumps(entry):
         return None
-    from pathlib import Path
-
     return stimulus_set({"title": "stimulus", **entry}, "stimulus", Path())
 
 

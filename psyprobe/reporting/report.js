@@ -50,7 +50,7 @@
     let ticks = [];
     if (axis.names.length) ticks = axis.names.map((name, i) => [i, name]);
     else if (axis.log) {
-      const digits = b - a > 2.5 ? [1] : b - a > 1.1 ? [1, 2, 5] : [1, 2, 3, 4, 5, 6, 7, 8, 9];
+      const digits = b - a > 2.5 ? [1] : b - a > 0.6 ? [1, 2, 5] : [1, 2, 3, 4, 5, 6, 8];
       for (let e = Math.floor(a); e <= Math.ceil(b); e++) for (const d of digits) ticks.push(d * 10 ** e);
     } else {
       const rough = (b - a) / 5, unit = 10 ** Math.floor(Math.log10(rough));
@@ -204,9 +204,9 @@
     constructor(owner, panel) {
       this.owner = owner;
       this.data = panel;
-      const slanted = owner.data.x.names.length > 3;
-      const height = slanted ? 310 : 262;
-      this.box = { left: 52, right: 340, top: 18, bottom: slanted ? 210 : 212, width: 360, height };
+      const names = owner.data.x.names.length, slanted = names > 3;
+      this.wide = Math.max(360, 66 + 17 * names);
+      this.box = { left: 52, top: 18, bottom: 212, height: slanted ? 318 : 252 };
       this.picture = svg("svg", { tabindex: "0", role: "img" });
       this.said = html("output", { class: "said", "aria-live": "polite" }, "\u00a0");
       this.legend = html("ul", { class: "legend" });
@@ -232,8 +232,8 @@
     draw() {
       this.waiting = false;
       const figure = this.owner.data, box = this.box, view = this.view, grid = !Array.isArray(view);
-      box.right = grid ? 290 : 346;
-      box.width = grid ? 348 : 360;
+      box.right = grid ? 290 : this.wide - 14;
+      box.width = grid ? 348 : this.wide;
       this.picture.setAttribute("viewBox", `0 0 ${box.width} ${box.height}`);
       this.picture.setAttribute("aria-label", `${figure.title}${this.data.title ? `, ${this.data.title}` : ""}: ${this.label} ${figure.y.label} over ${figure.x.label}. Arrows read it${figure.behind.length ? ", Enter opens a point" : ""}.`);
       this.picture.replaceChildren();
@@ -381,7 +381,7 @@
       if (grid) bar.append(this.select("levels", [["log", "logarithmic"], ["linear", "linear"]], (value) => (this.levels = value)));
       if (grid && data.panels.length > 1) bar.append(this.check("common levels", true, (value) => (this.common = value)));
       if (data.panels.length > 1) bar.append(this.check("link observers", true, (value) => (this.linked = value)));
-      this.inner = html("div", { class: data.panels.length > 1 ? "panels" : "panels single" }, ...this.panels.map((panel) => panel.node));
+      this.inner = html("div", { class: data.panels.length > 1 ? "panels" : `panels single${data.x.names.length > 12 ? " broad" : ""}` }, ...this.panels.map((panel) => panel.node));
       this.behind = html("div", { class: "behind" });
       this.tables = html("details", { class: "tables" }, html("summary", {}, "Table of this figure"));
       this.tables.addEventListener("toggle", () => this.fill());
@@ -405,7 +405,7 @@
         if (entry.isIntersecting && panel.waiting) panel.draw();
       }), { rootMargin: NEAR });
       for (const panel of this.panels) {
-        panel.picture.setAttribute("viewBox", `0 0 360 ${panel.box.height}`);
+        panel.picture.setAttribute("viewBox", `0 0 ${panel.wide} ${panel.box.height}`);
         seen.observe(panel.node);
       }
     }
