@@ -8,7 +8,9 @@ from chat_results import chat_result
 from detection_results import simulated_result
 from matching_results import simulated_matching
 
-HOSTILE = "</script><script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">\u202e\x1b[31m"
+HOSTILE = (
+    "</script><script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">\u202e\x1b[31m"
+)
 PAGE = """title = {title}
 source = "Cai et al. (2025)"
 stimulus = "gabor_achromatic"

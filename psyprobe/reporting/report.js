@@ -241,7 +241,7 @@
       this.ring = svg("g", { class: "ring", visibility: "hidden" }, svg("circle", { r: 6.5, class: "outer" }), svg("circle", { r: 5 }));
       grid ? this.drawGrid(figure, view) : this.drawCurves(figure, view);
       this.picture.append(this.ring);
-      this.place = null;
+      this.show(null);
     }
     drawGrid(figure, view) {
       const [xs, ys] = figure.grids[view.at], box = this.box, values = decoded(view);

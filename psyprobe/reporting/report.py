@@ -181,9 +181,7 @@ def _shown(part: Part, figures: list[Figure]) -> Mapping[str, Any]:
         return {"gallery": part, "pictures": pictures}
     if isinstance(part, Table):
         return {"table": part}
-    raise InputError(
-        f"{type(part).__name__} is no part of a report; give Figure, Table or Gallery of psyprobe.plotting"
-    )
+    raise InputError(f"{type(part).__name__} is no part of a report; give a Figure, a Table or a Gallery")
 
 
 def _board(scores: Sequence[Score], published: bool, sort: str | None) -> tuple[Scoreboard | None, str]:
