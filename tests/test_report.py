@@ -147,6 +147,9 @@ def test_what_is_unfinished_or_cannot_be_scored_is_said(
     broken["scored_response"][:] = np.nan
     page = written([result, broken.assign_attrs(experiment_digest="another", experiment="broken")], tmp_path)
     assert "broken, pixels" in page and "not scored: " in page and "not finite" in page
+    # One that cannot be scored takes no other down.
+    page = written([result, broken], tmp_path)
+    assert "not scored: " in page and [len(each["panels"]) for each in figures_in(page)] == [1]
     with pytest.raises(InputError, match="no result of a run"):
         pp.report(xr.Dataset(), tmp_path / "none.html")
     with pytest.raises(InputError, match="there are no results"):

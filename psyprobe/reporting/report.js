@@ -261,7 +261,8 @@
       drawLines(this.picture, figure.over.map((line) => ({ ...line, contour: true })), x, y, box);
       for (const path of this.picture.querySelectorAll(".people path, .people-points circle")) path.classList.add("on-map");
       this.picture.append(frame(figure, box, x, y), colourBar(levels, box, this.short(), logarithmic));
-      this.keys(figure.over);
+      // What stands on every panel is named once.
+      if (this.owner.panels[0] === this) this.keys(figure.over);
     }
     short() {
       return this.label.replace(/ \(.*/, "").replace("Angular distance ", "");

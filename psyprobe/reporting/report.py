@@ -102,16 +102,21 @@ def report(
     sections = _sections(results)
     figures: list[Figure] = []
     for section in sections:
+        sound = []
         for one in section.results:
             try:
                 section.scores += score_layers(one, measure=measure)
+                sound.append(one)
             except PsyprobeError as error:
                 failures.append((f"{section.name}, {one.attrs['observer']}", f"not scored: {error}"))
         try:
-            section.parts = [_shown(part, figures) for part in _parts(section)]
-            section.stimulus = stimulus_of(section.results[0])
+            section.parts = [_shown(part, figures) for part in _parts(sound)]
         except PsyprobeError as error:
             failures.append((section.name, f"not drawn: {error}"))
+        try:
+            section.stimulus = stimulus_of(section.results[0])
+        except PsyprobeError as error:
+            failures.append((section.name, f"its stimulus is not drawn: {error}"))
     scores = [one for section in sections for one in section.scores]
     board, problem = _board(scores, published, sort)
     failures += [("scoreboard", problem)] * bool(problem)
@@ -165,10 +170,10 @@ def _sections(results: Sequence[xr.Dataset]) -> list[_Section]:
     return list(found.values())
 
 
-def _parts(section: _Section) -> Sequence[Part]:
-    """What the probe has to show."""
-    offered = getattr(load_probe(str(section.results[0].attrs["probe"])), "report", None)
-    return () if offered is None else list(offered(section.results))
+def _parts(results: Sequence[xr.Dataset]) -> Sequence[Part]:
+    """What the probe of an experiment has to show."""
+    offered = getattr(load_probe(str(results[0].attrs["probe"])), "report", None) if results else None
+    return () if offered is None else list(offered(results))
 
 
 def _shown(part: Part, figures: list[Figure]) -> Mapping[str, Any]:
