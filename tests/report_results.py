@@ -52,8 +52,9 @@ def matches(observer: str, experiment: str = "contrast_matching", seed: int = 0)
     return told(simulated_matching(lambda f, c: 0.3 * c**slope / (1 + 0.02 * f)), experiment, observer)
 
 
-def words(observer: str, **options: object) -> xr.Dataset:
-    return told(chat_result(observer=observer, **options), "hernandez2025", observer)  # type: ignore[arg-type]
+def words(observer: str, guess: float = 0.0) -> xr.Dataset:
+    result = chat_result(observer=observer, guess=guess, frequencies=(1.0, 4.0), repeats=5, catch=10)
+    return told(result, "hernandez2025", observer)
 
 
 def ten_on_nine() -> list[xr.Dataset]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.direction import UNDEFINED
 from psyprobe.analysis.matching import match_result, matching_layers
 from psyprobe.analysis.responses import MEASURE_LABELS, Responses, layers_of, levels_of, select
@@ -54,7 +55,7 @@ def _measures(results: Sequence[xr.Dataset]) -> dict[str, str]:
     return {name: plain_label(MEASURE_LABELS[name]) for name in sorted(known, key=lambda name: name != first)}
 
 
-def _grids(result: xr.Dataset, measure: str, sliced: dict[str, np.ndarray]) -> dict[str, Grid]:
+def _grids(result: xr.Dataset, measure: str, sliced: dict[str, FloatArray]) -> dict[str, Grid]:
     """By layer; where there are several levels, by layer and each value of the others."""
     layers = layers_of(result)
     found = {}
@@ -131,7 +132,7 @@ def _matches(result: xr.Dataset, measure: str, layer: str) -> Iterator[Line]:
         yield Line(f"reference {reference:.2g}", found.frequency, drawn, shade=shade, notes=notes if any(notes) else ())
 
 
-def _by_reference(references: np.ndarray, rows: Sequence) -> Iterator[tuple[float, Sequence, float]]:  # type: ignore[type-arg]
+def _by_reference(references: FloatArray, rows: Any) -> Iterator[tuple[float, Any, float]]:
     """Each reference with its row and its shade, from low to high contrast."""
     order = np.argsort(references)
     for place, k in enumerate(order):

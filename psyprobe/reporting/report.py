@@ -94,7 +94,7 @@ def report(
     ...     "Contrast sensitivity over spatial frequency" in page.read_text(encoding="utf-8")
     True
     """
-    listed: list[Any] = list(sources) if _several(sources) else [sources]
+    listed: list[Any] = _listed(sources)
     results, left = _loaded(listed)
     if not results:
         raise InputError("there are no results for a report; give a store or a result")
@@ -137,9 +137,10 @@ def report(
     return write_page(text, path)
 
 
-def _several(sources: Any) -> bool:
-    """Whether it is more than one: a dataset is an iterable of names."""
-    return isinstance(sources, Iterable) and not isinstance(sources, str) and not hasattr(sources, "attrs")
+def _listed(sources: Any) -> list[Any]:
+    """One or several as several; a dataset is an iterable of names, and one."""
+    one = isinstance(sources, str) or hasattr(sources, "attrs") or not isinstance(sources, Iterable)
+    return [sources] if one else [*sources]
 
 
 def _loaded(sources: Sequence[Any]) -> tuple[list[xr.Dataset], list[tuple[str, str]]]:
