@@ -205,8 +205,9 @@
       this.owner = owner;
       this.data = panel;
       const names = owner.data.x.names.length, slanted = names > 3;
+      const longest = Math.max(0, ...owner.data.x.names.map((name) => name.length));
       this.wide = Math.max(360, 66 + 17 * names);
-      this.box = { left: 52, top: 18, bottom: 212, height: slanted ? 318 : 252 };
+      this.box = { left: 52, top: 18, bottom: 212, height: slanted ? 228 + Math.min(90, 4 * longest) : 252 };
       this.picture = svg("svg", { tabindex: "0", role: "img" });
       this.said = html("output", { class: "said", "aria-live": "polite" }, "\u00a0");
       this.legend = html("ul", { class: "legend" });
