@@ -128,7 +128,7 @@ def report(
         told=told,
         board=None if board is None else _board_table(board),
         sections=sections,
-        figures=[compact(one) for one in figures],
+        scripted=[compact(one) for one in figures],
         methods=methods([section.results for section in sections]),
         observers=observers_table(results),
         failures=failures + _flagged(board),
