@@ -25,6 +25,7 @@ _PUBLIC = {
     **dict.fromkeys(("list_observers", "load_observer", "observer"), "observers"),
     **dict.fromkeys(("run", "plan", "load_results"), "probes.conduct"),
     **dict.fromkeys(("score", "plot"), "probes.results"),
+    "report": "reporting.report",
     "angular_distance": "analysis.distance",
     "fit_psychometric": "analysis.psychometric",
     "corrupt": "corruption",
@@ -84,5 +85,6 @@ if TYPE_CHECKING:
     from psyprobe.observers import list_observers, load_observer, observer
     from psyprobe.probes.conduct import load_results, plan, run
     from psyprobe.probes.results import plot, score
+    from psyprobe.reporting.report import report
     from psyprobe.stimulus import disc, gabor, grating, noise, uniform
     from psyprobe.stimulus.catalogue import load_stimulus

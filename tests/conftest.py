@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+import webdriver
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("psyprobe", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -36,3 +38,38 @@ def beside_checkout() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[webdriver.Browser]:
+    """A headless browser; tests that need one skip where there is none."""
+    if absent := webdriver.missing():
+        pytest.skip(absent)
+    with webdriver.browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def r_bench_set(tmp_path: Path) -> Path:
+    from PIL import Image
+
+    columns = ["name", "question", "choice", "answer", "type", "score", "distortion", "strength"]
+    rows = [
+        ["m1.png", "What is it?", "A.a ramp; B.a cat", "A", "MCQ"],
+        ["m2.png", "How many?", "A.one; B.two; C.three", "B", "MCQ"],
+        ["v1.png", "What is on the left?", "N", "the dark side", "VQA"],
+        ["v2.png", "What is on the right?", "N", "light", "VQA"],
+        ["c1.png", "Describe the image.", "N", "['A ramp of grey.', 'Dark to light.']", "CAP"],
+        ["c2.png", "Describe the image.", "N", "['Grey.', 'A ramp.']", "CAP"],
+    ]
+    folder = tmp_path / "rbench"
+    for kind in ("ref", "dis"):
+        (folder / kind).mkdir(parents=True)
+    ramp = np.broadcast_to(np.arange(96, dtype=np.uint8)[None, :, None] * np.uint8(2), (64, 96, 3)).copy()
+    lines = [",".join(columns)]
+    for place, row in enumerate(rows):
+        lines.append(",".join(f'"{cell}"' for cell in [*row, "4.0", "1", "1"]))
+        for kind, step in (("ref", 0), ("dis", 20)):
+            Image.fromarray(ramp + np.uint8(step + place)).save(folder / kind / row[0])
+    (folder / "items.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder

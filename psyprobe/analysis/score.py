@@ -187,21 +187,13 @@ def score_table(scores: Score | Iterable[Score], format: str = "text") -> str:
     check_format(format)
     if format == "json":
         return json_text([one.to_dict() for one in listed])
-    rows = [(one, list(one.rows())) for one in listed]
     if format == "csv":
-        return csv_text([row.record for _, own in rows for row in own if row.record])
-
-    def title(pair: tuple[Score, list[Row]]) -> str:
-        return pair[1][0].table
-
-    groups = groupby(sorted(rows, key=title), title)
-    tables = [text for _, group in groups for text in _tables(list(group), format)]
-    keys: dict[str, set[float]] = {}
-    for one in listed:
-        for note in one.notes():
-            keys.setdefault(note, set()).add(one.confidence)
-    lines = [note.format(confidence=" or ".join(f"{100 * c:g}" for c in sorted(found))) for note, found in keys.items()]
-    return document(format, tables, lines) if listed else NO_SCORE
+        return csv_text([row.record for one in listed for row in one.rows() if row.record])
+    tables = [
+        lay_out(format, [[table.title, *table.headings], *table.cells()], table.notes())
+        for table in score_tables(listed)
+    ]
+    return document(format, tables, score_notes(listed)) if listed else NO_SCORE
 
 
 def document(format: str, tables: Sequence[str], lines: Sequence[str]) -> str:
@@ -240,8 +232,51 @@ def observer_name(one: Score, group: Iterable[Score]) -> str:
     return one.observer + (f" / {one.layer}" if several else "") + (" (random weights)" if one.random_weights else "")
 
 
-def _tables(group: Sequence[tuple[Score, list[Row]]], format: str) -> list[str]:
-    """One table for each title, observers before trivial responders, equal ones of these once."""
+@dataclass(frozen=True)
+class ScoreTable:
+    """Rows of scores that stand together."""
+
+    title: str
+    #: Of the columns behind the name.
+    headings: Sequence[str]
+    #: Name and row, observers before trivial responders, equal ones of these once.
+    rows: Sequence[tuple[str, Row]]
+
+    def cells(self) -> list[list[str]]:
+        """Name and cells of each row."""
+        return [[name, *(row.cells.get(heading, "") for heading in self.headings)] for name, row in self.rows]
+
+    def notes(self) -> list[str]:
+        """What must be said under it."""
+        return [f"{name}: {note}." for name, row in self.rows for note in row.notes]
+
+
+def score_tables(scores: Iterable[Score]) -> list[ScoreTable]:
+    """Rows of scores by the title of their table, in alphabetical order of each score's first.
+
+    Examples
+    --------
+    >>> score_tables([])
+    []
+    """
+    rows = sorted(((one, list(one.rows())) for one in scores), key=_title)
+    return [table for _, group in groupby(rows, _title) for table in _together(list(group))]
+
+
+def score_notes(scores: Iterable[Score]) -> list[str]:
+    """What the headings of scores mean, each once."""
+    keys: dict[str, set[float]] = {}
+    for one in scores:
+        for note in one.notes():
+            keys.setdefault(note, set()).add(one.confidence)
+    return [note.format(confidence=" or ".join(f"{100 * c:g}" for c in sorted(found))) for note, found in keys.items()]
+
+
+def _title(pair: tuple[Score, list[Row]]) -> str:
+    return pair[1][0].table
+
+
+def _together(group: Sequence[tuple[Score, list[Row]]]) -> list[ScoreTable]:
     scores = [one for one, _ in group]
     titles: dict[str, dict[str, list[tuple[str, Row]]]] = {}
     for one, row in ((one, row) for one, own in group for row in own if row.table):
@@ -257,8 +292,5 @@ def _tables(group: Sequence[tuple[Score, list[Row]]], format: str) -> list[str]:
     tables = []
     for title, responders in titles.items():
         rows = [named for placed in responders.values() for named in placed]
-        headings = list(rows[0][1].cells)
-        cells = [[name, *(row.cells.get(heading, "") for heading in headings)] for name, row in rows]
-        notes = [f"{name}: {note}." for name, row in rows for note in row.notes]
-        tables.append(lay_out(format, [[printable(title), *headings], *cells], notes))
+        tables.append(ScoreTable(printable(title), list(rows[0][1].cells), rows))
     return tables

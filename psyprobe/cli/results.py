@@ -20,6 +20,7 @@ from psyprobe.files.terminal import say, show
 from psyprobe.probes.conduct import load_results
 from psyprobe.probes.export import export
 from psyprobe.probes.results import plot, score_layers, scoreboard
+from psyprobe.reporting.report import report
 from psyprobe.running.merge import merge
 from psyprobe.running.store import Store
 from psyprobe.running.upkeep import summary, vacuum, verify
@@ -58,6 +59,15 @@ def plot_command(arguments: argparse.Namespace) -> int:
     panels = [[one.attrs["experiment"], one.attrs["observer"]] for one in results]
     told = f"{path}: {len(results)} result{'s' * (len(results) != 1)}"
     show({"file": str(path), "panels": panels}, told, as_json=arguments.json)
+    return 0
+
+
+def report_command(arguments: argparse.Namespace) -> int:
+    """Write one page over all finished runs."""
+    given = {name: getattr(arguments, name) for name in ("title", "measure", "published", "sort")}
+    path = report(arguments.results, arguments.output, **given)
+    size = path.stat().st_size
+    show({"file": str(path), "bytes": size}, f"{path}: {size / 1e3:.0f} kB", as_json=arguments.json)
     return 0
 
 

@@ -171,7 +171,7 @@ def contours(
         # What the panel above or on the left says already is not said again.
         if i >= across and panels[i - across].get_xlabel() == ax.get_xlabel():
             panels[i - across].set_xlabel("")
-        if i % across and _upward_label(listed[i - 1]) == _upward_label(listed[i]):
+        if i % across and upward_label(listed[i - 1]) == upward_label(listed[i]):
             ax.set_ylabel("")
     return cast("Figure | SubFigure", place)
 
@@ -294,15 +294,15 @@ def _draw(
     for i, (ax, result, responses) in enumerate(zip(panels, results, found, strict=True)):
         ((level, values),) = responses.levels.items()
         # Masking studies plot thresholds, contrast sensitivity studies their inverse.
-        upwards = responses.difference if _upwards(result) else 1 / responses.difference
+        up = responses.difference if upwards(result) else 1 / responses.difference
         ax.set_facecolor(axes.BLANK)
-        _draw_contours(ax, values, upwards, scale.drawn(responses), scale)
+        _draw_contours(ax, values, up, scale.drawn(responses), scale)
         if human:
             _draw_human(ax, result, responses)
         axes.level_axis(ax.xaxis, values)
-        axes.log_axis(ax.yaxis, float(upwards.min()), float(upwards.max()))
+        axes.log_axis(ax.yaxis, float(up.min()), float(up.max()))
         title = titles[i] if titles else axes.panel_title(result, responses.layer, experiment=False, observer=True)
-        axes.label(ax, axes.level_label(result, level), _upward_label(result), title)
+        axes.label(ax, axes.level_label(result, level), upward_label(result), title)
     handles = panels[0].get_legend_handles_labels()[0]
     blanks = {
         _UNDEFINED_LABEL: any((one.status == UNDEFINED).any() for one in found),
@@ -312,22 +312,22 @@ def _draw(
     if label:
         handles.append(Patch(facecolor=axes.BLANK, edgecolor="0.4", label=label))
     if handles:
-        place = "lower right" if _upwards(results[0]) else "lower left"
+        place = "lower right" if upwards(results[0]) else "lower left"
         panels[0].legend(handles=handles, loc=place, fontsize="small", framealpha=0.9)
     _colour_bar(scale, found[0].measure, panels)
 
 
-def _upwards(result: xr.Dataset) -> bool:
+def upwards(result: xr.Dataset) -> bool:
     """Whether thresholds stand upwards and not sensitivity: of masks, and of differences that are no contrast."""
     return "mask_contrast" in levels_of(result) or str(result.attrs["difference"]) != "contrast"
 
 
-def _upward_label(result: xr.Dataset) -> str:
+def upward_label(result: xr.Dataset) -> str:
     difference = str(result.attrs["difference"])
     if difference != "contrast":
         return axes.level_label(result, difference)
     label = result.attrs["difference_label"]
-    return f"Target contrast ({label})" if _upwards(result) else f"Sensitivity (1 / {label})"
+    return f"Target contrast ({label})" if upwards(result) else f"Sensitivity (1 / {label})"
 
 
 def _draw_contours(ax: Axes, x: FloatArray, upwards: FloatArray, drawn: Masked, scale: _Scale) -> None:
@@ -343,23 +343,34 @@ def _draw_contours(ax: Axes, x: FloatArray, upwards: FloatArray, drawn: Masked, 
         ax.contour(x, upwards, drawn, levels=inside, colors="black", linewidths=0.4, alpha=0.3, linestyles="solid")
 
 
-def _draw_human(ax: Axes, result: xr.Dataset, found: Responses) -> None:
-    from matplotlib.patheffects import withStroke
-
+def human_points(result: xr.Dataset, found: Responses) -> tuple[str, FloatArray, FloatArray] | None:
+    """What the human curve or the measured thresholds are called, where they lie, and the sensitivity there."""
     ((level, values),) = found.levels.items()
     if found.curve is not None and found.curve[0] == level:
         _, at, sensitivity = found.curve
     elif found.scored is not None and list(found.scored.at) == [level]:
         at, sensitivity = found.scored.at[level], found.scored.sensitivity
     else:
-        return
+        return None
     model = str(result.attrs.get("human_model", ""))
     name = f"Human ({_HUMAN_LABELS.get(model, axes.printable(model))})" if model else "Human"
-    if _upwards(result):
-        # Thresholds behind a mask are measured points, not a model's curve.
-        inside = (at >= values.min()) & (at <= values.max())
+    if not upwards(result):
+        return name, at, sensitivity
+    # Thresholds behind a mask are measured points, not a model's curve.
+    inside = (at >= values.min()) & (at <= values.max())
+    return name, at[inside], sensitivity[inside]
+
+
+def _draw_human(ax: Axes, result: xr.Dataset, found: Responses) -> None:
+    from matplotlib.patheffects import withStroke
+
+    known = human_points(result, found)
+    if known is None:
+        return
+    name, at, sensitivity = known
+    if upwards(result):
         style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markeredgecolor": "white", "clip_on": False}
-        ax.plot(at[inside], 1 / sensitivity[inside], color="black", zorder=3, label=name, **style)
+        ax.plot(at, 1 / sensitivity, color="black", zorder=3, label=name, **style)
         return
     halo = [withStroke(linewidth=4, foreground="white", alpha=0.6)]
     ax.plot(at, sensitivity, color="black", linestyle="--", linewidth=2, path_effects=halo, label=name)

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 #: Blue and vermilion first: they differ most.
 _COLOURS = (axes.COLOURS[0], axes.COLOURS[5], axes.COLOURS[2], axes.COLOURS[3], axes.COLOURS[1], axes.COLOURS[4])
 _MARKERS = ("o", "s", "D", "v", "P", "X")
-_LABEL = r"Sensitivity (1 / contrast, $\sqrt{2}\,$SD/mean)"
+#: Label of the axis of sensitivities.
+SENSITIVITY = r"Sensitivity (1 / contrast, $\sqrt{2}\,$SD/mean)"
 
 
 def plot_csf(
@@ -164,13 +165,13 @@ def _draw(ax: Axes, csf: xr.Dataset, name: str, colour: str, marker: str) -> Non
     style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.5, "label": name}
     ax.errorbar(values[known], mean[known], yerr=reach, elinewidth=1, capsize=2, zorder=3, **style)
     head = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.4}
-    for i, bound, side in _bounds(csf):
+    for i, bound, side in bounds(csf):
         ax.annotate("", xy=(values[i], bound * 1.6**side), xytext=(values[i], bound), arrowprops=head)
         # The text of an annotation does not move the limits of an axis; a bar at the bound does.
         ax.plot([values[i]], [bound], marker="_", markersize=9, color=colour, linestyle="none")
 
 
-def _bounds(csf: xr.Dataset) -> list[tuple[int, float, int]]:
+def bounds(csf: xr.Dataset) -> list[tuple[int, float, int]]:
     """Levels without a mean: place, bound and side, -1 where most wordings tell that sensitivity is lower, else 1."""
     found = []
     for i in np.flatnonzero(~np.isfinite(csf["mean_sensitivity"].values)):
@@ -194,7 +195,7 @@ def _finish(ax: Axes, csfs: Sequence[xr.Dataset], human: str | None, title: str,
     (level,) = levels
     values = np.concatenate([csf[level].values for csf in csfs])
     shown = [np.asarray(extra), *(csf["mean_sensitivity"].values for csf in csfs)]
-    shown += [np.array([bound]) for csf in csfs for _, bound, _ in _bounds(csf)]
+    shown += [np.array([bound]) for csf in csfs for _, bound, _ in bounds(csf)]
     people = human_line(csfs[0], human, values.min() / 1.25, values.max() * 1.25)
     if people is not None:
         name, x, curve = people
@@ -207,7 +208,7 @@ def _finish(ax: Axes, csfs: Sequence[xr.Dataset], human: str | None, title: str,
         raise InputError(f"there is no threshold to draw at any {level}; see the variable 'status'")
     axes.level_axis(ax.xaxis, values, margin=1.25)
     axes.log_axis(ax.yaxis, float(drawn.min()) / 2, float(drawn.max()) * 2)
-    axes.label(ax, axes.level_label(csfs[0], level), _LABEL, title, framed=False)
+    axes.label(ax, axes.level_label(csfs[0], level), SENSITIVITY, title, framed=False)
     ax.legend(fontsize="small", framealpha=0.9, loc="best")
 
 
@@ -272,7 +273,7 @@ def plot_psychometric(
     blanks = float(one["catch_trials"])
     if blanks:
         share = float(one["catch_yes"]) / blanks
-        error = _wilson(np.array([float(one["catch_yes"])]), np.array([blanks])) if counted else None
+        error = wilson(np.array([float(one["catch_yes"])]), np.array([blanks])) if counted else None
         ax.errorbar(
             [left * 1.25], [share], yerr=error, color="black", marker="D", markersize=5, linestyle="none", capsize=2,
             label="catch trials", zorder=4, clip_on=False,
@@ -308,22 +309,19 @@ def _draw_function(
 ) -> None:
     contrast, yes, trials = (one[name].values[i] for name in ("contrast", "yes", "trials"))
     use = trials > 0
-    error = _wilson(yes[use], trials[use]) if counted else None
+    error = wilson(yes[use], trials[use]) if counted else None
     ax.errorbar(
         contrast[use], yes[use] / trials[use], yerr=error, color=colour, marker="o", markersize=4, linestyle="none",
         elinewidth=0.8, label=name, zorder=3,
     )  # fmt: skip
-    t, w, guess, lapse = (float(one[name].values[i]) for name in ("threshold", "width", "guess", "lapse"))
+    curve = fitted_share(one, i, np.geomspace(*span, 201))
     status = str(one["status"].values[i])
-    fit = json.loads(str(one.attrs["fit"]))
-    if np.isfinite(t) and np.isfinite(w) and fit["axis"] == "log":
-        x = np.geomspace(*span, 201)
-        function = fit["function"] if counted else "logistic"
-        share = psychometric_function(np.log10(x), t, max(w, _STEP), guess, lapse, function=function)
+    if curve is not None:
+        x, share, height = curve
+        t = float(one["threshold"].values[i])
         ax.plot(x, share, color=colour, linewidth=1.4)
         ends = np.array([float(one[f"threshold_{end}"].values[i]) for end in ("low", "high")])
         ends = np.where(np.isnan(ends), t, ends).clip(np.log10(span[0]), np.log10(span[1]))
-        height = guess + (1 - guess - lapse) / 2
         ax.plot(10**ends, [height, height], color=colour, linewidth=3, alpha=0.6, solid_capstyle="butt")
         ax.plot([10**t], [height], marker="|", markersize=9, color=colour)
     elif status in ("censored_above", "censored_below"):
@@ -333,7 +331,21 @@ def _draw_function(
         ax.annotate("", xy=(end, 0.5 + 0.02 * i), xytext=(start, 0.5 + 0.02 * i), arrowprops=head)
 
 
-def _wilson(yes: FloatArray, trials: FloatArray) -> FloatArray:
+def fitted_share(one: xr.Dataset, i: int, x: FloatArray) -> tuple[FloatArray, FloatArray, float] | None:
+    """Contrasts, the fitted share of yes there, and the share at threshold, for one level of one wording of a CSF.
+
+    None where there is no fit, or one on a linear axis.
+    """
+    t, w, guess, lapse = (float(one[name].values[i]) for name in ("threshold", "width", "guess", "lapse"))
+    fit = json.loads(str(one.attrs["fit"]))
+    if not (np.isfinite(t) and np.isfinite(w) and fit["axis"] == "log"):
+        return None
+    function = fit["function"] if str(one["method"].values) == "counts" else "logistic"
+    share = psychometric_function(np.log10(x), t, max(w, _STEP), guess, lapse, function=function)
+    return x, np.asarray(share), guess + (1 - guess - lapse) / 2
+
+
+def wilson(yes: FloatArray, trials: FloatArray) -> FloatArray:
     """How far the 95 % interval of a share reaches below and above it (Wilson 1927)."""
     z = 1.959963984540054
     share = yes / trials

@@ -30,6 +30,7 @@ from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.human.reference import DataReference, Reference, human_inputs, mismatches
 from psyprobe.observers import Card
+from psyprobe.plotting.feature_parts import contour_parts as report
 from psyprobe.plotting.features import contour_panels as plot
 from psyprobe.probes.asking import DIFFERENCE, at_native_size, noise_floor
 from psyprobe.probes.pairs import ABILITIES, Conditions, Grid, PairSession, Responses, answer, pair_up, responses
@@ -41,7 +42,7 @@ from psyprobe.stimulus.specification import level_of, with_levels
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["ABILITIES", "SECTIONS", "VERSION", "answer", "plan", "plot", "result", "score"]
+__all__ = ["ABILITIES", "SECTIONS", "VERSION", "answer", "plan", "plot", "report", "result", "score"]
 
 SECTIONS = ("stimulus", "levels", "variants", "human", "score", "observer")
 #: Drawing, showing or measuring differently makes another question of the same condition.

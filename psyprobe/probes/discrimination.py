@@ -10,10 +10,10 @@ from typing import Any
 
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
-from psyprobe.probes.detection import ABILITIES, VERSION, answer, grid_conditions, plot, result, score
+from psyprobe.probes.detection import ABILITIES, VERSION, answer, grid_conditions, plot, report, result, score
 from psyprobe.probes.pairs import PairSession
 
-__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "result", "score"]
+__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "report", "result", "score"]
 
 SECTIONS = ("stimulus", "levels", "difference", "variants", "human", "score", "observer")
 

@@ -25,6 +25,7 @@ from psyprobe.experiment import Experiment
 from psyprobe.human.measured import matching_data
 from psyprobe.human.reference import DataReference
 from psyprobe.observers import Card
+from psyprobe.plotting.feature_parts import match_parts as report
 from psyprobe.plotting.features import match_panels as plot
 from psyprobe.probes.asking import at_native_size, noise_floor
 
@@ -38,7 +39,7 @@ from psyprobe.stimulus.specification import with_levels
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "result", "score"]
+__all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "report", "result", "score"]
 
 #: The one study of matches that ships.
 _DATA = "georgeson_sullivan1975"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,15 +12,8 @@ from psyprobe.cli import main
 from psyprobe.tasks.review.server import ReviewServer
 from psyprobe.tasks.review.worklist import worklist
 
-pytestmark = pytest.mark.skipif(bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there")
 TASK = "document.body.dataset.task"
 SHOWN = "[...document.images].every(each => each.complete && each.naturalWidth > 0) && document.images.length"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[webdriver.Browser]:
-    with webdriver.browser() as opened:
-        yield opened
 
 
 def test_two_annotators_accept_and_reject_with_keys(

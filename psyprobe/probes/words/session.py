@@ -19,6 +19,7 @@ from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest, plain
 from psyprobe.human.models import CSF_MODELS
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
+from psyprobe.plotting.word_parts import csf_parts
 from psyprobe.plotting.words import csf_panels
 from psyprobe.probes.asking import at_native_size
 from psyprobe.probes.detection import contrast_kind, remarks_of, sensitivity_at
@@ -328,6 +329,7 @@ class WordsProbe:
     result = staticmethod(words_result)
     score = staticmethod(score_chat)
     plot = staticmethod(csf_panels)
+    report = staticmethod(csf_parts)
 
     def plan(self, experiment: Experiment, observer: Any) -> WordsSession:
         """As in `Probe`."""

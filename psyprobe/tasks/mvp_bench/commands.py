@@ -16,7 +16,7 @@ from psyprobe.files.images import read_image
 from psyprobe.files.output import make_folder, write_text
 from psyprobe.files.terminal import say, show, tell
 from psyprobe.probes.conduct import load_results
-from psyprobe.report.page import Picture, picture, render, write_page
+from psyprobe.reporting.page import Picture, picture, render, write_page
 from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics, mvp_tables, with_categories
 from psyprobe.tasks.mvp_bench.probe import read_run
 from psyprobe.tasks.mvp_bench.questions import check_questions, read_questions, with_rotations

@@ -29,6 +29,7 @@ from psyprobe.analysis.words.score import refuse_features
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import file_digest
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
+from psyprobe.plotting.described import Part
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.asking import Case, ItemQuestion, Judge, count_verdicts, judge_of, put, read_verdicts
@@ -36,6 +37,7 @@ from psyprobe.tasks.item_session import ItemSession, Task, answers_of, items_of,
 from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics, plot_mvp, with_categories
 from psyprobe.tasks.mvp_bench.questions import COLUMNS, read_questions, with_rotations
 from psyprobe.tasks.mvp_bench.replies import PARSERS, parse_reply, said
+from psyprobe.tasks.parts import answers_table, by_parts
 from psyprobe.tasks.tables import TaskScore, by_observer, place
 
 if TYPE_CHECKING:
@@ -74,6 +76,12 @@ _RANKED = {
         ("cross-image MCQ", "high", "CircularEval", "circular high", "Cross-image choice, high level (%)"),
     )
 }
+
+#: Columns of a report's table of answers, and what they are called.
+_ANSWERED = {
+    "question_id": "question", "pair": "pair", "kind": "image", "level": "level", "question": "asked", "answer": "key",
+    "reply": "reply", "said": "read as",
+}  # fmt: skip
 
 answer = put
 
@@ -171,6 +179,18 @@ def plot(
     refuse_features(measure=measure, layer=layer)
     metrics = {name: score(result)[0].metrics for name, result in by_observer(results).items()}
     return plot_mvp(metrics, "level", place(ax, figure))
+
+
+def report(results: Sequence[xarray.Dataset]) -> list[Part]:
+    """Every metric by task and level, and some answers."""
+    scores = {name: score(result)[0] for name, result in by_observer(results).items()}
+    rows: dict[str, dict[str, pd.DataFrame]] = {}
+    for name, one in scores.items():
+        for metric, table in one.metrics.groupby("metric", sort=False):
+            parts = table["task"] + ", " + table["level"]
+            rows.setdefault(str(metric), {})[name] = table.set_index(parts)[["value", "low", "high"]]
+    tables = {name: one.table for name, one in scores.items()}
+    return [by_parts("Right answers by task and level", "Right (%)", rows), answers_table(tables, _ANSWERED)]
 
 
 def read_run(result: xarray.Dataset) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from psyprobe.files.output import make_folder, write_text
 from psyprobe.files.terminal import say, settings, show, tell
 from psyprobe.observers import load_observer
 from psyprobe.probes.conduct import load_results
-from psyprobe.report.page import write_page
+from psyprobe.reporting.page import write_page
 from psyprobe.tasks.asking import Judge, count_verdicts, judge_cases
 from psyprobe.tasks.r_bench.build import build_set, write_example
 from psyprobe.tasks.r_bench.items import TASKS, check_items, export_tsv, import_tsv, read_items, read_set

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.distance import MEASURES
@@ -35,6 +36,7 @@ from psyprobe.files.output import digest
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
 from psyprobe.plotting.axes import COLOURS, panels_in
+from psyprobe.plotting.described import Part
 from psyprobe.probes.asking import features, plain, respond
 from psyprobe.probes.pairs import seconds_an_image
 from psyprobe.running.loop import ExperimentSession, attributes_of
@@ -42,8 +44,9 @@ from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.asking import read_planned
 from psyprobe.tasks.item_session import TaskPlan, items_of, options_of
+from psyprobe.tasks.parts import by_parts, corruption_gallery
 from psyprobe.tasks.r_bench.figures import coloured_cells, starred
-from psyprobe.tasks.tables import TaskScore
+from psyprobe.tasks.tables import TaskScore, by_observer
 
 if TYPE_CHECKING:
     import xarray
@@ -245,6 +248,22 @@ def plot(
     for result, panel in zip(results, panels, strict=True):
         draw(result, panel)
     return drawn
+
+
+def report(results: Sequence[xarray.Dataset]) -> list[Part]:
+    """The response to each corruption at each strength, and what the corruptions look like."""
+    rows: dict[str, dict[str, pd.DataFrame]] = {}
+    for name, result in by_observer(results).items():
+        for layer in map(str, result["layer"].values):
+            found = result["response"].sel(measure="angular", layer=layer).mean("photograph")
+            called = name + f" / {layer}" * (len(result["layer"]) > 1)
+            for strength in map(str, found["strength"].values):
+                values = found.sel(strength=strength).values
+                table = pd.DataFrame({"value": values, "low": np.nan, "high": np.nan}, found["dimension"].values)
+                rows.setdefault(f"angular, {strength}", {})[called] = table
+    first = results[0]
+    figure = by_parts("Response to each corruption", "Mean angular distance S_ac", rows)
+    return [figure, *corruption_gallery([str(name) for name in first["dimension"].values])]
 
 
 @dataclass(frozen=True)

@@ -17,15 +17,18 @@ import pandas as pd
 
 from psyprobe.analysis.score import OBSERVER, Metric, Row
 from psyprobe.analysis.words.score import refuse_features
+from psyprobe.corruption import dimension_numbered
 from psyprobe.errors import InputError
 from psyprobe.files.output import json_text, make_folder, write_text
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
+from psyprobe.plotting.described import Part
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.asking import Case, ItemQuestion, Judge, Verdicts, count_verdicts, judge_of, put, read_verdicts
 from psyprobe.tasks.item_session import ItemSession, Task, answers_of, items_of, judged_attributes, options_of
+from psyprobe.tasks.parts import answers_table, by_parts, corruption_gallery
 from psyprobe.tasks.r_bench.items import ImageSet, prompt, read_set, wordings
-from psyprobe.tasks.r_bench.metrics import MEASURES, rbench_metrics
+from psyprobe.tasks.r_bench.metrics import MEASURES, rbench_metrics, rows_by
 from psyprobe.tasks.r_bench.scores import AGAINST, judgements, open_cases, read_letters, score_items
 from psyprobe.tasks.tables import TaskScore, by_observer, csv_table, place
 
@@ -46,6 +49,12 @@ _OPTIONS = {"mcq_rule": "letter_then_judge", "skip_bad": False}
 #: Columns of an item table that a result holds as they are, and as JSON.
 _PLAIN = ("question", "task", "dimension", "strength", "reference", "simulated")
 _LISTED = ("options", "key")
+#: Columns of a report's table of answers, and what they are called.
+_ANSWERED = {
+    "name": "item", "task": "task", "dimension": "corruption", "strength": "strength", "question": "question",
+    "key": "key", "answer_ref": "about the reference", "answer_dis": "about the corrupted image",
+    "absolute": "absolute", "relative": "relative",
+}  # fmt: skip
 _json = partial(json.dumps, ensure_ascii=False)
 
 answer = put
@@ -145,6 +154,22 @@ def plot(
     refuse_features(measure=measure, layer=layer)
     metrics = {name: read_run(result).metrics for name, result in by_observer(results).items()}
     return bars(metrics, "step", ax=place(ax, figure))
+
+
+def report(results: Sequence[xarray.Dataset]) -> list[Part]:
+    """Robustness by step, group, task and strength, some answers, and what the corruptions look like."""
+    runs = {name: read_run(result) for name, result in by_observer(results).items()}
+    metrics = {name: run.metrics for name, run in runs.items()}
+    parts: list[Part] = []
+    for by in ("step", "group", "task", "strength"):
+        rows = {measure: rows_by(metrics, by, measure) for measure in MEASURES}
+        parts.append(by_parts(f"Robustness by {by}", "Robustness", rows))
+    told = {
+        name: run.table.assign(dimension=[dimension_numbered(number).title for number in run.table["dimension"]])
+        for name, run in runs.items()
+    }
+    numbers = sorted({int(number) for run in runs.values() for number in run.table["dimension"]})
+    return [*parts, answers_table(told, _ANSWERED), *corruption_gallery([dimension_numbered(n).name for n in numbers])]
 
 
 @dataclass(frozen=True)

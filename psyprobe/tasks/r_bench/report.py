@@ -16,7 +16,7 @@ from psyprobe.corruption import STEPS, STRENGTHS, corrupt, dimension_numbered, d
 from psyprobe.files.images import read_image
 from psyprobe.files.output import write_text
 from psyprobe.plotting.axes import save_figure
-from psyprobe.report.page import picture, render, write_page
+from psyprobe.reporting.page import picture, render, write_page
 from psyprobe.tasks.r_bench.figures import attribute_table, bars, plot_attributes, radar, strength_map
 from psyprobe.tasks.r_bench.items import ImageSet, lettered
 from psyprobe.tasks.r_bench.metrics import BREAKDOWNS, MEASURES, paired_difference, rbench_table, rows_by
@@ -122,7 +122,7 @@ def draw_figures(
 
 def _figure(path: Path, caption: str) -> dict[str, Any]:
     data = base64.b64encode(path.read_bytes()).decode()
-    return {"data": data, "caption": caption, "width": 64 if path.stem == "attributes" else 32}
+    return {"data": data, "caption": caption, "width": "wide" if path.stem == "attributes" else "half"}
 
 
 def _breakdowns(metrics: Mapping[str, pd.DataFrame]) -> list[tuple[str, ...]]:

@@ -17,7 +17,10 @@ from typing import Any
 
 from children import child
 
-LEFT, ENTER, CONTROL = "\ue012", "\ue007", "\ue009"
+LEFT, UP, RIGHT, DOWN = "\ue012", "\ue013", "\ue014", "\ue015"
+ENTER, CONTROL, TAB, SPACE = "\ue007", "\ue009", "\ue004", " "
+#: Seconds for one answer of the driver: on a machine full of work a browser takes minutes to start.
+_PATIENCE = 240
 
 
 def missing() -> str:
@@ -41,7 +44,7 @@ class Browser:
     def _call(self, path: str, values: Any = None, method: str = "POST") -> Any:
         body = None if method != "POST" else json.dumps(values or {}).encode()
         request = urllib.request.Request(self._base + path, body, {"Content-Type": "application/json"}, method=method)
-        with urllib.request.urlopen(request, timeout=60) as reply:
+        with urllib.request.urlopen(request, timeout=_PATIENCE) as reply:
             return json.load(reply)["value"]
 
     def open(self, address: str) -> None:
@@ -72,6 +75,10 @@ class Browser:
         """What the browser wrote on its console, such as things that the page may not load."""
         return [row["message"] for row in self._call(f"{self._session}/se/log", {"type": "browser"})]
 
+    def command(self, name: str, **values: Any) -> Any:
+        """A command of the DevTools protocol, such as to set the size of the window."""
+        return self._call(f"{self._session}/goog/cdp/execute", {"cmd": name, "params": values})
+
     def screenshot(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(self._call(f"{self._session}/screenshot", method="GET")))
 
@@ -85,7 +92,7 @@ def browser() -> Iterator[Browser]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     driver = [str(shutil.which("chromedriver")), f"--port={port}"]
-    with child(driver, seconds=300, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with child(driver, seconds=600, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         base = f"http://127.0.0.1:{port}"
         for _ in range(300):
             try:
@@ -93,11 +100,13 @@ def browser() -> Iterator[Browser]:
                 break
             except (urllib.error.URLError, ConnectionError):
                 time.sleep(0.1)
-        opened = Browser(base)
         try:
-            yield opened
+            opened = Browser(base)
+            try:
+                yield opened
+            finally:
+                opened.close()
         finally:
-            opened.close()
-        # Killed, it would leave its browser behind.
-        process.terminate()
-        process.wait(20)
+            # Killed, it would leave its browser behind.
+            process.terminate()
+            process.wait(20)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import functools
+import hashlib
 import io
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from psyprobe.files.output import write_text
@@ -19,7 +22,7 @@ from psyprobe.files.terminal import printable
 
 @dataclass(frozen=True)
 class Picture:
-    """An image as ``figure`` of ``report/parts.html`` takes it."""
+    """An image as ``figure`` of ``reporting/parts.html`` takes it."""
 
     #: data: with the whole file.
     url: str
@@ -29,18 +32,18 @@ class Picture:
 
 
 def render(template: str, **values: Any) -> str:
-    r"""A page that loads nothing: no script, no font, no image from elsewhere.
+    r"""A page that loads nothing, and runs no script and takes no style but those whose digests its policy names.
 
     Parameters
     ----------
     template : str
-        Path inside psyprobe of a template that extends ``report/page.html``: "tasks/r_bench/report.html".
+        Path inside psyprobe of a template that extends ``reporting/page.html``: "tasks/r_bench/report.html".
     **values
         What the template names, all of it. Tags and quotes in text do nothing, and control characters are seen.
 
     Examples
     --------
-    >>> print(render("report/page.html", title="<script>\x1b")[:85])
+    >>> print(render("reporting/page.html", title="<script>\x1b")[:85])
     <!doctype html>
     <html lang="en"><head><meta charset="utf-8"><title>&lt;script&gt;\x1b
     """
@@ -49,7 +52,7 @@ def render(template: str, **values: Any) -> str:
 
 @functools.cache
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("psyprobe", ""),
         autoescape=True,
         undefined=StrictUndefined,
@@ -57,6 +60,24 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals["asset"] = _asset
+    environment.filters |= {"policy": _policy, "compact_json": _compact_json}
+    return environment
+
+
+def _asset(name: str) -> Markup:
+    """A file of ours, to stand in a page as it is."""
+    return Markup(files("psyprobe.reporting").joinpath(name).read_text(encoding="utf-8"))
+
+
+def _policy(text: str) -> Markup:
+    """The digest by which a content security policy allows a script or a style."""
+    return Markup(f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'")
+
+
+def _compact_json(value: Any) -> Markup:
+    """JSON that no tag in it can end."""
+    return htmlsafe_json_dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def picture(image: Any, width: int = 320) -> Picture:

@@ -1,0 +1,157 @@
+"""What observers said, as plain data: ``report`` of probes that ask in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from psyprobe.analysis.responses import levels_of
+from psyprobe.analysis.words.comparison import human_line
+from psyprobe.analysis.words.csf import chat_csfs
+from psyprobe.plotting import axes
+from psyprobe.plotting.described import Axis, Figure, Line, Panel, Part, Table, name_of, plain_label
+from psyprobe.plotting.words import DELIVERED, SENSITIVITY, bounds, fitted_share, wilson
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Points of a fitted curve.
+_CURVE_POINTS = 31
+#: Distinct replies to one wording that are listed.
+_LISTED = 8
+
+
+def csf_parts(results: Sequence[xr.Dataset]) -> list[Part]:
+    """Sensitivity over the level, with the psychometric functions behind each point, and what was said.
+
+    Parameters
+    ----------
+    results : sequence of xarray.Dataset
+        Of runs of one experiment that asks in words.
+    """
+    csfs = chat_csfs(results)
+    (level,) = levels_of(csfs[0])
+    values = np.concatenate([csf[level].values for csf in csfs])
+    behind: list[Figure] = []
+    lines: list[Line] = []
+    for i, csf in enumerate(csfs):
+        own = range(len(behind), len(behind) + csf.sizes[level])
+        behind += [_functions(csf, place) for place in range(csf.sizes[level])]
+        lines.append(_sensitivity(csf, i, list(own)))
+        if found := bounds(csf):
+            at, bound, side = (np.array(each, dtype=np.float64) for each in zip(*found, strict=True))
+            notes = ["at most: sensitivity is lower" if one < 0 else "at least: sensitivity is higher" for one in side]
+            which = [own[place] for place in at.astype(int)]
+            name = f"{name_of(csf)}, bound"
+            places = csf[level].values[at.astype(int)]
+            lines.append(Line(name, places, bound, style="points", colour=i, notes=notes, behind=which))
+    people = human_line(csfs[0], None, values.min(), values.max())
+    over = [] if people is None else [Line(people[0], people[1], people[2], style="people")]
+    x = Axis(axes.level_label(csfs[0], level), axes.is_logarithmic(values))
+    y = Axis(plain_label(SENSITIVITY), log=True, inverse="contrast")
+    panel = Panel("", {"": {"": lines}})
+    caption = "Geometric mean over wordings, with intervals. A point opens the psychometric functions behind it."
+    drawn = Figure("Contrast sensitivity", x, y, [panel], caption, over=over, behind=behind)
+    return [drawn, _wordings(results, csfs), _replies(results)]
+
+
+def _sensitivity(csf: xr.Dataset, colour: int, behind: Sequence[int]) -> Line:
+    (level,) = levels_of(csf)
+    mean, low, high = (csf[f"mean_sensitivity{end}"].values for end in ("", "_low", "_high"))
+    usable = [f"{n} of {csf.sizes['prompt']} wordings usable" for n in csf["n_usable"].values]
+    # An interval without an end runs off the axis.
+    ends = np.maximum(low, mean * 1e-3), np.minimum(high, mean * 1e3)
+    return Line(name_of(csf), csf[level].values, mean, *ends, colour=colour, notes=usable, behind=behind)
+
+
+def _functions(csf: xr.Dataset, place: int) -> Figure:
+    """The psychometric function of each wording at one level."""
+    (level,) = levels_of(csf)
+    contrast = csf["contrast"].values
+    low, high = float(np.nanmin(contrast)) / 1.3, float(np.nanmax(contrast)) * 1.25
+    counted = bool((csf["method"].values.astype(str) == "counts").all())
+    said = "correct" if csf.attrs.get("probe") == "two_interval" else "yes"
+    names = [str(name) for name in csf["prompt"].values]
+    views = {name: {"": _function(csf.isel(prompt=p), place, low, high)} for p, name in enumerate(names)}
+    at = axes.with_unit(float(csf[level].values[place]), str(csf[level].attrs["units"]))
+    y = f"Share of {said}" if counted else f"P({said})"
+    title = f"{name_of(csf)}, {at}"
+    x = Axis(plain_label(DELIVERED), log=True, span=(low, high))
+    options = dict.fromkeys(names, y)
+    return Figure(title, x, Axis(y, span=(0.0, 1.0)), [Panel("", views)], choice="wording", options=options)
+
+
+def _function(one: xr.Dataset, i: int, low: float, high: float) -> list[Line]:
+    contrast, yes, trials = (one[name].values[i] for name in ("contrast", "yes", "trials"))
+    use = trials > 0
+    share = yes[use] / trials[use]
+    reach: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
+    if str(one["method"].values) == "counts":
+        below, above = wilson(yes[use], trials[use])
+        reach = (share - below, share + above)
+    notes = [f"{n:.0f} answers" for n in trials[use]]
+    lines = [Line("answers", contrast[use], share, *reach, style="points", notes=notes)]
+    if float(one["catch_trials"]):
+        said, asked = float(one["catch_yes"]), float(one["catch_trials"])
+        note = [f"{asked:.0f} answers without a pattern, drawn at the left edge"]
+        lines.append(
+            Line("catch trials", np.array([low]), np.array([said / asked]), style="points", colour=5, notes=note)
+        )
+    curve = fitted_share(one, i, np.geomspace(low, high, _CURVE_POINTS))
+    if curve is not None:
+        x, fitted, height = curve
+        t = 10 ** np.array([float(one[f"threshold{end}"].values[i]) for end in ("_low", "", "_high")])
+        t = np.where(np.isnan(t), t[1], t).clip(low, high)
+        lines += [Line("fit", x, fitted), Line("threshold and its interval", t, np.full(3, height), colour=2)]
+    return lines
+
+
+def _wordings(results: Sequence[xr.Dataset], csfs: Sequence[xr.Dataset]) -> Table:
+    """How each wording was answered."""
+    rows = []
+    for result, csf in zip(results, csfs, strict=True):
+        if "read" not in result:
+            continue
+        prompts, read = (result[name].values.astype(str) for name in ("prompt", "read"))
+        texts = dict(zip(prompts, result["prompt_text"].values.astype(str), strict=True))
+        (level,) = levels_of(csf)
+        for p, name in enumerate(csf["prompt"].values.astype(str)):
+            usable = csf["usable"].values[p].astype(bool)
+            found = csf["sensitivity"].values[p][usable]
+            mean = f"{10 ** np.log10(found).mean():.3g}" if found.size else "-"
+            count = Counter(read[prompts == name].tolist())
+            others = ", ".join(f"{n} {kind}" for kind, n in count.items() if kind not in ("yes", "no", ""))
+            said = f"{count['yes']} / {count['no']}"
+            guess = float(np.nanmedian(csf["guess"].values[p])) if np.isfinite(csf["guess"].values[p]).any() else np.nan
+            told = "-" if np.isnan(guess) else f"{guess:.2f}"
+            thresholds = f"{usable.sum()}/{csf.sizes[level]}"
+            rows.append([name_of(result), name, texts.get(name, ""), mean, thresholds, told, said, others])
+    heading = [
+        "observer", "wording", "question", "sensitivity", "thresholds", "yes without a pattern", "yes / no", "others",
+    ]  # fmt: skip
+    caption = "Sensitivity: geometric mean over usable thresholds. yes / no, others: how replies were read, as text."
+    return Table("Wordings", heading, rows, caption, opened=len(rows) <= 12)
+
+
+def _replies(results: Sequence[xr.Dataset]) -> Table:
+    """What was said, word for word, the most frequent of each wording."""
+    rows, left = [], 0
+    for result in results:
+        if not {"text", "text_asked"} <= set(result.variables):
+            continue
+        asked = result["text_asked"].values.astype(bool)
+        columns = (result[name].values.astype(str)[asked] for name in ("prompt", "text", "read"))
+        count = Counter(zip(*columns, strict=True))
+        shown: Counter[str] = Counter()
+        for (prompt, text, read), n in count.most_common():
+            shown[prompt] += 1
+            if shown[prompt] > _LISTED:
+                left += 1
+                continue
+            rows.append([name_of(result), prompt, text, read, str(n)])
+    rows.sort(key=lambda row: row[:2])
+    caption = "Word for word, equal ones once." + f" {left} rarer ones are left out." * bool(left)
+    return Table("Replies", ["observer", "wording", "reply", "read as", "times"], rows, caption, opened=False)

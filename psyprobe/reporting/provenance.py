@@ -1,0 +1,240 @@
+"""What a report tells of how results came about: methods in words, stimuli with certificates, software and digests."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psyprobe import __version__
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.responses import levels_of
+from psyprobe.errors import PsyprobeError
+from psyprobe.human import list_human
+from psyprobe.light.display import Display
+from psyprobe.probes import probe_summary
+from psyprobe.reporting.page import Picture, picture
+from psyprobe.stimulus import Specification
+from psyprobe.stimulus.catalogue import StimulusSet, load_stimulus, read_levels, stimulus_set
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Of a stimulus, px.
+_WIDTH = 112
+#: Pictures of a stimulus.
+_PICTURES = 3
+
+
+def page_of(result: xr.Dataset) -> Mapping[str, Any]:
+    """The experiment's page as it was run; empty where the result does not hold it."""
+    try:
+        return tomllib.loads(str(result.attrs.get("experiment_toml", "")))
+    except tomllib.TOMLDecodeError:
+        return {}
+
+
+def _told(result: xr.Dataset, name: str) -> Mapping[str, Any]:
+    """An attribute that holds JSON."""
+    found = json.loads(str(result.attrs.get(name) or "{}"))
+    return found if isinstance(found, dict) else {}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A stimulus as people read about it."""
+
+    pictures: Sequence[tuple[Picture, str]]
+    #: Requested against delivered, a row a quantity.
+    heading: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    #: Of what.
+    certified: str
+    passed: bool
+
+
+def stimulus_of(result: xr.Dataset) -> Shown | None:
+    """The stimulus of an experiment drawn anew, with the certificate of one; None where it has none of ours."""
+    page = page_of(result)
+    found = _stimulus(page.get("stimulus"))
+    if found is None:
+        return None
+    display = Display.from_dict(dict(_told(result, "display")))
+    levels = {name: read_levels(name, values) for name, values in page.get("levels", {}).items()} or found.levels
+    drawn = []
+    for at in _places(levels):
+        specification, light = _strongest(found, at, levels.get("contrast"), display)
+        if specification is not None:
+            drawn.append((specification, light, at | {"contrast": float(specification.value("contrast"))}))
+    if not drawn:
+        return None
+    pictures = [(picture(_codes(display, light), _WIDTH), _words(found, at)) for _, light, at in drawn]
+    _, light, at = drawn[len(drawn) // 2]
+    certificate = light.measure(display)
+    rows = [
+        [
+            row.quantity,
+            "" if row.requested is None else f"{row.requested:.6g} {row.unit}".rstrip(),
+            f"{row.delivered:.6g} {row.unit}".rstrip(),
+            "" if row.error is None else f"{row.error:+.1e}",
+            "" if row.tolerance is None else f"{row.tolerance:.2g}",
+            "yes" if row.passed else "NO",
+        ]
+        for row in certificate
+    ]
+    heading = ["quantity", "requested", "delivered", "error", "tolerance", "passed"]
+    return Shown(pictures, heading, rows, _words(found, at), certificate.passed)
+
+
+def _stimulus(entry: Any) -> StimulusSet | None:
+    """A stimulus that a page names; never code of a file, which a store from elsewhere could name."""
+    if isinstance(entry, str):
+        return None if "/" in entry or "\\" in entry or entry.endswith(".toml") else load_stimulus(entry)
+    if not isinstance(entry, Mapping) or ".py" in json.dumps(entry):
+        return None
+    return stimulus_set({"title": "stimulus", **entry}, "stimulus", Path())
+
+
+def _places(levels: Mapping[str, FloatArray]) -> list[dict[str, float]]:
+    """The first level at values from low to high, the others in the middle."""
+    others = {name: float(values[len(values) // 2]) for name, values in levels.items() if name != "contrast"}
+    if not others:
+        return [{}]
+    first = next(iter(others))
+    places = np.unique(np.linspace(0, len(levels[first]) - 1, _PICTURES + 2).round().astype(int))[1:-1]
+    return [{**others, first: float(levels[first][i])} for i in places]
+
+
+def _strongest(
+    found: StimulusSet, at: Mapping[str, float], contrasts: FloatArray | None, display: Display
+) -> tuple[Specification | None, Any]:
+    """The stimulus of the highest contrast that the display can show."""
+    tried = [float(found.spec(**at).value("contrast"))] if contrasts is None else [float(c) for c in contrasts[::-1]]
+    for contrast in tried:
+        try:
+            specification = found.spec(**at, contrast=contrast)
+            light = specification.draw()
+            display.encode(light)
+        except PsyprobeError:
+            continue
+        return specification, light
+    return None, None
+
+
+def _codes(display: Display, light: Any) -> Any:
+    """uint8 sRGB of what the display is driven with."""
+    return np.rint(255 * np.asarray(display.encode(light), dtype=np.float64)).astype(np.uint8)
+
+
+def _words(found: StimulusSet, at: Mapping[str, float]) -> str:
+    specification = found.spec(**at)
+    units = specification.levels()
+    return ", ".join(
+        f"{name.replace('_', ' ')} {value:.3g} {_unit(units, name)}".rstrip() for name, value in at.items()
+    )
+
+
+def _unit(levels: Mapping[str, Any], name: str) -> str:
+    unit = str(getattr(levels.get(name), "unit", ""))
+    return "" if unit == "1" else unit
+
+
+def methods(experiments: Sequence[Sequence[xr.Dataset]]) -> Mapping[str, Any]:
+    """A paragraph for each experiment from its page, and what it cites."""
+    known = {row.name: row for row in list_human()}
+    cited: dict[str, int] = {}
+
+    def cite(source: str) -> str:
+        return f" [{cited.setdefault(source, len(cited) + 1)}]" if source else ""
+
+    paragraphs = []
+    for results in experiments:
+        first, page = results[0], page_of(results[0])
+        title = str(page.get("title", "")) or str(first.attrs["experiment"])
+        sentences = [f"{title}{cite(str(page.get('source', '')))}: {probe_summary(str(first.attrs['probe']))}."]
+        sentences += _design(first, page)
+        name = next((str(page["human"][key]) for key in ("model", "data") if key in page.get("human", {})), "")
+        if name:
+            row = known.get(name)
+            sentences.append(f"People are represented by {name}{cite(row.source) if row else ''}.")
+        sentences.append(f"Observers: {', '.join(str(one.attrs['observer']) for one in results)}.")
+        departures = [str(each) for each in page.get("differences", ())]
+        assumed = [str(each) for each in page.get("assumed", ())]
+        paragraphs.append({"text": " ".join(sentences), "departures": departures, "assumed": assumed})
+    for paper in dict.fromkeys(
+        str(_told(one, "observer_card").get("paper") or "") for each in experiments for one in each
+    ):
+        cite(paper)
+    return {"paragraphs": paragraphs, "cited": list(cited)}
+
+
+def _design(result: xr.Dataset, page: Mapping[str, Any]) -> list[str]:
+    """Stimulus, display and levels in words."""
+    sentences = []
+    display, ppd = _told(result, "display"), result.attrs.get("ppd")
+    size = json.loads(str(result.attrs.get("size", "[]")))
+    if ppd and len(size) == 2:
+        pixels = f"{size[1]} x {size[0]} px at {float(ppd):.4g} pixels per degree ({size[1] / float(ppd):.3g} deg)"
+        sentences.append(f"Images of {pixels}.")
+    if display:
+        told = [f"peak {display['peak']:g} cd/m²", f"black {display['black']:g} cd/m²"]
+        told += [f"ambient light {display['ambient']:g} lx"] * bool(display.get("ambient"))
+        sentences.append(f"Display: {', '.join(told)}, {display.get('eotf', '')} transfer function.")
+    for name in (*levels_of(result), str(result.attrs.get("difference", "contrast"))):
+        if name in result.variables and result[name].ndim == 1 and result[name].dtype.kind == "f":
+            values = np.unique(result[name].values)
+            unit = str(result[name].attrs.get("units", "1"))
+            label = str(result[name].attrs.get("long_name", name)).split(";")[0]
+            span = f"{values[0]:.3g} to {values[-1]:.3g}{'' if unit == '1' else f' {unit}'}"
+            sentences.append(f"{label}: {len(values)} values from {span}.")
+    asking = _told(result, "asking")
+    if asking:
+        prompts = len(json.loads(str(result.attrs.get("prompts", "[]"))))
+        sentences.append(
+            f"{prompts} wording{'s' * (prompts != 1)}, design {asking.get('design')}, temperature "
+            f"{asking.get('temperature'):g}, read as {result.attrs.get('readout')}."
+        )
+    return sentences
+
+
+def observers_table(results: Sequence[xr.Dataset]) -> tuple[list[str], list[list[str]]]:
+    """Heading and rows: who was asked."""
+    rows: dict[str, list[str]] = {}
+    for one in results:
+        card, served = _told(one, "observer_card"), str(one.attrs.get("served", ""))
+        size = card.get("input_size")
+        weights = str(card.get("weights", "")) + " (RANDOM)" * bool(one.attrs.get("random_weights", 0))
+        rows.setdefault(
+            str(one.attrs["observer"]),
+            [
+                str(one.attrs["observer"]),
+                str(card.get("ability", "")),
+                " x ".join(map(str, size)) if size else "any",
+                str(card.get("input", "")),
+                weights,
+                str(card.get("licence") or ""),
+                str(card.get("paper") or ""),
+                served,
+            ],
+        )
+    heading = ["observer", "gives", "input, px", "fed", "weights", "licence", "source", "served"]
+    kept = [i for i, name in enumerate(heading) if name != "served" or any(row[i] for row in rows.values())]
+    return [heading[i] for i in kept], [[row[i] for i in kept] for row in rows.values()]
+
+
+def made_with(results: Sequence[xr.Dataset]) -> tuple[list[str], list[list[str]]]:
+    """Heading and rows: digests and versions of each run."""
+    heading = ["experiment", "observer", "page (SHA-256)", "device", "software"]
+    rows = []
+    for one in results:
+        software = ", ".join(f"{name} {version}" for name, version in _told(one, "software").items())
+        digest = str(one.attrs.get("experiment_digest", ""))[:12]
+        device = str(_told(one, "observer_card").get("device", ""))
+        rows.append([str(one.attrs["experiment"]), str(one.attrs["observer"]), digest, device, software])
+    rows.append(["this page", "", "", "", f"psyprobe {__version__}"])
+    return heading, rows

@@ -1,0 +1,145 @@
+"""The report as people read it: every control, with pointer and keyboard, in a headless browser without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import webdriver
+from report_results import HOSTILE, contours, matches, words
+from webdriver import Browser
+
+import psyprobe as pp
+
+pytestmark = pytest.mark.skipif(bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there")
+
+FIRST = "document.querySelector('.drawn[data-figure=\"0\"]')"
+READ = f"[...{FIRST}.querySelectorAll('output')].map(each => each.textContent.trim())"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    several = pp.run("gabor_achromatic", "pixels", score_only=True)
+    results = [contours("lab:one", seed=1), contours(HOSTILE, seed=2), matches("lab:one"), words("simulated:a")]
+    return pp.report([*results, several], tmp_path_factory.mktemp("report") / "report.html", title=HOSTILE)
+
+
+@pytest.fixture
+def opened(browser: Browser, page: Path) -> Iterator[Browser]:
+    browser.command("Network.enable")
+    browser.command(
+        "Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0
+    )
+    browser.command("Emulation.setDeviceMetricsOverride", width=1200, height=900, deviceScaleFactor=1, mobile=False)
+    browser.complaints()
+    browser.open(page.as_uri())
+    browser.wait("document.documentElement.dataset.drawn", "yes")
+    yield browser
+    assert browser.complaints() == []
+    assert browser.run("performance.getEntriesByType('resource').length") == 0
+    assert browser.run("document.title").startswith("</script>")
+    browser.command("Emulation.clearDeviceMetricsOverride")
+    browser.command("Emulation.setEmulatedMedia", media="", features=[])
+    browser.command(
+        "Network.emulateNetworkConditions", offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1
+    )
+
+
+def drawn(opened: Browser, figure: str = FIRST, panels: int = 2) -> None:
+    """Scroll a figure into view, and wait until its panels are drawn."""
+    opened.run(f"{figure}.scrollIntoView()")
+    opened.wait(f"{figure}.querySelectorAll('.panel svg .frame').length", panels)
+
+
+def choose(opened: Browser, name: str, value: str, figure: str = FIRST) -> None:
+    box = f"{figure}.querySelector('select[aria-label=\"{name}\"]')"
+    opened.run(f"({box}.value = '{value}', {box}.dispatchEvent(new Event('change')))")
+
+
+def test_contours_are_read_with_pointer_and_keyboard(opened: Browser) -> None:
+    drawn(opened)
+    panel = f"{FIRST}.querySelector('.panel svg')"
+    opened.run(
+        f"((box) => {panel}.dispatchEvent(new PointerEvent('pointermove', {{clientX: box.left + box.width / 2, "
+        f"clientY: box.top + box.height / 2, bubbles: true}})))({panel}.getBoundingClientRect())"
+    )
+    one, other = opened.run(READ)
+    assert "Spatial frequency (cpd)" in one and "Michelson contrast" in one and "human threshold" in one
+    assert one.split(": S_ac")[0] == other.split(": S_ac")[0]  # observers are linked
+    opened.run(f"{panel}.focus()")
+    opened.press(webdriver.RIGHT, webdriver.UP)
+    moved, _ = opened.run(READ)
+    assert moved != one and "S_ac" in moved
+    opened.run(f"{FIRST}.querySelectorAll('input[type=checkbox]')[1].click()")
+    opened.run(f"{panel}.focus()")
+    opened.press(webdriver.RIGHT)
+    assert opened.run(READ)[1] == ""  # no longer linked
+
+
+def test_every_choice_of_contours_draws(opened: Browser) -> None:
+    drawn(opened)
+    bands = "[...each.querySelectorAll('.band')].map(band => band.getAttribute('d')).join('')"
+    path = f"[...{FIRST}.querySelectorAll('.panel')].map(each => {bands})"
+    seen: list[Any] = [opened.run(path)]
+    assert all(len(each) > 1000 for each in seen[0])
+    for name, value in (("measure", "l2"), ("measure", "angular"), ("levels", "linear")):
+        choose(opened, name, value)
+        seen.append(opened.run(path))
+    opened.run(f"{FIRST}.querySelectorAll('input[type=checkbox]')[0].click()")
+    seen.append(opened.run(path))
+    assert seen[0] == seen[2] and seen[3] != seen[0] and seen[4] != seen[3]
+    opened.run(f"{FIRST}.querySelector('details.tables summary').click()")
+    opened.wait(f"{FIRST}.querySelectorAll('details.tables table').length", 2)
+    assert opened.run(f"{FIRST}.querySelectorAll('details.tables table')[0].rows.length") == 21
+
+
+def test_a_point_opens_its_psychometric_functions(opened: Browser) -> None:
+    figure = "document.querySelector('.drawn[data-figure=\"2\"]')"
+    drawn(opened, figure, 1)
+    opened.run(f"{figure}.querySelector('.panel svg').focus()")
+    # The first line is that of people, which has nothing behind it.
+    opened.press(webdriver.RIGHT, webdriver.DOWN, webdriver.ENTER)
+    opened.wait(f"{figure}.querySelectorAll('.behind h4').length", 1)
+    assert opened.run(f"{figure}.querySelector('.behind h4').textContent").startswith("simulated:a, ")
+    opened.wait(f"{figure}.querySelectorAll('.behind .panel svg circle.point').length > 5", True)
+    opened.run(f"{figure}.querySelector('.behind button').click()")
+    opened.wait(f"{figure}.querySelector('.behind').childNodes.length", 0)
+
+
+def test_tables_are_sorted(opened: Browser) -> None:
+    names = "[...document.querySelectorAll('.board tbody th')].map(each => each.textContent)"
+    before = opened.run(names)
+    for _ in range(2):
+        opened.run("document.querySelector('.board thead button').click()")
+    assert opened.run("document.querySelector('.board thead th').getAttribute('aria-sort')") == "descending"
+    assert opened.run(names) != before and sorted(opened.run(names)) == sorted(before)
+
+
+def test_light_dark_print_and_a_narrow_screen(opened: Browser) -> None:
+    paper = "getComputedStyle(document.body).backgroundColor"
+    for scheme, colour in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 22, 26)")):
+        opened.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        assert opened.run(paper) == colour
+    opened.run("document.querySelector('#page-bar button').click()")
+    assert opened.run(paper) == "rgb(255, 255, 255)"
+    opened.run("delete document.documentElement.dataset.scheme")
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    opened.command("Emulation.setEmulatedMedia", media="print", features=dark)
+    opened.run("dispatchEvent(new Event('beforeprint'))")
+    assert opened.run(paper) == "rgb(255, 255, 255)"
+    assert opened.run("[...document.querySelectorAll('.panel > svg')].every(each => each.querySelector('.frame'))")
+    assert opened.run("getComputedStyle(document.querySelector('nav')).display") == "none"
+    opened.command("Emulation.setEmulatedMedia", media="", features=[])
+    opened.command("Emulation.setDeviceMetricsOverride", width=375, height=800, deviceScaleFactor=2, mobile=True)
+    assert opened.run("document.documentElement.scrollWidth") <= 375
+
+
+def test_what_hostile_text_became_and_when_it_is_painted(opened: Browser) -> None:
+    assert opened.run("document.querySelectorAll('script').length") == 2
+    assert opened.run("document.querySelectorAll('img[onerror], img[src=x]').length") == 0
+    drawn(opened)
+    assert opened.run(f"{FIRST}.querySelectorAll('figcaption')[1].textContent").startswith("</script><script>")
+    paint = opened.run("performance.getEntriesByName('first-contentful-paint').map(each => each.startTime)")
+    print(f"first paint after {paint} ms")
