@@ -69,10 +69,11 @@ class Grid:
 class Pairs(Sequence[Pair]):
     """Distinct pairs of test and reference, made when they are taken; planning needs their digests alone."""
 
-    def __init__(self, sources: Mapping[tuple[str, str], tuple[Grid, int, bool]]) -> None:
+    def __init__(self, sources: Iterable[tuple[tuple[str, str], tuple[Grid, int, bool]]]) -> None:
+        names, grids = zip(*sources, strict=True)
         #: Of test and reference.
-        self.digests = [list(names) for names in sources]
-        self._sources = list(sources.values())
+        self.digests = [list(each) for each in names]
+        self._sources = list(grids)
 
     def doubtful(self, places: Iterable[int], display: Display) -> list[int]:
         """Those of some pairs whose test must be drawn to tell whether a display shows it."""
@@ -99,6 +100,11 @@ class Pairs(Sequence[Pair]):
         grid, place, alone = self._sources[index]
         chosen = grid.references if reference or alone else grid.tests
         return chosen.single(grid.tests.batch, tuple(map(int, np.unravel_index(place, grid.tests.batch))))
+
+
+def paired(pairs: Iterable[Pair]) -> Pairs:
+    """Pairs that a probe made itself, in their order."""
+    return Pairs(((test.digest, reference.digest), (Grid(test, reference), 0, False)) for test, reference in pairs)
 
 
 def pair_up(grid: Grid | None, scored: Grid | None) -> tuple[Pairs, Any, Any, list[int]]:
@@ -135,7 +141,7 @@ def pair_up(grid: Grid | None, scored: Grid | None) -> tuple[Pairs, Any, Any, li
         return np.reshape([index[pair] for pair in of.digests], of.tests.batch).tolist()
 
     grid_places, scored_places = places(grid), places(scored)
-    return Pairs(sources), grid_places, scored_places, list(range(len(repeated)))
+    return Pairs(sources.items()), grid_places, scored_places, list(range(len(repeated)))
 
 
 #: References that are shown twice to measure the noise floor, evenly spread over all of them.

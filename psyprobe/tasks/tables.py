@@ -113,13 +113,14 @@ def _json(path: Path) -> pd.DataFrame:
         raise InputError(f"{path} is no list of objects; it should hold one for each item")
     if max(map(len, rows)) > _MOST_COLUMNS:
         raise InputError(f"{path} has more than {_MOST_COLUMNS:,} columns; is it a table of answers?")
-    return pd.DataFrame([{name: _text(value) for name, value in row.items()} for row in rows]).fillna("")
+    return pd.DataFrame([{_text(name): _text(value) for name, value in row.items()} for row in rows]).fillna("")
 
 
 def _text(value: Any) -> str:
     if isinstance(value, list):
         value = value[0] if value else ""
-    return "" if value is None else str(value)
+    # Halves of characters, which JSON can spell and no table can hold, are spelt out.
+    return "" if value is None else str(value).encode("utf-8", "backslashreplace").decode()
 
 
 def csv_table(table: pd.DataFrame, *, index: bool = False) -> str:

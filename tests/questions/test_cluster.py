@@ -140,7 +140,7 @@ def test_the_recipe_writes_a_job_script_that_a_shell_reads(queue: str) -> None:
     page = (TESTS.parent / "docs" / "workers.md").read_text(encoding="utf-8")
     (recipe,) = re.findall(r"^cluster = SLURMCluster(\(.*?^\))", page, re.MULTILINE | re.DOTALL)
     # Its scheduler runs in this process; nothing is submitted before workers are asked for.
-    make = functools.partial(getattr(jobqueue, f"{queue}Cluster"), scheduler_options={"dashboard": False})
+    make = functools.partial(getattr(jobqueue, f"{queue}Cluster"), scheduler_options={"dashboard_address": ":0"})
     made = eval(f"make{recipe}", {"make": make})
     with made:
         script = made.job_script()

@@ -19,9 +19,10 @@ import pandas as pd
 
 from psyprobe._typing import FloatArray
 from psyprobe.corruption import STRENGTHS, dimension_numbered, dimensions
-from psyprobe.corruption.colour_planes import luma, srgb_to_linear
+from psyprobe.corruption.colour_planes import luma
 from psyprobe.errors import InputError
 from psyprobe.files.images import read_image
+from psyprobe.light.display import light_of_drive
 from psyprobe.plotting.axes import BLANK, COLOURS, new_axes, panels_in, printable
 from psyprobe.tasks.r_bench.items import ImageSet
 from psyprobe.tasks.r_bench.metrics import BREAKDOWNS, rows_by
@@ -267,7 +268,7 @@ def attributes(image: npt.NDArray[np.uint8]) -> dict[str, float]:
     from skimage.measure import blur_effect
 
     codes = image.astype(np.float64)
-    light = srgb_to_linear(codes / 255) @ np.array([0.2126729, 0.7151522, 0.0721750])
+    light = light_of_drive(codes / 255, "srgb") @ np.array([0.2126729, 0.7151522, 0.0721750])
     mean = float(light.mean())
     red_green = codes[..., 0] - codes[..., 1]
     yellow_blue = (codes[..., 0] + codes[..., 1]) / 2 - codes[..., 2]
