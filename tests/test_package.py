@@ -115,7 +115,10 @@ def test_an_installed_wheel_lists_and_runs_far_from_the_checkout(tmp_path: Path)
     result = json.loads(psyprobe("score", "results/runs.sqlite", "--json"))
     assert result
     # The published scores and the human data are tables inside the package.
-    tables = "pp.analysis.published_scores(), pp.human.masking_data('foley1994'), pp.human.matching_data()"
+    tables = (
+        "pp.analysis.published_scores(), pp.human.masking_data('foley1994'), pp.human.matching_data(), "
+        "pp.human.thresholds(), pp.human.observers()"
+    )
     subprocess.run(
         [python, "-c", f"import psyprobe as pp; {tables}"],
         cwd=away,

@@ -50,7 +50,10 @@ def _items(kind: str) -> list[dict[str, Any]]:
     if kind == "displays":
         return [{"name": name, "title": preset["source"], **preset} for name, preset in display_presets().items()]
     if kind == "human":
-        return [{"name": r.name, "title": r.summary, "source": r.source, "obstacle": r.obstacle} for r in list_human()]
+        return [
+            {"name": r.name, "title": r.summary, "source": r.source, "licence": r.licence, "obstacle": r.obstacle}
+            for r in list_human()
+        ]
     items = [_page(kind, name) for name in catalogue_names(kind)]
     broken = {"pages of an installed package": broken_packages(kind)}
     if kind == "stimuli":

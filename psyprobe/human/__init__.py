@@ -1,10 +1,11 @@
-"""What people see: models of human contrast sensitivity and how well they fit the data; masking and matching data."""
+"""What people see: models of human contrast sensitivity and how well they fit the data; measured thresholds."""
 
 from __future__ import annotations
 
 from psyprobe.human.achromatic import barten_csf, stela_csf, watson_ahumada_csf, watson_malo_csf
 from psyprobe.human.castle import CastleMechanisms, castle_csf, castle_mechanisms
-from psyprobe.human.evaluation import CsfEvaluation, evaluate_csf, read_csf_data
+from psyprobe.human.datasets import observers, thresholds
+from psyprobe.human.evaluation import CsfEvaluation, evaluate_csf
 from psyprobe.human.matched import noise_matched_csf
 from psyprobe.human.measured import (
     MaskingData,
@@ -23,5 +24,6 @@ __all__ = [
     "CSF_MODELS", "CastleMechanisms", "ContrastSensitivity", "CsfEvaluation", "MaskingData", "MatchingData",
     "ModelFestGabors", "Reference", "barten_csf", "castle_csf", "castle_mechanisms", "csf", "evaluate_csf",
     "human_names", "list_human", "load_reference", "masking_data", "matching_data", "mismatches", "modelfest_csf",
-    "modelfest_gabors", "noise_matched_csf", "read_csf_data", "stela_csf", "watson_ahumada_csf", "watson_malo_csf",
+    "modelfest_gabors", "noise_matched_csf", "observers", "stela_csf", "thresholds", "watson_ahumada_csf",
+    "watson_malo_csf",
 ]  # fmt: skip

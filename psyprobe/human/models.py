@@ -37,7 +37,7 @@ CSF_MODELS: Mapping[str, ContrastSensitivity] = {name: model for name, (model, _
 class HumanRow:
     """One line of the listing of what people can be represented by."""
 
-    #: What an experiment page names.
+    #: What an experiment page names, or `thresholds`.
     name: str
     #: What it is, in a few words.
     summary: str
@@ -45,6 +45,8 @@ class HumanRow:
     source: str
     #: Why it cannot be used here; empty where it can.
     obstacle: str = ""
+    #: Of measured data, where their publishers state one.
+    licence: str = ""
 
 
 def csf(name: str) -> ContrastSensitivity:

@@ -18,6 +18,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import file_digest
 from psyprobe.human.castle import DIRECTIONS
+from psyprobe.human.datasets import LICENCE, citation, datasets, summary
 from psyprobe.human.measured import STUDIES, read_human_table, read_thresholds
 from psyprobe.human.models import HumanRow, OwnCsf, csf, csf_limits, csf_names, list_csf, load_own_csf
 from psyprobe.human.signature import QUANTITIES, ContrastSensitivity, Limits, common_shape
@@ -249,14 +250,20 @@ def human_names() -> tuple[str, ...]:
 
 
 def list_human() -> list[HumanRow]:
-    """Models, those of installed packages included, and measured data; what is broken says why in its row.
+    """Models, those of installed packages included, measured data, and the data sets of `thresholds`.
+
+    What is broken says why in its row.
 
     Examples
     --------
     >>> [row.name for row in list_human() if row.source.startswith("Foley")]
     ['foley1994', 'foley1994_orientation']
+    >>> [row.name for row in list_human() if row.source.startswith("ModelFest")]
+    ['modelfest']
     """
-    return list_csf() + [HumanRow(name, study["summary"], study["source"]) for name, study in STUDIES.items()]
+    studies = [HumanRow(name, study["summary"], study["source"]) for name, study in STUDIES.items()]
+    tables = [HumanRow(name, summary(name), citation(name), licence=LICENCE) for name in datasets()]
+    return list_csf() + studies + tables
 
 
 def human_inputs(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -334,6 +341,11 @@ def _model(name: str, entry: Mapping[str, Any], folder: Path) -> ModelReference:
 def _data(name: str, entry: Mapping[str, Any], folder: Path) -> DataReference:
     fixed = {key: value for key, value in entry.items() if key != "data"}
     if not name.endswith(".csv"):
+        if name in datasets():
+            raise InputError(
+                f"human.data is {name!r}, a data set of many conditions; write those of your stimulus, from "
+                f"psyprobe.human.thresholds({name!r}), to a .csv file and name that"
+            )
         if name not in STUDIES:
             raise unknown_name("human data", name, STUDIES)
         _fixed(fixed, ("data",))

@@ -97,8 +97,8 @@ def test_a_function_of_ones_own_works_where_ours_does() -> None:
     with pytest.raises(InputError, match="flat has no oblique effect"):
         noise_matched_csf(4.0, flat)
     table = {
-        "dataset": ["mine"], "stimulus": ["gabor"], "s_frequency": [4], "area": [1], "ge_sigma": [0.56],
-        "t_frequency": [0], "eccentricity": [0], "vis_field": [180], "background": [[69.91, 30.09, 1.98]],
-        "direction": [[0.6855, 0.2951, 0.0194]], "sensitivity": [7.0],
+        "dataset": ["mine"], "stimulus": ["gabor"], "frequency": [4], "area": [1], "sigma": [0.56],
+        "temporal_frequency": [0], "eccentricity": [0], "visual_field": [180], "L": [69.91], "M": [30.09], "S": [1.98],
+        "dL": [0.6855], "dM": [0.2951], "dS": [0.0194], "sensitivity": [7.0],
     }  # fmt: skip
     assert evaluate_csf(table, lambda **condition: 7.0).rmse_db == 0

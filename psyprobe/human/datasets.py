@@ -1,0 +1,176 @@
+"""Thresholds of contrast that people were measured to have, of 18 studies: their means, and one person's each.
+
+References
+----------
+Ashraf, Mantiuk, Chapiro, Wuerger (2024). castleCSF. Journal of Vision 24(4):5. doi:10.1167/jov.24.4.5
+Tables: folder `data` of the repository gfxdisp/castleCSF (MIT licence, in ``psyprobe/human/data/castlecsf/LICENSE``).
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from psyprobe.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_FILES = files("psyprobe.human") / "data" / "castlecsf"
+LICENCE = "MIT, Copyright (c) 2023 Graphics and Displays group, University of Cambridge"
+_COMPILED = "as compiled by Ashraf et al. (2024), Journal of Vision 24(4):5, doi:10.1167/jov.24.4.5"
+#: Of the columns that have one.
+_UNITS = {
+    "luminance": "cd/m²", "L": "cd/m²", "M": "cd/m²", "S": "cd/m²", "frequency": "cpd", "temporal_frequency": "Hz",
+    "sigma": "deg", "area": "deg²", "eccentricity": "deg", "visual_field": "deg", "orientation": "deg",
+    "age_years": "years",
+}  # fmt: skip
+
+
+@cache
+def datasets() -> Mapping[str, Mapping[str, str]]:
+    """What is known of each data set, by its name: study, year, doi, protocol, criterion, persons, ranges.
+
+    Examples
+    --------
+    >>> datasets()["modelfest"]["persons"], datasets()["modelfest"]["frequency"]
+    ('16', '1.12..30')
+    """
+    with (_FILES / "datasets.csv").open(encoding="utf-8") as file:
+        return {row["dataset"]: row for row in csv.DictReader(line for line in file if not line.startswith("#"))}
+
+
+def citation(dataset: str) -> str:
+    """The study of a data set, and who compiled it.
+
+    Examples
+    --------
+    >>> citation("robson1966")[:44]
+    'Robson 1966, doi:10.1364/JOSA.56.001141, as '
+    """
+    study = datasets()[dataset]
+    doi = f", doi:{study['doi']}" if study["doi"] else ""
+    year = "" if study["year"] in study["study"] else f" ({study['year']})"
+    return f"{study['study']}{year}{doi}, {_COMPILED}"
+
+
+def summary(dataset: str) -> str:
+    """A data set in a few words.
+
+    Examples
+    --------
+    >>> summary("modelfest")
+    '14 mean thresholds, and those of 16 people: gabor, 1.12 to 30 cpd, 30 cd/m²'
+    """
+    study = datasets()[dataset]
+    count = int(study["persons"])
+    people = f"and those of {count} {'person' if count == 1 else 'people'}" if count else "no single people"
+    shown = [study["stimulus"], _range(study["frequency"], "cpd"), _range(study["luminance"], "cd/m²")]
+    shown.append(_range(study["temporal_frequency"], "Hz"))
+    return f"{study['rows_mean']} mean thresholds, {people}: {', '.join(each for each in shown if each)}"
+
+
+def thresholds(dataset: str | None = None) -> pd.DataFrame:
+    """Mean thresholds of people, one row a condition.
+
+    Parameters
+    ----------
+    dataset : str, optional
+        A name of `list_human`; all data sets if it is left out: 2295 rows of 18 data sets.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `dataset`; `n`, how many thresholds are averaged; `stimulus` ("gabor", "grating" with a hard edge, or "disk");
+        `colour`, the mechanism that castleCSF holds responsible, and `colour_share`, its share; `dL`, `dM`, `dS`, the
+        direction of the modulation, length 1; `L`, `M`, `S`, the background, with L + M its luminance to the model;
+        `luminance` as the study states it (cd/m²); `frequency` (cpd; 0 of a disk), `temporal_frequency` (Hz),
+        `sigma` (deg; radius of a disk), `area` (deg²; pi sigma² of a Gabor), `eccentricity`, `visual_field`,
+        `orientation` (deg); `log10_threshold`, its variance where the study gives it, and `sensitivity`,
+        1 / threshold, in RMS cone contrast at the peak of the modulation; `peak_cone_contrast`, the largest of the
+        three, which is above 1 where a threshold is extrapolated. ``attrs`` has the `units` by column, the
+        `citations` by data set and the `licence`.
+
+    Notes
+    -----
+    `n` counts thresholds, not people, in modelfest (16 people with 4 each) and hdrvdp_csf. How long a stimulus was
+    shown is not in the tables.
+
+    Examples
+    --------
+    >>> table = thresholds("modelfest")
+    >>> best = table.loc[table["sensitivity"].idxmax()]
+    >>> float(best["frequency"]), table.attrs["units"]["frequency"], float(best["sensitivity"].round(1))
+    (4.0, 'cpd', 127.8)
+    """
+    table = _read("thresholds.csv")
+    if dataset is None:
+        return _told(table, datasets())
+    if dataset not in datasets():
+        raise unknown_name("human data set", dataset, datasets())
+    return _told(table[table["dataset"] == dataset].reset_index(drop=True), [dataset])
+
+
+def observers(dataset: str | None = None) -> pd.DataFrame:
+    """Thresholds of single people, one row a threshold as published.
+
+    Parameters
+    ----------
+    dataset : str, optional
+        A data set with single people; all 13 of them if it is left out.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As `thresholds` gives it, with `observer`, who is anonymous, and `age_years` (NaN where unknown) in place of
+        `n`. A person may have been measured more than once at a condition.
+
+    Notes
+    -----
+    Treat (`dataset`, `observer`) as a person: six of the names stand in two data sets.
+
+    Examples
+    --------
+    >>> table = observers("modelfest")
+    >>> len(table), table["observer"].nunique()
+    (896, 16)
+    """
+    import pandas as pd
+
+    known = [name for name, study in datasets().items() if study["persons"] != "0"]
+    if dataset is not None and dataset not in known:
+        if dataset in datasets():
+            raise InputError(f"{dataset} was published as means of people only; take thresholds({dataset!r})")
+        raise unknown_name("human data set", dataset, known)
+    names = known if dataset is None else [dataset]
+    return _told(pd.concat([_read(f"observers/{name}.csv") for name in names], ignore_index=True), names)
+
+
+def _read(name: str) -> pd.DataFrame:
+    """Variances of 0 mean unknown, as empty ones do."""
+    import pandas as pd
+
+    with (_FILES / name).open(encoding="utf-8") as file:
+        table = pd.read_csv(file, comment="#", dtype=dict.fromkeys((*_UNITS, "log10_threshold_variance"), float))
+    column = "log10_threshold_variance"
+    return table.assign(**{column: table[column].where(table[column] > 0)})
+
+
+def _told(table: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
+    table.attrs = {
+        "units": {name: unit for name, unit in _UNITS.items() if name in table},
+        "citations": {name: citation(name) for name in names},
+        "licence": LICENCE,
+    }
+    return table
+
+
+def _range(text: str, unit: str) -> str:
+    """Three digits of each end; nothing where all is 0."""
+    low, high = (f"{float(f'{float(end):.3g}'):g}" for end in text.split(".."))
+    if high == "0":
+        return ""
+    return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
