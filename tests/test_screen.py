@@ -165,6 +165,41 @@ def test_the_command_line_takes_a_table(tmp_path: Path, capsys: pytest.CaptureFi
     assert "contrast" in capsys.readouterr().out
 
 
+MEASURED = ((0.65, 0.33), (0.29, 0.62), (0.15, 0.06), (0.31, 0.32))
+
+
+def test_measured_primaries_are_those_of_colour_science(tmp_path: Path) -> None:
+    colour = pytest.importorskip("colour")
+    display = read_screen(write(tmp_path, rows_of()), primaries=[list(xy) for xy in MEASURED]).display
+    expected = colour.normalised_primary_matrix(np.array(MEASURED[:3]), np.array(MEASURED[3]))
+    np.testing.assert_allclose(display.rgb_to_xyz, expected, atol=1e-12)
+    assert Display.from_dict(json.loads(json.dumps(display.to_dict()))) == display
+    xyz = np.array([[[40.0, 42.0, 45.0]]])
+    drive = display.encode(xyz, space="xyz", dtype="float64")
+    np.testing.assert_allclose(display.decode(drive) @ expected.T, xyz, rtol=1e-11)
+    # White at full drive has the measured chromaticity and the peak of the table.
+    white = display.decode(np.ones(3)) @ expected.T
+    np.testing.assert_allclose(
+        [white[0] / white.sum(), white[1] / white.sum(), white[1]], [0.31, 0.32, 120], rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("primaries", "message"),
+    [
+        (MEASURED[:3], "or .x, y. of red, green, blue and white"),
+        (7, "primaries are 7; give a name"),
+        ((*MEASURED[:3], (0.7, 0.28)), "do not mix to their white"),
+        ((MEASURED[0], MEASURED[0], MEASURED[2], MEASURED[3]), "do not mix to their white"),
+        (((0.65, 0), *MEASURED[1:]), "is not that of a light"),
+        ((("a", 0.3), *MEASURED[1:]), "primaries"),
+    ],
+)
+def test_primaries_that_cannot_be_are_refused(primaries: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Display.from_dict({"primaries": primaries})
+
+
 def test_the_wrong_order_of_pitch_and_distance_is_noticed() -> None:
     with pytest.raises(InputError, match=r"pixel pitch 570 is longer than the viewing distance 0\.27; the order is"):
         pixels_per_degree(570, 0.27)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,11 @@ from array_api_compat import array_namespace
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import GamutError, InputError, unknown_name
 from psyprobe.files.output import plain
-from psyprobe.light.colour import Direction, cone_observer, direction_vector, rgb_to_xyz_matrix, white_xyz
+from psyprobe.light.colour import Direction, chromaticity, cone_observer, direction_vector, rgb_to_xyz_matrix, white_xyz
 from psyprobe.light.transfer import SRGB_JUNCTION, Eotf, checked_eotf, drive_of_light, light_of_drive, srgb_float32
+
+#: A name, or measured (x, y) of red, green, blue and white.
+Primaries: TypeAlias = str | tuple[tuple[float, ...], ...]
 
 #: Light, cd/m², beyond that of the sun.
 _BRIGHTEST = 1e10
@@ -110,9 +113,10 @@ class Display:
     eotf : "srgb", "linear", float or pairs
         Transfer function: sRGB (piecewise), linear, a power law of this exponent, or a measured table of
         (drive, relative light) pairs from (0, 0) to (1, 1), both increasing, interpolated by PCHIP (monotone cubics).
-    primaries : str
-        Colour space whose primaries and white the display has: "sRGB"; "PerceptualTests", a laboratory CRT; or any
-        name in colour-science's ``RGB_COLOURSPACES``, for example "Display P3" or "ITU-R BT.2020".
+    primaries : str or 4 x 2 sequence of float
+        Measured CIE 1931 (x, y) of red, green, blue and white; or a colour space whose primaries and white the display
+        has: "sRGB"; "PerceptualTests", a laboratory CRT; or any name in colour-science's ``RGB_COLOURSPACES``, for
+        example "Display P3" or "ITU-R BT.2020".
     extended : bool
         Whether drives beyond 1 exist (extended-range sRGB, as scRGB has): then nothing is too bright.
 
@@ -135,7 +139,7 @@ class Display:
     ambient: float = 0.0
     reflectivity: float = 0.005
     eotf: Eotf = "srgb"
-    primaries: str = "sRGB"
+    primaries: Primaries = "sRGB"
     extended: bool = False
 
     def __post_init__(self) -> None:
@@ -151,9 +155,7 @@ class Display:
         if self.reflectivity > 1:
             raise InputError(f"display reflectivity is {self.reflectivity:g}; a screen reflects 0 to 1 of the light")
         object.__setattr__(self, "eotf", checked_eotf(self.eotf))
-        if not isinstance(self.primaries, str):
-            raise InputError(f"display primaries are {self.primaries!r}; give a name, such as 'sRGB'")
-        _primaries(self.primaries)
+        object.__setattr__(self, "primaries", _checked_primaries(self.primaries))
 
     @classmethod
     def preset(cls, name: str) -> Display:
@@ -485,8 +487,30 @@ def display_presets() -> dict[str, dict[str, Any]]:
     return tomllib.loads((files("psyprobe.light") / "display_presets.toml").read_text(encoding="utf-8"))
 
 
+def _checked_primaries(given: Any) -> Primaries:
+    if isinstance(given, str):
+        _primaries(given)
+        return given
+    if not isinstance(given, list | tuple | np.ndarray) or len(given) != 4:
+        raise InputError(
+            f"display primaries are {repr(given)[:80]}; give a name, such as 'sRGB', or (x, y) of red, green, blue "
+            "and white"
+        )
+    *guns, white = (chromaticity("primaries", each, 2) for each in given)
+    columns = np.stack([white_xyz(each) for each in guns], axis=1)
+    flat = abs(np.linalg.det(columns)) < 1e-6 * math.prod(np.linalg.norm(columns, axis=0))
+    if flat or not (np.linalg.solve(columns, white_xyz(white)) > 0).all():
+        raise InputError(
+            f"display primaries {(*guns, white)} do not mix to their white; give (x, y) of red, green, blue and white, "
+            "the last within the triangle of the others"
+        )
+    return (*guns, white)
+
+
 @cache
-def _primaries(name: str) -> tuple[tuple[tuple[float, float], ...], tuple[float, float] | str]:
+def _primaries(name: Primaries) -> tuple[tuple[tuple[float, ...], ...], tuple[float, ...] | str]:
+    if isinstance(name, tuple):
+        return name[:3], name[3]
     if name == "sRGB":
         return SRGB_PRIMARIES, "D65"
     if name == "PerceptualTests":
