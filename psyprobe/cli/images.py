@@ -21,6 +21,7 @@ from psyprobe.files.output import json_text, write_text, write_whole
 from psyprobe.files.parsing import parse_json, read_bytes, read_text
 from psyprobe.files.terminal import say, say_json, settings, show, tell
 from psyprobe.light.display import Display
+from psyprobe.light.screen import display_of
 from psyprobe.stimulus import Specification, Stimulus, specification_from_dict
 from psyprobe.stimulus.catalogue import load_stimulus
 from psyprobe.stimulus.certificate import Certificate, certify
@@ -111,7 +112,7 @@ def display_from(words: Sequence[str]) -> Display:
     """
     if len(words) == 1 and "=" not in words[0]:
         return Display.preset(words[0])
-    return Display.from_dict(settings(words, "--display"))
+    return display_of(settings(words, "--display"), Path())
 
 
 def specification_from(stimulus: str, words: Sequence[str]) -> Specification:

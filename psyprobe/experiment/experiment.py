@@ -34,6 +34,7 @@ from psyprobe.experiment.prompts import Prompt, load_prompts
 from psyprobe.files.output import digest, plain
 from psyprobe.human.reference import Reference, is_number, load_reference
 from psyprobe.light.display import Display
+from psyprobe.light.screen import display_of
 from psyprobe.stimulus.catalogue import StimulusSet, load_stimulus, read_levels, read_page, stimulus_set
 from psyprobe.stimulus.specification import Specification, level_of
 
@@ -275,15 +276,15 @@ def _human(value: Any, info: ValidationInfo) -> Reference:
     return load_reference(value, folder_of(info))
 
 
-def _display(value: Any) -> Display:
+def _display(value: Any, info: ValidationInfo) -> Display:
     if isinstance(value, str):
         return Display.preset(value)
     if not isinstance(value, Mapping):
         raise InputError(f"display is {value!r}; give a table [display] or the name of a preset")
     for key, entry in value.items():
-        if isinstance(entry, str) and key not in ("eotf", "primaries"):
+        if isinstance(entry, str) and key not in ("eotf", "primaries", "table"):
             raise InputError(f"display.{key} is the text {entry!r}; give a number without a unit")
-    return Display.from_dict(value)
+    return display_of(value, folder_of(info))
 
 
 def _sentences(value: Any, info: ValidationInfo) -> Any:

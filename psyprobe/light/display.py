@@ -26,100 +26,14 @@ from array_api_compat import array_namespace
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import GamutError, InputError, unknown_name
 from psyprobe.files.output import plain
-from psyprobe.light.colour import Direction, cone_observer, direction_vector, rgb_to_xyz_matrix, white_xyz
+from psyprobe.light.colour import Direction, chromaticity, cone_observer, direction_vector, rgb_to_xyz_matrix, white_xyz
+from psyprobe.light.transfer import SRGB_JUNCTION, Eotf, checked_eotf, drive_of_light, light_of_drive, srgb_float32
 
-#: "srgb", "linear", the exponent of a power law, or measured (drive, relative light) pairs.
-Eotf: TypeAlias = str | float | tuple[tuple[float, float], ...]
-
+#: A name, or measured (x, y) of red, green, blue and white.
+Primaries: TypeAlias = str | tuple[tuple[float, ...], ...]
 
 #: Light, cd/m², beyond that of the sun.
 _BRIGHTEST = 1e10
-
-
-def _srgb_junction() -> float:
-    # IEC's rounded constants leave a step of -2.9e-8 at 0.0031308, where no inverse exists. The two branches cross
-    # at this point close by; with it the curve is continuous, monotone and exactly invertible.
-    x = 0.00313067
-    for _ in range(60):
-        x -= (12.92 * x - 1.055 * x ** (1 / 2.4) + 0.055) / (12.92 - 1.055 / 2.4 * x ** (1 / 2.4 - 1))
-    return x
-
-
-#: Relative light at which the branches of sRGB meet.
-SRGB_JUNCTION = _srgb_junction()
-
-
-def checked_eotf(eotf: Any) -> Eotf:
-    """A transfer function as a value that can be hashed, or an `InputError` that says what is wrong with it."""
-    if isinstance(eotf, str):
-        if eotf not in ("srgb", "linear"):
-            raise unknown_name("EOTF", eotf, ("srgb", "linear"))
-        return eotf
-    if isinstance(eotf, int | float) and not isinstance(eotf, bool):
-        if not 0.2 <= eotf <= 10:
-            raise InputError(f"an EOTF exponent of {eotf} is not a display's; give 0.2 to 10 (2.2 is common)")
-        return float(eotf)
-    try:
-        table = np.asarray(eotf, float)
-    except (TypeError, ValueError, OverflowError):
-        table = np.empty(0)
-    if table.ndim != 2 or table.shape[1] != 2 or len(table) < 2 or not np.isfinite(table).all():
-        raise InputError('EOTF must be "srgb", "linear", an exponent, or (drive, relative light) pairs')
-    if not (np.diff(table, axis=0) > 0).all() or table[0].any() or not np.all(table[-1] == 1):
-        raise InputError("a measured EOTF must increase in both columns, from (0, 0) to (1, 1)")
-    return tuple((float(a), float(b)) for a, b in table)
-
-
-def light_of_drive(drive: Array, eotf: Eotf) -> Array:
-    """The EOTF: relative light, as a new array, of drive values in [0, 1] (above 1 on extended-range displays).
-
-    >>> float(light_of_drive(np.array([0.5]), "srgb")[0])
-    0.21404114048223255
-    """
-    xp = array_namespace(drive)
-    if eotf == "linear":
-        return drive * 1
-    if isinstance(eotf, float):
-        return drive**eotf
-    if isinstance(eotf, tuple):
-        return _interpolate(drive, *zip(*eotf, strict=True))
-    toe = drive <= 12.92 * SRGB_JUNCTION
-    return xp.where(toe, drive / 12.92, xp.clip((drive + 0.055) / 1.055, 0.0, None) ** 2.4)
-
-
-def drive_of_light(light: Array, eotf: Eotf, has_toe: bool = True) -> Array:
-    """The inverse of `light_of_drive`; may write into `light`.
-
-    Parameters
-    ----------
-    light : array
-        Relative light, at least 0.
-    eotf : Eotf
-        As `checked_eotf` returns it.
-    has_toe : bool
-        Whether some light may lie below the junction of sRGB; telling that none does saves a pass.
-
-    Examples
-    --------
-    >>> float(drive_of_light(np.array([0.21404114048223255]), "srgb")[0])
-    0.5
-    """
-    if eotf == "linear":
-        return light
-    if isinstance(eotf, float):
-        light **= 1 / eotf
-        return light
-    if isinstance(eotf, tuple):
-        drives, lights = zip(*eotf, strict=True)
-        return _interpolate(light, lights, drives)
-    toe = light <= SRGB_JUNCTION if has_toe else None
-    linear = None if toe is None else light[toe] * 12.92
-    light **= 1 / 2.4
-    light *= 1.055
-    light -= 0.055
-    if toe is not None:
-        light[toe] = linear
-    return light
 
 
 def _a_few(pixels: Array, drive: Array, axes: int) -> Iterator[tuple[Array, Array]]:
@@ -130,47 +44,6 @@ def _a_few(pixels: Array, drive: Array, axes: int) -> Iterator[tuple[Array, Arra
     together = max(1, _TOGETHER // max(1, math.prod(pixels.shape[1:])))
     for start in range(0, len(pixels), together):
         yield pixels[start : start + together], drive[start : start + together]
-
-
-def _srgb_float32(light: FloatArray, has_toe: bool, out: FloatArray) -> None:
-    """`drive_of_light` of sRGB from float64 to float32, rounded once, in half the time of a power.
-
-    With w the twelfth root of the light in float32 and e = light / w^12 - 1, the power of 5/12 is w^5 (1 + e)^(5/12),
-    whose series of three terms is exact to 1e-16.
-    """
-    branch = np.maximum(light, SRGB_JUNCTION) if has_toe else light
-    seed = branch.astype(np.float32)
-    np.log(seed, out=seed)
-    seed *= np.float32(1 / 12)
-    np.exp(seed, out=seed)
-    root = seed.astype(np.float64)
-    fifth = root * root
-    twelfth = fifth * root
-    fifth *= twelfth
-    twelfth *= twelfth
-    twelfth *= twelfth
-    off = np.divide(branch, twelfth, out=twelfth)
-    off -= 1
-    drive = np.multiply(off, 1.055 * -35 / 288, out=root)
-    drive += 1.055 * 5 / 12
-    drive *= off
-    drive += 1.055
-    drive *= fifth
-    drive -= 0.055
-    if has_toe:
-        np.multiply(light, 12.92, out=drive, where=light <= SRGB_JUNCTION)
-    np.copyto(out, drive, casting="same_kind")
-
-
-def _interpolate(values: Array, x: tuple[float, ...], y: tuple[float, ...]) -> Array:
-    if isinstance(values, np.ndarray | np.floating):
-        return np.interp(values, x, y).astype(values.dtype)
-    xp = array_namespace(values)
-    knots, heights = (xp.asarray(each, dtype=values.dtype, device=values.device) for each in (x, y))
-    values = values.contiguous()
-    index = xp.clip(xp.searchsorted(knots, values, side="right") - 1, 0, len(x) - 2)
-    fraction = (values - knots[index]) / (knots[index + 1] - knots[index])
-    return heights[index] + xp.clip(fraction, 0.0, 1.0) * (heights[index + 1] - heights[index])
 
 
 #: Primaries of the default.
@@ -239,10 +112,11 @@ class Display:
         Diffuse reflectance of the screen, 0 to 1.
     eotf : "srgb", "linear", float or pairs
         Transfer function: sRGB (piecewise), linear, a power law of this exponent, or a measured table of
-        (drive, relative light) pairs from (0, 0) to (1, 1), both increasing, interpolated linearly.
-    primaries : str
-        Colour space whose primaries and white the display has: "sRGB"; "PerceptualTests", a laboratory CRT; or any
-        name in colour-science's ``RGB_COLOURSPACES``, for example "Display P3" or "ITU-R BT.2020".
+        (drive, relative light) pairs from (0, 0) to (1, 1), both increasing, interpolated by PCHIP (monotone cubics).
+    primaries : str or 4 x 2 sequence of float
+        Measured CIE 1931 (x, y) of red, green, blue and white; or a colour space whose primaries and white the display
+        has: "sRGB"; "PerceptualTests", a laboratory CRT; or any name in colour-science's ``RGB_COLOURSPACES``, for
+        example "Display P3" or "ITU-R BT.2020".
     extended : bool
         Whether drives beyond 1 exist (extended-range sRGB, as scRGB has): then nothing is too bright.
 
@@ -265,7 +139,7 @@ class Display:
     ambient: float = 0.0
     reflectivity: float = 0.005
     eotf: Eotf = "srgb"
-    primaries: str = "sRGB"
+    primaries: Primaries = "sRGB"
     extended: bool = False
 
     def __post_init__(self) -> None:
@@ -281,9 +155,7 @@ class Display:
         if self.reflectivity > 1:
             raise InputError(f"display reflectivity is {self.reflectivity:g}; a screen reflects 0 to 1 of the light")
         object.__setattr__(self, "eotf", checked_eotf(self.eotf))
-        if not isinstance(self.primaries, str):
-            raise InputError(f"display primaries are {self.primaries!r}; give a name, such as 'sRGB'")
-        _primaries(self.primaries)
+        object.__setattr__(self, "primaries", _checked_primaries(self.primaries))
 
     @classmethod
     def preset(cls, name: str) -> Display:
@@ -567,7 +439,7 @@ class Display:
             for some, out in blocks:
                 relative = self._relative(some, gamut)
                 if quick:
-                    _srgb_float32(relative, has_toe, out)
+                    srgb_float32(relative, has_toe, out)
                 else:
                     out[...] = drive_of_light(relative, self.eotf, has_toe)
 
@@ -601,6 +473,11 @@ def pixels_per_degree(pixel_pitch: float, distance: float) -> float:
     for name, length in (("pixel pitch", pixel_pitch), ("viewing distance", distance)):
         if not (math.isfinite(length) and length > 0):
             raise InputError(f"{name} is {length}; give a finite length above 0, both in the same unit")
+    if pixel_pitch > distance:
+        raise InputError(
+            f"pixel pitch {pixel_pitch:g} is longer than the viewing distance {distance:g}; "
+            "the order is pixels_per_degree(pixel_pitch, distance), both in the same unit"
+        )
     return 1 / math.degrees(2 * math.atan(pixel_pitch / (2 * distance)))
 
 
@@ -610,8 +487,30 @@ def display_presets() -> dict[str, dict[str, Any]]:
     return tomllib.loads((files("psyprobe.light") / "display_presets.toml").read_text(encoding="utf-8"))
 
 
+def _checked_primaries(given: Any) -> Primaries:
+    if isinstance(given, str):
+        _primaries(given)
+        return given
+    if not isinstance(given, list | tuple | np.ndarray) or len(given) != 4:
+        raise InputError(
+            f"display primaries are {repr(given)[:80]}; give a name, such as 'sRGB', or (x, y) of red, green, blue "
+            "and white"
+        )
+    *guns, white = (chromaticity("primaries", each, 2) for each in given)
+    columns = np.stack([white_xyz(each) for each in guns], axis=1)
+    flat = abs(np.linalg.det(columns)) < 1e-6 * math.prod(np.linalg.norm(columns, axis=0))
+    if flat or not (np.linalg.solve(columns, white_xyz(white)) > 0).all():
+        raise InputError(
+            f"display primaries {(*guns, white)} do not mix to their white; give (x, y) of red, green, blue and white, "
+            "the last within the triangle of the others"
+        )
+    return (*guns, white)
+
+
 @cache
-def _primaries(name: str) -> tuple[tuple[tuple[float, float], ...], tuple[float, float] | str]:
+def _primaries(name: Primaries) -> tuple[tuple[tuple[float, ...], ...], tuple[float, ...] | str]:
+    if isinstance(name, tuple):
+        return name[:3], name[3]
     if name == "sRGB":
         return SRGB_PRIMARIES, "D65"
     if name == "PerceptualTests":

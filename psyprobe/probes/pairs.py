@@ -70,10 +70,10 @@ class Pairs(Sequence[Pair]):
     """Distinct pairs of test and reference, made when they are taken; planning needs their digests alone."""
 
     def __init__(self, sources: Iterable[tuple[tuple[str, str], tuple[Grid, int, bool]]]) -> None:
-        names, grids = zip(*sources, strict=True)
+        known = list(sources)
         #: Of test and reference.
-        self.digests = [list(each) for each in names]
-        self._sources = list(grids)
+        self.digests = [list(names) for names, _ in known]
+        self._sources = [source for _, source in known]
 
     def doubtful(self, places: Iterable[int], display: Display) -> list[int]:
         """Those of some pairs whose test must be drawn to tell whether a display shows it."""

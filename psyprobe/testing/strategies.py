@@ -27,7 +27,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from psyprobe.light.colour import CONE_OBSERVERS, DIRECTIONS, Direction
-from psyprobe.light.display import Display, Eotf
+from psyprobe.light.display import Display
+from psyprobe.light.transfer import Eotf
 from psyprobe.stimulus import Disc, Gabor, Grating, Modulation, Noise, Specification, Sum, Uniform
 
 M = TypeVar("M", bound=Modulation, covariant=True)

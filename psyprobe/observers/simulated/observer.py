@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.light.display import checked_eotf, light_of_drive
+from psyprobe.light.transfer import checked_eotf, light_of_drive
 from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
 from psyprobe.observers.registry import Card, ObserverRow
 

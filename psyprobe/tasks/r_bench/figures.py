@@ -22,7 +22,7 @@ from psyprobe.corruption import STRENGTHS, dimension_numbered, dimensions
 from psyprobe.corruption.colour_planes import luma
 from psyprobe.errors import InputError
 from psyprobe.files.images import read_image
-from psyprobe.light.display import light_of_drive
+from psyprobe.light.transfer import light_of_drive
 from psyprobe.plotting.axes import BLANK, COLOURS, new_axes, panels_in, printable
 from psyprobe.tasks.r_bench.items import ImageSet
 from psyprobe.tasks.r_bench.metrics import BREAKDOWNS, rows_by
