@@ -267,6 +267,10 @@ def test_work_is_lent_once_and_taken_back_from_the_dead(tmp_path: Path) -> None:
         # Their time is over at once.
         assert store.lease(["x"], f"{host} {process.pid} c", 60) == {"x"}
         assert store.lease(["x"], mine, 60) == {"x"}
+        # What is taken later leaves the times of the others as they are; none taken renews all.
+        assert [name for name, *_ in store.database.leases()] == ["x", "z"]
+        again.lease((), other, 0.0)
+        assert store.lease(["x"], mine, 60) == {"x"}
         assert [name for name, *_ in store.database.leases()] == ["x"]
     with Store(None) as store:
         assert store.lease(["x"], mine, 60) == {"x"} == store.lease(["x"], other, 60)

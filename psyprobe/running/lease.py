@@ -27,9 +27,9 @@ def lend(database: Database, names: Sequence[str], holder: str, seconds: float) 
         gone = {other for other in {other for _, other, _ in known} - {holder} if is_gone(other)}
         held = {name: other for name, other, until in known if other == holder or (until > now and other not in gone)}
         taken = {name for name in names if held.get(name, holder) == holder}
-        mine = taken | {name for name, other in held.items() if other == holder}
+        renewed = taken if names else {name for name, other in held.items() if other == holder}
         ended = [name for name, *_ in known if name not in held]
-        database.lend([(name, holder, now + seconds) for name in sorted(mine)], ended)
+        database.lend([(name, holder, now + seconds) for name in sorted(renewed)], ended)
     return taken
 
 

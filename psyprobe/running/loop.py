@@ -165,7 +165,6 @@ class Lease:
 
     def taken(self, names: Sequence[str]) -> set[str]:
         """Those of some questions that are this process's from now on."""
-        self._renewed = monotonic()
         mine = self._store.lease(names, self._holder, _LEASE)
         self._mine |= mine
         return mine
@@ -173,6 +172,7 @@ class Lease:
     def renew(self) -> None:
         """Hold on to what is taken, if it is time to."""
         if self._mine and monotonic() - self._renewed > _LEASE / 3:
+            self._renewed = monotonic()
             self.taken(())
 
 

@@ -252,13 +252,13 @@ class Store:
     def lease(self, names: Sequence[str], holder: str, seconds: float) -> set[str]:
         """Take what nobody else holds, for so many seconds from now, so that two processes share the work.
 
-        What the holder has already is renewed for as long. Nobody's is a lease whose time is over, or whose holder is
-        a process of this machine that has ended. In memory everything is granted.
+        Nobody's is a lease whose time is over, or whose holder is a process of this machine that has ended. In memory
+        everything is granted.
 
         Parameters
         ----------
         names : sequence of str
-            Of the pieces of work; none to renew only.
+            Of the pieces of work; none renews all that the holder has.
         holder : str
             "HOST PID NONCE".
         seconds : float
