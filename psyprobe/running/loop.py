@@ -273,12 +273,13 @@ class Writer:
 
     def write_if_due(self) -> None:
         """Write what has come, if the last writing is long enough ago."""
-        if monotonic() - self._written >= _WRITTEN_EVERY:
-            self.write()
+        self.write(after=_WRITTEN_EVERY)
 
-    def write(self) -> None:
-        """Write what has come; only what is written is forgotten, so that after a failure all of it is tried again."""
+    def write(self, after: float = 0.0) -> None:
+        """Write what has come, if the last writing is `after` s ago; a failure forgets nothing, all is tried again."""
         with self._one_at_a_time:
+            if monotonic() - self._written < after:
+                return
             # By place and not by iteration: another thread may append meanwhile.
             answered = [self._waiting[i] for i in range(len(self._waiting))]
             if not answered:
@@ -289,13 +290,16 @@ class Writer:
             self._written = monotonic()
 
     def _write_now_and_then(self) -> None:
-        while not self._end.wait(_WRITTEN_EVERY):
+        wait = _WRITTEN_EVERY
+        while not self._end.wait(wait):
             try:
-                self.write()
+                self.write_if_due()
                 self._lease.renew()
             except Exception as failure:
                 self._failure = failure
                 return
+            since = monotonic() - self._written
+            wait = _WRITTEN_EVERY - since if since < _WRITTEN_EVERY else _WRITTEN_EVERY
 
 
 class ExperimentSession:
