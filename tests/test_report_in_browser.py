@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import webdriver
+import xarray as xr
 from report_results import HOSTILE, contours, matches, words
 from webdriver import Browser
 
@@ -23,7 +24,9 @@ READ = f"[...{FIRST}.querySelectorAll('output')].map(each => each.textContent.tr
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     several = pp.run("gabor_achromatic", "pixels", score_only=True)
     results = [contours("lab:one", seed=1), contours(HOSTILE, seed=2), matches("lab:one"), words("simulated:a")]
-    return pp.report([*results, several], tmp_path_factory.mktemp("report") / "report.html", title=HOSTILE)
+    early, late = (contours("lab:deep", "layered", seed).assign_coords(layer=[f"block{seed}"]) for seed in (3, 4))
+    deep = xr.concat([early, late], "layer", data_vars="minimal", combine_attrs="override")
+    return pp.report([*results, several, deep], tmp_path_factory.mktemp("report") / "report.html", title=HOSTILE)
 
 
 @pytest.fixture
@@ -93,6 +96,17 @@ def test_every_choice_of_contours_draws(opened: Browser) -> None:
     opened.run(f"{FIRST}.querySelector('details.tables summary').click()")
     opened.wait(f"{FIRST}.querySelectorAll('details.tables table').length", 2)
     assert opened.run(f"{FIRST}.querySelectorAll('details.tables table')[0].rows.length") == 21
+
+
+def test_layers_are_chosen(opened: Browser) -> None:
+    figure = "document.querySelector('.drawn select[aria-label=\"layer\"]').closest('.drawn')"
+    drawn(opened, figure, 1)
+    path = f"[...{figure}.querySelectorAll('.band')].map(band => band.getAttribute('d')).join('')"
+    early = opened.run(path)
+    choose(opened, "layer", "block4", figure)
+    late = opened.run(path)
+    choose(opened, "layer", "block3", figure)
+    assert opened.run(path) == early != late
 
 
 def test_a_point_opens_its_psychometric_functions(opened: Browser) -> None:

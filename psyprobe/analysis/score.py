@@ -247,8 +247,12 @@ class ScoreTable:
         return [[name, *(row.cells.get(heading, "") for heading in self.headings)] for name, row in self.rows]
 
     def notes(self) -> list[str]:
-        """What must be said under it."""
-        return [f"{name}: {note}." for name, row in self.rows for note in row.notes]
+        """What must be said under it; what holds for several is said once."""
+        said: dict[str, list[str]] = {}
+        for name, row in self.rows:
+            for note in row.notes:
+                said.setdefault(note, []).append(name)
+        return [f"{', '.join(names)}: {note}." for note, names in said.items()]
 
 
 def score_tables(scores: Iterable[Score]) -> list[ScoreTable]:

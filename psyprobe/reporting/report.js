@@ -68,7 +68,7 @@
     if (!known.length) return [axis.log ? 0.1 : 0, 1];
     const low = Math.min(...known), high = Math.max(...known);
     if (!margin) return [low, high];
-    if (axis.names.length) return [-0.5, axis.names.length - 0.5];
+    if (axis.names.length) return [Math.round(low) - 0.5, Math.round(high) + 0.5];
     return axis.log ? [low / margin, high * margin] : [low - (high - low) * (margin - 1) * 0.2, high + (high - low) * (margin - 1) * 0.2];
   }
   function frame(figure, box, x, y) {
@@ -207,7 +207,7 @@
       const names = owner.data.x.names.length, slanted = names > 3;
       const longest = Math.max(0, ...owner.data.x.names.map((name) => name.length));
       this.wide = Math.max(360, 66 + 17 * names);
-      this.box = { left: 52, top: 18, bottom: 212, height: slanted ? 228 + Math.min(90, 4 * longest) : 252 };
+      this.box = { left: 52, top: 18, bottom: 212, height: (slanted ? 230 + Math.min(90, 3.9 * longest) : 234) + (owner.data.x.label ? 18 : 0) };
       this.picture = svg("svg", { tabindex: "0", role: "img" });
       this.said = html("output", { class: "said", "aria-live": "polite" }, "\u00a0");
       this.legend = html("ul", { class: "legend" });
@@ -271,7 +271,8 @@
     drawCurves(figure, lines) {
       const box = this.box, every = [...figure.over, ...lines];
       const pick = (name) => every.flatMap((line) => line[name] || []);
-      const x = scale(figure.x, ...ends(figure.x, pick("x"), 1.25), box.left, box.right);
+      const asked = every.flatMap((line) => line.x.filter((_, i) => line.y[i] !== null));
+      const x = scale(figure.x, ...ends(figure.x, asked, 1.25), box.left, box.right);
       const y = scale(figure.y, ...ends(figure.y, [...pick("y"), ...(figure.y.log ? [] : [...pick("low"), ...pick("high")])], 1.4), box.bottom, box.top);
       this.picture.append(frame(figure, box, x, y));
       drawLines(this.picture, every, x, y, box);
@@ -281,6 +282,10 @@
     keys(lines) {
       const shaded = lines.filter((line) => line.shade !== undefined && !line.style.startsWith("people"));
       const shown = shaded.length ? shaded : lines;
+      // What another panel has named is not named again.
+      const names = shown.map((line) => line.name).join("\n"), first = this.owner.panels[0];
+      if (first !== this && first.named === names) return;
+      this.named = names;
       for (const line of shown.filter((each, i) => shown.findIndex((other) => other.name === each.name) === i)) {
         const mark = svg("svg", { viewBox: "0 0 22 8", width: 22, height: 8, "aria-hidden": "true" });
         if (!line.style.endsWith("points")) mark.append(svg("line", { x1: 0, x2: 22, y1: 4, y2: 4, stroke: colourOf(line), "stroke-width": 2, ...(line.style === "people" ? { "stroke-dasharray": "5 3" } : {}) }));
@@ -383,7 +388,8 @@
       if (grid) bar.append(this.select("levels", [["log", "logarithmic"], ["linear", "linear"]], (value) => (this.levels = value)));
       if (grid && data.panels.length > 1) bar.append(this.check("common levels", true, (value) => (this.common = value)));
       if (data.panels.length > 1) bar.append(this.check("link observers", true, (value) => (this.linked = value)));
-      this.inner = html("div", { class: data.panels.length > 1 ? "panels" : `panels single${data.x.names.length > 12 ? " broad" : ""}` }, ...this.panels.map((panel) => panel.node));
+      this.inner = html("div", { class: `panels ${["", "", "two", "three"][data.panels.length] || ""}` }, ...this.panels.map((panel) => panel.node));
+      if (data.panels.length === 1) place.classList.add(data.x.names.length > 12 ? "broad" : "single");
       this.behind = html("div", { class: "behind" });
       this.tables = html("details", { class: "tables" }, html("summary", {}, "Table of this figure"));
       this.tables.addEventListener("toggle", () => this.fill());

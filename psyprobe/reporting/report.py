@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from psyprobe.analysis.board import FLAGS, Scoreboard
+from psyprobe.analysis.board import FLAGS, Scoreboard, Test
 from psyprobe.analysis.score import Metric, Score, number, score_notes, score_tables
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.plotting.described import Figure, Gallery, Part, Table
@@ -43,7 +43,11 @@ class _Section:
     def tables(self) -> list[Mapping[str, Any]]:
         """Of its scores."""
         return [
-            {"heading": [one.title, *one.headings], "rows": one.cells(), "notes": one.notes()}
+            {
+                "heading": [one.title, *one.headings],
+                "rows": [cells for cells in one.cells() if any(cells[1:])],
+                "notes": one.notes(),
+            }
             for one in score_tables(self.scores)
         ]
 
@@ -126,7 +130,8 @@ def report(
         "reporting/report.html",
         title=title or told,
         told=told,
-        board=None if board is None else _board_table(board),
+        boards=[] if board is None else [_board_table(board, tests) for tests in _asked_together(board)],
+        board=None if board is None else _board_key(board),
         sections=sections,
         scripted=[compact(one) for one in figures],
         methods=methods([section.results for section in sections]),
@@ -201,13 +206,26 @@ def _board(scores: Sequence[Score], published: bool, sort: str | None) -> tuple[
         return None, str(error)
 
 
-def _board_table(board: Scoreboard) -> Mapping[str, Any]:
-    """The scoreboard as the template takes it: a cell is value, interval, flags with their meaning, and its rank."""
-    used = {flag for row in board.rows for entry in row.entries.values() for flag in entry.flags}
+def _asked_together(board: Scoreboard) -> list[list[Test]]:
+    """Tests that share observers stand in one table, so that no table is mostly empty."""
+    groups: list[tuple[set[str], list[Test]]] = []
+    for test in board.tests:
+        asked = {row.title for row in board.rows if row.kind != "baseline" and test in row.entries}
+        joined = [group for group in groups if group[0] & asked]
+        groups = [group for group in groups if not group[0] & asked]
+        tests = [each for group in joined for each in group[1]]
+        groups.append((asked.union(*(group[0] for group in joined)), [*tests, test]))
+    return [tests for _, tests in groups]
+
+
+def _board_table(board: Scoreboard, tests: Sequence[Test]) -> Mapping[str, Any]:
+    """Tests of the scoreboard as the template takes them: a cell is value, interval, flags and rank."""
     rows = []
     for row in board.rows:
+        if not any(test in row.entries for test in tests):
+            continue
         cells = []
-        for test in board.tests:
+        for test in tests:
             entry = row.entries.get(test)
             if entry is None:
                 cells.append({"text": "", "interval": "", "flags": "", "said": "", "sort": ""})
@@ -222,9 +240,16 @@ def _board_table(board: Scoreboard) -> Mapping[str, Any]:
     return {
         "tests": [
             (test.short_name, "larger is better" if test.metric.more_is_better else "smaller is better")
-            for test in board.tests
+            for test in tests
         ],
         "rows": rows,
+    }
+
+
+def _board_key(board: Scoreboard) -> Mapping[str, Any]:
+    """What flags and brackets on the scoreboard mean."""
+    used = {flag for row in board.rows for entry in row.entries.values() for flag in entry.flags}
+    return {
         "flags": {flag: text for flag, text in FLAGS.items() if flag in used},
         "confidence": board.confidence and f"{100 * board.confidence:g}",
     }

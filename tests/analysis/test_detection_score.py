@@ -160,16 +160,6 @@ def test_levels_outside_the_human_curve_is_left_out_of_the_shape() -> None:
     assert score(shorter).score.shape.total == 10
 
 
-def test_two_thousand_resamples_take_well_under_a_second() -> None:
-    from time import perf_counter
-
-    result = simulated_result(human_observer)
-    score(result)
-    start = perf_counter()
-    score(result, resamples=2000)
-    assert perf_counter() - start < 0.5
-
-
 # -- tables ----------------------------------------------------------------------------------------------------------
 
 
