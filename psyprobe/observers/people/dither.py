@@ -1,0 +1,106 @@
+"""Contrasts finer than 8 bits: each frame of a stimulus is sent in whole codes whose mean over frames is the light asked.
+
+This is the numpy twin of the page's shader (``gabor.frag``), in the same integers: a frame that was read back from the
+page differs from `dithered` in next to no pixel.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError
+
+#: golden: one number a pixel, moved by the golden ratio from frame to frame; noisy_bit: a fresh one each frame (Allard &
+#: Faubert 2008); wide: as golden, over eight codes, so that errors of single steps of the panel average out.
+Dither = Literal["golden", "noisy_bit", "wide"]
+
+#: The golden ratio less one, in units of 2^-32.
+_GOLDEN = 2654435769
+_WIDTH = 8
+_Unsigned = npt.NDArray[np.uint32]
+
+
+def dithered(drive: FloatArray, frame: int, seed: int, method: Dither = "golden") -> npt.NDArray[np.uint8]:
+    """Codes that are sent in one frame: floor(255 drive + u), with u in [0, 1) for each pixel and frame.
+
+    Over frames the mean of the codes is 255 drive: a contrast of 0.0005 arrives within 2 % in half a second.
+
+    Parameters
+    ----------
+    drive : array (H, W)
+        Wanted drive, 0 to 1; the first row is the lowest of the screen, as in WebGL.
+    frame : int
+        From 0, counted by the clock, so that a dropped frame is skipped.
+    seed : int
+        0 to 2^32 - 1; another one for each trial.
+    method : "golden", "noisy_bit" or "wide"
+
+    Raises
+    ------
+    InputError
+        If a drive is outside 0 to 1, or the frame or the seed outside its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> frames = [dithered(np.full((64, 64), 0.4), frame, seed=1) for frame in range(30)]
+    >>> sorted({int(code) for code in np.unique(frames)}), round(float(np.mean(frames)) / 255, 4)
+    ([102], 0.4)
+    >>> frames = [dithered(np.full((64, 64), 0.401), frame, seed=1) for frame in range(30)]
+    >>> sorted({int(code) for code in np.unique(frames)}), round(float(np.mean(frames)) / 255, 4)
+    ([102, 103], 0.401)
+    """
+    drive = np.asarray(drive, dtype=np.float64)
+    if drive.ndim != 2 or not (np.all(drive >= 0) and np.all(drive <= 1)):
+        raise InputError(f"drive to dither is of shape {drive.shape}; give rows and columns of numbers from 0 to 1")
+    for name, value in (("frame", frame), ("seed", seed)):
+        if not 0 <= value < 2**32:
+            raise InputError(f"{name} of the dither is {value}; give a whole number from 0 to 2^32 - 1")
+    y, x = np.indices(drive.shape, dtype=np.uint32)
+    u = fractions(x, y, frame, seed, fresh=method == "noisy_bit")
+    value = 255 * drive
+    if method == "wide":
+        value = value + _WIDTH * (fractions(x, y, frame, seed, stream=1) - 0.5)
+    return np.clip(np.floor(value + u), 0, 255).astype(np.uint8)
+
+
+def fractions(
+    x: npt.ArrayLike, y: npt.ArrayLike, frame: int, seed: int, *, stream: int = 0, fresh: bool = False
+) -> FloatArray:
+    """The u of pixels, in [0, 1): from a hash of place and seed, moved by the golden ratio a frame, or `fresh` in each.
+
+    Parameters
+    ----------
+    x, y : array_like of int
+        Device pixels from the lower left.
+    frame, seed : int
+        As for `dithered`.
+    stream : int
+        Independent numbers for the same pixel have another one.
+    fresh : bool
+        Hash the frame too, as the noisy bit does.
+
+    Examples
+    --------
+    >>> round(float(fractions(227, 274, 56, 777)), 8)
+    0.9071269
+    """
+    place = np.asarray(x, dtype=np.uint32) + np.uint32(4096) * np.asarray(y, dtype=np.uint32)
+    second, step = (frame, 0) if fresh else (stream, frame)
+    h = _hash(place, second, seed) + np.uint32(step * _GOLDEN & 0xFFFFFFFF)
+    return ((h >> np.uint32(8)).astype(np.float64) / 2**24).reshape(place.shape)
+
+
+def _hash(x: _Unsigned, y: int, z: int) -> _Unsigned:
+    return _pcg(x + _pcg(np.uint32(y) + _pcg(np.uint32([z]))))
+
+
+def _pcg(a: _Unsigned) -> _Unsigned:
+    """PCG-RXS-M-XS of 32 bits (O'Neill 2014) as a hash (Jarzynski & Olano 2020)."""
+    s = a * np.uint32(747796405) + np.uint32(2891336453)
+    w = ((s >> ((s >> np.uint32(28)) + np.uint32(4))) ^ s) * np.uint32(277803737)
+    return (w >> np.uint32(22)) ^ w
