@@ -34,7 +34,8 @@ class Browser:
 
     def __init__(self, base: str) -> None:
         self._base = base
-        flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1100,900"]
+        drawing = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+        flags = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1100,900", *drawing]
         options = {"binary": shutil.which("chromium"), "args": flags}
         asked = {
             "capabilities": {"alwaysMatch": {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}

@@ -27,7 +27,7 @@ float fraction(uint place, uint stream) {
   uint h = method == 1 ? hash(place, frame, seed) : hash(place, stream, seed) + frame * 2654435769u;
   return float(h >> 8u) / 16777216.0;
 }
-float inverse(float light) {
+float drive_of(float light) {
   if (power < 0.0) return light <= 0.0031308 ? 12.92 * light : 1.055 * pow(light, 1.0 / 2.4) - 0.055;
   if (power > 0.0) return pow(light, 1.0 / power);
   float n = float(textureSize(curve, 0).x - 1), at = light * n, low = min(floor(at), n - 1.0);
@@ -41,7 +41,7 @@ void main() {
   float turn = fract(cycles * (from.x * cos(orientation) + from.y * sin(orientation)));
   float wave = exp(-dot(from, from) / (2.0 * sigma * sigma)) * cos(6.283185307179586 * turn + phase);
   float light = mean * (1.0 + contrast * wave);
-  float value = 255.0 * inverse(clamp((light - black - reflected) / (peak - black), 0.0, 1.0));
+  float value = 255.0 * drive_of(clamp((light - black - reflected) / (peak - black), 0.0, 1.0));
   uint place = pixel.x + 4096u * pixel.y;
   if (method == 2) value += 8.0 * (fraction(place, 1u) - 0.5);
   float code = clamp(floor(value + fraction(place, 0u)), 0.0, 255.0);

@@ -1,0 +1,53 @@
+"use strict";
+// Draws one frame of a stimulus from its specification: `painter(canvas, shader)` gives a function of the uniforms.
+// The canvas must cover its device pixels exactly: a resampled one averages the dither away without a word.
+function painter(canvas, shader) {
+  const gl = canvas.getContext("webgl2", { alpha: false, antialias: false, depth: false, premultipliedAlpha: false, preserveDrawingBuffer: true });
+  if (!gl) throw new Error("this browser has no WebGL2, which draws the patterns; use a current Chromium, Firefox or Safari");
+  const exact = gl.getShaderPrecisionFormat(gl.FRAGMENT_SHADER, gl.HIGH_FLOAT).precision;
+  if (exact < 23) throw new Error(`this browser computes patterns with ${exact} bits; 23 are needed`);
+  const VERTEX = "#version 300 es\nvoid main() { gl_Position = vec4(gl_VertexID == 1 ? 3 : -1, gl_VertexID == 2 ? 3 : -1, 0, 1); }";
+  const program = gl.createProgram();
+  for (const [kind, text] of [[gl.VERTEX_SHADER, VERTEX], [gl.FRAGMENT_SHADER, shader]]) {
+    const made = gl.createShader(kind);
+    gl.shaderSource(made, text);
+    gl.compileShader(made);
+    if (!gl.getShaderParameter(made, gl.COMPILE_STATUS)) throw new Error(gl.getShaderInfoLog(made));
+    gl.attachShader(program, made);
+  }
+  gl.linkProgram(program);
+  gl.useProgram(program);
+  // On by default, and another dither on top of ours.
+  gl.disable(gl.DITHER);
+  const place = (name) => gl.getUniformLocation(program, name);
+  const FLOATS = ["mean", "contrast", "cycles", "sigma", "orientation", "phase", "peak", "black", "reflected", "power"];
+  let curve = null;
+  function setCurve(values) {
+    if (curve) gl.deleteTexture(curve);
+    curve = gl.createTexture();
+    gl.bindTexture(gl.TEXTURE_2D, curve);
+    gl.texImage2D(gl.TEXTURE_2D, 0, gl.R32F, values.length, 1, 0, gl.RED, gl.FLOAT, new Float32Array(values));
+    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.NEAREST);
+    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, gl.NEAREST);
+  }
+  setCurve([0, 1]);
+  return {
+    setCurve,
+    draw(stimulus, frame) {
+      gl.viewport(0, 0, canvas.width, canvas.height);
+      for (const name of FLOATS) gl.uniform1f(place(name), stimulus[name]);
+      const [x, y] = stimulus.centre || [(canvas.width - 1) / 2, (canvas.height - 1) / 2];
+      gl.uniform2f(place("centre"), x, y);
+      gl.uniform1ui(place("frame"), frame);
+      gl.uniform1ui(place("seed"), stimulus.seed);
+      gl.uniform1i(place("method"), { golden: 0, noisy_bit: 1, wide: 2 }[stimulus.dither]);
+      gl.drawArrays(gl.TRIANGLES, 0, 3);
+    },
+    // Codes of the red channel, rows from below.
+    read() {
+      const all = new Uint8Array(4 * canvas.width * canvas.height);
+      gl.readPixels(0, 0, canvas.width, canvas.height, gl.RGBA, gl.UNSIGNED_BYTE, all);
+      return all.filter((_, i) => i % 4 === 0);
+    },
+  };
+}

@@ -1,0 +1,125 @@
+"""What the page draws, read back from a headless browser, against the numpy twin of its shader and the physics."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import webdriver
+from webdriver import Browser
+
+import psyprobe as pp
+from psyprobe.observers.people.dither import dithered
+
+pytestmark = pytest.mark.skipif(bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there")
+
+SIDE, PPD, MEAN, PEAK = 256, 48, 40.0, 200.0
+ASSETS = files("psyprobe.observers.people")
+
+
+@pytest.fixture(scope="module")
+def drawing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    page = tmp_path_factory.mktemp("draw") / "draw.html"
+    script, shader = (ASSETS.joinpath(name).read_text(encoding="utf-8") for name in ("draw.js", "gabor.frag"))
+    page.write_text(
+        f"<!doctype html><canvas id=c width={SIDE} height={SIDE}></canvas><script>{script}\n"
+        f"const at = painter(document.getElementById('c'), {json.dumps(shader)});\n"
+        "const text = (bytes) => { let s = ''; for (const b of bytes) s += String.fromCharCode(b); return btoa(s); };\n"
+        "const frames = (stimulus, first, n) => Array.from({length: n}, (_, i) => { at.draw(stimulus, first + i); "
+        "return text(at.read()); });</script>",
+        encoding="utf-8",
+    )
+    with webdriver.browser() as browser:
+        browser.open(page.as_uri())
+        yield browser
+        assert browser.complaints() == []
+
+
+def stimulus(contrast: float, frequency: float, **changes: Any) -> dict[str, Any]:
+    return {
+        **{"mean": MEAN, "contrast": contrast, "cycles": frequency / PPD, "sigma": 24.0, "orientation": np.pi / 4},
+        **{"phase": 0.0, "peak": PEAK, "black": 0.0, "reflected": 0.0, "power": -1.0, "seed": 777, "dither": "golden"},
+        **changes,
+    }
+
+
+def drawn(browser: Browser, what: dict[str, Any], first: int, count: int) -> np.ndarray:
+    """Codes of frames, rows from below."""
+    told = browser.run(f"frames({json.dumps(what)}, {first}, {count})")
+    return np.stack([np.frombuffer(base64.b64decode(each), np.uint8).reshape(SIDE, SIDE) for each in told])
+
+
+def wave_of(what: dict[str, Any]) -> np.ndarray:
+    places = np.arange(SIDE) - (SIDE - 1) / 2
+    x, y = np.meshgrid(places, places)
+    along = x * np.cos(what["orientation"]) + y * np.sin(what["orientation"])
+    envelope = np.exp(-(x**2 + y**2) / (2 * what["sigma"] ** 2))
+    return np.asarray(envelope * np.cos(2 * np.pi * what["cycles"] * along + what["phase"]))
+
+
+def display_of(what: dict[str, Any]) -> pp.Display:
+    eotf = "srgb" if what["power"] < 0 else what["power"]
+    return pp.Display(
+        peak=what["peak"], black=what["black"], eotf=eotf, ambient=np.pi * what["reflected"], reflectivity=1.0
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"dither": "noisy_bit", "seed": 4294967295},
+        {"dither": "wide", "seed": 0},
+        {"power": 2.2, "black": 0.2, "reflected": 0.5, "phase": 1.0, "orientation": 0.3},
+    ],
+)
+def test_frames_are_those_of_the_numpy_twin(drawing: Browser, changes: dict[str, Any]) -> None:
+    what = stimulus(0.05, 4, **changes)
+    light = MEAN * (1 + what["contrast"] * wave_of(what))
+    drive = np.asarray(display_of(what).encode(light, dtype="float64"))[..., 0]
+    found = drawn(drawing, what, 3, 2).astype(int)
+    expected = np.stack([dithered(drive, frame, what["seed"], what["dither"]) for frame in (3, 4)]).astype(int)
+    assert np.abs(found - expected).max() <= 1
+    assert (found != expected).mean() < 1e-3
+    assert (found[0] != found[1]).mean() > 0.1
+
+
+def delivered(frames: np.ndarray, what: dict[str, Any]) -> float:
+    wave = wave_of(what) - wave_of(what).mean()
+    light = display_of(what).decode(frames / 255).mean(axis=0)
+    return float((wave * light / MEAN).sum() / (wave**2).sum())
+
+
+def test_mean_contrast_is_the_contrast_asked(drawing: Browser) -> None:
+    for frequency in (0.5, 4, 16):
+        for contrast in (0.002, 0.02, 0.5):
+            what = stimulus(contrast, frequency)
+            assert delivered(drawn(drawing, what, 0, 30), what) == pytest.approx(contrast, abs=6e-5, rel=2e-3)
+
+
+def test_what_was_read_back_before(drawing: Browser, oracle_data: Path) -> None:
+    table = pd.read_csv(oracle_data / "people/webgl_readback.csv")
+    rows = table[(table.dither == "golden_dither") & (table.frames == 30) & (table.frequency_cpd == 4)]
+    assert len(rows) > 3
+    for row in rows.itertuples():
+        what = stimulus(row.contrast_asked, 4)
+        # That canvas was twice as wide, so that other pixels had other numbers.
+        assert delivered(drawn(drawing, what, 0, 30), what) == pytest.approx(row.contrast_read_back, abs=6e-5)
+
+
+def test_a_measured_curve_is_drawn(drawing: Browser) -> None:
+    light = np.linspace(0, 1, 257)
+    drawing.run(f"at.setCurve({json.dumps((light ** (1 / 1.8)).tolist())})")
+    what = stimulus(0.1, 4, power=0.0)
+    found = drawn(drawing, what, 0, 30)
+    shown = (found / 255.0) ** 1.8 * PEAK
+    wave = wave_of(what) - wave_of(what).mean()
+    contrast = float((wave * shown.mean(axis=0) / MEAN).sum() / (wave**2).sum())
+    assert contrast == pytest.approx(0.1, rel=2e-3)
