@@ -1,4 +1,4 @@
-"""Contrasts finer than 8 bits: each frame of a stimulus is sent in whole codes whose mean over frames is the light asked.
+"""Contrasts finer than 8 bits: each frame is sent in whole codes, whose mean over frames is the light asked.
 
 This is the numpy twin of the page's shader (``gabor.frag``), in the same integers: a frame that was read back from the
 page differs from `dithered` in next to no pixel.
@@ -14,8 +14,8 @@ import numpy.typing as npt
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 
-#: golden: one number a pixel, moved by the golden ratio from frame to frame; noisy_bit: a fresh one each frame (Allard &
-#: Faubert 2008); wide: as golden, over eight codes, so that errors of single steps of the panel average out.
+#: golden: one number a pixel, moved by the golden ratio from frame to frame; noisy_bit: a fresh one each frame
+#: (Allard & Faubert 2008); wide: as golden, over eight codes, so that errors of single steps of the panel average out.
 Dither = Literal["golden", "noisy_bit", "wide"]
 
 #: The golden ratio less one, in units of 2^-32.
@@ -62,10 +62,10 @@ def dithered(drive: FloatArray, frame: int, seed: int, method: Dither = "golden"
             raise InputError(f"{name} of the dither is {value}; give a whole number from 0 to 2^32 - 1")
     y, x = np.indices(drive.shape, dtype=np.uint32)
     u = fractions(x, y, frame, seed, fresh=method == "noisy_bit")
-    value = 255 * drive
+    codes: FloatArray = 255 * drive
     if method == "wide":
-        value = value + _WIDTH * (fractions(x, y, frame, seed, stream=1) - 0.5)
-    return np.clip(np.floor(value + u), 0, 255).astype(np.uint8)
+        codes = codes + _WIDTH * (fractions(x, y, frame, seed, stream=1) - 0.5)
+    return np.clip(np.floor(codes + u), 0, 255).astype(np.uint8)
 
 
 def fractions(
@@ -96,11 +96,12 @@ def fractions(
 
 
 def _hash(x: _Unsigned, y: int, z: int) -> _Unsigned:
-    return _pcg(x + _pcg(np.uint32(y) + _pcg(np.uint32([z]))))
+    return _pcg(x + _pcg(np.uint32(y) + _pcg(np.array([z], dtype=np.uint32))))
 
 
 def _pcg(a: _Unsigned) -> _Unsigned:
     """PCG-RXS-M-XS of 32 bits (O'Neill 2014) as a hash (Jarzynski & Olano 2020)."""
     s = a * np.uint32(747796405) + np.uint32(2891336453)
     w = ((s >> ((s >> np.uint32(28)) + np.uint32(4))) ^ s) * np.uint32(277803737)
-    return (w >> np.uint32(22)) ^ w
+    hashed: _Unsigned = (w >> np.uint32(22)) ^ w
+    return hashed

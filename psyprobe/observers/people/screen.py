@@ -1,4 +1,4 @@
-"""The screen in front of a person: degrees by a bank card and a tape, light by what they know of it, and what errors cost."""
+"""The screen in front of a person: degrees by a bank card and a tape, its gamma by eye, and what errors cost."""
 
 from __future__ import annotations
 
