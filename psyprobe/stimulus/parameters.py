@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import MISSING, dataclass, field
@@ -19,6 +20,8 @@ from psyprobe.errors import InputError, UnknownNameError, unknown_name
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_LARGEST = sys.float_info.max
 
 #: Words that other software has for parameters, and the names that they have here.
 _PAGE = files("psyprobe.stimulus").joinpath("other_words.toml").read_text(encoding="utf-8")
@@ -121,8 +124,8 @@ def check_names(kind: str, given: Collection[str], known: Collection[str]) -> No
 def number(name: str, value: Any, unit: str) -> float | FloatArray:
     """A float, or a read-only array of finite floats."""
     # A run sets thousands of levels, most of them such.
-    if type(value) is float and math.isfinite(value):
-        return value
+    if type(value) in (float, int) and -_LARGEST <= value <= _LARGEST:
+        return float(value)
     if isinstance(value, bool | str) or value is None:
         raise InputError(f"{name} is {value!r}; give a number ({unit}), without the unit")
     try:
@@ -148,7 +151,7 @@ def require(valid: Any, name: str, value: Any, unit: str, allowed: str) -> None:
 
 def _holds(valid: Any) -> bool:
     # `numpy.all` of one truth takes longer than all else that is done to a number.
-    return valid is True or bool(np.all(valid))
+    return bool(valid) if isinstance(valid, bool | np.bool_) else bool(np.all(valid))
 
 
 def tells_names(function: Callable[P, R]) -> Callable[P, R]:

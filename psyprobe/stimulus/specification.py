@@ -488,7 +488,10 @@ class Specification:
 
     def _flat(self, name: str) -> FloatArray:
         """A parameter, broadcast to the batch and flattened: shape (n,)."""
-        value = getattr(self, name)
+        return self._spread(getattr(self, name))
+
+    def _spread(self, value: float | FloatArray) -> FloatArray:
+        """A number or an array, as `_flat` has parameters."""
         return np.broadcast_to(np.asarray(value), self.batch).ravel() if self.batch else np.array([value])
 
     # -- as a certificate -------------------------------------------------------------------------------------------

@@ -55,14 +55,14 @@ class Noise(Modulation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        high = self.band[1]
-        top = high * 2.0 ** (np.asarray(self.edge) / 2)
-        self._require(
-            "frequency",
-            top <= self.ppd / 2,
-            f"the band's upper edge ({float(np.max(top)):.4g} cpd) must stay below {self.ppd / 2:g} cpd (Nyquist at "
-            f"{self.ppd:g} pixels per degree); lower the frequency or the bandwidth",
-        )
+        top = self.band[1] * 2.0 ** (np.asarray(self.edge) / 2)
+        if (highest := float(top.max())) > self.ppd / 2:
+            self._require(
+                "frequency",
+                top <= self.ppd / 2,
+                f"the band's upper edge ({highest:.4g} cpd) must stay below {self.ppd / 2:g} cpd (Nyquist at "
+                f"{self.ppd:g} pixels per degree); lower the frequency or the bandwidth",
+            )
         step = 1 / min(self.field)
         allowed = f"the band lies below the field's lowest frequency of {step:.4g} cpd; enlarge the field"
         self._require("frequency", top >= step, allowed)
@@ -79,7 +79,7 @@ class Noise(Modulation):
         Only the coefficients inside the ring are drawn, as normal deviates keyed by the image's own seed and the same
         in all precisions; the inverse transform, of those columns of the spectrum that hold any, does the rest.
         """
-        bands = (np.broadcast_to(edge, self.batch).ravel() for edge in self.band)
+        bands = (self._spread(edge) for edge in self.band)
         keys = [*zip(*bands, self._flat("exponent"), self._flat("edge"), strict=True)]
         rings = {key: _ring(self.shape, self.ppd, *map(float, key)) for key in dict.fromkeys(keys)}
         seeds = self._flat("seed")
@@ -90,7 +90,7 @@ class Noise(Modulation):
             ring = rings[key]
             spectrum = np.zeros((self.shape[0], ring.columns), "complex128" if dtype == "float64" else "complex64")
             spectrum.reshape(-1)[ring.index] = _unit_coefficients(ring, int(seeds[i])) * amplitude[i]
-            xp.add(_inverse(spectrum, self.shape[1], device), level[i], out=result[i])
+            _transform(spectrum, level[i], result[i])
         return result
 
     def promises(self, planes: Planes, sheet: Sheet) -> None:
@@ -149,17 +149,18 @@ def level_rows(
     return None if delivered < 1e-12 else ratio
 
 
-def _inverse(spectrum: npt.NDArray[Any], width: int, device: str | None) -> Array:
-    """The real image of the first columns of a half-plane spectrum."""
-    if device is None:
-        import scipy.fft
-
-        columns = scipy.fft.ifft(spectrum, axis=0, norm="forward", overwrite_x=True)
-        return scipy.fft.irfft(columns, width, axis=1, norm="forward")
+def _transform(spectrum: npt.NDArray[Any], level: Array, out: Array) -> None:
+    """Write the real image of the first columns of a half-plane spectrum, plus a level; the spectrum is spoilt."""
+    if isinstance(out, np.ndarray):
+        # Into memory that is there: an array of its own costs an image more than its transform.
+        np.fft.ifft(spectrum, axis=0, norm="forward", out=spectrum)
+        np.fft.irfft(spectrum, out.shape[1], axis=1, norm="forward", out=out)
+        out += level
+        return
     import torch
 
-    columns = torch.fft.ifft(torch.from_numpy(spectrum).to(device), dim=0, norm="forward")
-    return torch.fft.irfft(columns, width, dim=1, norm="forward")
+    columns = torch.fft.ifft(torch.from_numpy(spectrum).to(out.device), dim=0, norm="forward")
+    torch.add(torch.fft.irfft(columns, out.shape[1], dim=1, norm="forward"), level, out=out)
 
 
 @dataclass(frozen=True)
@@ -286,7 +287,7 @@ class AnnulusNoise(Modulation):
 
     def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> Array:
         """``offset + amplitude * noise of SD 1/sqrt(2)``, shape (n, H, W)."""
-        low, high = (np.broadcast_to(edge, self.batch).ravel() for edge in self.band)
+        low, high = (self._spread(edge) for edge in self.band)
         images = np.empty((len(amplitude), *self.shape), dtype)
         for i, (window, seed) in enumerate(zip(self._flat("window"), self._flat("seed"), strict=True)):
             unit = _unit_noise(self.shape, self.ppd, float(low[i]), float(high[i]), float(window), int(seed))
