@@ -126,6 +126,10 @@ def dimension_of(name: str) -> Dimension:
 NATIVE = 512 * 384
 
 
+#: For dimensions without chance.
+_UNUSED = np.random.default_rng(0)
+
+
 def corrupt(
     image: Any,
     name: str,
@@ -179,8 +183,10 @@ def corrupt(
     _check_packages()
     given, values = _checked(image, dimension)
     amount = _amount(dimension, strength, values.shape, scale)
-    told = hashlib.sha256(f"{seed}\n{name}\n{strength}\n{image_id}".encode()).digest()
-    rng = np.random.default_rng(np.frombuffer(told, dtype=np.uint32))
+    rng = _UNUSED
+    if dimension.stochastic:
+        told = hashlib.sha256(f"{seed}\n{name}\n{strength}\n{image_id}".encode()).digest()
+        rng = np.random.default_rng(np.frombuffer(told, dtype=np.uint32))
     by_luma = values.shape[-1] == 1 and dimension.colour
     if by_luma:
         values = np.repeat(values, 3, axis=-1)
@@ -228,7 +234,7 @@ def _checked(image: Any, dimension: Dimension) -> tuple[Any, Any]:
             "alpha channel"
         )
     if given.dtype == np.uint8:
-        as_codes = dimension.computed == "codes" and (given.shape[-1] == 3 or not dimension.colour)
+        as_codes = dimension.computed != "values" and (given.shape[-1] == 3 or not dimension.colour)
         # float32 holds every step of 8 bits 65,536 times over.
         computed = given if as_codes else given.astype(np.float32)
         if not as_codes:
