@@ -7,7 +7,7 @@ Answers are checked, sorted, equal levels merged, axes put in order. Arrays are 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Self, TypeAlias
 
 import numpy as np
@@ -23,7 +23,7 @@ Index: TypeAlias = npt.NDArray[np.intp]
 class _Groups:
     def take(self, index: Index) -> Self:
         """Those groups."""
-        return type(self)(**{name: values[index] for name, values in vars(self).items()})
+        return type(self)(**{name: values.take(index, axis=0) for name, values in vars(self).items()})
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,11 @@ class Point(_Groups):
     def within(self, lower: Point, upper: Point) -> Point:
         """The nearest point between bounds; `eta` has none."""
         names = ("threshold", "slope", "guess", "lapse")
-        clipped = {name: np.clip(*(getattr(point, name) for point in (self, lower, upper))) for name in names}
-        return replace(self, **clipped)
+        clipped = {
+            name: np.minimum(np.maximum(getattr(self, name), getattr(lower, name)), getattr(upper, name))
+            for name in names
+        }
+        return Point(**clipped, eta=self.eta)
 
     def copy(self) -> Point:
         """One that can be written to."""

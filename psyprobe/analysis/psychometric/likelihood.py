@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import betaln, digamma, polygamma
 
 from psyprobe._typing import FloatArray
@@ -192,7 +193,8 @@ def log_shape(
     family: Sigmoid, x: FloatArray, threshold: FloatArray, slope: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """z, log F and log (1 - F) at each level."""
-    z = np.clip(family.span * np.exp(slope)[..., None] * (x - threshold[..., None]) + family.median, -700.0, 700.0)
+    z = family.span * np.exp(slope)[..., None] * (x - threshold[..., None]) + family.median
+    z = np.minimum(np.maximum(z, -700.0), 700.0)
     return z, family.log_lower(z), family.log_upper(z)
 
 
@@ -256,39 +258,48 @@ def differentiate(model: Model, counts: Counts, point: Point) -> Derivatives:
     log_p, log_q, share = log_mixture(log_lower, log_upper, point.guess[:, None, None], point.lapse[:, None, None])
     a, b, aa, bb = _pulls(counts.yes, counts.trials, log_p, log_q, point.eta[:, None, None])
 
-    def over(log_part: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return np.exp(np.minimum(log_part - log_p, _LARGEST)), np.exp(np.minimum(log_part - log_q, _LARGEST))
-
-    (zp, zq), (gp, gq), (lp, lq) = over(share + family.log_density(z)), over(log_upper), over(log_lower)
+    # Of the three that follow: by z, by guess and by lapse.
+    parts = np.empty((3, *z.shape))
+    parts[0], parts[1], parts[2] = share + family.log_density(z), log_upper, log_lower
+    over_p, over_q = (np.exp(np.minimum(parts - log_rate, _LARGEST)) for log_rate in (log_p, log_q))
+    (zp, gp, lp), (zq, gq, lq) = over_p, over_q
     pull_z, pull_g, pull_l = a * zp - b * zq, a * gp - b * gq, b * lq - a * lp
-
-    def curved(up: FloatArray, uq: FloatArray, vp: FloatArray, vq: FloatArray) -> FloatArray:
-        return np.asarray(aa * up * vp + bb * uq * vq)
-
+    (az, ag, al), (bz, bg, bl) = aa * over_p, bb * over_q
     bend = pull_z * np.exp(-share)  # of guess or lapse with z: how p's slope shrinks with them
-    zz, zg, zl = curved(zp, zq, zp, zq), curved(zp, zq, gp, gq), -curved(zp, zq, lp, lq)
-    exact = (zz - pull_z * family.log_density_slope(z), zg + bend, zl + bend)
+    zz, zg, zl = az * zp + bz * zq, az * gp + bz * gq, -(az * lp + bz * lq)
+    # Exact, and never indefinite.
+    bends = np.empty((2, 3, *z.shape))
+    bends[0, 0], bends[0, 1], bends[0, 2] = zz - pull_z * family.log_density_slope(z), zg + bend, zl + bend
+    bends[1, 0], bends[1, 1], bends[1, 2] = zz, zg, zl
     kappa = family.span * np.exp(point.slope)
     away = z - family.median
-    curve = np.stack([-kappa * pull_z.sum(-1), (pull_z * away).sum(-1)], axis=-1)
-    rates = np.stack([pull_g.sum((-1, -2)), pull_l.sum((-1, -2))], axis=-1)
+    # Sums over levels: a call for each costs a small fit more than all else here.
+    total = np.add.reduce
+    pulled, summed, leaned = total(pull_z, -1), total(bends, -1), total(bends * away, -1)
+    curve = pair(-kappa * pulled, total(pull_z * away, -1))
+    rates = pair(total(pull_g, (-1, -2)), total(pull_l, (-1, -2)))
+    squared, crossed = total(bends[:, 0] * away**2, -1), -kappa * summed
     blocks, across = [], []
-    for (hz, hg, hl), second in ((exact, 1.0), ((zz, zg, zl), 0.0)):
-        ts = -kappa * (hz * away).sum(-1) + second * kappa * pull_z.sum(-1)
-        ss = (hz * away**2).sum(-1) - second * curve[..., 1]
-        blocks.append(_square(kappa**2 * hz.sum(-1), ts, ss))
-        columns = [np.stack([-kappa * h.sum(-1), (h * away).sum(-1)], axis=-1) for h in (hg, hl)]
-        across.append(np.stack(columns, axis=-1))
+    for kind, second in ((0, 1.0), (1, 0.0)):
+        ts = -kappa * leaned[kind, 0] + second * kappa * pulled
+        ss = squared[kind] - second * curve[..., 1]
+        blocks.append(_square(kappa**2 * summed[kind, 0], ts, ss))
+        across.append(pair(*(pair(crossed[kind, rate], leaned[kind, rate]) for rate in (1, 2))))
     corner = _square(
-        curved(gp, gq, gp, gq).sum((-1, -2)),
-        -curved(gp, gq, lp, lq).sum((-1, -2)),
-        curved(lp, lq, lp, lq).sum((-1, -2)),
+        total(ag * gp + bg * gq, (-1, -2)), -total(ag * lp + bg * lq, (-1, -2)), total(al * lp + bl * lq, (-1, -2))
     )
     _add_catch_trials(counts, point, rates, corner)
     found = Derivatives(curve, rates, (blocks[0], blocks[1]), (across[0], across[1]), (corner, corner.copy()))
     if model.priors.by_name:
         _add_priors(counts, point, model.priors, found)
     return found
+
+
+def pair(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Two arrays of one shape along a new last axis: `numpy.stack`, which takes as long as all else of a small step."""
+    both = np.empty((*first.shape, 2), first.dtype)
+    both[..., 0], both[..., 1] = first, second
+    return both
 
 
 def _square(first: FloatArray, mixed: FloatArray, second: FloatArray) -> FloatArray:

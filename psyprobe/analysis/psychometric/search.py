@@ -52,10 +52,11 @@ def maximise(task: Task, start: Point) -> tuple[Point, FloatArray, _Mask]:
     damping = np.full(value.shape, _FIRST_DAMPING)
     converged = np.zeros(value.shape, dtype=bool)
     running: Index = np.flatnonzero(np.isfinite(value))
+    left = task if running.size == value.size else task.take(running)
     for _ in range(_ROUNDS):
         if running.size == 0:
             break
-        left, here = task.take(running), point.take(running)
+        here = point.take(running)
         slope = likelihood.differentiate(model, left.counts, here)
         if model.equal_rates:
             slope = slope.with_equal_rates()
@@ -75,20 +76,20 @@ def maximise(task: Task, start: Point) -> tuple[Point, FloatArray, _Mask]:
         small = better & (gain < _ENOUGH) & (damping[running] < 1e-2)
         done = (promised < _ENOUGH) | small | (damping[running] > _LARGEST_DAMPING)
         converged[running] |= done
-        running = running[~done]
+        if done.any():
+            running = running[~done]
+            left = task.take(running)
     return point, value, converged
 
 
 def _free(slope: likelihood.Derivatives, at: Point, lower: Point, upper: Point) -> tuple[_Mask, _Mask]:
     """Which parameters may move: not those held at a bound, nor those that the gradient pushes against one."""
 
-    def may(gradient: FloatArray, name: str) -> _Mask:
-        value, low, high = (getattr(point, name) for point in (at, lower, upper))
+    def may(gradient: FloatArray, *names: str) -> _Mask:
+        value, low, high = (likelihood.pair(*(getattr(point, n) for n in names)) for point in (at, lower, upper))
         return np.asarray(((value > low) | (gradient > 0)) & ((value < high) | (gradient < 0)) & (high > low))
 
-    curve = [may(slope.curve[..., i], name) for i, name in enumerate(("threshold", "slope"))]
-    rates = [may(slope.rates[:, i], name) for i, name in enumerate(("guess", "lapse"))]
-    return np.stack(curve, axis=-1), np.stack(rates, axis=-1)
+    return may(slope.curve, "threshold", "slope"), may(slope.rates, "guess", "lapse")
 
 
 def _step(
@@ -117,9 +118,9 @@ def _solved(
     across = slope.across[kind] * free_curve[..., :, None] * free_rates[:, None, None, :]
     inverse, sound = _inverse(blocks)
     carried = inverse @ across
-    schur, sound_rates = _inverse(corner - (np.swapaxes(across, -1, -2) @ carried).sum(axis=1))
+    schur, sound_rates = _inverse(corner - (across.swapaxes(-1, -2) @ carried).sum(axis=1))
     lone = (inverse @ curve[..., None])[..., 0]
-    pulled = rates - (np.swapaxes(across, -1, -2) @ lone[..., None]).sum(axis=1)[..., 0]
+    pulled = rates - (across.swapaxes(-1, -2) @ lone[..., None]).sum(axis=1)[..., 0]
     move_rates = (schur @ pulled[..., None])[..., 0]
     move_curve = lone - (carried @ move_rates[:, None, :, None])[..., 0]
     return move_curve, move_rates, sound.all(axis=-1) & sound_rates
@@ -127,7 +128,7 @@ def _solved(
 
 def _bounded(curvature: FloatArray, scale: FloatArray, free: _Mask, damping: FloatArray) -> FloatArray:
     """Curvature with damping on its diagonal, and the unit matrix for parameters that are not free."""
-    diagonal = np.einsum("...ii->...i", scale)
+    diagonal = scale.diagonal(axis1=-2, axis2=-1)
     damped = curvature + (damping[..., None] * diagonal + 1e-12)[..., None] * _UNIT
     both = free[..., :, None] & free[..., None, :]
     return np.where(both, damped, _UNIT)
@@ -146,7 +147,7 @@ def _inverse(matrices: FloatArray) -> tuple[FloatArray, _Mask]:
     if sound.all():
         return flipped, sound
     # Where rounding has spoiled the determinant the diagonal alone still climbs.
-    alone = np.stack([1 / np.maximum(a, 1e-12), 1 / np.maximum(d, 1e-12)], axis=-1)[..., None] * np.eye(2)
+    alone = likelihood.pair(1 / np.maximum(a, 1e-12), 1 / np.maximum(d, 1e-12))[..., None] * _UNIT
     return np.where(sound[..., None, None], flipped, alone), sound
 
 
@@ -160,6 +161,8 @@ def _moved(at: Point, curve: FloatArray, rates: FloatArray) -> Point:
 #: Thresholds and widths tried, in units of the tested range.
 _THRESHOLDS = np.array([-2.0, -0.8, -0.5, -0.375, -0.25, -0.125, 0.0, 0.125, 0.25, 0.375, 0.5, 0.8, 2.0])
 _WIDTHS = (np.array([0.1, 0.2, 0.35]), np.array([0.6, 1.0, 2.0, 5.0]))
+#: Smallest probability of an answer that a candidate is given.
+_LEAST = 1e-300
 #: Share of a rate's bounds at which it is tried.
 _SHARES = np.array([0.02, 0.35, 0.9])
 #: Width of a step, in units of the tested range.
@@ -168,6 +171,8 @@ _STEP = 1e-3
 Candidates: TypeAlias = tuple[FloatArray, FloatArray]
 #: Groups x curves x levels worked on at once.
 _AT_ONCE = 6000
+#: Candidates x levels worked on at once: pairs of rates are tried together where there are few groups.
+_TOGETHER = 20_000
 #: Overdispersions tried, and how the search between them goes on.
 _TRIED = np.array([0.0, 0.03, 0.08, 0.15, 0.25, 0.4, 0.6, 0.85])
 _LARGEST = 0.99
@@ -282,27 +287,33 @@ def _starts(task: Task, eta: FloatArray, keep: int) -> list[Point]:
     counts, priors = task.counts, task.model.priors
     guesses, lapses = (_rate_grid(getattr(task.lower, rate), getattr(task.upper, rate)) for rate in ("guess", "lapse"))
     pairs = [(g, g) for g in guesses] if task.model.equal_rates else [(g, lam) for g in guesses for lam in lapses]
+    guess, lapse = np.array(pairs).swapaxes(0, 1)
+    yes, trials, spread = counts.yes[:, :, None], counts.trials[:, :, None], eta[:, None, None, None]
     points: list[Point] = []
     for kind in _kinds(task):
         scores, choices = [], []
-        _, log_lower, log_upper = likelihood.log_shape(task.model.family, counts.x[:, :, None], *kind)
-        for guess, lapse in pairs:
-            rates = (rate[:, None, None, None] for rate in (guess, lapse))
-            log_p, log_q, _ = likelihood.log_mixture(log_lower, log_upper, *rates)
-            yes, trials, spread = counts.yes[:, :, None], counts.trials[:, :, None], eta[:, None, None, None]
+        _, *log_shares = likelihood.log_shape(task.model.family, counts.x[:, :, None], *kind)
+        lower, upper = (np.exp(share) for share in log_shares)
+        together = max(1, _TOGETHER // max(1, lower.size))
+        for begin in range(0, len(pairs), together):
+            tried = guess[begin : begin + together], lapse[begin : begin + together]
+            g, lam = (rate[..., None, None, None] for rate in tried)
+            # To choose among candidates needs no logarithm of what lies far out in a tail.
+            log_p = np.log(np.maximum(g + (1 - g - lam) * lower, _LEAST))
+            log_q = np.log(np.maximum(lam + (1 - g - lam) * upper, _LEAST))
             per_curve = likelihood.level_log_likelihood(yes, trials, log_p, log_q, spread).sum(axis=-1)
             if priors.by_name:
                 of_threshold, of_width = priors.of_curves(*kind, counts)
                 per_curve = per_curve + of_threshold + of_width
+            per_curve = np.broadcast_to(per_curve, (len(tried[0]), *kind[0].shape))
             best = per_curve.argmax(axis=-1)
-            total = pick(per_curve, best).sum(axis=-1) + likelihood.catch_log_likelihood(counts, guess, eta)
-            for name, value in (("guess", guess), ("lapse", lapse)):
+            total = pick(per_curve, best).sum(axis=-1) + likelihood.catch_log_likelihood(counts, tried[0], eta)
+            for name, value in zip(("guess", "lapse"), tried, strict=True):
                 total = total + priors.log_density(name, value, counts)
             scores.append(total)
             choices.append(best)
-        each = np.arange(eta.size)
-        for order in np.argsort(-np.stack(scores), axis=0, kind="stable")[:keep]:
-            t, s = (pick(values, np.stack(choices)[order, each]) for values in kind)
-            g, lam = (np.stack(tried)[order, each] for tried in zip(*pairs, strict=True))
-            points.append(Point(t, s, g, lam, eta))
+        each, choice = np.arange(eta.size), np.concatenate(choices)
+        for order in np.argsort(-np.concatenate(scores), axis=0, kind="stable")[:keep]:
+            t, s = (pick(values, choice[order, each]) for values in kind)
+            points.append(Point(t, s, guess[order, each], lapse[order, each], eta))
     return points
