@@ -1,12 +1,21 @@
-"""What doctests and tests share: arrays print alike, and no figure outlives its test."""
+"""What doctests and tests share: arrays print alike, no figure outlives its test, and nobody's home keeps anything."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
+
+from psyprobe.files import kept
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _kept_for_the_session(tmp_path_factory: pytest.TempPathFactory) -> None:
+    # Processes that tests start take it over.
+    os.environ[kept.VARIABLE] = str(tmp_path_factory.mktemp("kept"))
 
 
 @pytest.fixture(autouse=True)

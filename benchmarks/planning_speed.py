@@ -12,6 +12,7 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import subprocess
 import sys
 import tempfile
 import time
@@ -55,12 +56,7 @@ def finished_plan() -> list[Row]:
 
 def cold_plan() -> list[Row]:
     """`psyprobe run --plan` with the default encoder, whose network is not loaded."""
-    before = os.times()
-    os.spawnv(
-        os.P_WAIT, sys.executable, [sys.executable, "-m", "psyprobe", "run", "gabor_achromatic", "--plan", "--json"]
-    )
-    after = os.times()
-    spent = after.children_user + after.children_system - before.children_user - before.children_system
+    spent = spent_by("-m", "psyprobe", "run", "gabor_achromatic", "--plan", "--json")
     return [("plan, default encoder", "cold, s", spent, 3.0)]
 
 
@@ -81,6 +77,39 @@ def shared_fit() -> list[Row]:
     return [("text curves / independent fit", "60 curves, 6 share their rates", float(np.median(times)), 2.0)]
 
 
+def kept_fits() -> list[Row]:
+    """`psyprobe score` of 150 text curves for the second time, by another process, beside the first time."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        page, store = page_of("words", 60, folder), folder / "runs.sqlite"
+        text = page.read_text(encoding="utf-8").replace(
+            '[{ id = "one", text = "Is there a pattern?" }]', '"hernandez2025"'
+        )
+        page.write_text(text, encoding="utf-8")
+        pp.run(page, OBSERVERS["words"], store=store, progress=False)
+        os.environ["PSYPROBE_CACHE"] = name
+        first, again = (spent_by("-m", "psyprobe", "score", str(store)) for _ in range(2))
+        started = spent_by(
+            "-c", "import psyprobe.cli.results, psyprobe.analysis.words.score, psyprobe.analysis.psychometric"
+        )
+        del os.environ["PSYPROBE_CACHE"]
+    told = f"in another process, beside {first - started:.3g} s"
+    return [("150 text curves, scored again", told, (again - started) / (first - started), 0.1)]
+
+
+def spent_by(*arguments: str) -> float:
+    """Processor seconds of a Python process."""
+    before = os.times()
+    subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True)
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def in_25_wordings(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    page.write_text(text.replace('[{ id = "one", text = "Is there a pattern?" }]', '"hernandez2025"'), encoding="utf-8")
+
+
 def looks() -> list[Row]:
     """How often a simulated observer hashes an image of which many prompts ask."""
     looked = 0
@@ -94,10 +123,7 @@ def looks() -> list[Row]:
 
     with tempfile.TemporaryDirectory() as folder:
         page = page_of("words", 100, Path(folder))
-        text = page.read_text(encoding="utf-8")
-        page.write_text(
-            text.replace('[{ id = "one", text = "Is there a pattern?" }]', '"hernandez2025"'), encoding="utf-8"
-        )
+        in_25_wordings(page)
         SimulatedObserver._looked = counting  # type: ignore[method-assign, assignment]
         try:
             result = pp.run(page, observer, progress=False)
@@ -115,7 +141,7 @@ def _seconds(work: Callable[[], object], rounds: int) -> float:
     return float(np.median(spent))
 
 
-TABLE = (plans, finished_plan, cold_plan, single_fit, shared_fit, looks)
+TABLE = (plans, finished_plan, cold_plan, single_fit, shared_fit, kept_fits, looks)
 
 
 def main() -> None:

@@ -34,6 +34,21 @@ def test_srgb_equals_colour_science() -> None:
     np.testing.assert_allclose(ours[away], colour.models.eotf_sRGB(drive)[away], rtol=1e-14)
 
 
+@pytest.mark.parametrize("size", [8, 9, (2, 5), (6, 7)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_mirrors_itself_is_encoded_as_each_of_its_pixels(size: object, dtype: str) -> None:
+    display = Display(peak=400, black=0.3)
+    for stimulus in (
+        gabor(frequency=[2, 3], contrast=0.4, ppd=16, size=size, radius=0.1),
+        gabor(frequency=[2, 3], contrast=0.05, direction="red_green", ppd=16, size=size, radius=0.1),
+        gabor(frequency=2, contrast=0.4, orientation=90, phase=90, ppd=16, size=size, radius=0.1),
+    ):
+        drive = display.encode(stimulus, dtype=dtype)
+        pixels = stimulus.pixels.reshape((-1, 1, 1) if stimulus.space == "luminance" else (-1, 1, 1, 3))
+        each = [display.encode(one, space=stimulus.space, observer=stimulus.observer, dtype=dtype) for one in pixels]
+        np.testing.assert_array_equal(np.reshape(each, drive.shape), drive)
+
+
 @pytest.mark.parametrize("name", ["sRGB", "Display P3", "ITU-R BT.2020", "Adobe RGB (1998)"])
 def test_primaries_equal_colour_science(name: str) -> None:
     colour = pytest.importorskip("colour")

@@ -10,6 +10,7 @@ angle between two vectors by the arctangent of half-angle lengths.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -20,8 +21,9 @@ from psyprobe.errors import InputError
 
 MEASURES = ("angular", "cosine", "l1", "l2")
 
-#: Values of one block (1 MiB of float64), so that all passes over it stay in the processor's cache.
-_BLOCK = 1 << 17
+#: Values of one block (1 MiB of float64), and of one stripe of it and columns of that: all passes over a stripe stay in
+#: the processor's cache.
+_BLOCK, _STRIPE, _COLUMNS = 1 << 17, 1 << 14, 1 << 11
 
 #: Of the GPU's sum.
 _LANES, _WARP, _MOST_THREADS = 4, 32, 512
@@ -55,8 +57,10 @@ def distances(test: npt.ArrayLike, reference: npt.ArrayLike) -> dict[str, FloatA
 
     Notes
     -----
-    Everything is done in float64, block by block: extra memory is a few MiB, or a few vectors where one vector
-    is larger than that. A reference that all tests share is normalised once.
+    Everything is done in float64, stripe by stripe: extra memory is a few MiB, or a few vectors where one vector
+    is larger than that. With w = a - b, which is exact where a and b are close, and d = w (a + b) / (|a| + |b|), the
+    difference of their lengths, |u - v|² = (|w|² - d²) / (|a| |b|) of the unit vectors. Where this loses digits, which
+    is where a and b lie nearly along one line or more than a right angle apart, unit vectors are subtracted.
 
     Examples
     --------
@@ -66,17 +70,7 @@ def distances(test: npt.ArrayLike, reference: npt.ArrayLike) -> dict[str, FloatA
     >>> found["cosine"].round(2)
     array([1.  , 0.96])
     """
-    test_rows, reference_rows, shape = _broadcast(test, reference)
-    found = {measure: np.zeros(test_rows.shape[:-1]) for measure in MEASURES}
-    for index, a, u, b, v in _blocks(test_rows, reference_rows):
-        work = a - b
-        np.abs(work, out=work)
-        found["l1"][index] = work.sum(axis=-1)
-        found["l2"][index] = np.sqrt(_square(work, work))
-        np.multiply(u, v, out=work)
-        found["cosine"][index] = np.clip(work.sum(axis=-1), -1.0, 1.0)
-        found["angular"][index] = _angle(u, v, work)
-    return {measure: value.reshape(shape) for measure, value in found.items()}
+    return _measured(test, reference, ("test", "reference"))
 
 
 def angular_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
@@ -118,19 +112,17 @@ def angular_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
         ...
     psyprobe.errors.InputError: second feature vector (0,) has length 0, so it points nowhere and no angle ...
     """
-    first, second, shape = _broadcast(a, b)
     names = ("first", "second")
-    angle = np.empty(first.shape[:-1])
-    for index, rows, u, _, v in _blocks(first, second, names=names):
-        angle[index] = _angle(u, v, rows)
+    angle = _measured(a, b, names)["angular"]
     if np.isnan(angle).any():
         lost = tuple(int(i) for i in np.argwhere(np.isnan(angle))[0])
-        which = names[0] if _square(first[lost].astype(np.float64)) <= _SMALLEST_SQUARE else names[1]
+        first = np.broadcast_to(a, (*angle.shape, np.shape(a)[-1]))[lost]
+        which = names[0] if _square(np.asarray(first, dtype=np.float64)) <= _SMALLEST_SQUARE else names[1]
         raise InputError(
-            f"{which} feature vector {lost} has length 0, so it points nowhere and no angle exists; choose another "
-            f"layer, or leave out what gives no features at all"
+            f"{which} feature vector {lost or (0,)} has length 0, so it points nowhere and no angle exists; choose "
+            f"another layer, or leave out what gives no features at all"
         )
-    return angle.reshape(shape)
+    return angle
 
 
 def lengths(rows: npt.ArrayLike) -> FloatArray:
@@ -187,8 +179,30 @@ def angular_of_rounded_cosine(cosine: npt.ArrayLike) -> FloatArray:
     return angle
 
 
+def _measured(a: npt.ArrayLike, b: npt.ArrayLike, names: tuple[str, str]) -> dict[str, FloatArray]:
+    """All distances between vectors whose leading dimensions broadcast."""
+    first, second, shape = _broadcast(a, b)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        squares, others, apart, turned, l1 = _sums(first, second, math.prod(shape))
+        for name, found in ((names[1], others), (names[0], squares), (names[0], apart)):
+            _check_finite(found, name, shape)
+        nowhere = (squares <= _SMALLEST_SQUARE) | (others <= _SMALLEST_SQUARE)
+        length, other = np.where(nowhere, np.nan, np.sqrt(squares)), np.sqrt(others)
+        across = apart - (turned / (length + other)) ** 2
+        chord = across / (length * other)
+        angular = 2 / np.pi * np.arctan2(np.sqrt(np.maximum(chord, 0)), np.sqrt(np.maximum(4 - chord, 0)))
+    cosine = 1 - chord / 2
+    for rows, u, v in _units(first, second, np.flatnonzero((across < apart / 2) | (chord > 2))):
+        work = u * v
+        cosine[rows] = np.clip(work.sum(axis=-1), -1.0, 1.0)
+        along = np.sqrt(_square(np.add(u, v, out=work), work))
+        angular[rows] = 2 / np.pi * np.arctan2(np.sqrt(_square(np.subtract(u, v, out=work), work)), along)
+    measured = {"angular": angular, "cosine": cosine, "l1": l1, "l2": np.sqrt(apart)}
+    return {measure: measured[measure].reshape(shape) for measure in MEASURES}
+
+
 def _broadcast(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
-    """Views with equal leading dimensions (at least one) and, last, the shape of the answer."""
+    """Both as rows, one where all are the same, and the shape of the answer."""
     first, second = np.asarray(a), np.asarray(b)
     for array in (first, second):
         if array.dtype.kind not in "fiub" or array.ndim == 0:
@@ -207,51 +221,60 @@ def _broadcast(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArr
             f"leading dimensions {first.shape[:-1]} and {second.shape[:-1]} of the features do not broadcast; "
             f"give one reference, or one for each test"
         ) from None
-    full = (shape or (1,)) + first.shape[-1:]
-    return np.broadcast_to(first, full), np.broadcast_to(second, full), shape
+    return _as_rows(first, shape), _as_rows(second, shape), shape
 
 
-def _blocks(
-    first: FloatArray, second: FloatArray, names: tuple[str, str] = ("test", "reference")
-) -> Iterator[tuple[tuple[npt.NDArray[np.intp], ...], FloatArray, FloatArray, FloatArray, FloatArray]]:
-    """Index, vectors and unit vectors (first and second) of one block of rows after the other, as float64."""
-    leading, length = first.shape[:-1], first.shape[-1]
-    rows = max(1, _BLOCK // length)
-    shared = all(stride == 0 or size == 1 for stride, size in zip(second.strides, leading, strict=False))
-    b: FloatArray = np.empty(0)
-    v = b
-    for start in range(0, int(np.prod(leading)), rows):
-        index = np.unravel_index(np.arange(start, min(start + rows, int(np.prod(leading)))), leading)
-        a = first[index].astype(np.float64, copy=False)
-        if start == 0 or not shared:
-            chosen = tuple(axis[:1] for axis in index) if shared else index
-            b = second[chosen].astype(np.float64, copy=False)
-            v = _unit(b, names[1], chosen)
-        yield index, a, _unit(a, names[0], index), b, v
+def _as_rows(vectors: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    if math.prod(vectors.shape[:-1]) == 1:
+        return vectors.reshape(1, -1)
+    return np.broadcast_to(vectors, (*shape, vectors.shape[-1])).reshape(-1, vectors.shape[-1])
 
 
-def _unit(rows: FloatArray, name: str, index: tuple[npt.NDArray[np.intp], ...]) -> FloatArray:
-    with np.errstate(over="ignore", invalid="ignore"):
-        square = _square(rows)
-    bad = ~np.isfinite(square)
+def _sums(first: FloatArray, second: FloatArray, count: int) -> FloatArray:
+    """Of rows a and b and their difference w, shape (5, count): aa, bb, ww, w (a + b), and the sum of absolute w."""
+    length = first.shape[-1]
+    parts = np.empty((5, count, -(-length // _COLUMNS)))
+    together = max(1, _STRIPE // min(length, _COLUMNS))
+    for start in range(0, count, together):
+        rows = slice(start, start + together)
+        for part in range(parts.shape[-1]):
+            stripe = slice(part * _COLUMNS, (part + 1) * _COLUMNS)
+            a, b = (each[rows if len(each) > 1 else slice(1), stripe].astype(np.float64) for each in (first, second))
+            w = a - b
+            for place, found in enumerate((_dot(a, a), _dot(b, b), _dot(w, w), _dot(w, a) + _dot(w, b))):
+                parts[place, rows, part] = found
+            parts[4, rows, part] = np.abs(w, out=w).sum(axis=-1)
+    return np.asarray(parts.sum(axis=-1))
+
+
+def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
+    return np.asarray((a[:, None, :] @ b[:, :, None])[:, 0, 0])
+
+
+def _units(
+    first: FloatArray, second: FloatArray, chosen: npt.NDArray[np.intp]
+) -> Iterator[tuple[npt.NDArray[np.intp], FloatArray, FloatArray]]:
+    """Some of the rows, block by block, and their unit vectors."""
+    together = max(1, _BLOCK // first.shape[-1])
+    for start in range(0, len(chosen), together):
+        rows = chosen[start : start + together]
+        u, v = (each[rows if len(each) > 1 else [0]].astype(np.float64) for each in (first, second))
+        yield rows, u / np.sqrt(_square(u))[:, None], v / np.sqrt(_square(v))[:, None]
+
+
+def _check_finite(squares: FloatArray, name: str, shape: tuple[int, ...]) -> None:
+    bad = ~np.isfinite(squares)
     if bad.any():
-        row = int(np.argmax(bad))
+        row = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), shape or (1,)))
         raise InputError(
-            f"{name} feature vector {tuple(int(axis[row]) for axis in index)} holds values that are not finite (or "
-            f"beyond 1e150); run the observer in float32 or better, and check its input range"
+            f"{name} feature vector {row} holds values that are not finite (or beyond 1e150); run the observer in "
+            f"float32 or better, and check its input range"
         )
-    return np.asarray(rows / np.sqrt(np.where(square > _SMALLEST_SQUARE, square, np.nan))[:, None])
 
 
 def _square(rows: FloatArray, out: FloatArray | None = None) -> FloatArray:
     """Squared lengths, by pairwise summation: a dot product rounds ten times worse at 100,000 values."""
     return np.asarray(np.multiply(rows, rows, out=out).sum(axis=-1))
-
-
-def _angle(u: FloatArray, v: FloatArray, work: FloatArray) -> FloatArray:
-    apart = np.sqrt(_square(np.subtract(u, v, out=work), work))
-    along = np.sqrt(_square(np.add(u, v, out=work), work))
-    return np.asarray(2 / np.pi * np.arctan2(apart, along))
 
 
 def angular_distance_float32(test: FloatArray, reference: FloatArray) -> FloatArray:

@@ -151,6 +151,8 @@ def digest(value: Any) -> str:
 
 def plain(value: Any) -> Any:
     """A value with tuples, arrays and numpy's numbers as lists, dictionaries and numbers that JSON can hold."""
+    if type(value) in (str, float, int):
+        return value
     if isinstance(value, Mapping):
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -160,7 +162,12 @@ def plain(value: Any) -> Any:
 
 def software_versions() -> dict[str, str]:
     """Version of each package that has a part in every result."""
-    # Loaded here: ``psyprobe --help`` goes through this module.
+    return dict(_versions())
+
+
+@cache
+def _versions() -> Mapping[str, str]:
+    # Read once, since each package's own file is searched for; and loaded here: ``psyprobe --help`` goes through this.
     import platform
     from importlib.metadata import version
 

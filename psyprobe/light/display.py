@@ -59,6 +59,20 @@ _SNAP = {"float64": 1e-12, "float32": 1e-6}
 _TOGETHER, _BLOCK = 1 << 17, 1 << 13
 
 
+def _along(axis: int, chosen: slice | int) -> tuple[Any, ...]:
+    """Index of what is chosen along an axis, counted from the last."""
+    return (..., chosen, *(slice(None),) * (-axis - 1))
+
+
+def _mirrors_itself(light: FloatArray, axis: int) -> bool:
+    """Whether the second half along an axis is the first one, mirrored: many patterns do that, and few other images."""
+    if light.ndim < -axis or light.shape[axis] < 2:
+        return False
+    half = light.shape[axis] // 2
+    ends, halves = ((0, -1), (slice(half), slice(None, -half - 1, -1)))
+    return all((light[_along(axis, one)] == light[_along(axis, other)]).all() for one, other in (ends, halves))
+
+
 class Shown(Protocol):
     """What a display must know of an image that describes itself, as a `psyprobe.Stimulus` does."""
 
@@ -340,7 +354,7 @@ class Display:
             inside = self.gamut(light, "luminance")
             if inside.outside and not clip:
                 raise GamutError(self._refusal(self.gamut(pixels, space, observer), image))
-            self._encode_light(light, inside, out)
+            self._encode_light(light, inside, out, (-2, -1) if space == "luminance" else (-3, -2))
         if space != "luminance":
             return drive
         return xp.broadcast_to(drive[..., None], (*drive.shape, 3))
@@ -419,12 +433,21 @@ class Display:
         ratios = [room / change for room, change in ((room_up, up), (room_down, down)) if change > 0]
         return max(0.0, float(min(ratios, default=0.0)))
 
-    def _encode_light(self, light: Array, gamut: Gamut, drive: Array) -> None:
-        """Write drive of light whose place in the gamut is known."""
+    def _encode_light(self, light: Array, gamut: Gamut, drive: Array, axes: tuple[int, ...]) -> None:
+        """Write drive of light whose place in the gamut is known; what mirrors itself along an axis by half."""
         has_toe = (gamut.darkest - self.floor) / (self.peak - self.black) <= SRGB_JUNCTION
         if not isinstance(light, np.ndarray):
             drive[...] = drive_of_light(self._relative(light, gamut), self.eotf, has_toe)
             return
+        for place, axis in enumerate(axes):
+            if _mirrors_itself(light, axis):
+                half = -(-light.shape[axis] // 2)
+                near = _along(axis, slice(half))
+                self._encode_light(light[near], gamut, drive[near], axes[place + 1 :])
+                drive[_along(axis, slice(half, None))] = drive[
+                    _along(axis, slice(light.shape[axis] - half - 1, None, -1))
+                ]
+                return
         quick = self.eotf == "srgb" and drive.dtype == np.float32
         blocks = np.nditer(
             [light, drive],

@@ -205,6 +205,8 @@ class Pixels:
     (2, 64)
     """
 
+    #: What is found of one plane of a grey image tells what is found of all three.
+    grey_by_one_plane = True
     card = Card("pixels", "features", ("pixels",), paper="Cai et al. 2025, Table 2, No Encoder")
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:

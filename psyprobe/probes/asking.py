@@ -18,6 +18,7 @@ from psyprobe.analysis.distance import MEASURES, angular_distance_float32, dista
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.light.display import Display
 from psyprobe.observers import Card, DifferenceObserver, FeatureObserver
+from psyprobe.observers.images import is_grey_view
 from psyprobe.stimulus import Specification
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def features(observer: FeatureObserver | DifferenceObserver, images: FloatArray)
     Returns
     -------
     mapping of str to array, shape (n, ...)
-        One entry for each name on the observer's card.
+        One entry for each name on the observer's card; of the pixels of grey images, of one plane.
 
     Raises
     ------
@@ -212,7 +213,7 @@ def features(observer: FeatureObserver | DifferenceObserver, images: FloatArray)
     """
     if not _has_features(observer):
         return dict.fromkeys(observer.card.features, images)
-    found = observer.features(images)
+    found = observer.features(images[..., :1] if _planes(observer, images) > 1 else images)
     if set(found) != set(observer.card.features):
         raise InputError(
             f"observer {observer.card.name} gives features {', '.join(found)}, and its card says "
@@ -267,18 +268,24 @@ def respond(
     """
     if not _has_features(observer):
         return _differences(observer, images, references, rows, ppd)
-    tests = features(observer, images)
+    tests, alone = features(observer, images), _planes(observer, images)
     chosen = list(rows[:1] if len(set(rows)) == 1 else rows)
     responses = np.empty((len(images), len(tests), len(measures)))
     for layer, name in enumerate(observer.card.features):
-        compared = references[name][chosen]
-        found = _distances(observer, name, tests[name], compared)
+        seen, compared, planes = tests[name], references[name][chosen], alone
+        if _by_planes(observer) and (len(seen[0]) != len(compared[0]) or "angular_float32" in measures):
+            # Of colour beside grey; and the published sum has the order of all planes.
+            seen, compared = (np.tile(each, (1, images[0].size // each.shape[-1])) for each in (seen, compared))
+            planes = 1
+        found = _distances(observer, name, seen, compared)
         if "angular_float32" in measures:
-            both = zip(tests[name], np.broadcast_to(compared, tests[name].shape), strict=True)
+            both = zip(seen, np.broadcast_to(compared, seen.shape), strict=True)
             found["angular_float32"] = np.array([float(angular_distance_float32(*pair)) for pair in both])
         found[DIFFERENCE] = found["angular"]
         if LENGTH in measures:
-            found[LENGTH] = lengths(tests[name])
+            found[LENGTH] = lengths(seen)
+        for measure in _GROWING.keys() & found.keys():
+            found[measure] *= planes ** _GROWING[measure]
         for measure, key in enumerate(measures):
             responses[:, layer, measure] = found[key]
     return responses
@@ -307,7 +314,20 @@ def lengths_of(
         return None
     moved = features(observer, one_step_away(drive, observer.card))
     told = [(lengths(rows), _distances(observer, name, moved[name], rows)["l2"]) for name, rows in references.items()]
-    return np.moveaxis(np.array(told), -1, 0)
+    return np.moveaxis(np.array(told) * _planes(observer, drive) ** _GROWING[LENGTH], -1, 0)
+
+
+#: By which power of the number of equal planes a measure grows.
+_GROWING = {"l1": 1.0, "l2": 0.5, LENGTH: 0.5}
+
+
+def _by_planes(observer: FeatureObserver) -> bool:
+    return getattr(observer, "grey_by_one_plane", False)
+
+
+def _planes(observer: FeatureObserver, images: FloatArray) -> int:
+    """For how many equal planes of images the one stands of which the features are."""
+    return 3 if _by_planes(observer) and is_grey_view(images) else 1
 
 
 def _distances(

@@ -18,7 +18,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from threading import Event, Lock, Thread
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -99,9 +99,9 @@ def ask(
     with Lease(store) as lease, progress_bar(0, progress, "question") as bar:
         bar.set_description(label)
         while batches := session.next():
-            answers = ask_round(store, put, session.observers, origins, batches, bar, lease)
-            keys |= set(answers)
-            session.tell(answers)
+            asked = ask_round(store, put, session.observers, origins, batches, bar, lease)
+            keys |= asked
+            session.tell(_Answers(store, asked))
     return record if part else store.finish(record.key, session.outcome(), keys)
 
 
@@ -113,8 +113,8 @@ def ask_round(
     batches: Sequence[Batch],
     bar: Any,
     lease: Lease,
-) -> dict[str, dict[str, Any]]:
-    """Ask what the store does not hold of some batches; all their answers by the keys of their questions."""
+) -> set[str]:
+    """Ask what the store does not hold of some batches; the keys of all their questions."""
     keys = {question.key for batch in batches for question in batch.questions}
     bar.total = (bar.total or 0) + len(keys)
     left = len(store.missing(keys))
@@ -131,7 +131,27 @@ def ask_round(
                         bar.update()
     # Another process may have answered the rest meanwhile.
     bar.update(left)
-    return store.answers(keys)
+    return keys
+
+
+class _Answers(Mapping[str, Mapping[str, Any]]):
+    """The answers of a round by the keys of its questions, read if a session wants to know them."""
+
+    def __init__(self, store: Store, keys: set[str]) -> None:
+        self._store, self._keys = store, keys
+
+    @cached_property
+    def _read(self) -> Mapping[str, Mapping[str, Any]]:
+        return self._store.answers(self._keys)
+
+    def __getitem__(self, key: str) -> Mapping[str, Any]:
+        return self._read[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read)
+
+    def __len__(self) -> int:
+        return len(self._read)
 
 
 class Lease:

@@ -326,7 +326,7 @@ class Specification:
 
     def to_dict(self) -> dict[str, Any]:
         """All parameters as numbers, text and lists, with the kind."""
-        return {"kind": self.kind} | {f.name: plain(getattr(self, f.name)) for f in fields(self)}
+        return {"kind": self.kind} | {name: plain(getattr(self, name)) for name in self.parameters()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -428,8 +428,8 @@ class Specification:
         if not batch:
             return self
         arrays = {name: value for name in self.numeric if isinstance(value := getattr(self, name), np.ndarray)}
-        values: dict[str, Any] = {n: float(np.broadcast_to(value, batch)[index]) for n, value in arrays.items()}
-        told = {each.name: getattr(self, each.name) for each in fields(self)}
+        values: dict[str, Any] = {name: _at(value, index) for name, value in arrays.items()}
+        told = {name: getattr(self, name) for name in self.parameters()}
         if vars(self).keys() - told.keys() - _KEPT:
             return replace(self, **values)
         # What was checked in the batch is not checked again: a run makes as many of these as it has questions.
@@ -439,7 +439,8 @@ class Specification:
 
     def family(self) -> Any:
         """What specifications have in common that `joined` draws in one call: everything but their numbers."""
-        return self.kind, {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name not in self.numeric}
+        numeric = self.numeric
+        return self.kind, {name: plain(getattr(self, name)) for name in self.parameters() if name not in numeric}
 
     @classmethod
     def joined(cls, specs: Sequence[Self]) -> Self:
@@ -515,6 +516,12 @@ class Specification:
         """The rows of a certificate for one image of this specification."""
         self.promises(planes_of(image, space, self, display), sheet)
         return sheet.rows
+
+
+def _at(value: FloatArray, index: tuple[int, ...]) -> float:
+    """A number of an array that broadcasts to a batch, at a place in the batch."""
+    own = index[len(index) - value.ndim :]
+    return float(value[tuple(i if size > 1 else 0 for i, size in zip(own, value.shape, strict=True))])
 
 
 #: What a specification keeps of its own besides its parameters.

@@ -139,7 +139,7 @@ def ask_items(
         opened.keep([(observer.card.digest, "observer", observer.card.to_dict())])
         observers = {observer.card.digest: observer}
         batches = batches_of(questions, observer, version)
-        found = ask_round(opened, put, observers, Origins(opened, observers), batches, bar, lease)
+        found = opened.answers(ask_round(opened, put, observers, Origins(opened, observers), batches, bar, lease))
     answers = {key: Answer.from_dict(answer["reply"]) for key, answer in found.items()}
     return {name: answers[key] for name, key in keys.items()}
 

@@ -59,6 +59,14 @@ def test_long_float32_features_keep_sixteen_digits() -> None:
     assert angular_distance(a, b) == pytest.approx(exact, abs=2e-16)
 
 
+@pytest.mark.parametrize("step", [1e-7, 1e-5, 1e-3, 0.1])
+def test_small_angles_keep_sixteen_digits_of_their_own(step: float) -> None:
+    rng = np.random.default_rng(4)
+    a = rng.uniform(0.3, 0.7, 300).astype(np.float32)
+    b = (a + step * rng.standard_normal(300)).astype(np.float32)
+    assert angular_distance(a, b) == pytest.approx(float(exact_angle(a, b)), rel=2e-15, abs=0)
+
+
 @given(PAIRS)
 def test_range_symmetry_and_identity(pair: tuple[np.ndarray, np.ndarray]) -> None:
     a, b = pair

@@ -221,6 +221,23 @@ def test_responses_are_distances_to_the_own_reference() -> None:
     assert found[2, 0, 0] == 0.0
 
 
+def test_one_plane_of_grey_pixels_tells_what_three_do() -> None:
+    display, pixels = Display(peak=400), load_observer("pixels")
+    specs = [Gabor(frequency=2, contrast=contrast, ppd=16, size=16) for contrast in (0.01, 0.5)]
+    images = {"grey": show(specs, display), "copied": np.array(show(specs, display))}
+    references = {name: features(pixels, drive[:1]) for name, drive in images.items()}
+    assert references["grey"]["pixels"].size * 3 == references["copied"]["pixels"].size
+    measures = (*MEASURES, "angular_float32", "length")
+    found = {
+        (one, other): respond(pixels, drive, references[other], [0, 0], measures, ppd=16)
+        for one, drive in images.items()
+        for other in references
+    }
+    for each in found.values():
+        np.testing.assert_allclose(each, found["copied", "copied"], rtol=1e-14)
+    np.testing.assert_array_equal(found["grey", "grey"][..., -2], found["copied", "copied"][..., -2])
+
+
 def test_observers_that_break_their_word_are_named() -> None:
     class Broken:
         def __init__(self, card: Card, found: dict[str, object]) -> None:

@@ -16,22 +16,16 @@ from typing import Any
 import noting
 import pytest
 from children import child
-from killed_runs import MODEL, Witness
 from noting import same_bytes
 from small_experiment import write_experiment
-from small_questions import write_questions
+from whole_suite import DETECTION, chat_is_the_same, small
 
 import psyprobe as pp
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.experiment import Experiment, read_experiment
 
 distributed = pytest.importorskip("distributed", reason="the cluster extra is not installed")
 
 TESTS = Path(__file__).resolve().parents[1]
-
-DETECTION = (
-    "gabor_achromatic", "gabor_red_green", "gabor_yellow_violet", "noise_achromatic", "luminance", "area",
-)  # fmt: skip
 
 
 class Machines:
@@ -72,14 +66,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path
     machines.end()
 
 
-def small(name: str) -> Experiment:
-    """An experiment of the catalogue at a few of its levels and multipliers."""
-    page = read_experiment(name)
-    levels = {each: values[::7] for each, values in page.levels.items()}
-    score = page.score.model_copy(update={"multiplier": page.score.multiplier[::4]})
-    return page.model_copy(update={"levels": levels, "score": score})
-
-
 @pytest.mark.slow
 def test_six_experiments_and_a_chat_give_the_same_bytes_though_a_worker_dies(
     place: tuple[Path, Path, Machines], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -102,20 +88,7 @@ def test_six_experiments_and_a_chat_give_the_same_bytes_though_a_worker_dies(
         assert all(killed[0] in shown_by for shown_by in noting.shown_twice(there))
         assert {digest for _, digest in noting.notes(there)} == {digest for _, digest in noting.notes(here)}
         client.wait_for_workers(4, timeout=100)
-        chat_is_the_same(tmp_path, client)
-
-
-def chat_is_the_same(folder: Path, client: Any) -> None:
-    page = write_questions(folder)
-    local, witness = Witness(deg=2), Witness(deg=2)
-    from psyprobe.observers.simulated.serving import serve
-
-    with serve(local) as server:
-        alone = pp.run(page, pp.load_observer(f"openai:{MODEL}", base_url=server.base_url))
-    with serve(witness, latency=0.02) as server:
-        result = pp.run(page, pp.load_observer(f"openai:{MODEL}", base_url=server.base_url), executor=client)
-    assert same_bytes(alone, result, folder)
-    assert sorted(witness.seen) == sorted(local.seen)
+        chat_is_the_same(tmp_path, lambda page, chat: pp.run(page, chat, executor=client))
 
 
 @pytest.mark.slow

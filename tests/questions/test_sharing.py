@@ -14,6 +14,7 @@ from children import child
 from noting import same_bytes
 from small_experiment import write_experiment
 from small_questions import Seeing, digests, write_questions
+from whole_suite import DETECTION, chat_is_the_same, small
 
 import psyprobe as pp
 from psyprobe.cli import main
@@ -144,3 +145,26 @@ def test_merged_shares_are_the_run(tmp_path: Path, shown: Path) -> None:
     assert main(["store", "merge", *map(str, stores), "-o", str(tmp_path / "all.sqlite")]) == 0
     assert same_bytes(alone, pp.run(page, who, batch_size=5, store=tmp_path / "all.sqlite"), tmp_path)
     assert sorted(digest for _, digest in noting.notes(shown)) == batches
+
+
+@pytest.mark.slow
+def test_six_experiments_and_a_chat_in_three_shares_are_the_runs(tmp_path: Path, shown: Path) -> None:
+    who, pages = noting.observer(), [small(name) for name in DETECTION]
+    alone = [pp.run(page, who, batch_size=5) for page in pages]
+    batches = sorted(digest for _, digest in noting.notes(shown))
+    shown.unlink()
+
+    def in_shares(page: Any, observer: Any, batch_size: int | None) -> Any:
+        stores = [tmp_path / f"{i}.sqlite" for i in (1, 2, 3)]
+        for i, store in enumerate(stores):
+            run_shard(page, observer, shard=f"{i + 1}/3", store=store, batch_size=batch_size)
+        assert main(["store", "merge", *map(str, stores), "-o", str(tmp_path / "all.sqlite")]) == 0
+        result = pp.run(page, observer, batch_size=batch_size, store=tmp_path / "all.sqlite")
+        for store in tmp_path.glob("*.sqlite"):
+            store.unlink()
+        return result
+
+    for page, expected in zip(pages, alone, strict=True):
+        assert same_bytes(expected, in_shares(page, who, 5), tmp_path), page.name
+    assert sorted(digest for _, digest in noting.notes(shown)) == batches
+    chat_is_the_same(tmp_path, lambda page, chat: in_shares(page, chat, None))

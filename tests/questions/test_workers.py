@@ -12,6 +12,7 @@ import pytest
 from noting import same_bytes
 from small_experiment import write_experiment
 from small_questions import write_questions
+from whole_suite import DETECTION, chat_is_the_same, small
 
 import psyprobe as pp
 from psyprobe.errors import InputError, PsyprobeError
@@ -64,6 +65,26 @@ def test_a_killed_worker_is_replaced_and_nothing_else_is_shown_twice(tmp_path: P
     # Nothing is shown twice but what the dead one was at.
     assert all(killed[0] in pids for pids in noting.shown_twice(shown))
     assert len({digest for _, digest in noting.notes(shown)}) == batches
+
+
+@pytest.mark.slow
+def test_six_experiments_and_a_chat_give_the_same_bytes_though_a_worker_dies(tmp_path: Path, shown: Path) -> None:
+    who, pages = noting.observer(), [small(name) for name in DETECTION]
+    alone = [pp.run(page, who, store=tmp_path / "alone.sqlite") for page in pages]
+    told = [digest for _, digest in noting.notes(shown)]
+    shown.unlink()
+    killed: list[int] = []
+    with WorkerPool(4) as pool:
+        thread = noting.kill_one(shown, len(told) // 3, [], killed)
+        for page, expected in zip(pages, alone, strict=True):
+            result = pp.run(page, who, executor=pool, store=tmp_path / "runs.sqlite")
+            assert same_bytes(expected, result, tmp_path), page.name
+        thread.join(timeout=100)
+        assert killed and killed[0] not in pool.pids
+        chat_is_the_same(tmp_path, lambda page, chat: pp.run(page, chat, executor=pool))
+    # Nothing is shown twice but what the dead one was at.
+    assert all(killed[0] in pids for pids in noting.shown_twice(shown))
+    assert {digest for _, digest in noting.notes(shown)} == set(told)
 
 
 def test_a_unit_that_kills_its_worker_twice_is_one_clear_error(tmp_path: Path, shown: Path, pool: WorkerPool) -> None:

@@ -9,12 +9,12 @@ frequency; threshold is where half of the answers are yes.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import tomllib
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,6 +25,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.logit_fit import averaged, fit_logits, logit_status, wild_replicates
 from psyprobe.errors import InputError
+from psyprobe.files.kept import kept
 from psyprobe.files.terminal import printable
 
 if TYPE_CHECKING:
@@ -317,27 +318,20 @@ def fit_counts(counts: ChatCounts, how: FitSettings, resampled: tuple[FloatArray
     Returns
     -------
     ChatFit
-        Catch trials tell the guess rate. Answers that were fitted so before are not fitted again.
+        Catch trials tell the guess rate. Answers that were fitted so before, by any process, are not fitted again.
     """
     answers = (counts.contrast, counts.yes, counts.trials, counts.catch_yes, counts.catch_trials, *(resampled or ()))
     name = hashlib.sha256(repr(how).encode())
     for values in answers:
         name.update(repr(values.shape).encode() + np.ascontiguousarray(values).tobytes())
-    key = name.digest()
-    if key not in _FITTED:
-        _FITTED[key] = _fitted(counts, how, resampled)
-        if len(_FITTED) > _REMEMBERED:
-            del _FITTED[next(iter(_FITTED))]
-    # Copies: whoever gets one may write to it.
-    return copy.deepcopy(_FITTED[key])
+    fitted = kept(name.hexdigest(), Path(__file__).parents[1], lambda: _fitted(counts, how, resampled))
+    return ChatFit(**fitted)
 
 
-#: Fits of this process, by digest of the answers and of how they were fitted.
-_FITTED: dict[bytes, ChatFit] = {}
-_REMEMBERED = 32
-
-
-def _fitted(counts: ChatCounts, how: FitSettings, resampled: tuple[FloatArray, FloatArray] | None) -> ChatFit:
+def _fitted(
+    counts: ChatCounts, how: FitSettings, resampled: tuple[FloatArray, FloatArray] | None
+) -> dict[str, npt.NDArray[Any]]:
+    """The fields of a `ChatFit`."""
     from scipy.special import ndtri
 
     from psyprobe.analysis.psychometric import fit_psychometric
@@ -377,7 +371,9 @@ def _fitted(counts: ChatCounts, how: FitSettings, resampled: tuple[FloatArray, F
     guesses, lapses = (np.broadcast_to(np.array(v, dtype=np.float64), status.shape) for v in (found.guess, found.lapse))
     known = np.isin(status, _WITH_NUMBER)
     threshold, raw = np.where(known, middle, np.nan), np.where(known & np.isfinite(raw), raw, np.nan)
-    return ChatFit(status, threshold, low, high, width, guesses, lapses, raw, np.array(found.p_value))
+    fields = (status, threshold, low, high, width, guesses, lapses, raw, np.array(found.p_value))
+    names = ("status", "threshold", "threshold_low", "threshold_high", "width", "guess", "lapse", "raw_threshold")
+    return dict(zip((*names, "p_value"), fields, strict=True))
 
 
 def resampled_yes(

@@ -1,0 +1,118 @@
+"""What was computed once is kept for the next process, and nothing rests on it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small_questions import Seeing, write_questions
+
+import psyprobe as pp
+from psyprobe.cli import main
+from psyprobe.files import kept
+
+SCORE = """
+from psyprobe.analysis import psychometric
+from psyprobe.cli import main
+def fit(*given, **options):
+    raise AssertionError("it was fitted again")
+psychometric.fit_psychometric = fit
+raise SystemExit(main(["score", {store!r}]))
+"""
+
+
+class Counted:
+    """A computation that counts how often it is done."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def __call__(self) -> dict[str, Any]:
+        self.times += 1
+        return {"value": np.array([0.1, np.nan]), "status": np.array(["ok", "empty"])}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(kept.VARIABLE, str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def in_another_process(work: Counted, given: str = "a0", code: Path = Path(kept.__file__).parent) -> dict[str, Any]:
+    kept._IN_MEMORY.clear()
+    kept._made_by.cache_clear()
+    return kept.kept(given, code, work)
+
+
+def test_a_second_process_scores_without_a_fit(
+    tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "runs.sqlite"
+    pp.run(write_questions(tmp_path), Seeing(logprobs=False), store=store)
+    assert main(["score", str(store)]) == 0
+    first = capsys.readouterr().out
+    program = SCORE.format(store=str(store))
+    again = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == first
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_the_same_arrays_come_back_and_may_be_written_to(folder: Path) -> None:
+    work = Counted()
+    for _ in range(2):
+        found = in_another_process(work)
+        for name, values in work().items():
+            np.testing.assert_array_equal(found[name], values)
+            assert found[name].dtype == values.dtype
+        found["value"][:] = 7
+    assert work.times == 3  # two of them here
+    assert kept.kept("a0", Path(kept.__file__).parent, work)["value"][0] == 0.1
+
+
+def test_another_input_or_other_code_is_computed(folder: Path, tmp_path: Path) -> None:
+    code = tmp_path / "code"
+    code.mkdir()
+    (code / "fit.py").write_text("one", encoding="utf-8")
+    work = Counted()
+    for given in ("a0", "a0", "b1"):
+        in_another_process(work, given, code)
+    assert work.times == 2
+    (code / "fit.py").write_text("two", encoding="utf-8")
+    in_another_process(work, "a0", code)
+    assert work.times == 3
+
+
+@pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[:-40], lambda data: b"x" + data[1:]])
+def test_a_damaged_file_is_computed_and_written_again(folder: Path, damage: Any) -> None:
+    work = Counted()
+    in_another_process(work)
+    (path,) = folder.iterdir()
+    whole = path.read_bytes()
+    path.write_bytes(damage(whole))
+    assert in_another_process(work)["value"][0] == 0.1
+    assert work.times == 2
+    in_another_process(work)
+    assert work.times == 2
+
+
+def test_where_nothing_can_be_kept_it_is_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    for named in ("", str(tmp_path / "file" / "cache"), str(tmp_path / ("n" * 300))):
+        monkeypatch.setenv(kept.VARIABLE, named)
+        work = Counted()
+        in_another_process(work)
+        in_another_process(work)
+        assert work.times == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_oldest_go(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "_MOST_FILES", 3)
+    for given in "abcdef":
+        in_another_process(Counted(), given)
+    assert len(list(folder.iterdir())) == 3
