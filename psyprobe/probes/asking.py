@@ -6,7 +6,8 @@ grid of either is what `detection` and `matching` are made of.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +20,7 @@ from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.light.display import Display
 from psyprobe.observers import Card, DifferenceObserver, FeatureObserver
 from psyprobe.observers.images import is_grey_view
+from psyprobe.running.protocol import Batch
 from psyprobe.stimulus import Specification
 
 if TYPE_CHECKING:
@@ -55,6 +57,29 @@ def show(specs: Sequence[Specification], display: Display) -> FloatArray:
         plane = np.concatenate([drive[..., 0] for drive in shown])
         return np.broadcast_to(plane[..., None], (*plane.shape, 3))
     return np.concatenate(shown)
+
+
+def shown_in_turn(batches: Iterable[Batch], *, ahead: bool) -> Iterator[tuple[Batch, FloatArray]]:
+    """Batches of pairs, each with its tests as they are shown.
+
+    Parameters
+    ----------
+    batches : iterable of Batch
+        Taken one by one, by this thread.
+    ahead : bool
+        Whether another thread draws the next one while whoever asks is at this one, which changes no bit.
+    """
+    if not ahead:
+        yield from ((batch, show(batch.work.tests, batch.work.display)) for batch in batches)
+        return
+    with ThreadPoolExecutor(1) as beside:
+        waiting: list[tuple[Batch, Future[FloatArray]]] = []
+        for batch in batches:
+            waiting.append((batch, beside.submit(show, batch.work.tests, batch.work.display)))
+            if len(waiting) > 1:
+                last, drawn = waiting.pop(0)
+                yield last, drawn.result()
+        yield from ((last, drawn.result()) for last, drawn in waiting)
 
 
 #: Levels that are drawn before anything is asked.

@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property, partial
+from operator import length_hint
 from time import perf_counter
 from typing import Any
 
@@ -30,7 +31,18 @@ from psyprobe.files.output import digest
 from psyprobe.light.display import Display
 from psyprobe.observers import FeatureObserver, load_observer
 from psyprobe.observers.registry import STIMULUS_PPD
-from psyprobe.probes.asking import LENGTH, features, lengths_of, plain, presented, respond, show, spread
+from psyprobe.probes.asking import (
+    LENGTH,
+    features,
+    lengths_of,
+    plain,
+    presented,
+    respond,
+    show,
+    shown_in_turn,
+    spread,
+)
+from psyprobe.probes.precision import effect_of_format
 from psyprobe.running.loop import ExperimentSession, attributes_of
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.running.store import Store
@@ -203,6 +215,7 @@ class PairSession(ExperimentSession):
         self.conditions, self.remarks = conditions, conditions.remarks
         self._batch_size = batch_size
         self._batches: list[dict[str, Any]] = []
+        self._outcome: dict[str, Any] = {}
         self._layout = {
             **conditions.axes,
             "pairs": conditions.pairs.digests,
@@ -244,6 +257,7 @@ class PairSession(ExperimentSession):
 
     def begin(self, record: RunRecord) -> None:
         """Take the batches with which the run began, and besides what the store had answered by then."""
+        self._outcome = dict(record.outcome)
         began, size = record.grouping["batches"], record.grouping["batch_size"]
         if self.holds is not None and record.grouping != self._wanted.grouping:
             raise StoreError(
@@ -278,6 +292,14 @@ class PairSession(ExperimentSession):
             for batch in batches
         ]
         return made if self.holds is None else [batch for batch in made if self.holds(batch.questions[0].key)]
+
+    def outcome(self) -> dict[str, Any]:
+        """What a short number format of the network costs, measured once a run."""
+        if not self._outcome:
+            pairs, first = self.conditions.pairs, len(self.conditions.noise_floor)
+            effect = effect_of_format(self.observer, pairs, first, self.experiment.display)
+            self._outcome = {} if effect is None else {"precision": effect}
+        return self._outcome
 
     def cost(self, store: Store, *, timed: bool) -> PairPlan:
         """What is left to show, and how long that takes by one batch of grey images where it shall be timed."""
@@ -364,7 +386,9 @@ def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[A
     kept: list[str] = []
     references: dict[str, Mapping[str, FloatArray]] = {}
     known: dict[str, FloatArray | None] = {}
-    for batch in batches:
+    # Of workers' batches nobody knows whether there is another one; they would lose what they keep by looking.
+    elsewhere = any(not who.card.device.startswith("cpu") for who in observers.values())
+    for batch, tests in shown_in_turn(batches, ahead=elsewhere and length_hint(batches) > 1):
         work: Work = batch.work
         names = [spec.digest for spec in work.references]
         if names != kept:
@@ -374,10 +398,9 @@ def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[A
                 name: features(who, presented(shown, work.display, who.card.ability)) for name, who in observers.items()
             }
             known = {name: lengths_of(who, references[name], shown) for name, who in observers.items()}
-        shown = show(work.tests, work.display)
         ppd = work.tests[0].ppd
         for name, who in observers.items():
-            light = presented(shown, work.display, who.card.ability)
+            light = presented(tests, work.display, who.card.ability)
             of_references, asked = known[name], [each for each in batch.questions if each.observer == name]
             if of_references is None:
                 values = respond(who, light, references[name], work.rows, work.measures, ppd=ppd)
@@ -443,6 +466,7 @@ def responses(record: RunRecord, store: Store) -> Responses:
             display=store.content(layout["display"]),
             baseline=baseline["name"],
             batch_size=record.grouping["batch_size"],
+            **record.outcome,
         ),
     )
 

@@ -4,7 +4,7 @@ Each row carries a seal, a digest of its other cells, and is read in one place t
 edited by hand, is one line and never a number.
 
 JSON of one kind and with the same keys is alike but for a few numbers. So the first of a kind is kept as its form, and
-in cells stands what differs from it.
+in cells stands what differs from it: the numbers themselves, eight bytes each, where nothing else does.
 
 The file uses SQLite's rollback journal and not its write-ahead log: a store that is one file (no ``-wal`` beside it)
 can be copied, mailed and kept on network drives, where a write-ahead log fails. A commit is synced to the disk
@@ -17,9 +17,11 @@ import hashlib
 import json
 import re
 import sqlite3
+import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -29,7 +31,7 @@ from psyprobe.errors import StoreError
 #: How long a process waits for another one's transaction, in seconds.
 BUSY_TIMEOUT = 60.0
 #: Version of the tables.
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 #: "psyp" in ASCII: tells a store from any other SQLite file.
 APPLICATION_ID = 0x70737970
 #: Rows are looked up, and read in turn, so many at a time: nobody is kept from writing meanwhile.
@@ -46,8 +48,14 @@ _SEALED = {
 }
 #: By what rows are in order, and read in turn.
 _ORDER = {table: "digest" if table == "content" else "id" for table in _SEALED}
-#: Of deflate: level, and the logarithms of its window and of the memory that it takes.
-_LEVEL, _WINDOW, _MEMORY = 6, -12, 4
+#: Of deflate beside a form, and alone (records, which are full of digests): level, method, the logarithms of window and
+#: memory, and strategy.
+_BESIDE = (6, zlib.DEFLATED, -12, 4, zlib.Z_DEFAULT_STRATEGY)
+_ALONE = (6, zlib.DEFLATED, -15, 8, zlib.Z_FILTERED)
+#: With what a cell begins that holds numbers: deflate never does.
+_NUMBERS = b"\x07"
+#: A number in JSON that is no integer.
+_FLOAT = re.compile(r"(-?\d+(?:\.\d+(?:e[-+]?\d+)?|e[-+]?\d+))")
 #: Of a form so many characters count, which the window holds; no cell opens to more bytes.
 _LONGEST_FORM, _LARGEST = 4000, 1 << 28
 _TABLES = """
@@ -150,7 +158,7 @@ class Database:
 
     def origins(self, places: Iterable[tuple[bytes, int]]) -> set[int]:
         """The numbers of those who gave the answers at some places."""
-        return {origin for rows in self._at("DISTINCT answer.origin", places) for (origin,) in rows}
+        return {origin for _, _, origin, *_ in self.answers(places)}
 
     def ways(self, names: Iterable[bytes]) -> dict[bytes, int]:
         """The numbers of ways by their names, of those that are there."""
@@ -371,8 +379,10 @@ class Database:
 
 
 def packed(text: str, form: str = "") -> bytes:
-    """JSON as a store keeps it: deflated, with a form, which it shares with others of its kind, as the dictionary."""
-    deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY, zlib.Z_DEFAULT_STRATEGY, form.encode())
+    """JSON as a store keeps it: numbers in which it differs from its form, or all deflated, the form as dictionary."""
+    if (numbers := _numbers_in(text, form)) is not None:
+        return numbers
+    deflate = zlib.compressobj(*_BESIDE, form.encode()) if form else zlib.compressobj(*_ALONE)
     return deflate.compress(text.encode()) + deflate.flush()
 
 
@@ -389,14 +399,47 @@ def unpacked(cell: bytes, form: str = "") -> str:
     >>> unpacked(packed("[0.25, 1]", "[0.5, 1]"), "[0.5, 1]")
     '[0.25, 1]'
     """
-    inflate = zlib.decompressobj(_WINDOW, form.encode())
     try:
+        if cell[:1] == _NUMBERS:
+            return _with_numbers(cell, form)
+        inflate = zlib.decompressobj(-15, form.encode())
         text = inflate.decompress(cell, _LARGEST)
-    except (zlib.error, TypeError) as error:
+    except (zlib.error, TypeError, struct.error) as error:
         raise ValueError(str(error)) from None
     if not inflate.eof or inflate.unused_data:
         raise ValueError("the cell is cut, or goes on")
     return text.decode()
+
+
+def _numbers_in(text: str, form: str) -> bytes | None:
+    """A bit for each number of the form, set where the text has another one, and these; None where more differs."""
+    parts, known = _FLOAT.split(text), _parts(form)
+    if len(parts) < 2 or len(parts) != len(known) or parts[::2] != list(known[::2]):
+        return None
+    differ, values = 0, []
+    for place, (told, own) in enumerate(zip(parts[1::2], known[1::2], strict=True)):
+        if told != own:
+            differ |= 1 << place
+            values.append(float(told))
+            if repr(values[-1]) != told:
+                return None
+    return _NUMBERS + differ.to_bytes(-(-(len(parts) // 2) // 8), "little") + struct.pack(f"<{len(values)}d", *values)
+
+
+def _with_numbers(cell: bytes, form: str) -> str:
+    parts = list(_parts(form))
+    bits = 1 - (-(len(parts) // 2) // 8)
+    differ = int.from_bytes(cell[1:bits], "little")
+    places = [place for place in range(len(parts) // 2) if differ >> place & 1]
+    for place, value in zip(places, struct.unpack(f"<{len(places)}d", cell[bits:]), strict=True):
+        parts[2 * place + 1] = repr(value)
+    return "".join(parts)
+
+
+@lru_cache(maxsize=64)
+def _parts(form: str) -> tuple[str, ...]:
+    """Text and numbers in turn."""
+    return tuple(_FLOAT.split(form))
 
 
 def _seal(row: Sequence[Any]) -> bytes:

@@ -1,0 +1,66 @@
+"""A network in a short number format: what that costs is measured on the experiment's own pairs, and said."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_experiment import Counting, write_experiment
+
+import psyprobe as pp
+from psyprobe._typing import FloatArray
+from psyprobe.probes import asking, pairs, precision
+from psyprobe.stimulus import Specification
+
+pytest.importorskip("timm")
+
+NETWORK = {"random_weights": True, "input_size": 64, "device": "cpu"}
+LARGER = (("size = 16", "size = 64"), ("ppd = 16", "ppd = 64"))
+
+
+def test_a_result_says_what_its_short_format_costs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page, store = write_experiment(tmp_path, stimulus=LARGER), tmp_path / "runs.sqlite"
+    exact, short = (
+        pp.load_observer("timm:test_efficientnet", dtype=dtype, **NETWORK) for dtype in ("float32", "bfloat16")
+    )
+    assert short.card.digest != exact.card.digest
+    whole, result = (pp.run(page, who, store=store, batch_size=4) for who in (exact, short))
+    assert "precision" not in whole.attrs
+    told = json.loads(result.attrs["precision"])
+    assert told["dtype"] == "bfloat16" and told["pairs"] == precision.MOST_PAIRS
+    moved = np.abs(result["response"].values / whole["response"].values - 1)
+    assert 0 < told["median"] <= told["largest"]
+    assert moved.min() / 2 < told["median"] < 2 * moved.max()
+    # It is measured once, and stays with the run.
+    monkeypatch.setattr(precision, "load_observer", None)
+    assert pp.run(page, short, store=store, batch_size=4).identical(result)
+
+
+def test_beside_an_accelerator_the_next_batch_is_drawn_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, drawn_by = write_experiment(tmp_path), []
+    show = pairs.show
+
+    def noted(specs: Sequence[Specification], display: pp.Display) -> FloatArray:
+        drawn_by.append(threading.current_thread().name)
+        return show(specs, display)
+
+    monkeypatch.setattr(asking, "show", noted)
+    here = Counting()
+    alone = pp.run(page, here, batch_size=2)
+    assert set(drawn_by) == {threading.current_thread().name}
+    drawn_by.clear()
+    elsewhere = Counting()
+    elsewhere.card = dataclasses.replace(here.card, device="cuda:0")
+    result = pp.run(page, elsewhere, batch_size=2)
+    assert all(name.startswith("ThreadPoolExecutor") for name in drawn_by)
+    assert len(here.shown) == len(elsewhere.shown)
+    assert all(map(np.array_equal, here.shown, elsewhere.shown))
+    for name in ("response", "scored_response", "baseline_response"):
+        np.testing.assert_array_equal(result[name], alone[name])
