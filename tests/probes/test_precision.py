@@ -62,5 +62,5 @@ def test_beside_an_accelerator_the_next_batch_is_drawn_meanwhile(
     assert all(name.startswith("ThreadPoolExecutor") for name in drawn_by)
     assert len(here.shown) == len(elsewhere.shown)
     assert all(map(np.array_equal, here.shown, elsewhere.shown))
-    for name in ("response", "scored_response", "baseline_response"):
+    for name in ("response", "scored_response", "pixels_response"):
         np.testing.assert_array_equal(result[name], alone[name])
