@@ -309,8 +309,8 @@ def respond(
         found[DIFFERENCE] = found["angular"]
         if LENGTH in measures:
             found[LENGTH] = lengths(seen)
-        for measure in _GROWING.keys() & found.keys():
-            found[measure] *= planes ** _GROWING[measure]
+        for grown in _GROWING.keys() & found.keys():
+            found[grown] *= planes ** _GROWING[grown]
         for measure, key in enumerate(measures):
             responses[:, layer, measure] = found[key]
     return responses
@@ -339,7 +339,7 @@ def lengths_of(
         return None
     moved = features(observer, one_step_away(drive, observer.card))
     told = [(lengths(rows), _distances(observer, name, moved[name], rows)["l2"]) for name, rows in references.items()]
-    return np.moveaxis(np.array(told) * _planes(observer, drive) ** _GROWING[LENGTH], -1, 0)
+    return np.asarray(np.moveaxis(np.array(told) * _planes(observer, drive) ** _GROWING[LENGTH], -1, 0))
 
 
 #: By which power of the number of equal planes a measure grows.
