@@ -70,14 +70,29 @@ Whole = Annotated[int, Field(ge=1, le=100_000)]
 Seed = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
-class Difference(Section):
-    """In what test and reference differ; without it the reference is the uniform background."""
+class Change(Section):
+    """How a test comes of its reference."""
 
     #: A numeric parameter of the stimulus.
     parameter: str
     #: increment, deg: added to the reference's value; weber: a fraction of it; octaves: a power of two of it.
     unit: Literal["increment", "deg", "weber", "octaves"] = "increment"
     levels: Levels
+
+
+class Difference(Change):
+    """In what test and reference differ; without it the reference is the uniform background."""
+
+    #: Another difference, asked of the same references: the ratio of the two just noticeable ones needs no criterion.
+    against: Change | None = None
+
+
+def _anchor(value: Any) -> Any:
+    if value in ("detection", "contrast") or (is_number(value) and 0 < value <= 1):
+        return value if isinstance(value, str) else float(value)
+    raise InputError(
+        f"score.anchor is {value!r}; give 'detection', 'contrast', or a contrast up to 1 that is told from none"
+    )
 
 
 class Score(Section):
@@ -91,6 +106,9 @@ class Score(Section):
     below: Positive | None = None
     #: The response that is scored; "angular_float32" is S_ac with the rounding errors of the published code.
     measure: Literal["angular", "angular_float32", "cosine", "l1", "l2"] = "angular"
+    #: The response at which a difference is just noticeable is that to another pair: "detection", the target at human
+    #: detection threshold (castleCSF) against no target; a number, at this contrast; "contrast", 1.1 times the contrast.
+    anchor: Annotated[Literal["detection", "contrast"] | float | None, BeforeValidator(_anchor)] = None
     #: How a matching experiment finds the matched contrast; see `psyprobe.analysis.match_contrast`.
     method: Literal["crossing", "bracket"] = "crossing"
 
@@ -495,8 +513,9 @@ def _experiment(values: dict[str, Any], name: str, folder: Path, text: str) -> E
         parts = {each: getattr(page, each) for each in page.model_fields_set}
         read = Experiment.model_construct(**parts, name=name, folder=folder, toml=text)
         read.check_conditions()
-        if read.difference is not None:
-            level_of(read.shown.spec(), read.difference.parameter)
+        for change in () if read.difference is None else (read.difference, read.difference.against):
+            if change is not None:
+                level_of(read.shown.spec(), change.parameter)
         return read.with_variants(read.variants) if read.variants else read
 
 

@@ -1,4 +1,4 @@
-"""The contrast sensitivity functions by name, ours and those of installed packages, and the functions of a file."""
+"""What people see, as functions by name: ours, those of installed packages, and those of a file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import reprlib
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
@@ -62,6 +63,8 @@ def csf(name: str) -> ContrastSensitivity:
     """
     if name in CSF_MODELS:
         return CSF_MODELS[name]
+    if name in (told := _discrimination()):
+        return told[name]
     points = {point.name: point for point in _points()}
     if name not in points:
         raise unknown_name("contrast sensitivity function", name, csf_names())
@@ -75,7 +78,8 @@ def csf_limits(model: ContrastSensitivity) -> Limits:
 
 def csf_names() -> tuple[str, ...]:
     """Names of all models, those of installed packages (entry points ``psyprobe.human``) included."""
-    return (*CSF_MODELS, *(point.name for point in _points() if point.name not in CSF_MODELS))
+    ours = (*CSF_MODELS, *_discrimination())
+    return (*ours, *(point.name for point in _points() if point.name not in ours))
 
 
 def list_csf() -> list[HumanRow]:
@@ -87,7 +91,16 @@ def list_csf() -> list[HumanRow]:
     ('castle_csf', 'Ashraf, Mantiuk, Chapiro, Wuerger (2024), Journal of Vision 24(4):5')
     """
     ours = [HumanRow(name, _first_line(model), limits.source) for name, (model, limits) in _OURS.items()]
+    ours += [HumanRow(name, _first_line(own.function), own.limits.source) for name, own in _discrimination().items()]
     return ours + [_row(point) for point in _points()]
+
+
+@cache
+def _discrimination() -> Mapping[str, OwnCsf]:
+    """Of what people tell apart, which is no matter of most runs: it loads on use."""
+    from psyprobe.human.discrimination import MODELS
+
+    return {name: own_csf(name, function, source) for name, (function, source) in MODELS.items()}
 
 
 def _points() -> list[EntryPoint]:
@@ -105,7 +118,7 @@ def _load(point: EntryPoint) -> OwnCsf:
 
 
 def _row(point: EntryPoint) -> HumanRow:
-    if point.name in CSF_MODELS:
+    if point.name in CSF_MODELS or point.name in _discrimination():
         return HumanRow(point.name, "broken", _source(point), "the name is taken by a model of psyprobe; rename it")
     try:
         return HumanRow(point.name, _first_line(_load(point).function), _source(point))

@@ -228,7 +228,8 @@ def observer_for(experiment: Experiment, observer: str | Observer | None = None,
 
     if observer is not None and not isinstance(observer, str):
         return as_observer(observer)
-    if observer is None and "answer" in load_probe(experiment.probe).ABILITIES:
+    abilities = load_probe(experiment.probe).ABILITIES
+    if observer is None and "answer" in abilities and "features" not in abilities:
         raise InputError(
             f"{experiment.name} asks in words; name an observer that answers, such as simulated:watson-malo or "
             "openai:MODEL"

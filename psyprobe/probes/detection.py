@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.detection import score_detection as score
+from psyprobe.analysis.discrimination import score_discrimination as score
 from psyprobe.analysis.distance import MEASURES
 from psyprobe.analysis.responses import detection_result
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
+from psyprobe.experiment.experiment import Change
 from psyprobe.human.reference import DataReference, Reference, human_inputs, mismatches
 from psyprobe.observers import Card
 from psyprobe.plotting.feature_parts import contour_parts as report
@@ -68,7 +69,12 @@ def grid_result(layout: Mapping[str, Any], found: Responses) -> xarray.Dataset:
     floor = noise_floor(found.observer[np.array(layout["noise_floor"])], layout["measures"])
     about = {**found.attributes, "ppd": layout["ppd"], "size": json.dumps(layout["size"])}
     values = (observer[0], observer[1]), (pixels[0], pixels[1])
-    return detection_result(layout, *values, floor, found.layers, about, (found.status, found.baseline_status))
+    told = detection_result(layout, *values, floor, found.layers, about, (found.status, found.baseline_status))
+    if "anchor" not in layout:
+        return told
+    from psyprobe.probes.anchored import with_anchor
+
+    return with_anchor(told, layout, found)
 
 
 #: Points of the human curve that a figure shows.
@@ -132,8 +138,8 @@ def differing(experiment: Experiment) -> Differing:
         Neither levels of contrast nor a table [difference] say so.
     """
     given, spec = experiment.difference, experiment.spec()
-    kind = contrast_kind(spec) if given is None or given.parameter == "contrast" else ""
     if given is None:
+        kind = contrast_kind(spec)
         if "contrast" not in experiment.levels:
             raise InputError(
                 "[levels] has no 'contrast', and there is no [difference]; give one of them, such "
@@ -141,16 +147,32 @@ def differing(experiment: Experiment) -> Differing:
             )
         label = _CONTRAST_LABELS.get(kind, kind)
         return Differing("contrast", "contrast", "1", label, kind, experiment.levels["contrast"])
+    return changing(given, spec)
+
+
+def changing(given: Change, spec: Specification) -> Differing:
+    """The same of a change that a page names."""
     parameter = level_of(spec, given.parameter)
     return Differing(
         name=f"{given.parameter}_difference",
         parameter=given.parameter,
         unit=_CHANGES[given.unit][1] or parameter.unit,
         label=f"{parameter.label} difference",
-        kind=kind,
+        kind=contrast_kind(spec) if given.parameter == "contrast" else "",
         values=given.levels,
         change=given.unit,
     )
+
+
+def changed(change: str, value: float, by: float) -> float:
+    """The value of a test whose reference has this one.
+
+    Examples
+    --------
+    >>> changed("weber", 4.0, 0.25), changed("octaves", 4.0, 1.0)
+    (5.0, 8.0)
+    """
+    return float(_CHANGES[change][0](value, by))
 
 
 def contrast_kind(spec: Specification) -> str:
@@ -184,11 +206,13 @@ def grid_conditions(experiment: Experiment, card: Card) -> Conditions:
     drawn = at_native_size(experiment.name, native, card)
     with redrawn(experiment.name, native, drawn, card):
         scored_levels, differences, people = _human(experiment, levels, native)
-        on_grid = {name: values[:0] for name, values in levels.items()} if experiment.score_only else levels
-        values = np.array([] if experiment.score_only else by.values)
+        without = experiment.score_only and experiment.score.anchor is None
+        on_grid = {name: values[:0] for name, values in levels.items()} if without else levels
+        values = np.array([] if without else by.values)
         grid = by.grid(drawn, on_grid, values)
         scored = by.grid(drawn, scored_levels, differences)
-    pairs, grid_places, scored_places, repeated = pair_up(grid, scored)
+        shown, told = _anchored(experiment, by, drawn, native, levels)
+    pairs, grid_places, scored_places, repeated, beside = pair_up(grid, scored, shown)
     parameters = {name: level_of(native, name) for name in levels}
     units = {name: parameter.unit for name, parameter in parameters.items()}
     strongest = _strongest(by, units, on_grid, values, grid_places) if grid_places else {}
@@ -212,10 +236,23 @@ def grid_conditions(experiment: Experiment, card: Card) -> Conditions:
             "multiplier_of": experiment.score.multiplier_of,
             "score_measure": scored_measure,
             **people,
+            **told,
         },
         strongest=strongest,
         remarks=remarks_of(experiment, native),
+        beside=beside,
     )
+
+
+def _anchored(
+    experiment: Experiment, by: Differing, drawn: Specification, native: Specification, levels: Mapping[str, FloatArray]
+) -> tuple[Mapping[str, Grid], Mapping[str, Any]]:
+    """What is shown besides for just noticeable differences, and what is told of it; nothing without an anchor."""
+    if experiment.score.anchor is None:
+        return {}, {}
+    from psyprobe.probes.anchored import beside
+
+    return beside(experiment, by, drawn, native, levels)
 
 
 def check_levels(levels: Mapping[str, FloatArray]) -> None:
@@ -235,7 +272,7 @@ def _human(
 ) -> tuple[dict[str, FloatArray], FloatArray, dict[str, Any]]:
     """Scored levels, thresholds there times the multipliers (the last axis), and what the result tells of people."""
     reference, score = experiment.human, experiment.score
-    if reference is None:
+    if reference is None or (score.multiplier is None and score.anchor is not None):
         return {}, np.empty(0), {"human": "", "scored_difference": None, "human_sensitivity": None, "curve": None}
     if score.multiplier is None:
         raise InputError('[score] has no multiplier; give for example { from = 0.5, to = 2, n = 10, scale = "log" }')

@@ -85,7 +85,7 @@ def _conditions(experiment: Experiment, card: Card) -> Conditions:
 
     with redrawn(name, native, drawn, card):
         references = grid_of(np.array([human.reference_frequency]), human.reference_contrast)
-        pairs, grid, scored, repeated = pair_up(grid_of(frequency, contrast), references)
+        pairs, grid, scored, repeated, _ = pair_up(grid_of(frequency, contrast), references)
     return Conditions(
         pairs=pairs,
         grid=grid,

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property, partial
 from operator import length_hint
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -119,13 +120,17 @@ def paired(pairs: Iterable[Pair]) -> Pairs:
     return Pairs(((test.digest, reference.digest), (Grid(test, reference), 0, False)) for test, reference in pairs)
 
 
-def pair_up(grid: Grid | None, scored: Grid | None) -> tuple[Pairs, Any, Any, list[int]]:
+def pair_up(
+    grid: Grid | None, scored: Grid | None, beside: Mapping[str, Grid] = MappingProxyType({})
+) -> tuple[Pairs, Any, Any, list[int], dict[str, Any]]:
     """Distinct pairs of test and reference, and where each is needed.
 
     Parameters
     ----------
     grid, scored : Grid or None
         The level grid, and what is scored; one may lack.
+    beside : mapping of str to Grid, optional
+        What is shown besides, by name.
 
     Returns
     -------
@@ -135,6 +140,8 @@ def pair_up(grid: Grid | None, scored: Grid | None) -> tuple[Pairs, Any, Any, li
         Indices into ``pairs``.
     noise_floor : list of int
         The same.
+    beside : dict of str to nested list of int
+        The same, by name.
     """
     first = scored or grid
     assert first is not None
@@ -153,7 +160,8 @@ def pair_up(grid: Grid | None, scored: Grid | None) -> tuple[Pairs, Any, Any, li
         return np.reshape([index[pair] for pair in of.digests], of.tests.batch).tolist()
 
     grid_places, scored_places = places(grid), places(scored)
-    return Pairs(sources.items()), grid_places, scored_places, list(range(len(repeated)))
+    others = {name: places(each) for name, each in beside.items()}
+    return Pairs(sources.items()), grid_places, scored_places, list(range(len(repeated))), others
 
 
 #: References that are shown twice to measure the noise floor, evenly spread over all of them.
@@ -178,6 +186,8 @@ class Conditions:
     strongest: Mapping[int, str]
     #: What a reader should know before anything is asked.
     remarks: tuple[str, ...] = ()
+    #: Indices of what is shown besides, by name; nested lists of int.
+    beside: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def shown(self) -> Specification:
@@ -220,6 +230,7 @@ class PairSession(ExperimentSession):
             **conditions.axes,
             "pairs": conditions.pairs.digests,
             **{name: getattr(conditions, name) for name in ("grid", "scored", "noise_floor")},
+            **conditions.beside,
             "size": list(conditions.shown.shape),
             "ppd": conditions.shown.ppd,
             "measures": list(conditions.measures),
@@ -307,7 +318,11 @@ class PairSession(ExperimentSession):
         planned = self._planned(store, missing)
         record = store.find(planned.key) or planned
         conditions, grouping = self.conditions, record.grouping
-        grid, scored = (set(np.ravel(nested).tolist()) for nested in (conditions.grid, conditions.scored))
+        grid, *needed = (
+            set(np.ravel(nested).tolist())
+            for nested in (conditions.grid, conditions.scored, *conditions.beside.values())
+        )
+        scored = set().union(*needed)
         references = {reference for _, reference in conditions.pairs.digests}
         left = [batch for batch in grouping["batches"] if not missing.isdisjoint(batch["pairs"])]
         seconds = 0.0 if timed else None

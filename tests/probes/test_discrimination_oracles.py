@@ -1,0 +1,160 @@
+"""Pairs that differ in one parameter, against values of an independent implementation (``data/discrimination``)."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from psyprobe._typing import FloatArray
+from psyprobe.analysis import angular_distance
+from psyprobe.analysis.jnd import ideal_dprime
+from psyprobe.human.discrimination import foley_response, increment, legge_foley_response, meese_response
+from psyprobe.light.display import Display
+from psyprobe.stimulus import gabor, grating, uniform
+from psyprobe.stimulus.specification import Stimulus
+
+Row = dict[str, Any]
+SRGB, LINEAR = Display(peak=400), Display(peak=400, eotf=1.0)
+#: Of the thresholds: the response to the row's own target at this contrast, against uniform.
+ANCHOR = 0.01
+
+
+@pytest.fixture(scope="module")
+def rows(oracle_data: Path) -> Callable[[str], list[Row]]:
+    def read(name: str) -> list[Row]:
+        with (oracle_data / "discrimination" / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+            return [{key: _value(text) for key, text in row.items()} for row in csv.DictReader(file)]
+
+    return read
+
+
+def _value(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text or None
+
+
+def drive(shown: Stimulus, display: Display = SRGB) -> FloatArray:
+    return np.asarray(display.encode(shown, dtype="float64"))[..., 0]
+
+
+def compared(test: Stimulus, reference: Stimulus) -> tuple[float, float, float]:
+    """S_ac, and the root mean square of the difference of drive, of both displays."""
+    apart = [float(np.sqrt(np.mean((drive(test, one) - drive(reference, one)) ** 2))) for one in (SRGB, LINEAR)]
+    return float(angular_distance(drive(test).ravel(), drive(reference).ravel())), *apart
+
+
+def held(row: Row, test: Stimulus, reference: Stimulus) -> None:
+    wanted = [row["s_ac"], row["rms_drive"], row["rms_drive_linear"]]
+    np.testing.assert_allclose(compared(test, reference), wanted, rtol=1e-12)
+
+
+def root(response: Callable[[float], float], criterion: float, low: float, high: float) -> float:
+    from scipy.optimize import brentq
+
+    return float(brentq(lambda by: response(by) - criterion, low, high, xtol=1e-15, rtol=1e-13))
+
+
+# -- contrast --------------------------------------------------------------------------------------------------------
+
+
+def on_pedestal(row: Row, pedestal: float, increment: float) -> Stimulus:
+    common = {"frequency": row["frequency_cpd"], "luminance": row["luminance_cd_m2"], "dtype": "float64"}
+    if row["set"] == "grating_on_grating":
+        return grating(contrast=pedestal + increment, **common)
+    if row["set"] == "gabor_on_grating":
+        both = gabor(contrast=increment, radius=row["radius_deg"], **common) + grating(contrast=pedestal, **common)
+        return both.spec.draw(dtype="float64")
+    return gabor(contrast=pedestal + increment, radius=row["radius_deg"], **common)
+
+
+def test_contrast_on_pedestals(rows: Callable[[str], list[Row]]) -> None:
+    for row in rows("contrast_pixels"):
+        held(row, on_pedestal(row, row["pedestal"], row["increment"]), on_pedestal(row, row["pedestal"], 0.0))
+
+
+def test_thresholds_on_pedestals(rows: Callable[[str], list[Row]]) -> None:
+    for row in rows("contrast_jnd_pixels"):
+        criterion = s_ac(on_pedestal(row, 0.0, ANCHOR), on_pedestal(row, 0.0, 0.0))
+        assert criterion == pytest.approx(row["criterion_s_ac"], rel=1e-12)
+        reference = on_pedestal(row, row["pedestal"], 0.0)
+        found = root(lambda by, row=row, ref=reference: s_ac(on_pedestal(row, row["pedestal"], by), ref), criterion, 0.005, 0.02)  # type: ignore[misc]
+        assert found == pytest.approx(row["jnd_contrast"], rel=1e-9)
+
+
+def s_ac(test: Stimulus, reference: Stimulus) -> float:
+    return float(angular_distance(drive(test).ravel(), drive(reference).ravel()))
+
+
+MODELS: dict[str, tuple[Callable[[FloatArray], FloatArray], float]] = {
+    "legge_foley1980": (legge_foley_response, 1.0),
+    "meese2007_rjs": (meese_response, 0.436),
+    "meese2007_rjs_mask10": (lambda c: meese_response(c, 0.10), 0.436),
+    "meese2007_rjs_mask75": (lambda c: meese_response(c, 0.75), 0.436),
+}
+
+
+def test_transducers(rows: Callable[[str], list[Row]]) -> None:
+    for row in rows("transducer"):
+        response, step = MODELS[row["model"]]
+        pedestal = np.asarray(row["pedestal"])
+        found = increment(lambda by, p=pedestal, r=response: r(p + by), step, ())  # type: ignore[misc]
+        assert float(found) == pytest.approx(row["threshold_increment"], rel=1e-12)
+        rise = response(pedestal + 0.01) - response(pedestal)
+        assert float(rise / step) == pytest.approx(row["dprime_of_increment_0.01"], rel=1e-12)
+
+
+def test_foleys_model(rows: Callable[[str], list[Row]]) -> None:
+    for row in rows("foley_fit"):
+        mask, turned = np.asarray(row["mask_contrast"]), row["mask_orientation_deg"]
+        found = increment(lambda by, m=mask, t=turned: foley_response(by, m, t), 1.0, ())  # type: ignore[misc]
+        assert float(found) == pytest.approx(row["threshold_contrast"], rel=1e-12)
+        rise = foley_response(0.05, mask, turned) - foley_response(0.0, mask, turned)
+        assert float(rise) == pytest.approx(row["dprime_of_target_0.05"], rel=1e-12)
+
+
+# -- orientation and frequency ---------------------------------------------------------------------------------------
+
+
+def patch(row: Row, contrast: float, turn: float = 0.0, weber: float = 0.0) -> Stimulus:
+    return gabor(
+        frequency=row["frequency_cpd"] * (1 + weber),
+        orientation=row.get("orientation_deg", 0.0) + turn,
+        contrast=contrast,
+        radius=row["radius_deg"],
+        luminance=100.0,
+        dtype="float64",
+    )
+
+
+def test_orientation_and_frequency(rows: Callable[[str], list[Row]]) -> None:
+    for row in rows("orientation_pixels"):
+        held(row, patch(row, row["contrast"], turn=row["difference_deg"]), patch(row, row["contrast"]))
+    for row in rows("frequency_pixels"):
+        held(row, patch(row, row["contrast"], weber=row["weber_fraction"]), patch(row, row["contrast"]))
+
+
+def test_just_noticeable_turns_and_fractions(rows: Callable[[str], list[Row]]) -> None:
+    for row in rows("orientation_frequency_jnd_pixels"):
+        at, grey = {**row, "orientation_deg": row["orientation_deg"]}, uniform(luminance=100.0, dtype="float64")
+        criterion = s_ac(patch(at, ANCHOR), grey)
+        assert criterion == pytest.approx(row["criterion_s_ac"], rel=1e-12)
+        reference = patch(at, row["contrast"])
+        turn = root(lambda by, at=at, ref=reference: s_ac(patch(at, at["contrast"], turn=by), ref), criterion, 0.01, 6)  # type: ignore[misc]
+        weber = root(lambda by, at=at, ref=reference: s_ac(patch(at, at["contrast"], weber=by), ref), criterion, 1e-4, 0.1)  # type: ignore[misc]
+        assert np.radians(turn) == pytest.approx(row["orientation_jnd_rad"], rel=1e-9)
+        assert weber == pytest.approx(row["frequency_jnd_weber"], rel=1e-9)
+
+
+def test_the_ideal_observer(rows: Callable[[str], list[Row]]) -> None:
+    for row in rows("ideal"):
+        at = {"frequency": row["frequency_cpd"], "radius": row["radius_deg"], "contrast": row["contrast"]}
+        found = ideal_dprime(row["task"], row["difference"], **at)
+        # Energies of near-equal patterns cancel: rounding of 1e-16 in either leaves this much.
+        assert float(found) == pytest.approx(row["dprime"], rel=1e-9)
