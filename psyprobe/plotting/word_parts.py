@@ -11,9 +11,10 @@ import numpy as np
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.comparison import human_line
 from psyprobe.analysis.words.csf import chat_csfs
+from psyprobe.analysis.words.fit import TWO_IMAGES, ruler_of
 from psyprobe.plotting import axes
 from psyprobe.plotting.described import Axis, Figure, Line, Panel, Part, Table, name_of, plain_label
-from psyprobe.plotting.words import DELIVERED, SENSITIVITY, bounds, fitted_share, wilson
+from psyprobe.plotting.words import bounds, delivered_label, fitted_share, sensitivity_label, wilson
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -51,7 +52,7 @@ def csf_parts(results: Sequence[xr.Dataset]) -> list[Part]:
     people = human_line(csfs[0], None, values.min(), values.max())
     over = [] if people is None else [Line(people[0], people[1], people[2], style="people")]
     x = Axis(axes.level_label(csfs[0], level), axes.is_logarithmic(values))
-    y = Axis(plain_label(SENSITIVITY), log=True, inverse="contrast")
+    y = Axis(plain_label(sensitivity_label(csfs[0])), log=True, inverse=ruler_of(csfs[0]).replace("_", " "))
     panel = Panel("", {"": {"": lines}})
     caption = "Geometric mean over wordings, with intervals. A point opens the psychometric functions behind it."
     drawn = Figure("Contrast sensitivity", x, y, [panel], caption, over=over, behind=behind)
@@ -70,22 +71,22 @@ def _sensitivity(csf: xr.Dataset, colour: int, behind: Sequence[int]) -> Line:
 def _functions(csf: xr.Dataset, place: int) -> Figure:
     """The psychometric function of each wording at one level."""
     (level,) = levels_of(csf)
-    contrast = csf["contrast"].values
+    contrast = csf[ruler_of(csf)].values
     low, high = float(np.nanmin(contrast)) / 1.3, float(np.nanmax(contrast)) * 1.25
     counted = bool((csf["method"].values.astype(str) == "counts").all())
-    said = "correct" if csf.attrs.get("probe") == "two_interval" else "yes"
+    said = "correct" if csf.attrs.get("probe") in TWO_IMAGES else "yes"
     names = [str(name) for name in csf["prompt"].values]
     views = {name: {"": _function(csf.isel(prompt=p), place, low, high)} for p, name in enumerate(names)}
     at = axes.with_unit(float(csf[level].values[place]), str(csf[level].attrs["units"]))
     y = f"Share of {said}" if counted else f"P({said})"
     title = f"{name_of(csf)}, {at}"
-    x = Axis(plain_label(DELIVERED), log=True, span=(low, high))
+    x = Axis(plain_label(delivered_label(csf)), log=True, span=(low, high))
     options = dict.fromkeys(names, y)
     return Figure(title, x, Axis(y, span=(0.0, 1.0)), [Panel("", views)], choice="wording", options=options)
 
 
 def _function(one: xr.Dataset, i: int, low: float, high: float) -> list[Line]:
-    contrast, yes, trials = (one[name].values[i] for name in ("contrast", "yes", "trials"))
+    contrast, yes, trials = (one[name].values[i] for name in (ruler_of(one), "yes", "trials"))
     use = trials > 0
     share = yes[use] / trials[use]
     reach: tuple[np.ndarray | None, np.ndarray | None] = (None, None)

@@ -21,6 +21,7 @@ from psyprobe.analysis.psychometric.sigmoids import psychometric_function
 from psyprobe.analysis.responses import MEASURE_LABELS, levels_of, select
 from psyprobe.analysis.words.comparison import bridge, human_line
 from psyprobe.analysis.words.csf import chat_csfs
+from psyprobe.analysis.words.fit import TWO_IMAGES, ruler_of
 from psyprobe.analysis.words.score import refuse_features
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.plotting import axes
@@ -181,7 +182,7 @@ def bounds(csf: xr.Dataset) -> list[tuple[int, float, int]]:
         if lower or below.any():
             # Of the wordings that say so, the contrasts at which they gave an answer that counts.
             says = above if lower else below
-            contrast = np.where(csf["trials"].values[says, i] > 0, csf["contrast"].values[says, i], np.nan)
+            contrast = np.where(csf["trials"].values[says, i] > 0, csf[ruler_of(csf)].values[says, i], np.nan)
             bound = float(np.nanmax(contrast) if lower else np.nanmin(contrast))
             found.append((int(i), 1 / bound, -1 if lower else 1))
     return found
@@ -208,7 +209,7 @@ def _finish(ax: Axes, csfs: Sequence[xr.Dataset], human: str | None, title: str,
         raise InputError(f"there is no threshold to draw at any {level}; see the variable 'status'")
     axes.level_axis(ax.xaxis, values, margin=1.25)
     axes.log_axis(ax.yaxis, float(drawn.min()) / 2, float(drawn.max()) * 2)
-    axes.label(ax, axes.level_label(csfs[0], level), SENSITIVITY, title, framed=False)
+    axes.label(ax, axes.level_label(csfs[0], level), sensitivity_label(csfs[0]), title, framed=False)
     ax.legend(fontsize="small", framealpha=0.9, loc="best")
 
 
@@ -221,6 +222,18 @@ def _name(csf: xr.Dataset) -> str:
 DELIVERED = r"Delivered contrast ($\sqrt{2}\,$SD/mean)"
 #: Width at which a step, of width 0, is drawn.
 _STEP = 1e-3
+
+
+def sensitivity_label(csf: xr.Dataset) -> str:
+    """Of the axis of 1 / threshold, of contrast or of the difference that was asked about."""
+    if ruler_of(csf) == "contrast":
+        return SENSITIVITY
+    return f"1 / threshold (1 / ({csf[ruler_of(csf)].attrs['units']}))"
+
+
+def delivered_label(csf: xr.Dataset) -> str:
+    """Of the axis of contrasts or differences."""
+    return DELIVERED if ruler_of(csf) == "contrast" else axes.level_label(csf, ruler_of(csf))
 
 
 def plot_psychometric(
@@ -263,7 +276,7 @@ def plot_psychometric(
     rows = _rows(level, held, values)
     ax = axes.new_axes() if ax is None else ax
     counted = str(one["method"].values) == "counts"
-    contrast = one["contrast"].values
+    contrast = one[ruler_of(one)].values
     low, high = float(np.nanmin(contrast)), float(np.nanmax(contrast))
     left, right = low / 2.2, high * 1.25
     # The light end of the map, which cannot be seen on white, is left out.
@@ -280,9 +293,9 @@ def plot_psychometric(
         )  # fmt: skip
     axes.log_axis(ax.xaxis, left, right)
     ax.set_ylim(-0.03, 1.03)
-    said = "correct" if csf.attrs.get("probe") == "two_interval" else "yes"
+    said = "correct" if csf.attrs.get("probe") in TWO_IMAGES else "yes"
     title = f"{axes.title_of(csf)}\n{axes.printable(chosen)}"
-    axes.label(ax, DELIVERED, f"Share of {said}" if counted else f"P({said})", title, framed=False)
+    axes.label(ax, delivered_label(csf), f"Share of {said}" if counted else f"P({said})", title, framed=False)
     ax.legend(fontsize="small", framealpha=0.9, loc="center left", bbox_to_anchor=(1, 0.5))
     return ax
 
@@ -307,7 +320,7 @@ def _rows(level: str, held: FloatArray, values: Sequence[float] | None) -> npt.N
 def _draw_function(
     ax: Axes, one: xr.Dataset, i: int, colour: object, counted: bool, span: tuple[float, float], name: str
 ) -> None:
-    contrast, yes, trials = (one[name].values[i] for name in ("contrast", "yes", "trials"))
+    contrast, yes, trials = (one[name].values[i] for name in (ruler_of(one), "yes", "trials"))
     use = trials > 0
     error = wilson(yes[use], trials[use]) if counted else None
     ax.errorbar(
@@ -458,7 +471,7 @@ def plot_yes_map(
     edges = 10 ** _edges(np.log10(values)) if log else _edges(values)
     colours = mpl.colormaps[axes.COLOUR_MAP].with_extremes(bad=axes.BLANK)
     style: dict[str, Any] = {"cmap": colours, "norm": Normalize(0, 1), "rasterized": True}
-    contrast, yes, trials = (csf[name].values[rows] for name in ("contrast", "yes", "trials"))
+    contrast, yes, trials = (csf[name].values[rows] for name in (ruler_of(csf), "yes", "trials"))
     bottom, top = np.inf, 0.0
     if not trials.any():
         raise InputError("no reply to this wording says yes or no; see the variable 'excluded'")
@@ -494,7 +507,7 @@ def plot_yes_map(
     else:
         ax.set_xlim(edges[0], edges[-1])
     axes.log_axis(ax.yaxis, lowest, top)
-    axes.label(ax, axes.level_label(csf, level), DELIVERED, axes.title_of(csf))
+    axes.label(ax, axes.level_label(csf, level), delivered_label(csf), axes.title_of(csf))
     ax.legend(fontsize="small", loc="lower right", framealpha=0.9)
     ax.figure.colorbar(drawn, ax=ax, label="Share of yes")
     return ax

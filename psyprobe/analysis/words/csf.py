@@ -27,7 +27,7 @@ FEW = 3
 _COPIED = (
     "experiment", "experiment_digest", "experiment_toml", "display", "observer", "observer_card", "random_weights",
     "probe", "levels", "readout", "design", "size", "human",
-    "ppd", "psyprobe_version",
+    "ppd", "psyprobe_version", "difference", "difference_label",
 )  # fmt: skip
 
 
@@ -148,7 +148,7 @@ def _fit(at: fit.Places, counts: fit.ChatCounts, logits: npt.NDArray[np.bool_], 
 def _rates(result: xr.Dataset, given: Mapping[str, Any]) -> dict[str, Any]:
     """How to fit: as it was said, else as the experiment says, else as usual."""
     usual: dict[str, Any] = {"guess": (0.0, 0.5), "lapse": (0.0, 0.1), "function": "logistic", "axis": "log"}
-    if result.attrs["probe"] == "two_interval":
+    if result.attrs["probe"] in fit.TWO_IMAGES:
         # One of two images has the pattern: who sees nothing is right half of the time.
         usual["guess"] = 0.5
     said = usual | {name: value for name, value in fit.experiment_table(result, "fit").items() if name in usual}
@@ -250,7 +250,9 @@ def _dataset(
 
     dims, usable = ("prompt", counts.level), np.isin(found.status, fit.USABLE)
     mean, low, high, over = prompt_mean(found, how.confidence)
-    log_c, rate, of_contrast = "log10 contrast", "", "1 / contrast"
+    ruler, rate = fit.ruler_of(result), ""
+    unit = "contrast" if ruler == "contrast" else str(result[ruler].attrs["units"])
+    log_c, of_contrast = f"log10 {unit}", f"1 / {unit}"
     fields: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
         "status": (dims, found.status, "", "What can be said of the curve"),
         "usable": (dims, usable, "", "Whether the threshold enters means and scores"),
@@ -268,7 +270,7 @@ def _dataset(
         "dprime_threshold": (dims, dprime_thresholds(counts), log_c, "Where d' = 1 against the catch trials"),
         "method": (dims[:1], np.where(logits, "logits", "counts"), "", "What was fitted"),
         "group": (dims[:1], np.array(counts.groups), "", "Kind of wording"),
-        "contrast": ((*dims, "contrast_level"), counts.contrast, "contrast", "Delivered contrast"),
+        ruler: ((*dims, "contrast_level"), counts.contrast, unit, f"Delivered {ruler.replace('_', ' ')}"),
         "trials": ((*dims, "contrast_level"), counts.trials, "", "Answers that count"),
         "yes": ((*dims, "contrast_level"), counts.yes, "", "Yes, or the sum of its probabilities"),
         "excluded": ((*dims, "reading"), counts.excluded.sum(axis=2), "", "Replies that say neither"),

@@ -31,19 +31,26 @@ from psyprobe.files.terminal import printable
 if TYPE_CHECKING:
     import xarray as xr
 
+#: Probes whose questions show two images, of which one is chosen.
+TWO_IMAGES = ("two_interval", "discrimination")
 #: Readings of a reply that say neither yes nor no.
 EXCLUDED = ("ambiguous", "refusal", "invalid")
 
 #: Of a pattern of which less than this share arrives, nothing does: on a log axis it has no place.
 _LEAST_GAIN = 0.01
 
-_NEEDED = ("contrast", "prompt", "said")
+_NEEDED = ("prompt", "said")
 
 
 def experiment_table(result: xr.Dataset, name: str) -> dict[str, Any]:
     """A table of the experiment file of a run, as "fit" or "human"; empty where there is none."""
     table = tomllib.loads(str(result.attrs.get("experiment_toml", ""))).get(name, {})
     return dict(table) if isinstance(table, dict) else {}
+
+
+def ruler_of(result: xr.Dataset) -> str:
+    """What answers are a function of: contrast, or the difference between two images."""
+    return str(result.attrs.get("difference", "contrast"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +152,8 @@ def places(result: xr.Dataset) -> Places:
         If this is no result of a questioning run, or none of its questions has an answer that counts.
     """
     level = next(iter(levels_of(result)), "levels")
-    missing = [name for name in (level, *_NEEDED) if name not in getattr(result, "variables", ())]
+    ruler = ruler_of(result) if hasattr(result, "attrs") else "contrast"
+    missing = [name for name in (level, ruler, *_NEEDED) if name not in getattr(result, "variables", ())]
     if missing:
         raise InputError(
             f"this is no result of a questioning run: it lacks {', '.join(missing)}; pass what psyprobe.run() returned"
@@ -154,7 +162,7 @@ def places(result: xr.Dataset) -> Places:
     prompts = tuple(dict.fromkeys(names.tolist()))
     number = {name: i for i, name in enumerate(prompts)}
     prompt = np.array([number[name] for name in names.tolist()], dtype=np.int64)
-    nominal = result["contrast"].values.astype(np.float64)
+    nominal = result[ruler].values.astype(np.float64)
     catch = nominal == 0
     delivered = _delivered(result)
     shown = result["shown"].values.astype(bool) if "shown" in result else np.ones(nominal.shape, dtype=bool)
@@ -249,7 +257,8 @@ def _commonest(result: xr.Dataset, asked: npt.NDArray[np.bool_]) -> str:
 
 
 def _delivered(result: xr.Dataset) -> FloatArray:
-    name = "delivered_contrast" if "delivered_contrast" in result else "contrast"
+    ruler = ruler_of(result)
+    name = f"delivered_{ruler}" if f"delivered_{ruler}" in result else ruler
     return np.asarray(result[name].values.astype(np.float64))
 
 

@@ -21,6 +21,7 @@ from psyprobe.analysis.responses import levels_of, observer_of
 from psyprobe.analysis.score import OBSERVER, Recorded, Row, Tabled, number
 from psyprobe.analysis.words import comparison
 from psyprobe.analysis.words.csf import chat_csf
+from psyprobe.analysis.words.fit import ruler_of
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
@@ -97,6 +98,11 @@ _KEY_WITHOUT_PEOPLE = (
     "prompts with its interval ({confidence} %); usable: prompts in it. There is no human reference to compare with."
 )
 
+_KEY_OF_DIFFERENCES = (
+    "threshold: difference between two images at which 75 % of the choices are right, d' = 0.954; its inverse stands "
+    "in place of a sensitivity to contrast."
+)
+
 _READOUTS = {"text": "text answers", "p_yes": "P(yes)"}
 _HEADINGS = dict(zip(comparison.STATISTICS, ("r", "RMSE", "r log", "RMSE log", "shape"), strict=True))
 
@@ -125,17 +131,20 @@ class CsfPoint:
     #: Questions that do not count because their contrast could not be delivered.
     not_shown: int
 
-    def cells(self) -> dict[str, str]:
-        """Rounded for reading."""
+    def cells(self, unit: str) -> dict[str, str]:
+        """Rounded for reading: sensitivities, or the threshold of a difference in its unit."""
         said = [f"{n} {status}" for status, n in self.statuses.items() if status != "ok"]
         said += [f"{self.low_validity} low validity"] if self.low_validity else []
         said += [f"{self.not_shown} questions could not be shown"] if self.not_shown else []
-        sensitivity = "-"
-        if self.sensitivity is not None:
-            sensitivity = f"{_plain(self.sensitivity)} [{_plain(self.low)}, {_plain(self.high)}]"
+        shown = [self.sensitivity, self.low, self.high]
+        people = self.human
+        if unit:
+            shown = [_inverse(self.sensitivity), _inverse(self.high), _inverse(self.low)]
+            people = _inverse(people)
+        found, low, high = map(_plain, shown)
         return {
-            "sensitivity": sensitivity,
-            "people": _plain(self.human),
+            f"threshold ({unit})" if unit else "sensitivity": "-" if self.sensitivity is None else f"{found} [{low}, {high}]",
+            "people": _plain(people),
             "usable": f"{self.usable}/{self.prompts}",
             "remarks": ", ".join(said),
         }
@@ -155,6 +164,8 @@ class ChatScore(Tabled):
     level: str
     #: Of the level.
     unit: str
+    #: Of what two images differed in; empty where contrast was varied.
+    difference_unit: str
     #: The curve with which it is compared first; empty where there is none.
     human: str
     #: By human curve, `human` first.
@@ -198,10 +209,11 @@ class ChatScore(Tabled):
             rows = [Row(title, OBSERVER, "", cells, self._record("", None), notes=self._remarks())]
         else:
             rows = self._compared(f"{self.experiment} ({readout}, against {self.human})")
-        axis = "CSF (cpd)" if self.human and self.level == "frequency" else f"{self.level} ({self.unit})"
+        of_frequency = self.human and self.level == "frequency" and not self.difference_unit
+        axis = "CSF (cpd)" if of_frequency else f"{self.level} ({self.unit})"
         curve = f"{self.observer}{loud}: {axis}"
         for point in self.curve:
-            cells = point.cells()
+            cells = point.cells(self.difference_unit)
             if not self.human:
                 del cells["people"]
             rows.append(Row(curve, OBSERVER, f"{point.value:g}", cells))
@@ -270,7 +282,8 @@ class ChatScore(Tabled):
 
     def notes(self) -> list[str]:
         """What the headings mean."""
-        return [_KEY if self.human else _KEY_WITHOUT_PEOPLE]
+        told = [_KEY if self.human else _KEY_WITHOUT_PEOPLE]
+        return told + ([_KEY_OF_DIFFERENCES] if self.difference_unit else [])
 
 
 def score_chat(
@@ -328,6 +341,7 @@ def score_chat(
             random_weights=bool(result.attrs.get("random_weights", 0)),
             level=level,
             unit=str(csf[level].attrs["units"]),
+            difference_unit=str(csf[ruler].attrs["units"]) if (ruler := ruler_of(csf)) != "contrast" else "",
             human=name,
             scores=scores,
             flat=flat,
@@ -386,6 +400,10 @@ def _finite(value: float) -> float | None:
 def _median(values: Any) -> float | None:
     known = values[np.isfinite(values)]
     return float(np.median(known)) if known.size else None
+
+
+def _inverse(value: float | None) -> float | None:
+    return None if value is None else 1 / value
 
 
 def _plain(value: float | None) -> str:

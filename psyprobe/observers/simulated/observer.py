@@ -28,6 +28,7 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.light.transfer import checked_eotf, light_of_drive
 from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
 from psyprobe.observers.registry import Card, ObserverRow
+from psyprobe.observers.simulated.comparing import asked_to_compare, contrast_dprime, wave_dprime, wave_of
 
 if TYPE_CHECKING:
     from psyprobe.stimulus.specification import Specification
@@ -53,6 +54,8 @@ _REMEMBERED = 256
 #: Images that nobody can change any more are known again by themselves: prompts that share one follow each other.
 _LATELY = 4
 FORCED_CHOICE = ("First", "Second")
+#: What it needs to know of itself to compare two images.
+_COMPARING = ("orientation_jnd", "frequency_jnd")
 #: Its words; ``speech.toml`` says of each list what it is.
 _SPOKEN = tomllib.loads(files("psyprobe.observers.simulated").joinpath("speech.toml").read_text(encoding="utf-8"))
 _PAIRS: list[tuple[str, str]] = [(yes, no) for yes, no in _SPOKEN["pairs"]]
@@ -100,6 +103,9 @@ class Mind:
         Of the background, cd/m²: only castlecsf, stelacsf and barten depend on it.
     eotf : str, float or pairs
         How drive values turn into light, as for `psyprobe.Display`.
+    orientation_jnd, frequency_jnd : float
+        At which d' is 1 of two images that differ: a turn, degrees, and a Weber fraction of frequency. Of two contrasts,
+        Legge and Foley's (1980) transducer tells it, at threshold where the sensitivity has its own.
     """
 
     scale: float = 1.0
@@ -119,6 +125,8 @@ class Mind:
     deg: float = 4.0
     luminance: float = 40.0
     eotf: Any = "srgb"
+    orientation_jnd: float = 0.6
+    frequency_jnd: float = 0.05
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -127,7 +135,7 @@ class Mind:
                 raise InputError(f"{name} is {value!r}; give a number")
             if name == "seed" and (isinstance(value, bool) or not isinstance(value, int)):
                 raise InputError(f"{name} is {value!r}; give a whole number")
-            if name in ("scale", "width", "answer_mass") and not 0 < value < math.inf:
+            if name in ("scale", "width", "answer_mass", *_COMPARING) and not 0 < value < math.inf:
                 raise InputError(f"{name} is {value}; give a number > 0")
             if name in ("prompt_sd", "logit_sd") and not 0 <= value < math.inf:
                 raise InputError(f"{name} is {value}; give a standard deviation >= 0")
@@ -203,6 +211,10 @@ class SimulatedObserver(Answering):
         self._lock = threading.Lock()
         self.sensitivity([1.0])  # fails here, and not at the first question, where the CSF does not reach
         options = {"version": 1, **asdict(mind), "reversed_words": list(mind.reversed_words)}
+        for each in _COMPARING:
+            # An observer is known by what it is asked for; nobody compares images by chance.
+            if options[each] == getattr(_IDEAL, each):
+                del options[each]
         encoding = "sRGB" if mind.eotf == "srgb" else str(mind.eotf)
         del options["eotf"]
         self.card = Card(f"simulated:{name}", "answer", encoding=encoding, dtype="float64", options=options)
@@ -269,13 +281,13 @@ class SimulatedObserver(Answering):
     def probability(self, images: Sequence[FloatArray], prompt: str) -> float:
         """How likely it is to say yes ("first", where two images are shown) to a question that it answers."""
         shown = self.checked(Inquiry(prompt, tuple(images))).images
-        return self._probability([self._look(image) for image in shown], prompt)
+        return self._probability(shown, [self._look(image) for image in shown], prompt)
 
     def _reply(self, inquiry: Inquiry) -> Answer:
         prompt, decoding = inquiry.prompt, inquiry.decoding
         mind = self.mind
         looks = [self._look(image) for image in inquiry.images]
-        p = self._probability(looks, prompt)
+        p = self._probability(inquiry.images, looks, prompt)
         question = (mind.seed, *(look.digest for look in looks), prompt, decoding.seed)
         mood, choice, wording = uniform(3, "answer", *question)
         kind = "refusal" if mood < mind.refusal else "unparsed" if mood < mind.refusal + mind.unparsed else "answer"
@@ -298,8 +310,12 @@ class SimulatedObserver(Answering):
             server=f"simulated-{self.card.digest[:12]}",
         )
 
-    def _probability(self, looks: Sequence[Look], prompt: str) -> float:
+    def _probability(self, images: Sequence[FloatArray], looks: Sequence[Look], prompt: str) -> float:
         mind = self.mind
+        what = asked_to_compare(prompt) if len(looks) == 2 else ""
+        if what:
+            p = self._chosen(what, images, looks)
+            return (1 - abs(mind.yes_bias)) * p + max(mind.yes_bias, 0.0)
         seen = [self._seen(look, prompt) for look in looks]
         if len(seen) == 2:
             # What is seen in one only is chosen; of two equal ones, either.
@@ -307,6 +323,17 @@ class SimulatedObserver(Answering):
         else:
             p = 1 - seen[0] if self._reversed(prompt) else seen[0]
         return (1 - abs(mind.yes_bias)) * p + max(mind.yes_bias, 0.0)
+
+    def _chosen(self, what: str, images: Sequence[FloatArray], looks: Sequence[Look]) -> float:
+        """How likely it takes the first of two images for the one that has more."""
+        mind = self.mind
+        if what == "contrast":
+            d_prime = contrast_dprime(*(look.visible for look in looks))
+        else:
+            jnd = mind.orientation_jnd if what == "orientation" else mind.frequency_jnd
+            waves = [wave_of(self._light(_known_by(_grey(image)))) for image in images]
+            d_prime = wave_dprime(what, waves[0], waves[1], jnd)
+        return mind.lapse / 2 + (1 - mind.lapse) * NormalDist().cdf(d_prime / math.sqrt(2))
 
     def _seen(self, look: Look, prompt: str) -> float:
         mind = self.mind
@@ -345,7 +372,7 @@ class SimulatedObserver(Answering):
                 f"{self.card.name} looks at display drive, floating point, of shape (H, W, 3), and got {drive.dtype} "
                 f"of shape {drive.shape}"
             )
-        drive = np.ascontiguousarray(drive[..., :1] if drive.strides[-1] == 0 else drive, dtype=np.float32)
+        drive = _grey(drive)
         raw = hashlib.sha256(drive.data).digest()
         with self._lock:
             if raw in self._looks:
@@ -422,6 +449,11 @@ def _csf(name: str, mind: Mind) -> Callable[[FloatArray], FloatArray]:
         return human.watson_malo_csf if name == "watson-malo" else human.watson_ahumada_csf
     model = {"castlecsf": human.castle_csf, "stelacsf": human.stela_csf, "barten": human.barten_csf}[name]
     return partial(model, luminance=mind.luminance, area=mind.deg * mind.deg)
+
+
+def _grey(image: FloatArray) -> npt.NDArray[np.float32]:
+    """One channel where all are the same plane."""
+    return np.ascontiguousarray(image[..., :1] if image.strides[-1] == 0 else image, dtype=np.float32)
 
 
 def _known_by(drive: npt.NDArray[np.float32]) -> npt.NDArray[Any]:

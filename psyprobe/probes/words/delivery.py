@@ -31,6 +31,7 @@ from psyprobe.light.display import Display
 from psyprobe.observers.chat.answering import eight_bit
 from psyprobe.observers.images import is_grey_view
 from psyprobe.probes.asking import show, spread
+from psyprobe.probes.detection import changed
 from psyprobe.stimulus import Specification, Uniform
 from psyprobe.stimulus.specification import level_of, with_levels
 
@@ -188,8 +189,14 @@ def png_bytes(drive: FloatArray) -> bytes:
     return encode_png(eight_bit(drive), noise=True)
 
 
-def delivered_contrast(drive: FloatArray, asked: Specification, display: Display) -> Delivered:
-    """How much of the contrast that was asked for is in an image as it arrived.
+def delivered_contrast(
+    drive: FloatArray,
+    asked: Specification,
+    display: Display,
+    reference: Specification | None = None,
+    difference: float | None = None,
+) -> Delivered:
+    """How much of the contrast, or of the difference, that was asked for is in an image as it arrived.
 
     The light that the image stands for is correlated with the pattern that was asked, over the same field in degrees:
     noise, of dither or other origin, averages out, and a pattern that was blurred, lost or put out of phase counts for
@@ -203,6 +210,10 @@ def delivered_contrast(drive: FloatArray, asked: Specification, display: Display
         One stimulus, of light modulated about a mean.
     display : Display
         That the image was encoded for.
+    reference : Specification, optional
+        From which it differs; without it its background, or what masks it.
+    difference : float, optional
+        By how much; without it by its contrast.
 
     Returns
     -------
@@ -236,17 +247,19 @@ def delivered_contrast(drive: FloatArray, asked: Specification, display: Display
     found = np.asarray(light / light.mean() - 1)
     total = float(np.sqrt(2) * found.std())
     nyquist = min(height / asked.field[0], width / asked.field[1]) / 2
-    contrast = float(asked.value("contrast")) if "contrast" in asked.levels() else 0.0
+    contrast = difference
+    if contrast is None:
+        contrast = float(asked.value("contrast")) if "contrast" in asked.levels() else 0.0
     if contrast == 0:
         return Delivered(0.0, math.nan, total, nyquist)
-    wanted, reference = _modulation(asked), asked.reference()
+    wanted, reference = _modulation(asked), asked.reference() if reference is None else reference
     if not isinstance(reference, Uniform):
         # Of a target on a mask only what the mask does not show counts.
         behind = _modulation(reference)
         found, wanted = found - _resampled(behind, (height, width)), wanted - behind
     energy = float(np.mean(wanted**2))
     if energy < 1e-20:
-        gain = _gain_in_colour(values, asked, display)
+        gain = _gain_in_colour(values, asked, reference, display)
     else:
         gain = float(np.mean(found * _resampled(wanted, (height, width)))) / energy
     return Delivered(gain * contrast, gain, total, nyquist)
@@ -258,11 +271,11 @@ def _modulation(asked: Specification) -> FloatArray:
     return np.asarray(light / light.mean() - 1)
 
 
-def _gain_in_colour(drive: FloatArray, asked: Specification, display: Display) -> float:
+def _gain_in_colour(drive: FloatArray, asked: Specification, reference: Specification, display: Display) -> float:
     """As the gain in luminance, of a pattern that has colour alone: in the light of the display's three primaries."""
     found = display.decode(drive)
     wanted = np.asarray(display.decode(display.encode(asked.draw())), dtype=np.float64)
-    behind = np.asarray(display.decode(display.encode(asked.reference().draw())), dtype=np.float64)
+    behind = np.asarray(display.decode(display.encode(reference.draw())), dtype=np.float64)
     pattern, shape = wanted - behind, found.shape[:2]
     shown = found - np.stack([_resampled(behind[..., c], shape) for c in range(3)], axis=-1)
     expected = np.stack([_resampled(pattern[..., c], shape) for c in range(3)], axis=-1)
@@ -379,7 +392,7 @@ def derived_seed(*parts: Any) -> int:
 class Shown:
     """The images of one trial, as they are asked for."""
 
-    #: What is drawn, in the order in which it is shown: the pattern and, with two intervals, a uniform field.
+    #: What is drawn, in the order in which it is shown: the pattern and, with two intervals, what it is told from.
     specs: tuple[Specification, ...]
     #: Which of them is the pattern.
     pattern: int
@@ -408,10 +421,12 @@ class Scene:
     refuse: bool
     #: Of noise and dither.
     seed: int
-    #: Images in a trial: 1, or 2 of which one is uniform.
+    #: Images in a trial: 1, or 2 of which one is the reference.
     intervals: int
     #: Digest of the observer's card.
     observer: str
+    #: Parameter and unit in which two images differ, as of [difference]; None where one of them is uniform.
+    change: tuple[str, str] | None = None
 
     def shown(self, value: float, contrast: float, repeat: int, order: int) -> Shown:
         """What a trial shows.
@@ -421,22 +436,27 @@ class Scene:
         value : float
             Of the level, in its unit; of no effect in a catch trial.
         contrast : float
-            0 in a catch trial.
+            0 in a catch trial; of two images that differ, by how much.
         repeat : int
             Which showing of the level this is.
         order : int
-            With two intervals, which image is the pattern: 0 or 1.
+            With two intervals, which image is the pattern, or has more: 0 or 1.
         """
         catch = contrast == 0
         place = ["catch", repeat] if catch else [value, contrast, repeat]
         image_seed = derived_seed(self.seed, "noise", *place[:1], repeat)
-        beyond = "" if catch else self._beyond(value if self.level == "frequency" else _frequency(self.spec))
+        beyond = "" if catch else self._beyond(self._highest(value, contrast))
         if beyond:
             return Shown((), order, (), image_seed, refused=beyond)
         spec = self.spec
-        if not catch:
-            spec = with_levels(spec, **{self.level: value}, contrast=contrast, **self._seeded(image_seed))
-        blank = spec.reference()
+        if self.change is not None:
+            blank = with_levels(spec, **{self.level: value}, **self._seeded(image_seed))
+            parameter, unit = self.change
+            spec = with_levels(blank, **{parameter: changed(unit, float(blank.value(parameter)), contrast)})
+        else:
+            if not catch:
+                spec = with_levels(spec, **{self.level: value}, contrast=contrast, **self._seeded(image_seed))
+            blank = spec.reference()
         specs = [blank if catch else spec]
         seeds = [derived_seed(self.seed, "dither", *place)]
         if self.intervals == 2:
@@ -541,7 +561,18 @@ class Scene:
         for image in images:
             # All prompts are asked about the same, which an observer may tell by this.
             image.setflags(write=False)
-        return images, delivered_contrast(through(images[shown.pattern]), shown.specs[shown.pattern], self.display)
+        sent, spec = through(images[shown.pattern]), shown.specs[shown.pattern]
+        if self.change is None:
+            return images, delivered_contrast(sent, spec, self.display)
+        reference = shown.specs[1 - shown.pattern]
+        return images, delivered_contrast(sent, spec, self.display, reference, shown.contrast)
+
+    def _highest(self, value: float, contrast: float) -> float:
+        """The highest frequency of a trial, cpd."""
+        frequency = value if self.level == "frequency" else _frequency(self.spec)
+        if self.change is not None and self.change[0] == "frequency":
+            return changed(self.change[1], frequency, contrast)
+        return frequency
 
     def _refused(self, shown: Shown, found: Delivered, through: Callable[[FloatArray], FloatArray]) -> str:
         """Why a pattern is not to be shown; "" where it is."""

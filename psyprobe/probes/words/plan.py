@@ -19,6 +19,7 @@ from psyprobe.probes import designs
 from psyprobe.probes.asking import spread
 from psyprobe.probes.designs.expected import DESIGNS, Asked, DesignName
 from psyprobe.probes.designs.rounds import catch_trials
+from psyprobe.probes.words.wording import ruler
 from psyprobe.running.store import Store
 from psyprobe.stimulus.specification import level_of
 
@@ -135,7 +136,7 @@ def words_plan(session: WordsSession, store: Store) -> WordsPlan:
     """What a run of a session would ask that has not begun; nothing is asked."""
     answered, pace = _so_far(session, store)
     refused, drawn = refused_levels(session)
-    levels = math.prod(len(values) for values in session.experiment.levels.values())
+    levels = len(session.experiment.levels[session.level]) * len(ruler(session.experiment)[1])
     not_asked = round(len(refused) * levels / drawn)
     readout = "text" if session.asking.readout == "text" else "p_yes"
     costs = {
@@ -143,7 +144,7 @@ def words_plan(session: WordsSession, store: Store) -> WordsPlan:
         for design in DESIGNS
         for reading in ("p_yes", "text")
         # One of them models sensitivity over frequency.
-        if (design != "quick_csf" or session.level == "frequency") and (design, reading) != ("ladder", "text")
+        if (design != "quick_csf" or (session.level == "frequency" and session.experiment.difference is None)) and (design, reading) != ("ladder", "text")
     }
     name: DesignName = session.asking.design
     chosen = costs.pop((name, readout), None) or _cost(session, name, readout, not_asked, pace)
@@ -168,7 +169,7 @@ def refused_levels(session: WordsSession) -> tuple[dict[tuple[float, float], str
     Of very many levels some are drawn.
     """
     levels = session.experiment.levels
-    drawn = spread(list(itertools.product(levels[session.level], levels["contrast"])))
+    drawn = spread(list(itertools.product(levels[session.level], ruler(session.experiment)[1])))
     found = {}
     for value, contrast in drawn:
         shown = session.scene.shown(value, contrast, 0, 0)
@@ -180,13 +181,13 @@ def refused_levels(session: WordsSession) -> tuple[dict[tuple[float, float], str
 
 def _told(session: WordsSession, refused: Mapping[tuple[float, float], str]) -> tuple[str, ...]:
     """Refused levels in words, those of one value and reason together."""
-    unit = level_of(session.scene.spec, session.level).unit
+    unit, name = level_of(session.scene.spec, session.level).unit, ruler(session.experiment)[0].replace("_", " ")
     alike: dict[tuple[float, str], list[float]] = {}
     for (value, contrast), reason in refused.items():
         alike.setdefault((value, reason), []).append(contrast)
     return tuple(
         f"{value:g} {unit} at "
-        + (f"contrast {c[0]:.3g}" if len(c) == 1 else f"{len(c)} contrasts from {c[0]:.3g} to {c[-1]:.3g}")
+        + (f"{name} {c[0]:.3g}" if len(c) == 1 else f"{len(c)} {name}s from {c[0]:.3g} to {c[-1]:.3g}")
         + f": {reason}"
         for (value, reason), c in alike.items()
     )
@@ -276,7 +277,7 @@ def _trials(session: WordsSession, design: DesignName, readout: str, refused: in
         parts = [asking.repeats.text if readout == "text" else asking.repeats.p_yes]
         if readout == "text" and asking.readout == "auto":
             parts = [asking.repeats.p_yes, asking.repeats.text - asking.repeats.p_yes]
-        conditions = values * len(levels["contrast"])
+        conditions = values * len(ruler(session.experiment)[1])
         trials = sum(repeats * (conditions - refused) + catch_trials(repeats * conditions, share) for repeats in parts)
         return trials, trials
     if design == "ladder":
@@ -296,8 +297,7 @@ def _trials(session: WordsSession, design: DesignName, readout: str, refused: in
 
 
 def _asked(session: WordsSession, readout: str) -> Asked:
-    levels = session.experiment.levels
-    contrasts = levels["contrast"]
+    levels, (_, contrasts) = session.experiment.levels, ruler(session.experiment)
     return {
         "values": len(levels[session.level]),
         "contrasts": (contrasts[0], contrasts[-1]),

@@ -163,6 +163,17 @@ _OF_REPLY = ("text", "tokens_in", "tokens_out", "cost", "finish")
 _NOTHING = Answer("", finish="")
 
 
+def _variables(by: Mapping[str, str] | None) -> dict[str, tuple[str, str]]:
+    """`VARIABLES`, in which nothing is called contrast that is a difference between two images."""
+    if by is None:
+        return dict(VARIABLES)
+    told = {
+        "contrast": (by["name"], (by["unit"], f"{by['label']} that was asked for")),
+        "delivered_contrast": (f"delivered_{by['name']}", (by["unit"], f"{by['label']} in the images as they arrived")),
+    }
+    return dict(told.get(name, (name, about)) for name, about in VARIABLES.items())
+
+
 def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
     """The result of a finished run, from a store alone.
 
@@ -180,6 +191,8 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
 
     layout, trials = record.layout, record.outcome["trials"]
     (level,) = layout["levels"]
+    by = layout.get("difference")
+    ruler = "contrast" if by is None else by["name"]
     prompts = {prompt.id: prompt for prompt in map(Prompt.from_dict, layout["prompts"])}
     found = store.answers_of_all([trial["key"] for trial in trials])
     rows: list[dict[str, Any]] = []
@@ -191,8 +204,9 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
         read = read_answer(reply, prompt) if asked else Read("")
         heard[prompt.id] += [read] * asked
         rows.append(
-            {name: trial[name] for name in ("contrast", "repeat", "order", "image_seed")}
-            | {name: answer[name] for name in ("delivered_contrast", "coherent_gain", "total_contrast", "refused")}
+            {ruler: trial["contrast"], f"delivered_{ruler}": answer["delivered_contrast"]}
+            | {name: trial[name] for name in ("repeat", "order", "image_seed")}
+            | {name: answer[name] for name in ("coherent_gain", "total_contrast", "refused")}
             | {name: getattr(reply, name) for name in _OF_REPLY}
             | {
                 level["name"]: trial["value"],
@@ -222,7 +236,7 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
             np.array([row[name] for row in rows], dtype=object if unit == "text" else np.float64),
             {"units": "1" if unit == "text" else unit, "long_name": long_name},
         )
-        for name, (unit, long_name) in {**variables, **VARIABLES}.items()
+        for name, (unit, long_name) in {**variables, **_variables(by)}.items()
     }
     used = set(readouts.values())
     return xarray.Dataset(
@@ -239,6 +253,7 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
                 size=layout["size"],
             ),
             **{name: json.dumps(layout[name]) for name in ("prompts", "human") if name in layout},
+            **({} if by is None else {"difference": by["name"], "difference_label": by["label"]}),
             "readout": used.pop() if len(used) == 1 else "mixed",
             "design": layout["asking"]["design"],
             "ppd": layout["ppd"],

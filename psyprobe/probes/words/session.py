@@ -22,10 +22,10 @@ from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, 
 from psyprobe.plotting.word_parts import csf_parts
 from psyprobe.plotting.words import csf_panels
 from psyprobe.probes.asking import at_native_size
-from psyprobe.probes.detection import contrast_kind, remarks_of, sensitivity_at
+from psyprobe.probes.detection import changing, contrast_kind, remarks_of, sensitivity_at
 from psyprobe.probes.words.delivery import Delivery, Scene, derived_seed
 from psyprobe.probes.words.reading import Read, read_answer, words_result
-from psyprobe.probes.words.wording import Trial, Wording, asking_of, level_name
+from psyprobe.probes.words.wording import Trial, Wording, asking_of, level_name, ruler
 from psyprobe.running.loop import ExperimentSession
 from psyprobe.running.protocol import Answered, Batch, Origin, Question
 from psyprobe.running.store import Store
@@ -62,8 +62,8 @@ class WordsSession(ExperimentSession):
         self._check()
         self._native = experiment.spec(**{name: values[0] for name, values in experiment.levels.items()})
         self.scene = self._scene()
-        levels = experiment.levels
-        self.scene.check(experiment.name, observer.card.name, levels[self.level], levels["contrast"][-1])
+        _, contrasts = ruler(experiment)
+        self.scene.check(experiment.name, observer.card.name, experiment.levels[self.level], contrasts[-1])
         self.people, self.remarks = self._people()
         self._wordings = [Wording(experiment, task.name, i) for i in range(len(self.asking.prompts))]
         #: In which wordings questions are asked: all of them, or those of a part.
@@ -88,7 +88,15 @@ class WordsSession(ExperimentSession):
             "size": list(self.scene.spec.shape),
             "ppd": self.scene.spec.ppd,
             **({} if self.people is None else {"human": self.people}),
+            **self._differing(),
         }
+
+    def _differing(self) -> dict[str, Any]:
+        given = self.experiment.difference
+        if given is None:
+            return {}
+        by = changing(given, self.scene.spec)
+        return {"difference": {name: getattr(by, name) for name in ("name", "unit", "label")}}
 
     def contents(self) -> Iterator[tuple[str, str, Any]]:
         """The display and the card; what is asked and shown is kept with the answers."""
@@ -153,11 +161,10 @@ class WordsSession(ExperimentSession):
                 f"{experiment.name} delivers unrounded images, and {who.card.name} takes {who.bits} bits a channel; "
                 f"give [delivery] bits = {who.bits}"
             )
-        contrasts = experiment.levels["contrast"]
+        name, contrasts = ruler(experiment)
         if len(contrasts) < 2 or not contrasts[0] > 0:
-            raise InputError(
-                f"levels.contrast are {list(contrasts)}; give at least two levels above 0, in ascending order"
-            )
+            where = f"levels.{name}" if experiment.difference is None else "difference.levels"
+            raise InputError(f"{where} are {list(contrasts)}; give at least two levels above 0, in ascending order")
         self._check_prompts()
 
     def _check_prompts(self) -> None:
@@ -186,6 +193,7 @@ class WordsSession(ExperimentSession):
             seed=self.asking.seed,
             intervals=self.task.intervals,
             observer=self.observer.card.digest,
+            change=None if (given := experiment.difference) is None else (given.parameter, given.unit),
         )
 
     def _people(self) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
@@ -196,7 +204,7 @@ class WordsSession(ExperimentSession):
         """
         experiment, native = self.experiment, self._native
         reference, values = experiment.human, np.array(experiment.levels[self.level])
-        grey = self.level == "frequency" and contrast_kind(native) != "cone"
+        grey = self.level == "frequency" and contrast_kind(native) != "cone" and experiment.difference is None
         if grey and (reference is None or (native.kind == "annulus_noise" and reference.name in CSF_MODELS)):
             return None, ()
         if reference is None:
@@ -319,7 +327,7 @@ class WordsProbe:
     name: Literal["yes_no", "two_interval"]
     #: Showing or asking differently makes another question of the same trial.
     version: str
-    #: Images in a question: 1, or 2 of which one is uniform.
+    #: Images in a question: 1, or 2 of which one is the reference: uniform, or what the other differs from.
     intervals: int
     #: In which order images are shown; every trial is asked in each.
     orders: tuple[int, ...]

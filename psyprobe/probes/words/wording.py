@@ -54,17 +54,36 @@ class Trial:
         return ["catch", self.repeat] if self.level.catch else [self.level.value, self.level.contrast, self.repeat]
 
 
+def ruler(experiment: Experiment) -> tuple[str, tuple[float, ...]]:
+    """What answers are a function of, with its values: contrast, or the difference between two images.
+
+    Raises
+    ------
+    InputError
+        There is neither.
+    """
+    if experiment.difference is not None:
+        return f"{experiment.difference.parameter}_difference", experiment.difference.levels
+    if "contrast" not in experiment.levels:
+        raise InputError("[levels] has no 'contrast'; give for example { values = [0.01, 0.1] }")
+    return "contrast", experiment.levels["contrast"]
+
+
 def level_name(experiment: Experiment) -> str:
-    """The one level besides contrast.
+    """The one level besides what answers are a function of.
 
     Raises
     ------
     InputError
         There is none, or there are several.
     """
-    names = [name for name in experiment.levels if name != "contrast"]
-    if "contrast" not in experiment.levels:
-        raise InputError("[levels] has no 'contrast'; give for example { values = [0.01, 0.1] }")
+    own, _ = ruler(experiment)
+    names = [name for name in experiment.levels if name != own]
+    if len(names) != 1 and experiment.difference is not None:
+        raise InputError(
+            f"[levels] holds {', '.join(experiment.levels)}; an observer that answers in words is asked about "
+            f"differences over one level: keep one in a copy of the page"
+        )
     if len(names) != 1:
         raise InputError(
             f"[levels] holds {', '.join(experiment.levels)}; an experiment in words has contrast "
@@ -95,8 +114,9 @@ def design_of(experiment: Experiment, task: str, prompt: Prompt, repeats: int, p
         An option is unknown or out of range.
     """
     asking, levels = asking_of(experiment), experiment.levels
+    _, contrasts = ruler(experiment)
     name, make, fixed = level_name(experiment), _MAKERS[asking.design], not adaptive(asking.design)
-    if asking.design == "quick_csf" and name != "frequency":
+    if asking.design == "quick_csf" and (name != "frequency" or experiment.difference is not None):
         raise InputError(
             f"the design 'quick_csf' models sensitivity over frequency, and [levels] varies {name}; take 'quest_plus'"
         )
@@ -108,7 +128,7 @@ def design_of(experiment: Experiment, task: str, prompt: Prompt, repeats: int, p
     given |= {"task": task, "catch": asking.catch, **asking.options}
     given["seed"] = derived_seed(asking.seed, "design", part if fixed else prompt.id)
     try:
-        return make(levels[name], levels["contrast"] if fixed else fine_contrasts(levels["contrast"]), **given)
+        return make(levels[name], contrasts if fixed else fine_contrasts(contrasts), **given)
     except InputError:
         raise
     except (TypeError, ValueError) as error:

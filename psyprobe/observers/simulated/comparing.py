@@ -1,0 +1,92 @@
+"""How a simulated observer compares two images: which has the higher contrast, is turned further, has finer stripes."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+
+#: Words of a prompt by which it understands what is to be compared.
+_WORDS = {
+    "orientation": ("counter-clockwise", "counterclockwise", "anticlockwise"),
+    "frequency": ("finer", "spatial frequency"),
+    "contrast": ("higher contrast", "more contrast", "stronger contrast"),
+}
+#: Contrast at which Legge and Foley's transducer detects a pattern.
+_THRESHOLD = 0.0038206
+
+
+class Wave(NamedTuple):
+    """The main wave of an image."""
+
+    #: Cycles over a pixel.
+    frequency: float
+    #: Degrees, counter-clockwise; 0 has vertical stripes.
+    orientation: float
+
+
+def asked_to_compare(prompt: str) -> str:
+    """What two images are to be compared in; empty where that is not asked.
+
+    Examples
+    --------
+    >>> asked_to_compare("Which of the two images has the finer stripes?"), asked_to_compare("Which contains a pattern?")
+    ('frequency', '')
+    """
+    text = prompt.casefold()
+    return next((what for what, words in _WORDS.items() if any(word in text for word in words)), "")
+
+
+def wave_of(light: FloatArray) -> Wave:
+    """The main wave: the centre of the squared power of one half of the spectrum, which noise hardly moves.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus import Gabor
+    >>> found = wave_of(Gabor(frequency=6, orientation=30, contrast=0.2, radius=0.4).draw(dtype="float64").luminance)
+    >>> round(60 * found.frequency, 4), round(found.orientation, 4)
+    (6.0, 30.0)
+    """
+    spectrum = np.fft.fft2(light / light.mean() - 1)
+    power = (spectrum.real**2 + spectrum.imag**2) ** 2
+    down, across = (np.fft.fftfreq(n) for n in light.shape)
+    y, x = np.broadcast_arrays(-down[:, None], across[None])
+    peak = int(power.argmax())
+    half = power * (x * x.flat[peak] + y * y.flat[peak] > 0)
+    total = float(half.sum())
+    if not total > 0:
+        return Wave(0.0, 0.0)
+    centre = [float((half * each).sum()) / total for each in (x, y)]
+    return Wave(math.hypot(*centre), math.degrees(math.atan2(centre[1], centre[0])))
+
+
+def wave_dprime(what: str, first: Wave, second: Wave, jnd: float) -> float:
+    """By how much the first wave is turned further, or finer, in units of what is just noticed.
+
+    Examples
+    --------
+    >>> wave_dprime("orientation", Wave(0.1, 1.0), Wave(0.1, -179.5), 0.5)
+    1.0
+    """
+    if what == "orientation":
+        return ((first.orientation - second.orientation + 90) % 180 - 90) / jnd
+    if not min(first.frequency, second.frequency) > 0:
+        return 0.0
+    return math.log(first.frequency / second.frequency) / math.log1p(jnd)
+
+
+def contrast_dprime(first: float, second: float) -> float:
+    """The same of two contrasts in units of detection threshold, by Legge and Foley's (1980) transducer.
+
+    Examples
+    --------
+    >>> round(contrast_dprime(1.0, 0.0), 3)
+    1.0
+    """
+    from psyprobe.human.discrimination import legge_foley_response
+
+    both = legge_foley_response(np.array([first, second]) * _THRESHOLD)
+    return float(both[0] - both[1])
