@@ -72,9 +72,12 @@ class Thresholds(Recorded):
         """Rounded for reading."""
         interval = "" if self.shift_low is None else f" [{number(self.shift_low, sign=True)}, "
         interval += "" if self.shift_high is None else f"{number(self.shift_high, sign=True)}]"
-        told = {"shift": number(self.shift, sign=True) + interval, "shape": number(self.shape)}
+        told = {
+            "shift": number(self.shift if self.shift is None else round(self.shift, 9) + 0.0, sign=True) + interval,
+            "shape": number(self.shape),
+        }
         told |= {"RMSE": number(self.rmse), "reached": f"{sum(v is not None for v in self.values)}/{len(self.values)}"}
-        told |= {name: number(value) for name, value in self.ratios.items()}
+        told |= {name: number(value if value is None else round(value, 9) + 0.0) for name, value in self.ratios.items()}
         if self.anisotropy_range is not None:
             low, high = self.anisotropy_range
             told["anisotropy"] += f" ({number(low)} to {number(high)})"
@@ -214,7 +217,13 @@ def _score_layer(result: xr.Dataset, measure: str, layer: str, interval: dict[st
     align = "scored_response" in result and not flat
     alignment = score_detection(result, measure=measure, layer=layer, **interval) if align else ()
     note = "no alignment: people's curve is flat, and the difference alone would have 1" if flat else ""
-    facts = (responses, status_of(result, "response", measure, layer, [*levels, difference]), interval, rmse, (np.asarray, np.asarray))
+    facts = (
+        responses,
+        status_of(result, "response", measure, layer, [*levels, difference]),
+        interval,
+        rmse,
+        (np.asarray, np.asarray),
+    )
     return DiscriminationScore(
         confidence=interval["confidence"],
         anchor=str(result.attrs["anchor"]),

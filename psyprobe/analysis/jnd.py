@@ -110,7 +110,9 @@ def ideal_dprime(
         apart, together = (((a + side * b) ** 2).sum(axis=0) for side in (-1, 1))
         return np.asarray(np.pi * r**2 / 2 * (np.exp(-(r**2) * apart / 4) + np.exp(-(r**2) * together / 4)))
 
-    energy = c1**2 * overlap(test, test) + c2**2 * overlap(reference, reference) - 2 * c1 * c2 * overlap(test, reference)
+    energy = (
+        c1**2 * overlap(test, test) + c2**2 * overlap(reference, reference) - 2 * c1 * c2 * overlap(test, reference)
+    )
     return np.asarray(np.sqrt(np.maximum(energy, 0) / density))
 
 
@@ -136,7 +138,7 @@ def ideal_jnd(
     Examples
     --------
     >>> ideal_jnd("frequency weber", 0.01, frequency=4.0, radius=0.4, contrast=0.2).round(5)
-    array(0.00704)
+    np.float64(0.00704)
     """
     if task not in _TASKS:
         return None
@@ -163,7 +165,9 @@ def dip(pedestal: npt.ArrayLike, threshold: npt.ArrayLike) -> float | None:
     return float(t.min() / alone[0]) if alone.size and t.size > 1 else None
 
 
-def slope(level: npt.ArrayLike, threshold: npt.ArrayLike, within: tuple[float, float] = (0.0, math.inf)) -> float | None:
+def slope(
+    level: npt.ArrayLike, threshold: npt.ArrayLike, within: tuple[float, float] = (0.0, math.inf)
+) -> float | None:
     """Least-squares slope of log threshold over log level, between two levels; None of fewer than two.
 
     Examples
@@ -202,6 +206,6 @@ def anisotropy(frequency_jnd: npt.ArrayLike, orientation_jnd: npt.ArrayLike) -> 
     Examples
     --------
     >>> anisotropy(0.05, 0.4).round(2)
-    array(7.16)
+    np.float64(7.16)
     """
     return np.asarray(np.asarray(frequency_jnd, dtype=np.float64) / np.radians(orientation_jnd))

@@ -46,7 +46,7 @@ def legge_foley_response(contrast: npt.ArrayLike) -> FloatArray:
     Examples
     --------
     >>> legge_foley_response([0.0, 0.01, 0.1]).round(3)
-    array([ 0.   ,  4.566, 17.815])
+    array([ 0.   ,  4.564, 17.815])
     """
     c = np.asarray(contrast, dtype=np.float64)
     return np.asarray(45 * c**2.4 / (c**2 + 0.0075**2))
@@ -58,7 +58,7 @@ def meese_response(contrast: npt.ArrayLike, mask_contrast: npt.ArrayLike = 0.0) 
     Examples
     --------
     >>> meese_response([0.03, 0.1], mask_contrast=0.1).round(3)
-    array([0.838, 1.957])
+    array([0.954, 2.325])
     """
     c, x = (100 * np.asarray(each, dtype=np.float64) for each in (contrast, mask_contrast))
     return np.asarray(c**3.11 * (1 + 0.323 * x) / (32.87 + c**2.59 * (1 + 0.494 * x)))
@@ -72,7 +72,7 @@ def foley_response(
     Examples
     --------
     >>> float((foley_response(0.05, 0.1, 90.0) - foley_response(0.0, 0.1, 90.0)).round(3))
-    0.823
+    1.103
     """
     c, m = np.asarray(contrast, dtype=np.float64), np.asarray(mask_contrast, dtype=np.float64)
     if mask_orientation == 0:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -31,8 +31,6 @@ from psyprobe.experiment import Experiment
 from psyprobe.experiment.experiment import Change
 from psyprobe.human.reference import DataReference, Reference, human_inputs, mismatches
 from psyprobe.observers import Card
-from psyprobe.plotting.feature_parts import contour_parts as report
-from psyprobe.plotting.features import contour_panels as plot
 from psyprobe.probes.asking import DIFFERENCE, at_native_size, noise_floor
 from psyprobe.probes.pairs import ABILITIES, Conditions, Grid, PairSession, Responses, answer, pair_up, responses
 from psyprobe.running.protocol import RunRecord
@@ -75,6 +73,25 @@ def grid_result(layout: Mapping[str, Any], found: Responses) -> xarray.Dataset:
     from psyprobe.probes.anchored import with_anchor
 
     return with_anchor(told, layout, found)
+
+
+def plot(results: Sequence[xarray.Dataset], ax: Any = None, **options: Any) -> Any:
+    """As in `Probe`: thresholds where all results have an anchor, else responses as contours."""
+    if all("anchor_response" in one for one in results):
+        from psyprobe.plotting.jnd import jnd_panels
+
+        return jnd_panels(results, ax, **options)
+    from psyprobe.plotting.features import contour_panels
+
+    return contour_panels(results, ax, **options)
+
+
+def report(results: Sequence[xarray.Dataset]) -> list[Any]:
+    """As in `Probe`: the same for a page."""
+    from psyprobe.plotting.feature_parts import contour_parts
+    from psyprobe.plotting.jnd import jnd_parts
+
+    return [*jnd_parts(results), *contour_parts(results)]
 
 
 #: Points of the human curve that a figure shows.
@@ -280,7 +297,7 @@ def _human(
         points, _ = reference.within(levels, parameters_of(native))
         curve_levels = scored = {name: np.unique(values) for name, values in points.items()}
     else:
-        curve_levels = {name: np.geomspace(values[0], values[-1], _CURVE_POINTS) for name, values in levels.items()}
+        curve_levels = {name: _curve_at(values) for name, values in levels.items()}
         scored = dict(levels)
     name = next(iter(levels))
     scored = {**scored, name: _scored(experiment, name, scored[name])}
@@ -294,6 +311,12 @@ def _human(
     differences = factor / sensitivity[..., None]
     people = {"human": reference.name, "scored_difference": differences.tolist(), "curve": curve}
     return scored, differences, {**people, "human_sensitivity": sensitivity.tolist()}
+
+
+def _curve_at(values: FloatArray) -> FloatArray:
+    """Where a human curve is drawn: log-spaced, and without a pedestal besides where 0 is a level."""
+    above = np.geomspace(values[values > 0][0], values[-1], _CURVE_POINTS)
+    return above if values[0] > 0 else np.concatenate([values[:1], above])
 
 
 def sensitivity_at(reference: Reference, native: Specification, levels: Mapping[str, FloatArray]) -> FloatArray:

@@ -263,7 +263,8 @@ def test_chooses_between_two_images(blank: FloatArray) -> None:
             seen_by.answer([blank] * count, question)
 
 
-@pytest.mark.parametrize("name", prompt_sets())
+#: A uniform field has no orientation that stripes could be turned further than.
+@pytest.mark.parametrize("name", [name for name in prompt_sets() if name != "orientation_difference"])
 def test_answers_every_prompt_in_its_words_and_polarity(name: str, blank: FloatArray) -> None:
     seen_by = observer()
     plain = at_threshold(seen_by, 30)

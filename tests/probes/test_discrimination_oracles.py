@@ -84,7 +84,9 @@ def test_thresholds_on_pedestals(rows: Callable[[str], list[Row]]) -> None:
         criterion = s_ac(on_pedestal(row, 0.0, ANCHOR), on_pedestal(row, 0.0, 0.0))
         assert criterion == pytest.approx(row["criterion_s_ac"], rel=1e-12)
         reference = on_pedestal(row, row["pedestal"], 0.0)
-        found = root(lambda by, row=row, ref=reference: s_ac(on_pedestal(row, row["pedestal"], by), ref), criterion, 0.005, 0.02)  # type: ignore[misc]
+        found = root(
+            lambda by, row=row, ref=reference: s_ac(on_pedestal(row, row["pedestal"], by), ref), criterion, 0.005, 0.02
+        )  # type: ignore[misc]
         assert found == pytest.approx(row["jnd_contrast"], rel=1e-9)
 
 
@@ -147,7 +149,9 @@ def test_just_noticeable_turns_and_fractions(rows: Callable[[str], list[Row]]) -
         assert criterion == pytest.approx(row["criterion_s_ac"], rel=1e-12)
         reference = patch(at, row["contrast"])
         turn = root(lambda by, at=at, ref=reference: s_ac(patch(at, at["contrast"], turn=by), ref), criterion, 0.01, 6)  # type: ignore[misc]
-        weber = root(lambda by, at=at, ref=reference: s_ac(patch(at, at["contrast"], weber=by), ref), criterion, 1e-4, 0.1)  # type: ignore[misc]
+        weber = root(
+            lambda by, at=at, ref=reference: s_ac(patch(at, at["contrast"], weber=by), ref), criterion, 1e-4, 0.1
+        )  # type: ignore[misc]
         assert np.radians(turn) == pytest.approx(row["orientation_jnd_rad"], rel=1e-9)
         assert weber == pytest.approx(row["frequency_jnd_weber"], rel=1e-9)
 

@@ -143,7 +143,9 @@ class CsfPoint:
             people = _inverse(people)
         found, low, high = map(_plain, shown)
         return {
-            f"threshold ({unit})" if unit else "sensitivity": "-" if self.sensitivity is None else f"{found} [{low}, {high}]",
+            f"threshold ({unit})" if unit else "sensitivity": "-"
+            if self.sensitivity is None
+            else f"{found} [{low}, {high}]",
             "people": _plain(people),
             "usable": f"{self.usable}/{self.prompts}",
             "remarks": ", ".join(said),

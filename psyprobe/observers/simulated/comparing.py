@@ -15,6 +15,8 @@ _WORDS = {
     "frequency": ("finer", "spatial frequency"),
     "contrast": ("higher contrast", "more contrast", "stronger contrast"),
 }
+#: The centre is looked for this many times, so many coefficients of the spectrum to either side, at so many places.
+_ROUNDS, _REACH, _PLACES = 3, 3, 25
 #: Contrast at which Legge and Foley's transducer detects a pattern.
 _THRESHOLD = 0.0038206
 
@@ -41,7 +43,7 @@ def asked_to_compare(prompt: str) -> str:
 
 
 def wave_of(light: FloatArray) -> Wave:
-    """The main wave: the centre of the squared power of one half of the spectrum, which noise hardly moves.
+    """The main wave: the centre of the squared power about the peak of the spectrum, which noise hardly moves.
 
     Examples
     --------
@@ -50,17 +52,22 @@ def wave_of(light: FloatArray) -> Wave:
     >>> round(60 * found.frequency, 4), round(found.orientation, 4)
     (6.0, 30.0)
     """
-    spectrum = np.fft.fft2(light / light.mean() - 1)
-    power = (spectrum.real**2 + spectrum.imag**2) ** 2
-    down, across = (np.fft.fftfreq(n) for n in light.shape)
-    y, x = np.broadcast_arrays(-down[:, None], across[None])
-    peak = int(power.argmax())
-    half = power * (x * x.flat[peak] + y * y.flat[peak] > 0)
-    total = float(half.sum())
-    if not total > 0:
-        return Wave(0.0, 0.0)
-    centre = [float((half * each).sum()) / total for each in (x, y)]
-    return Wave(math.hypot(*centre), math.degrees(math.atan2(centre[1], centre[0])))
+    change = light / light.mean() - 1
+    spectrum = np.fft.rfft2(change)
+    row, column = np.unravel_index(np.abs(spectrum).argmax(), spectrum.shape)
+    centre = np.array([np.fft.fftfreq(light.shape[0])[row], np.fft.rfftfreq(light.shape[1])[column]])
+    for _ in range(_ROUNDS):
+        # Between the coefficients, where the centre of a wave of no whole number of cycles lies.
+        places = [c + np.linspace(-_REACH, _REACH, _PLACES) / n for c, n in zip(centre, light.shape, strict=True)]
+        down, across = (
+            np.exp(-2j * np.pi * np.outer(at, np.arange(n))) for at, n in zip(places, light.shape, strict=True)
+        )
+        power = np.abs(down @ change @ across.T) ** 4
+        total = float(power.sum())
+        if not total > 0:
+            return Wave(0.0, 0.0)
+        centre = np.array([(power.sum(axis=1 - axis) @ at) / total for axis, at in enumerate(places)])
+    return Wave(float(np.hypot(*centre)), math.degrees(math.atan2(-centre[0], centre[1])))
 
 
 def wave_dprime(what: str, first: Wave, second: Wave, jnd: float) -> float:

@@ -144,7 +144,8 @@ def words_plan(session: WordsSession, store: Store) -> WordsPlan:
         for design in DESIGNS
         for reading in ("p_yes", "text")
         # One of them models sensitivity over frequency.
-        if (design != "quick_csf" or (session.level == "frequency" and session.experiment.difference is None)) and (design, reading) != ("ladder", "text")
+        if (design != "quick_csf" or (session.level == "frequency" and session.experiment.difference is None))
+        and (design, reading) != ("ladder", "text")
     }
     name: DesignName = session.asking.design
     chosen = costs.pop((name, readout), None) or _cost(session, name, readout, not_asked, pace)

@@ -1,0 +1,159 @@
+"""Figures of just noticeable differences: of an observer at its anchor, of pixels, of people, of the ideal observer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.discrimination import DiscriminationScore, Thresholds, score_discrimination
+from psyprobe.analysis.responses import layers_of, levels_of
+from psyprobe.errors import InputError
+from psyprobe.plotting import axes
+from psyprobe.plotting.described import Axis, Figure, Line, Panel, name_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawn
+    from matplotlib.figure import SubFigure
+
+#: A level of 0 stands so far to the left of the others, on a logarithmic axis.
+_LEFT = 2.5
+_STYLES: dict[str, dict[str, Any]] = {
+    "pixels": {"color": "0.6", "marker": ".", "linewidth": 1.2, "label": "pixels"},
+    "ideal": {"color": "0.6", "linestyle": ":", "linewidth": 1.6, "label": "linear ideal observer"},
+    "people": {"color": "black", "linestyle": "--", "marker": "o", "markersize": 4, "linewidth": 1.4},
+}
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """Thresholds over the level that is drawn to the right."""
+
+    #: "observer", "pixels", "ideal" or "people".
+    who: str
+    #: Values of the other levels; empty for none.
+    at: str
+    x: FloatArray
+    y: FloatArray
+
+
+def jnd_panels(
+    results: Sequence[xr.Dataset],
+    ax: Axes | None = None,
+    *,
+    figure: SubFigure | None = None,
+    observer: bool = True,
+    measure: str | None = None,
+    layer: str | None = None,
+    **_: Any,
+) -> Axes | Drawn | SubFigure:
+    """Draw the thresholds of each result and layer with an anchor: ``plot`` of a probe, see `psyprobe.probes.results`.
+
+    The level to the right (a level of 0 at the very left), the difference that is just noticed upwards. What is not
+    reached is left out. With two levels, one curve for each value of the first.
+    """
+    shown = axes.shown_layers(results, layer, layers_of, ax)
+    scores = [score_discrimination(one, measure=measure, layer=name, resamples=100)[0] for one, name in shown]
+    several = len({one.attrs.get("experiment") for one in results}) > 1 or not observer
+    place: Any = None
+    if len(shown) == 1 and figure is None:
+        panels: Sequence[Axes] = [axes.new_axes() if ax is None else ax]
+    else:
+        place, panels = axes.panels_in(figure, len(shown), min(3, len(shown)), each=(4.0, 3.6))
+    for panel, (one, name), score in zip(panels, shown, scores, strict=True):
+        assert isinstance(score, DiscriminationScore)
+        _draw(panel, one, score)
+        title = axes.panel_title(one, name, experiment=several, observer=observer)
+        axes.label(panel, _across(one), axes.level_label(one, score.difference), title, framed=False)
+        panel.legend(fontsize="x-small", framealpha=0.9)
+    return panels[0] if place is None else cast("Drawn | SubFigure", place)
+
+
+def jnd_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
+    """The same as plain data, for a page."""
+    drawn = [one for one in results if "anchor_response" in one]
+    if not drawn:
+        return []
+    panels = []
+    for one in drawn:
+        views = {}
+        for name in layers_of(one):
+            (score,) = score_discrimination(one, layer=name, resamples=100)
+            assert isinstance(score, DiscriminationScore)
+            views[name if len(layers_of(one)) > 1 else ""] = [
+                _line(curve, i) for i, curve in enumerate(_curves(one, score))
+            ]
+        panels.append(Panel(name_of(one), {"": views}))
+    first = drawn[0]
+    difference = str(first.attrs["difference"])
+    caption = "Differences at which the response reaches that to the anchor; what is not reached is left out."
+    y = Axis(axes.level_label(first, difference), log=True)
+    x = first[levels_of(first)[-1]].values
+    return [Figure("Just noticeable differences", Axis(_across(first), axes.is_logarithmic(x)), y, panels, caption)]
+
+
+def _line(curve: _Curve, colour: int) -> Line:
+    style: Any = "people" if curve.who == "people" else "line"
+    return Line(", ".join(each for each in (curve.who, curve.at) if each), curve.x, curve.y, style=style, colour=colour)
+
+
+def _across(result: xr.Dataset) -> str:
+    return axes.level_label(result, levels_of(result)[-1])
+
+
+def _curves(result: xr.Dataset, score: DiscriminationScore) -> Iterator[_Curve]:
+    """Thresholds over the last level, those of each value of the others by themselves."""
+    *others, last = levels_of(result)
+    x = np.array(score.at[last])
+    keys = list(zip(*(score.at[name] for name in others), strict=True)) if others else [()] * len(x)
+    for key in dict.fromkeys(keys):
+        here = np.array([one == key for one in keys])
+        told = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in zip(others, key, strict=True))
+        for who in ("people", "ideal", "pixels", "score"):
+            found: Thresholds | None = getattr(score, who)
+            if found is not None:
+                y = np.array([np.nan if value is None else value for value in found.values])
+                yield _Curve("observer" if who == "score" else who, told, x[here], y[here])
+
+
+def _draw(ax: Axes, result: xr.Dataset, score: DiscriminationScore) -> None:
+    curves = list(_curves(result, score))
+    known = np.concatenate([curve.y[np.isfinite(curve.y)] for curve in curves])
+    if not known.size:
+        raise InputError(f"no threshold of {score.observer} is reached at the anchor {score.anchor!r}; give another")
+    places = {each: i for i, each in enumerate(dict.fromkeys(curve.at for curve in curves))}
+    for curve in curves:
+        place = places[curve.at]
+        colour = axes.COLOURS[place % len(axes.COLOURS)]
+        style = dict(_STYLES.get(curve.who, {"marker": "s", "markersize": 4, "linewidth": 1.8}))
+        if curve.who == "people":
+            style["label"] = score.human
+        if curve.who == "observer":
+            style |= {"color": colour, "label": score.observer}
+        if curve.at and curve.who in ("people", "observer"):
+            style["color"], style["label"] = colour, f"{style['label']}, {curve.at}"
+        elif place:
+            style["label"] = None
+        style["label"] = None if style["label"] is None else axes.printable(str(style["label"]))
+        ax.plot(_placed(curve.x), curve.y, zorder=3 if curve.who == "observer" else 2, **style)
+    x = np.unique(curves[0].x)
+    axes.log_axis(ax.yaxis, float(known.min()) / 1.5, float(known.max()) * 1.5)
+    if x[0] == 0:
+        left = float(_placed(x)[0])
+        axes.log_axis(ax.xaxis, left / 1.3, float(x[-1]) * 1.3)
+        ticks = [tick for tick in ax.get_xticks() if left * 1.5 < tick <= x[-1] * 1.3]
+        ax.set_xticks([left, *ticks], labels=["0", *(axes.plain_or_power(tick) for tick in ticks)])
+    else:
+        axes.level_axis(ax.xaxis, x, margin=1.15)
+
+
+def _placed(x: FloatArray) -> npt.NDArray[np.float64]:
+    """Levels with 0 to the left of the others."""
+    above = x[x > 0]
+    return np.where(x > 0, x, above.min() / _LEFT if above.size else 1.0)
