@@ -42,10 +42,19 @@ _KEY = (
     "thresholds: differences at which the response reaches that to the anchor. shift, shape, RMSE: mean (with the "
     "{confidence} % interval over levels), standard deviation and root mean square of log10(threshold / that of "
     "people): 0.3 is a factor of two. reached: levels at which the criterion is reached, of all. dip: smallest "
-    "threshold on a pedestal over that on none; handle, slope: of log threshold over log level. anisotropy: just "
-    "noticeable fraction of frequency over just noticeable turn in radians, geometric mean over levels and its range; "
-    "1 for pixels at any criterion, 3.4 to 13 for people (Burbeck & Regan 1983)."
+    "threshold on a pedestal over that on none; handle, slope: of log threshold over log level; elevation: threshold "
+    "at the strongest mask over that without, of the first orientation; tuning: at the strongest mask, parallel over "
+    "orthogonal. anisotropy: just noticeable fraction of frequency over just noticeable turn in radians, geometric "
+    "mean over levels and its range; 1 for pixels at any criterion, 3.4 to 13 for people (Burbeck & Regan 1983)."
 )
+
+
+_KEY_OF_LIMITS = (
+    "limit: the highest frequency at which the response is that to the anchor, at each level, 1 / threshold; never "
+    "falls: it is more at the finest stripes that were shown. To an encoder degrees mean nothing: read cycles/px."
+)
+#: What a status says of a limit.
+_OF_LIMITS = {"above": "never falls", "never reached": "none"}
 
 
 @dataclass(frozen=True)
@@ -103,6 +112,8 @@ class DiscriminationScore(LayerScore):
     #: What differs, with its unit.
     difference: str
     unit: str
+    #: Pixels in a degree.
+    ppd: float
     #: Level to its value in each row.
     at: Mapping[str, tuple[float, ...]]
     #: Of the observer and of the images without an encoder.
@@ -133,13 +144,25 @@ class DiscriminationScore(LayerScore):
             if found is None:
                 continue
             remarks = self._remarks(found) if responder == OBSERVER else []
-            told = Row(title, responder, label, found.cells(), found.record(), notes=remarks)
+            told = Row(
+                title, responder, label, found.cells() | self._limits(found, short), found.record(), notes=remarks
+            )
             reached = {} if found.rmse is None else {RMSE: (found.rmse, None, None)}
             row = self.row(told, short, reached, "RMSE")
             rows.append(replace(row, record={**row.record, "note": "; ".join(remarks)}))
         if self.people is not None:
-            rows.append(Row(title, "people", f"people ({self.human})", self.people.cells()))
+            cells = self.people.cells() | self._limits(self.people, "people")
+            rows.append(Row(title, "people", f"people ({self.human})", cells))
         return rows + ([] if self.alignment is None else self.alignment.rows())
+
+    def _limits(self, found: Thresholds, short: str) -> dict[str, str]:
+        """The highest frequencies, level by level, where the finest stripes were looked for."""
+        if self.difference != "period":
+            return {}
+        known = list(zip(found.values, found.status, strict=True))
+        cpd = ", ".join(_OF_LIMITS.get(status, "-") if value is None else f"{1 / value:.3g}" for value, status in known)
+        inside = (f"{1 / value / self.ppd:.3f}" for value, _ in known if value is not None)
+        return {"limit (cpd)": cpd, "(cycles/px)": "" if short == "people" else ", ".join(inside) or "-"}
 
     def _remarks(self, found: Thresholds) -> list[str]:
         lost = Counter(status for status in found.status if status != "reached")
@@ -148,7 +171,8 @@ class DiscriminationScore(LayerScore):
 
     def notes(self) -> list[str]:
         """What the headings mean."""
-        return [_KEY, *([] if self.alignment is None else self.alignment.notes())]
+        key = [_KEY, _KEY_OF_LIMITS] if self.difference == "period" else [_KEY]
+        return [*key, *([] if self.alignment is None else self.alignment.notes())]
 
 
 def score_discrimination(
@@ -229,6 +253,7 @@ def _score_layer(result: xr.Dataset, measure: str, layer: str, interval: dict[st
         anchor=str(result.attrs["anchor"]),
         difference=difference,
         unit=str(result[difference].attrs["units"]),
+        ppd=float(result.attrs["ppd"]),
         at={name: tuple(values.tolist()) for name, values in rows.items()},
         score=found(""),
         pixels=found("pixels_"),
@@ -318,6 +343,18 @@ def _ratios(rows: Mapping[str, FloatArray], values: FloatArray, difference: str)
         if name.endswith("contrast") and difference in ("contrast", "contrast_difference"):
             suffix = "" if name == "contrast" or len(rows) == 1 else f" ({name})"
             found[f"dip{suffix}"], found[f"handle{suffix}"] = dip(x, t), slope(x, t, HANDLE)
+            if name.endswith("mask_contrast") and (x == 0).any():
+                found["elevation"] = _over(t[x == x.max()], t[x == 0])
         elif (x > 0).all():
             found["slope" if len(rows) == 1 else f"slope ({name})"] = slope(x, t)
+    if {"mask_orientation", "mask_contrast"} <= set(rows) and len(rows) == 2:
+        strong = rows["mask_contrast"] == rows["mask_contrast"].max()
+        parallel, orthogonal = (strong & (rows["mask_orientation"] == angle) for angle in (0, 90))
+        found["tuning"] = _over(values[parallel], values[orthogonal])
     return found
+
+
+def _over(first: FloatArray, second: FloatArray) -> float | None:
+    """The ratio of two thresholds, where each is one and known."""
+    both = (first.size, second.size) == (1, 1) and bool(np.isfinite(first).all() and np.isfinite(second).all())
+    return float(first[0] / second[0]) if both else None

@@ -74,7 +74,7 @@ def ideal_dprime(
     contrast: npt.ArrayLike,
     density: float = 4e-5,
 ) -> FloatArray:
-    """d' of the linear ideal observer that tells two known Gabors apart in white noise.
+    """Sensitivity d' of the linear ideal observer that tells two known Gabors apart in white noise.
 
     Parameters
     ----------

@@ -107,7 +107,7 @@ class Score(Section):
     #: The response that is scored; "angular_float32" is S_ac with the rounding errors of the published code.
     measure: Literal["angular", "angular_float32", "cosine", "l1", "l2"] = "angular"
     #: The response at which a difference is just noticeable is that to another pair: "detection", the target at human
-    #: detection threshold (castleCSF) against no target; a number, at this contrast; "contrast", 1.1 times the contrast.
+    #: detection threshold (castleCSF) against none; a number, the target at it; "contrast", 1.1 times the contrast.
     anchor: Annotated[Literal["detection", "contrast"] | float | None, BeforeValidator(_anchor)] = None
     #: How a matching experiment finds the matched contrast; see `psyprobe.analysis.match_contrast`.
     method: Literal["crossing", "bracket"] = "crossing"

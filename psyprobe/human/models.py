@@ -97,10 +97,13 @@ def list_csf() -> list[HumanRow]:
 
 @cache
 def _discrimination() -> Mapping[str, OwnCsf]:
-    """Of what people tell apart, which is no matter of most runs: it loads on use."""
+    """Of what people tell apart and of how fine they see, which is no matter of most runs: it loads on use."""
+    from psyprobe.human.acuity import resolution_limit
     from psyprobe.human.discrimination import MODELS
 
-    return {name: own_csf(name, function, source) for name, (function, source) in MODELS.items()}
+    source = "Ashraf, Chapiro, Mantiuk (2025), Nature Communications 16:9086, MIT"
+    own = {**MODELS, "resolution_limit": (resolution_limit, source)}
+    return {name: own_csf(name, function, source) for name, (function, source) in own.items()}
 
 
 def _points() -> list[EntryPoint]:

@@ -22,6 +22,7 @@ __all__ = ["load_probe", "probe_names", "probe_summary"]
 _PROBES = {
     "detection": ("psyprobe.probes.detection", "how far a stimulus is from its background for an encoder or a metric"),
     "discrimination": ("psyprobe.probes.discrimination", "how far two stimuli are apart that differ in one parameter"),
+    "acuity": ("psyprobe.probes.acuity", "which frequency is the highest that is told from uniform"),
     "matching": ("psyprobe.probes.matching", "which contrast of one grating draws the response of a reference grating"),
     "yes_no": ("psyprobe.probes.words.session:yes_no", "in words, whether a pattern is seen in an image"),
     "two_interval": (

@@ -129,6 +129,8 @@ class Differing:
     values: tuple[float, ...]
     #: How the test comes of the reference: a key of `_CHANGES`; "" where the reference is the background.
     change: str = ""
+    #: The level whose place it takes, where that has another name.
+    level: str = ""
 
     def grid(self, drawn: Specification, levels: Mapping[str, FloatArray], differences: FloatArray) -> Grid | None:
         """Tests and references at all levels that differ by as many values each, on the last axis; None without any."""
@@ -192,6 +194,21 @@ def changed(change: str, value: float, by: float) -> float:
     return float(_CHANGES[change][0](value, by))
 
 
+#: What grows where acuity is asked for, as the result of a run has it.
+PERIOD = {"name": "period", "unit": "deg", "label": "Period of the stripes"}
+
+
+def periods(frequencies: Sequence[float]) -> tuple[float, ...]:
+    """Of frequencies, cpd, in degrees; rising.
+
+    Examples
+    --------
+    >>> periods([2.0, 4.0])
+    (0.25, 0.5)
+    """
+    return tuple(1 / frequency for frequency in reversed(frequencies))
+
+
 def contrast_kind(spec: Specification) -> str:
     """The kind in which a stimulus has its contrast, such as "michelson"."""
     if getattr(spec, "direction", "achromatic") != "achromatic":
@@ -199,7 +216,7 @@ def contrast_kind(spec: Specification) -> str:
     return spec.contrast_kind or "michelson"
 
 
-def grid_conditions(experiment: Experiment, card: Card) -> Conditions:
+def grid_conditions(experiment: Experiment, card: Card, by: Differing | None = None) -> Conditions:
     """Plan the images of an experiment on a grid of levels for one observer.
 
     Parameters
@@ -208,14 +225,17 @@ def grid_conditions(experiment: Experiment, card: Card) -> Conditions:
         What to show.
     card : Card
         Of the observer; its native input size decides the size of the images, over the same degrees of visual angle.
+    by : Differing, optional
+        In what test and reference differ; without it what the experiment says.
 
     Raises
     ------
     InputError
         A level cannot be drawn at this size, or the human reference has no threshold there.
     """
-    by = differing(experiment)
-    levels = {name: np.array(values) for name, values in experiment.levels.items() if name != by.name}
+    by = differing(experiment) if by is None else by
+    taken = by.level or by.name
+    levels = {name: np.array(values) for name, values in experiment.levels.items() if name != taken}
     check_levels({**levels, by.name: np.array(by.values)})
     measures, scored_measure = measures_of(experiment, card)
     first = {name: float(values[0]) for name, values in levels.items()}

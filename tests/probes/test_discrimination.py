@@ -138,12 +138,12 @@ def test_what_can_be_said_of_a_threshold() -> None:
 def test_slips_of_a_page(tmp_path: Path) -> None:
     contrast = 'levels = { contrast.values = [0, 0.1] }\ndifference = { parameter = "contrast", levels = [0.1, 0.2] }\n'
     contrast = contrast.replace("[0.1, 0.2]", "{ values = [0.1, 0.2] }")
-    with pytest.raises(InputError, match="score.anchor is 'contrast', and contrast is what differs"):
+    with pytest.raises(InputError, match=r"score\.anchor is 'contrast', and contrast is what differs"):
         pp.run(page(tmp_path, GABOR + contrast + 'score = { anchor = "contrast" }\n'), "pixels", progress=False)
-    with pytest.raises(InputError, match="score.anchor is 2; give 'detection', 'contrast', or a contrast up to 1"):
+    with pytest.raises(InputError, match=r"score\.anchor is 2; give 'detection', 'contrast', or a contrast up to 1"):
         pp.run(page(tmp_path, GABOR + contrast + "score = { anchor = 2 }\n"), "pixels", progress=False)
     same = contrast.replace("] } }", '] }, against = { parameter = "contrast", levels = { values = [0.1, 0.2] } } }')
-    with pytest.raises(InputError, match="difference.against.parameter is 'contrast' too"):
+    with pytest.raises(InputError, match=r"difference\.against\.parameter is 'contrast' too"):
         pp.run(page(tmp_path, GABOR + same + "score = { anchor = 0.01 }\n"), "pixels", progress=False)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from psyprobe.analysis import angular_distance
 from psyprobe.analysis.jnd import ideal_dprime
 from psyprobe.human.discrimination import foley_response, increment, legge_foley_response, meese_response
 from psyprobe.light.display import Display
-from psyprobe.stimulus import gabor, grating, uniform
+from psyprobe.stimulus import Grating, gabor, grating, uniform
+from psyprobe.stimulus.kinds.patches import Ring
 from psyprobe.stimulus.specification import Stimulus
 
 Row = dict[str, Any]
@@ -55,10 +57,17 @@ def held(row: Row, test: Stimulus, reference: Stimulus) -> None:
     np.testing.assert_allclose(compared(test, reference), wanted, rtol=1e-12)
 
 
-def root(response: Callable[[float], float], criterion: float, low: float, high: float) -> float:
+def s_ac(test: Stimulus, reference: Stimulus) -> float:
+    return float(angular_distance(drive(test).ravel(), drive(reference).ravel()))
+
+
+def threshold(
+    test: Callable[[float], Stimulus], reference: Stimulus, criterion: float, low: float, high: float
+) -> float:
+    """The difference at which a test is as far from its reference as the criterion says."""
     from scipy.optimize import brentq
 
-    return float(brentq(lambda by: response(by) - criterion, low, high, xtol=1e-15, rtol=1e-13))
+    return float(brentq(lambda by: s_ac(test(by), reference) - criterion, low, high, xtol=1e-15, rtol=1e-13))
 
 
 # -- contrast --------------------------------------------------------------------------------------------------------
@@ -84,41 +93,40 @@ def test_thresholds_on_pedestals(rows: Callable[[str], list[Row]]) -> None:
         criterion = s_ac(on_pedestal(row, 0.0, ANCHOR), on_pedestal(row, 0.0, 0.0))
         assert criterion == pytest.approx(row["criterion_s_ac"], rel=1e-12)
         reference = on_pedestal(row, row["pedestal"], 0.0)
-        found = root(
-            lambda by, row=row, ref=reference: s_ac(on_pedestal(row, row["pedestal"], by), ref), criterion, 0.005, 0.02
-        )  # type: ignore[misc]
+        found = threshold(partial(on_pedestal, row, row["pedestal"]), reference, criterion, 0.005, 0.02)
         assert found == pytest.approx(row["jnd_contrast"], rel=1e-9)
 
 
-def s_ac(test: Stimulus, reference: Stimulus) -> float:
-    return float(angular_distance(drive(test).ravel(), drive(reference).ravel()))
-
-
-MODELS: dict[str, tuple[Callable[[FloatArray], FloatArray], float]] = {
-    "legge_foley1980": (legge_foley_response, 1.0),
-    "meese2007_rjs": (meese_response, 0.436),
-    "meese2007_rjs_mask10": (lambda c: meese_response(c, 0.10), 0.436),
-    "meese2007_rjs_mask75": (lambda c: meese_response(c, 0.75), 0.436),
+#: Response, its step at threshold, and what it takes besides contrast.
+MODELS: dict[str, tuple[Callable[..., FloatArray], float, tuple[float, ...]]] = {
+    "legge_foley1980": (legge_foley_response, 1.0, ()),
+    "meese2007_rjs": (meese_response, 0.436, ()),
+    "meese2007_rjs_mask10": (meese_response, 0.436, (0.10,)),
+    "meese2007_rjs_mask75": (meese_response, 0.436, (0.75,)),
 }
+
+
+def least(response: Callable[[FloatArray], FloatArray], step: float) -> float:
+    return float(increment(response, step, ()))
 
 
 def test_transducers(rows: Callable[[str], list[Row]]) -> None:
     for row in rows("transducer"):
-        response, step = MODELS[row["model"]]
-        pedestal = np.asarray(row["pedestal"])
-        found = increment(lambda by, p=pedestal, r=response: r(p + by), step, ())  # type: ignore[misc]
-        assert float(found) == pytest.approx(row["threshold_increment"], rel=1e-12)
-        rise = response(pedestal + 0.01) - response(pedestal)
-        assert float(rise / step) == pytest.approx(row["dprime_of_increment_0.01"], rel=1e-12)
+        response, step, more = MODELS[row["model"]]
+
+        def risen(by: Any, c: float = row["pedestal"], r: Any = response, more: Any = more) -> FloatArray:
+            return np.asarray(r(c + by, *more))
+
+        assert least(risen, step) == pytest.approx(row["threshold_increment"], rel=1e-12)
+        assert float(risen(0.01) - risen(0.0)) / step == pytest.approx(row["dprime_of_increment_0.01"], rel=1e-12)
 
 
 def test_foleys_model(rows: Callable[[str], list[Row]]) -> None:
     for row in rows("foley_fit"):
-        mask, turned = np.asarray(row["mask_contrast"]), row["mask_orientation_deg"]
-        found = increment(lambda by, m=mask, t=turned: foley_response(by, m, t), 1.0, ())  # type: ignore[misc]
-        assert float(found) == pytest.approx(row["threshold_contrast"], rel=1e-12)
-        rise = foley_response(0.05, mask, turned) - foley_response(0.0, mask, turned)
-        assert float(rise) == pytest.approx(row["dprime_of_target_0.05"], rel=1e-12)
+        at = {"mask_contrast": row["mask_contrast"], "mask_orientation": row["mask_orientation_deg"]}
+        seen = partial(foley_response, **at)
+        assert least(seen, 1.0) == pytest.approx(row["threshold_contrast"], rel=1e-12)
+        assert float(seen(0.05) - seen(0.0)) == pytest.approx(row["dprime_of_target_0.05"], rel=1e-12)
 
 
 # -- orientation and frequency ---------------------------------------------------------------------------------------
@@ -144,14 +152,11 @@ def test_orientation_and_frequency(rows: Callable[[str], list[Row]]) -> None:
 
 def test_just_noticeable_turns_and_fractions(rows: Callable[[str], list[Row]]) -> None:
     for row in rows("orientation_frequency_jnd_pixels"):
-        at, grey = {**row, "orientation_deg": row["orientation_deg"]}, uniform(luminance=100.0, dtype="float64")
-        criterion = s_ac(patch(at, ANCHOR), grey)
+        criterion = s_ac(patch(row, ANCHOR), uniform(luminance=100.0, dtype="float64"))
         assert criterion == pytest.approx(row["criterion_s_ac"], rel=1e-12)
-        reference = patch(at, row["contrast"])
-        turn = root(lambda by, at=at, ref=reference: s_ac(patch(at, at["contrast"], turn=by), ref), criterion, 0.01, 6)  # type: ignore[misc]
-        weber = root(
-            lambda by, at=at, ref=reference: s_ac(patch(at, at["contrast"], weber=by), ref), criterion, 1e-4, 0.1
-        )  # type: ignore[misc]
+        at, reference = partial(patch, row, row["contrast"]), patch(row, row["contrast"])
+        turn = threshold(at, reference, criterion, 0.01, 6)
+        weber = threshold(partial(at, 0.0), reference, criterion, 1e-4, 0.1)
         assert np.radians(turn) == pytest.approx(row["orientation_jnd_rad"], rel=1e-9)
         assert weber == pytest.approx(row["frequency_jnd_weber"], rel=1e-9)
 
@@ -162,3 +167,28 @@ def test_the_ideal_observer(rows: Callable[[str], list[Row]]) -> None:
         found = ideal_dprime(row["task"], row["difference"], **at)
         # Energies of near-equal patterns cancel: rounding of 1e-16 in either leaves this much.
         assert float(found) == pytest.approx(row["dprime"], rel=1e-9)
+
+
+# -- context ---------------------------------------------------------------------------------------------------------
+
+
+def in_context(row: Row, contrast: float) -> Stimulus:
+    common = {"frequency": 4.0, "luminance": 100.0}
+    target = Grating(contrast=contrast, window="raised_cosine", radius=0.5, edge=0.125, **common)
+    turned = {"orientation": row["context_orientation_deg"], "contrast": row["context_contrast"], **common}
+    ring = Ring(radius=1.5, inner=0.5625, edge=0.125, **turned) if row["layout"] == "surround" else Grating(**turned)
+    return (target + ring).draw(dtype="float64")
+
+
+def test_targets_in_context(rows: Callable[[str], list[Row]]) -> None:
+    for row in rows("context_pixels"):
+        held(row, in_context(row, row["contrast"]), in_context(row, 0.0))
+
+
+def test_thresholds_in_context(rows: Callable[[str], list[Row]]) -> None:
+    for row in rows("context_threshold_pixels"):
+        none = {**row, "context_contrast": 0.0}
+        criterion = s_ac(in_context(none, ANCHOR), in_context(none, 0.0))
+        assert criterion == pytest.approx(row["criterion_s_ac"], rel=1e-12)
+        found = threshold(partial(in_context, row), in_context(row, 0.0), criterion, 0.005, 0.02)
+        assert (found, found / ANCHOR) == pytest.approx((row["threshold_contrast"], row["elevation"]), rel=1e-9)

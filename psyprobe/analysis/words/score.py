@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -103,6 +103,8 @@ _KEY_OF_DIFFERENCES = (
     "in place of a sensitivity to contrast."
 )
 
+_KEY_OF_ACUITY = "limit: 1 / that period, the highest frequency that is told from uniform."
+
 _READOUTS = {"text": "text answers", "p_yes": "P(yes)"}
 _HEADINGS = dict(zip(comparison.STATISTICS, ("r", "RMSE", "r log", "RMSE log", "shape"), strict=True))
 
@@ -131,21 +133,20 @@ class CsfPoint:
     #: Questions that do not count because their contrast could not be delivered.
     not_shown: int
 
-    def cells(self, unit: str) -> dict[str, str]:
-        """Rounded for reading: sensitivities, or the threshold of a difference in its unit."""
+    def cells(self, unit: str, finest: bool) -> dict[str, str]:
+        """Rounded for reading: sensitivities, the threshold of a difference in its unit, or the highest frequency."""
         said = [f"{n} {status}" for status, n in self.statuses.items() if status != "ok"]
         said += [f"{self.low_validity} low validity"] if self.low_validity else []
         said += [f"{self.not_shown} questions could not be shown"] if self.not_shown else []
         shown = [self.sensitivity, self.low, self.high]
         people = self.human
-        if unit:
+        if unit and not finest:
             shown = [_inverse(self.sensitivity), _inverse(self.high), _inverse(self.low)]
             people = _inverse(people)
         found, low, high = map(_plain, shown)
+        heading = "limit (cpd)" if finest else f"threshold ({unit})" if unit else "sensitivity"
         return {
-            f"threshold ({unit})" if unit else "sensitivity": "-"
-            if self.sensitivity is None
-            else f"{found} [{low}, {high}]",
+            heading: "-" if self.sensitivity is None else f"{found} [{low}, {high}]",
             "people": _plain(people),
             "usable": f"{self.usable}/{self.prompts}",
             "remarks": ", ".join(said),
@@ -166,8 +167,6 @@ class ChatScore(Tabled):
     level: str
     #: Of the level.
     unit: str
-    #: Of what two images differed in; empty where contrast was varied.
-    difference_unit: str
     #: The curve with which it is compared first; empty where there is none.
     human: str
     #: By human curve, `human` first.
@@ -189,6 +188,10 @@ class ChatScore(Tabled):
     agreement: Agreement | None
     #: Of all intervals.
     confidence: float
+    #: Of what two images differed in; empty where contrast was varied.
+    difference_unit: ClassVar[str] = ""
+    #: Whether that is the period of the finest stripes, whose inverse is the highest frequency.
+    finest: ClassVar[bool] = False
 
     @property
     def layer(self) -> str:
@@ -215,7 +218,7 @@ class ChatScore(Tabled):
         axis = "CSF (cpd)" if of_frequency else f"{self.level} ({self.unit})"
         curve = f"{self.observer}{loud}: {axis}"
         for point in self.curve:
-            cells = point.cells(self.difference_unit)
+            cells = point.cells(self.difference_unit, self.finest)
             if not self.human:
                 del cells["people"]
             rows.append(Row(curve, OBSERVER, f"{point.value:g}", cells))
@@ -285,7 +288,19 @@ class ChatScore(Tabled):
     def notes(self) -> list[str]:
         """What the headings mean."""
         told = [_KEY if self.human else _KEY_WITHOUT_PEOPLE]
-        return told + ([_KEY_OF_DIFFERENCES] if self.difference_unit else [])
+        return (
+            told + ([_KEY_OF_DIFFERENCES] if self.difference_unit else []) + ([_KEY_OF_ACUITY] if self.finest else [])
+        )
+
+
+@dataclass(frozen=True)
+class ChoiceScore(ChatScore):
+    """The score of a run that asked which of two images has more of something: thresholds of that difference."""
+
+    #: Of what they differed in.
+    difference_unit: str = ""  # type: ignore[misc]
+    #: Whether that is the period of the finest stripes.
+    finest: bool = False  # type: ignore[misc]
 
 
 def score_chat(
@@ -335,15 +350,21 @@ def score_chat(
         flat, blind = _trivial(curve[np.isfinite(curve)])
     trials = float(csf["trials"].sum() + csf["catch_trials"].sum())
     excluded = float(csf["excluded"].sum())
+    ruler = ruler_of(csf)
+    made, more = (
+        (ChatScore, {})
+        if ruler == "contrast"
+        else (ChoiceScore, {"difference_unit": csf[ruler].attrs["units"], "finest": ruler == "period"})
+    )
     return (
-        ChatScore(
+        made(
             observer=observer_of(result),
             experiment=str(result.attrs.get("experiment", "")),
             readout=str(result.attrs.get("readout", "text")),
             random_weights=bool(result.attrs.get("random_weights", 0)),
             level=level,
             unit=str(csf[level].attrs["units"]),
-            difference_unit=str(csf[ruler].attrs["units"]) if (ruler := ruler_of(csf)) != "contrast" else "",
+            **more,
             human=name,
             scores=scores,
             flat=flat,

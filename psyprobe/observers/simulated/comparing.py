@@ -35,7 +35,7 @@ def asked_to_compare(prompt: str) -> str:
 
     Examples
     --------
-    >>> asked_to_compare("Which of the two images has the finer stripes?"), asked_to_compare("Which contains a pattern?")
+    >>> asked_to_compare("Which of the two images has the finer stripes?"), asked_to_compare("Which has a pattern?")
     ('frequency', '')
     """
     text = prompt.casefold()

@@ -104,8 +104,8 @@ class Mind:
     eotf : str, float or pairs
         How drive values turn into light, as for `psyprobe.Display`.
     orientation_jnd, frequency_jnd : float
-        At which d' is 1 of two images that differ: a turn, degrees, and a Weber fraction of frequency. Of two contrasts,
-        Legge and Foley's (1980) transducer tells it, at threshold where the sensitivity has its own.
+        At which d' is 1 of two images that differ: a turn, degrees, and a Weber fraction of frequency. Of two
+        contrasts, Legge and Foley's (1980) transducer tells it, at threshold where the sensitivity has its own.
     """
 
     scale: float = 1.0

@@ -31,7 +31,7 @@ from psyprobe.light.display import Display
 from psyprobe.observers.chat.answering import eight_bit
 from psyprobe.observers.images import is_grey_view
 from psyprobe.probes.asking import show, spread
-from psyprobe.probes.detection import changed
+from psyprobe.probes.detection import PERIOD, changed
 from psyprobe.stimulus import Specification, Uniform
 from psyprobe.stimulus.specification import level_of, with_levels
 
@@ -449,7 +449,10 @@ class Scene:
         if beyond:
             return Shown((), order, (), image_seed, refused=beyond)
         spec = self.spec
-        if self.change is not None:
+        if self.change is not None and self.change[1] == PERIOD["name"]:
+            spec = with_levels(spec, **{self.level: value}, frequency=1 / contrast, **self._seeded(image_seed))
+            blank = spec.reference()
+        elif self.change is not None:
             blank = with_levels(spec, **{self.level: value}, **self._seeded(image_seed))
             parameter, unit = self.change
             spec = with_levels(blank, **{parameter: changed(unit, float(blank.value(parameter)), contrast)})
@@ -564,12 +567,15 @@ class Scene:
         sent, spec = through(images[shown.pattern]), shown.specs[shown.pattern]
         if self.change is None:
             return images, delivered_contrast(sent, spec, self.display)
-        reference = shown.specs[1 - shown.pattern]
+        # Of the finest stripes the whole pattern is what differs.
+        reference = None if self.change[1] == PERIOD["name"] else shown.specs[1 - shown.pattern]
         return images, delivered_contrast(sent, spec, self.display, reference, shown.contrast)
 
     def _highest(self, value: float, contrast: float) -> float:
         """The highest frequency of a trial, cpd."""
         frequency = value if self.level == "frequency" else _frequency(self.spec)
+        if self.change == ("frequency", PERIOD["name"]):
+            return 1 / contrast
         if self.change is not None and self.change[0] == "frequency":
             return changed(self.change[1], frequency, contrast)
         return frequency

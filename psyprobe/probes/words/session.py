@@ -22,7 +22,7 @@ from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, 
 from psyprobe.plotting.word_parts import csf_parts
 from psyprobe.plotting.words import csf_panels
 from psyprobe.probes.asking import at_native_size
-from psyprobe.probes.detection import changing, contrast_kind, remarks_of, sensitivity_at
+from psyprobe.probes.detection import PERIOD, changing, contrast_kind, remarks_of, sensitivity_at
 from psyprobe.probes.words.delivery import Delivery, Scene, derived_seed
 from psyprobe.probes.words.reading import Read, read_answer, words_result
 from psyprobe.probes.words.wording import Trial, Wording, asking_of, level_name, ruler
@@ -92,6 +92,8 @@ class WordsSession(ExperimentSession):
         }
 
     def _differing(self) -> dict[str, Any]:
+        if ruler(self.experiment)[0] == PERIOD["name"]:
+            return {"difference": PERIOD}
         given = self.experiment.difference
         if given is None:
             return {}
@@ -163,7 +165,7 @@ class WordsSession(ExperimentSession):
             )
         name, contrasts = ruler(experiment)
         if len(contrasts) < 2 or not contrasts[0] > 0:
-            where = f"levels.{name}" if experiment.difference is None else "difference.levels"
+            where = f"levels.{name}" if name == "contrast" else "difference.levels"
             raise InputError(f"{where} are {list(contrasts)}; give at least two levels above 0, in ascending order")
         self._check_prompts()
 
@@ -193,8 +195,15 @@ class WordsSession(ExperimentSession):
             seed=self.asking.seed,
             intervals=self.task.intervals,
             observer=self.observer.card.digest,
-            change=None if (given := experiment.difference) is None else (given.parameter, given.unit),
+            change=self._change(),
         )
+
+    def _change(self) -> tuple[str, str] | None:
+        """Parameter and unit in which two images differ; None where it is contrast."""
+        if ruler(self.experiment)[0] == PERIOD["name"]:
+            return "frequency", PERIOD["name"]
+        given = self.experiment.difference
+        return None if given is None else (given.parameter, given.unit)
 
     def _people(self) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
         """What people see at the levels, and where they saw something else; no name where nobody is compared with.
@@ -204,7 +213,7 @@ class WordsSession(ExperimentSession):
         """
         experiment, native = self.experiment, self._native
         reference, values = experiment.human, np.array(experiment.levels[self.level])
-        grey = self.level == "frequency" and contrast_kind(native) != "cone" and experiment.difference is None
+        grey = self.level == "frequency" and contrast_kind(native) != "cone" and ruler(experiment)[0] == "contrast"
         if grey and (reference is None or (native.kind == "annulus_noise" and reference.name in CSF_MODELS)):
             return None, ()
         if reference is None:

@@ -17,6 +17,7 @@ from psyprobe.experiment.experiment import Asking
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.output import plain
 from psyprobe.probes.designs import Design, Level, QuestPlus, QuickCSF, constant, ladder
+from psyprobe.probes.detection import periods
 from psyprobe.probes.words.delivery import derived_seed
 from psyprobe.probes.words.reading import Read, Readout, polarity, readout_of, said
 
@@ -64,6 +65,8 @@ def ruler(experiment: Experiment) -> tuple[str, tuple[float, ...]]:
     """
     if experiment.difference is not None:
         return f"{experiment.difference.parameter}_difference", experiment.difference.levels
+    if experiment.probe == "acuity":
+        return "period", periods(experiment.levels["frequency"])
     if "contrast" not in experiment.levels:
         raise InputError("[levels] has no 'contrast'; give for example { values = [0.01, 0.1] }")
     return "contrast", experiment.levels["contrast"]
@@ -78,7 +81,8 @@ def level_name(experiment: Experiment) -> str:
         There is none, or there are several.
     """
     own, _ = ruler(experiment)
-    names = [name for name in experiment.levels if name != own]
+    taken = "frequency" if own == "period" else own
+    names = [name for name in experiment.levels if name != taken]
     if len(names) != 1 and experiment.difference is not None:
         raise InputError(
             f"[levels] holds {', '.join(experiment.levels)}; an observer that answers in words is asked about "
@@ -114,9 +118,9 @@ def design_of(experiment: Experiment, task: str, prompt: Prompt, repeats: int, p
         An option is unknown or out of range.
     """
     asking, levels = asking_of(experiment), experiment.levels
-    _, contrasts = ruler(experiment)
+    own, contrasts = ruler(experiment)
     name, make, fixed = level_name(experiment), _MAKERS[asking.design], not adaptive(asking.design)
-    if asking.design == "quick_csf" and (name != "frequency" or experiment.difference is not None):
+    if asking.design == "quick_csf" and (name != "frequency" or own != "contrast"):
         raise InputError(
             f"the design 'quick_csf' models sensitivity over frequency, and [levels] varies {name}; take 'quest_plus'"
         )

@@ -265,6 +265,52 @@ class Grating(_Wave):
         return change
 
 
+@stimulus_kind("ring")
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Ring(_Wave):
+    """A sinusoid in a ring, which surrounds a target without touching it.
+
+    The window is a raised-cosine disc of `radius` minus one of `inner`, each at half height there.
+
+    Examples
+    --------
+    >>> ring = Ring(frequency=4.0, contrast=0.5, radius=1.5, inner=0.5625).draw()
+    >>> float(ring.luminance[112, 112]), bool(ring.luminance[112, 175] > 140)
+    (100.0, True)
+    """
+
+    radius: Any = parameter("deg", "Radius", default=1.5, low=0, above=True)
+    inner: Any = parameter("deg", "Inner radius", default=0.5625, low=0, above=True)
+    edge: Any = parameter("deg", "Width of the edges", default=0.125, low=0, above=True)
+
+    window = "ring"
+    contrast_kind: ClassVar[str | None] = "michelson"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require("inner", self.inner < self.radius, "the inner radius must be above 0 and below the radius")
+        self._require(
+            "edge", self.edge <= 2 * self.inner, "a raised cosine's ramp must be above 0 and at most twice it"
+        )
+
+    def envelope(self) -> Float64:
+        """The ring that was asked for, drawn for measuring."""
+        place = {"edge": self.edge, "x": self.x, "y": self.y}
+        outer, inner = (estimate.round_window(self.shape, self.ppd, r, **place) for r in (self.radius, self.inner))
+        return outer - inner
+
+    def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> Array:
+        """``offset + amplitude * ring of a grating``, shape (n, H, W)."""
+        place = {name: self._flat(name) for name in ("x", "y", "edge")}
+        outer, inner = (
+            pattern.round_window(self.shape, self.ppd, radius=self._flat(name), **place) for name in ("radius", "inner")
+        )
+        change = self._carrier(amplitude, np.zeros_like(offset), dtype, device, None, False)
+        change *= pattern.to_backend(outer - inner, dtype, device)
+        change += pattern.to_backend(offset[:, None, None], dtype, device)
+        return change
+
+
 @stimulus_kind("disc")
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Disc(Modulation):

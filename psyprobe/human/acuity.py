@@ -1,0 +1,122 @@
+"""Acuity: the finest stripes that people see, as measured, as fitted, and as castleCSF would have it.
+
+castleCSF is no reference here: at the contrasts that were shown it gives 64, 108 and 51 cpd for the achromatic,
+red-green and yellow-violet direction, where 47, 44 and 27 were measured.
+
+References
+----------
+Ashraf, Chapiro, Mantiuk (2025). Resolution limit of the eye - how many pixels can we see? Nature Communications
+16:9086. Data and the parameters of the fit: gfxdisp/resolution_limit at 436be05 (MIT, in
+``psyprobe/human/data/resolution_limit/LICENSE``).
+Watson (2018). The field of view, the field of resolution, and the field of contrast sensitivity. Journal of Perceptual
+Imaging 1(1): the form of the fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import unknown_name
+from psyprobe.human.castle import castle_csf
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_FILES = files("psyprobe.human") / "data" / "resolution_limit"
+#: By direction: (c, cF, cR) of limit = (log10 S - c) / (cF (1 + cR e)).
+_FIT = {
+    "achromatic": (2.13474805, -0.04393618, 0.16007963),
+    "red_green": (2.17939345, -0.02996545, 0.45358028),
+    "yellow_violet": (1.77668671, -0.05503703, 0.4629946),
+}
+#: castleCSF is declared up to here, cpd, and looked through up to there.
+DECLARED, _HIGHEST = 64.0, 5000.0
+
+
+def resolution_limits(*, observers: bool = False) -> pd.DataFrame:
+    """Highest visible frequencies as measured: medians of people with the range of the population, or each person's.
+
+    Parameters
+    ----------
+    observers : bool, optional
+        Whether single people are wanted: 146 rows in place of 9.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Frequencies in cpd, eccentricity in deg, luminance in cd/m², the RMS cone contrast that was shown.
+
+    Examples
+    --------
+    >>> table = resolution_limits()
+    >>> table["limit_cpd"][table["eccentricity_deg"] == 0].round(1).tolist()
+    [47.2, 44.4, 26.6]
+    """
+    import pandas as pd
+
+    with (_FILES / ("observers.csv" if observers else "medians.csv")).open(encoding="utf-8") as file:
+        return pd.read_csv(file, comment="#")
+
+
+def resolution_limit(contrast: Any, direction: Any = "achromatic", eccentricity: Any = 0.0) -> FloatArray:
+    """Highest visible frequency, cpd, by the authors' fit: 1 / the finest period, at an RMS cone contrast."""
+    if direction not in _FIT:
+        raise unknown_name("direction of a resolution limit", str(direction), _FIT)
+    c, falling, outwards = _FIT[direction]
+    log_s = -np.log10(np.asarray(contrast, dtype=np.float64))
+    return np.asarray((log_s - c) / (falling * (1 + outwards * np.asarray(eccentricity, dtype=np.float64))))
+
+
+@dataclass(frozen=True)
+class CastleLimit:
+    """Where castleCSF falls to a sensitivity."""
+
+    #: The highest frequency, cpd.
+    frequency: float
+    #: Whether it lies beyond the 64 cpd up to which castleCSF is declared.
+    extrapolated: bool
+
+
+def castle_limit(
+    sensitivity: float, direction: str, *, luminance: float, area: float, eccentricity: float = 0.0
+) -> CastleLimit | None:
+    """The highest frequency at which castleCSF has a sensitivity; for comparison, see above.
+
+    Parameters
+    ----------
+    sensitivity : float
+        1 / RMS cone contrast.
+    direction, luminance, area, eccentricity
+        As for `psyprobe.human.castle_csf`.
+
+    Returns
+    -------
+    CastleLimit or None
+        None where it is nowhere so sensitive, up to 5,000 cpd.
+
+    Examples
+    --------
+    >>> found = castle_limit(1.095, "achromatic", luminance=100, area=3.1416)
+    >>> round(found.frequency, 1), found.extrapolated
+    (64.1, True)
+    """
+    from scipy.optimize import brentq
+
+    def above(frequency: Any) -> Any:
+        at = {"luminance": luminance, "area": area, "direction": direction, "eccentricity": eccentricity}
+        return castle_csf(frequency, **at) - sensitivity
+
+    grid = np.geomspace(0.01, _HIGHEST, 2000)
+    seen = np.flatnonzero(above(grid) >= 0)
+    if not seen.size:
+        return None
+    last = int(seen[-1])
+    if last == len(grid) - 1:
+        return CastleLimit(_HIGHEST, True)
+    frequency = float(brentq(above, grid[last], grid[last + 1], xtol=1e-13, rtol=1e-15))
+    return CastleLimit(frequency, frequency > DECLARED)
