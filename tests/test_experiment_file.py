@@ -19,7 +19,11 @@ SUITES = ("cai2025", "cai2025_published")
 #: Experiments that ask in words, with a file format and tests of their own.
 IN_WORDS = ("hernandez2025", "hernandez2025_published")
 #: tests/test_own_experiments.py runs these.
-OURS = ("orientation_discrimination", "contrast_discrimination", "gabor_masked_orientation")
+OURS = (
+    "orientation_discrimination", "frequency_discrimination", "contrast_discrimination",
+    "contrast_discrimination_masked", "gabor_masked_parallel", "gabor_masked_orientation", "gabor_masked_orthogonal",
+    "surround", "acuity_achromatic", "acuity_red_green", "acuity_yellow_violet",
+)  # fmt: skip
 OTHERS = (*SUITES, *IN_WORDS, *OURS)
 
 

@@ -107,7 +107,7 @@ def test_pages_of_the_catalogue(name: str, capsys: pytest.CaptureFixture[str]) -
 def test_thresholds_on_an_oblique_mask_are_those_measured_there() -> None:
     result = pp.run("gabor_masked_orientation", "pixels", score_only=True, progress=False)
     np.testing.assert_allclose(1 / result["human_sensitivity"][[0, -1]], [0.02218982341458965, 0.13812474625902557])
-    assert pp.score(result).score.slices.monotonicity == 1
+    assert pp.score(result).alignment.score.slices.monotonicity == 1
 
 
 def test_phase_of_a_chat_model(pages: Path) -> None:

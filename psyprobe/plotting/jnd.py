@@ -59,16 +59,18 @@ def jnd_panels(
     reached is left out. With two levels, one curve for each value of the first.
     """
     shown = axes.shown_layers(results, layer, layers_of, ax)
-    scores = [score_discrimination(one, measure=measure, layer=name, resamples=100)[0] for one, name in shown]
+    scores = [_score(one, measure, name) for one, name in shown]
     several = len({one.attrs.get("experiment") for one in results}) > 1 or not observer
     place: Any = None
     if len(shown) == 1 and figure is None:
         panels: Sequence[Axes] = [axes.new_axes() if ax is None else ax]
     else:
         place, panels = axes.panels_in(figure, len(shown), min(3, len(shown)), each=(4.0, 3.6))
-    for panel, (one, name), score in zip(panels, shown, scores, strict=True):
-        assert isinstance(score, DiscriminationScore)
-        _draw(panel, one, score)
+    found = [list(_curves(one, score)) for (one, _), score in zip(shown, scores, strict=True)]
+    for panel, (one, name), score, curves in zip(panels, shown, scores, found, strict=True):
+        # Panels of one experiment share their upward axis.
+        together = [each for (other, _), each in zip(shown, found, strict=True) if _same(one, other)]
+        _draw(panel, score, curves, [curve for each in together for curve in each])
         title = axes.panel_title(one, name, experiment=several, observer=observer)
         axes.label(panel, _across(one), axes.level_label(one, score.difference), title, framed=False)
         panel.legend(fontsize="x-small", framealpha=0.9)
@@ -84,8 +86,7 @@ def jnd_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
     for one in drawn:
         views = {}
         for name in layers_of(one):
-            (score,) = score_discrimination(one, layer=name, resamples=100)
-            assert isinstance(score, DiscriminationScore)
+            score = _score(one, None, name)
             views[name if len(layers_of(one)) > 1 else ""] = [
                 _line(curve, i) for i, curve in enumerate(_curves(one, score))
             ]
@@ -96,6 +97,16 @@ def jnd_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
     y = Axis(axes.level_label(first, difference), log=True)
     x = first[levels_of(first)[-1]].values
     return [Figure("Just noticeable differences", Axis(_across(first), axes.is_logarithmic(x)), y, panels, caption)]
+
+
+def _score(result: xr.Dataset, measure: str | None, layer: str) -> DiscriminationScore:
+    (found,) = score_discrimination(result, measure=measure, layer=layer, resamples=100)
+    assert isinstance(found, DiscriminationScore)
+    return found
+
+
+def _same(one: xr.Dataset, other: xr.Dataset) -> bool:
+    return bool(one.attrs.get("experiment") == other.attrs.get("experiment"))
 
 
 def _line(curve: _Curve, colour: int) -> Line:
@@ -122,9 +133,8 @@ def _curves(result: xr.Dataset, score: DiscriminationScore) -> Iterator[_Curve]:
                 yield _Curve("observer" if who == "score" else who, told, x[here], y[here])
 
 
-def _draw(ax: Axes, result: xr.Dataset, score: DiscriminationScore) -> None:
-    curves = list(_curves(result, score))
-    known = np.concatenate([curve.y[np.isfinite(curve.y)] for curve in curves])
+def _draw(ax: Axes, score: DiscriminationScore, curves: Sequence[_Curve], together: Sequence[_Curve]) -> None:
+    known = np.concatenate([curve.y[np.isfinite(curve.y)] for curve in together])
     if not known.size:
         raise InputError(f"no threshold of {score.observer} is reached at the anchor {score.anchor!r}; give another")
     places = {each: i for i, each in enumerate(dict.fromkeys(curve.at for curve in curves))}
@@ -133,7 +143,7 @@ def _draw(ax: Axes, result: xr.Dataset, score: DiscriminationScore) -> None:
         colour = axes.COLOURS[place % len(axes.COLOURS)]
         style = dict(_STYLES.get(curve.who, {"marker": "s", "markersize": 4, "linewidth": 1.8}))
         if curve.who == "people":
-            style["label"] = score.human
+            style["label"] = f"people ({score.human})"
         if curve.who == "observer":
             style |= {"color": colour, "label": score.observer}
         if curve.at and curve.who in ("people", "observer"):

@@ -7,7 +7,7 @@ its limit is to be read in cycles a pixel.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.probes import detection
 from psyprobe.probes.detection import PERIOD, Differing, periods
-from psyprobe.probes.discrimination import ABILITIES, answer, plot, report, result, score
+from psyprobe.probes.discrimination import ABILITIES, answer, in_words, result, score
 from psyprobe.probes.pairs import Grid, PairSession
 from psyprobe.running.protocol import Session
 from psyprobe.stimulus import Specification
@@ -49,12 +49,27 @@ def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -
     if "frequency" not in experiment.levels:
         raise InputError("[levels] has no 'frequency'; give for example frequency = { from = 4, to = 54, n = 20 }")
     if observer.card.ability == "answer":
-        from psyprobe.probes.words.session import two_interval
-
-        return two_interval.plan(experiment, observer)
+        return in_words().plan(experiment, observer)
     if experiment.score.anchor is None:
         raise InputError("[score] has no anchor; give 'detection': the limit is where that response is reached")
     values = periods(experiment.levels["frequency"])
     by = Period(PERIOD["name"], "frequency", PERIOD["unit"], PERIOD["label"], "", values, level="frequency")
     conditions = detection.grid_conditions(experiment, observer.card, by)
     return PairSession(experiment, observer, conditions, detection.VERSION, batch_size)
+
+
+def plot(results: Sequence[Any], ax: Any = None, **options: Any) -> Any:
+    """As in `Probe`: responses over contrast and period, or thresholds of answers."""
+    if all("trial" in one.dims for one in results):
+        return in_words().plot(results, ax, **options)
+    from psyprobe.plotting.features import contour_panels
+
+    return contour_panels(results, ax, **options)
+
+
+def report(results: Sequence[Any]) -> list[Any]:
+    """As in `Probe`."""
+    from psyprobe.plotting.feature_parts import contour_parts
+
+    words, others = ([one for one in results if ("trial" in one.dims) == asked] for asked in (True, False))
+    return [*(in_words().report(words) if words else []), *contour_parts(others)]

@@ -34,7 +34,7 @@ def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -
             'as parameter = "orientation", and its levels'
         )
     if observer.card.ability == "answer":
-        return _in_words().plan(experiment, observer)
+        return in_words().plan(experiment, observer)
     conditions = detection.grid_conditions(experiment, observer.card)
     return PairSession(experiment, observer, conditions, detection.VERSION, batch_size)
 
@@ -45,13 +45,13 @@ def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[A
     first = next(every, None)
     if first is None:
         return iter(())
-    asked = detection.answer if isinstance(first.work, Work) else _in_words().answer
+    asked = detection.answer if isinstance(first.work, Work) else in_words().answer
     return asked(observers, chain([first], every))
 
 
 def result(record: RunRecord, store: Store) -> Any:
     """As in `Probe`."""
-    return (_in_words() if "asking" in record.layout else detection).result(record, store)
+    return (in_words() if "asking" in record.layout else detection).result(record, store)
 
 
 def score(result: Any, **options: Any) -> Any:
@@ -75,10 +75,11 @@ def report(results: Sequence[Any]) -> list[Any]:
 
 
 def _of(result: Any) -> Any:
-    return _in_words() if "trial" in result.dims else detection
+    return in_words() if "trial" in result.dims else detection
 
 
-def _in_words() -> Any:
+def in_words() -> Any:
+    """The probe that shows two images and asks about them, which loads on use."""
     from psyprobe.probes.words.session import two_interval
 
     return two_interval

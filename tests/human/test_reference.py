@@ -375,5 +375,5 @@ def test_numbers_differ_from_a_percent_on(frequency: float, by: float) -> None:
 
 
 def test_an_unknown_name_lists_the_known() -> None:
-    with pytest.raises(UnknownNameError, match="georgeson_sullivan1975, modelfest_gabors"):
+    with pytest.raises(UnknownNameError, match="georgeson_sullivan1975, meese2007"):
         load_reference({"data": "x"}, Path())
