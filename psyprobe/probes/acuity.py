@@ -17,7 +17,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.probes import detection
-from psyprobe.probes.detection import PERIOD, Differing, periods
+from psyprobe.probes.differing import PERIOD, Differing, periods
 from psyprobe.probes.discrimination import ABILITIES, answer, in_words, result, score
 from psyprobe.probes.pairs import Grid, PairSession
 from psyprobe.running.protocol import Session

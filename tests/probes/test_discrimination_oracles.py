@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ import pytest
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis import angular_distance
-from psyprobe.analysis.jnd import ideal_dprime
+from psyprobe.analysis.jnd import ideal_dprime, jnd
+from psyprobe.human.acuity import castle_limit, resolution_limit, resolution_limits
 from psyprobe.human.discrimination import foley_response, increment, legge_foley_response, meese_response
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Grating, gabor, grating, uniform
 from psyprobe.stimulus.kinds.patches import Ring
+from psyprobe.stimulus.pattern import pixel_positions
 from psyprobe.stimulus.specification import Stimulus
 
 Row = dict[str, Any]
@@ -192,3 +195,55 @@ def test_thresholds_in_context(rows: Callable[[str], list[Row]]) -> None:
         assert criterion == pytest.approx(row["criterion_s_ac"], rel=1e-12)
         found = threshold(partial(in_context, row), in_context(row, 0.0), criterion, 0.005, 0.02)
         assert (found, found / ANCHOR) == pytest.approx((row["threshold_contrast"], row["elevation"]), rel=1e-9)
+
+
+def test_thresholds_of_divisive_suppression(rows: Callable[[str], list[Row]]) -> None:
+    contrast = np.geomspace(0.005, 0.5, 400)
+    for row in rows("context_simulated"):
+        weight = 0.1 + 0.5 * np.exp(-(row["context_orientation_deg"] ** 2) / (2 * 20**2))
+        assert weight == pytest.approx(row["weight"], rel=1e-12)
+        pools = [0.01**2 + contrast**2 + (weight * c) ** 2 for c in (row["context_contrast"], 0.0)]
+        found, _ = jnd(contrast, np.stack([contrast**2.4 / pool for pool in pools]), [0.2, 0.2])
+        # Between contrasts of the grid log response is taken as straight.
+        told = (found[0], found[0] / found[1])
+        assert told == pytest.approx((row["threshold_contrast"], row["elevation"]), rel=1e-4)
+
+
+# -- acuity ----------------------------------------------------------------------------------------------------------
+
+
+def fine(row: Row) -> Stimulus:
+    """Sine waves are a Gabor; of square waves only the Gabor's envelope and wave are the package's."""
+    at = {"frequency": row["frequency_cpd"], "radius": row["radius_deg"], "luminance": 100.0, "ppd": row["ppd"]}
+    if row["waveform"] == "sine":
+        return gabor(contrast=row["contrast"], dtype="float64", **at)
+    whole = gabor(contrast=1.0, dtype="float64", **at)
+    envelope = np.exp(
+        -(np.add.outer(*[pixel_positions(n, row["ppd"]) ** 2 for n in whole.spec.shape])) / (2 * row["radius_deg"] ** 2)
+    )
+    wave = np.where(
+        np.cos(2 * np.pi * row["frequency_cpd"] * pixel_positions(whole.spec.shape[1], row["ppd"])) >= 0, 1, -1
+    )
+    return replace(whole, pixels=100.0 * (1 + row["contrast"] * envelope * wave))
+
+
+def test_fine_stripes_against_uniform(rows: Callable[[str], list[Row]]) -> None:
+    for row in rows("acuity_pixels"):
+        held(row, fine(row), uniform(luminance=100.0, ppd=row["ppd"], dtype="float64"))
+
+
+def test_limits_of_castlecsf(rows: Callable[[str], list[Row]]) -> None:
+    for row in rows("acuity_castlecsf"):
+        at = {"luminance": row["luminance_cd_m2"], "area": row["area_deg2"], "eccentricity": row["eccentricity_deg"]}
+        found = castle_limit(row["sensitivity"], row["direction"], **at)
+        assert found is not None and found.frequency == pytest.approx(row["limit_cpd"], rel=1e-11)
+        assert found.extrapolated == (row["limit_cpd"] > 64)
+
+
+def test_the_fit_of_measured_limits() -> None:
+    table = resolution_limits()
+    assert len(table) == 9 and len(resolution_limits(observers=True)) == 146
+    for row in table.to_dict("records"):
+        found = resolution_limit(row["shown_cone_contrast"], row["direction"], row["eccentricity_deg"])
+        assert float(found) == pytest.approx(row["watson2018_fit_cpd"], rel=1e-5)
+        assert abs(found / row["limit_cpd"] - 1) < 0.23

@@ -31,7 +31,7 @@ from psyprobe.light.display import Display
 from psyprobe.observers.chat.answering import eight_bit
 from psyprobe.observers.images import is_grey_view
 from psyprobe.probes.asking import show, spread
-from psyprobe.probes.detection import PERIOD, changed
+from psyprobe.probes.differing import PERIOD, changed
 from psyprobe.stimulus import Specification, Uniform
 from psyprobe.stimulus.specification import level_of, with_levels
 

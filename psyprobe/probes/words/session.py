@@ -22,7 +22,8 @@ from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, 
 from psyprobe.plotting.word_parts import csf_parts
 from psyprobe.plotting.words import csf_panels
 from psyprobe.probes.asking import at_native_size
-from psyprobe.probes.detection import PERIOD, changing, contrast_kind, remarks_of, sensitivity_at
+from psyprobe.probes.detection import remarks_of
+from psyprobe.probes.differing import PERIOD, changing, contrast_kind, sensitivity_at
 from psyprobe.probes.words.delivery import Delivery, Scene, derived_seed
 from psyprobe.probes.words.reading import Read, read_answer, words_result
 from psyprobe.probes.words.wording import Trial, Wording, asking_of, level_name, ruler

@@ -17,7 +17,7 @@ from psyprobe.experiment.experiment import Asking
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.output import plain
 from psyprobe.probes.designs import Design, Level, QuestPlus, QuickCSF, constant, ladder
-from psyprobe.probes.detection import periods
+from psyprobe.probes.differing import periods
 from psyprobe.probes.words.delivery import derived_seed
 from psyprobe.probes.words.reading import Read, Readout, polarity, readout_of, said
 
