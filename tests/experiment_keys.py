@@ -13,7 +13,7 @@ from psyprobe.probes.conduct import _OF_EVERY_PAGE
 
 #: Those of other packages are not ours to document.
 PROBES = {
-    "detection": "detection", "discrimination": "discrimination", "matching": "matching",
+    "detection": "detection", "discrimination": "discrimination", "acuity": "acuity", "matching": "matching",
     "yes_no": "words", "two_interval": "words",
     "mvp_bench": "benchmarks", "r_bench": "benchmarks", "corruption_profile": "corruption_profile",
 }  # fmt: skip
@@ -22,7 +22,8 @@ TYPES = {
     "stimulus": "name, file or table", "items": "folder", "levels": "levels by name", "variants": "numbers by name",
     "human": "table, see below", "display": "table, or name of a preset", "options": "table", "asking.options": "table",
     "judge.options": "table", "asking.prompts": "name, file or list", "asking.repeats": "whole number, or both",
-    "difference.levels": "levels", "score.multiplier": "levels", "fit.guess": "rate, or bounds",
+    "difference.levels": "levels", "difference.against.levels": "levels",
+    "score.anchor": "`\"detection\"` `\"contrast\"`, or a contrast", "score.multiplier": "levels", "fit.guess": "rate, or bounds",
     "fit.lapse": "rate, or bounds",
 }  # fmt: skip
 WORDS = {str: "text", bool: "true or false", int: "whole number", float: "number", tuple: "list of text"}
@@ -47,7 +48,7 @@ def _readers(name: str) -> str:
     if name in _OF_EVERY_PAGE:
         return "all"
     found = dict.fromkeys(group for probe, group in PROBES.items() if name in load_probe(probe).SECTIONS)
-    return ", ".join(found).replace("detection, discrimination, matching", "pairs")
+    return ", ".join(found).replace("detection, discrimination, acuity, matching", "pairs")
 
 
 def _is_section(annotation: Any) -> bool:

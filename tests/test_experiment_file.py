@@ -22,7 +22,7 @@ IN_WORDS = ("hernandez2025", "hernandez2025_published")
 OURS = (
     "orientation_discrimination", "frequency_discrimination", "contrast_discrimination",
     "contrast_discrimination_masked", "gabor_masked_parallel", "gabor_masked_orientation", "gabor_masked_orthogonal",
-    "surround", "acuity_achromatic", "acuity_red_green", "acuity_yellow_violet",
+    "grating_masked_cross", "surround", "acuity_achromatic", "acuity_red_green", "acuity_yellow_violet",
 )  # fmt: skip
 OTHERS = (*SUITES, *IN_WORDS, *OURS)
 

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 RMSE = Metric("jnd_rmse", "Thresholds beside people, RMSE ($log_{10}$)", more_is_better=False, digits=2, suffix="jnd")
 
+#: Contrast of a target that is plainly seen.
+_SEEN = 0.1
 #: Standard deviation of log10 thresholds under which a curve is flat: no two observers' curves differ by so little.
 _FLAT = 0.01
 
@@ -44,7 +46,7 @@ _KEY = (
     "people): 0.3 is a factor of two. reached: levels at which the criterion is reached, of all. dip: smallest "
     "threshold on a pedestal over that on none; handle, slope: of log threshold over log level; elevation: threshold "
     "at the strongest mask over that without, of the first orientation; tuning: at the strongest mask, parallel over "
-    "orthogonal. anisotropy: just noticeable fraction of frequency over just noticeable turn in radians, geometric "
+    "orthogonal; response ratio: to a target of contrast 0.1 with that mask over without. anisotropy: just noticeable fraction of frequency over just noticeable turn in radians, geometric "
     "mean over levels and its range; 1 for pixels at any criterion, 3.4 to 13 for people (Burbeck & Regan 1983)."
 )
 
@@ -219,10 +221,18 @@ def _score_layer(result: xr.Dataset, measure: str, layer: str, interval: dict[st
     known = np.isfinite(people)
     flat = known.sum() > 1 and float(np.log10(people[known]).std()) < _FLAT
 
+    grid = result[difference].values.astype(np.float64)
+
     def found(prefix: str) -> Thresholds:
         own, other = (_read(result, f"{prefix}{name}", measure, layer) for name in ("response", "against_response"))
         assert own is not None
-        return _thresholds(rows, own[0], own[1], people, interval["confidence"], difference, other)
+        made = _thresholds(rows, own[0], own[1], people, interval["confidence"], difference, other)
+        if "mask_contrast" not in rows or difference != "contrast":
+            return made
+        shown = _defined(result, f"{prefix}response", measure, layer, [*levels, difference])
+        return replace(
+            made, ratios={**made.ratios, "response ratio": _masked(rows, grid, shown.reshape(-1, len(grid)))}
+        )
 
     def responses(of: xr.Dataset, measured: str) -> FloatArray:
         return values_of(of, "response", measured, layer, [*levels, difference])
@@ -352,6 +362,14 @@ def _ratios(rows: Mapping[str, FloatArray], values: FloatArray, difference: str)
         parallel, orthogonal = (strong & (rows["mask_orientation"] == angle) for angle in (0, 90))
         found["tuning"] = _over(values[parallel], values[orthogonal])
     return found
+
+
+def _masked(rows: Mapping[str, FloatArray], contrast: FloatArray, response: FloatArray) -> float | None:
+    """Response under the strongest mask over that without, of the first orientation, near contrast 0.1."""
+    near = response[:, int(np.abs(np.log(contrast / _SEEN)).argmin())]
+    mask = rows["mask_contrast"]
+    first = np.all([each == each.min() for name, each in rows.items() if name != "mask_contrast"], axis=0)
+    return _over(near[first & (mask == mask.max())], near[first & (mask == 0)])
 
 
 def _over(first: FloatArray, second: FloatArray) -> float | None:

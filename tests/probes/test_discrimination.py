@@ -31,6 +31,7 @@ ALIGNMENT = {
     "gabor_masked_parallel": (0.495, 0.500),
     "gabor_masked_orientation": (0.538, 0.539),
     "gabor_masked_orthogonal": (0.677, 0.691),
+    "grating_masked_cross": (0.757, 0.775),
     "orientation_discrimination": (0.591, 0.568),
 }
 
@@ -40,6 +41,20 @@ def test_trivial_responders_have_the_scores_of_the_reference(name: str) -> None:
     (found,) = score_detection(pixels(name), resamples=100)
     told = (found.pixels.alignment.value, found.contrast.alignment.value)
     assert told == pytest.approx(ALIGNMENT[name], abs=6e-4)
+
+
+def test_trivial_responders_on_measured_pedestals() -> None:
+    (found,) = score_detection(pixels("contrast_discrimination_masked").sel(mask_contrast=0), resamples=100)
+    assert found.pixels.alignment.value == pytest.approx(0.629, abs=2e-3)
+    assert found.contrast.alignment.value == pytest.approx(0.629, abs=6e-4)
+    assert pp.score(pixels("contrast_discrimination_masked")).people.ratios["dip"] == pytest.approx(0.31, abs=5e-3)
+
+
+def test_a_surround_does_nothing_to_pixels() -> None:
+    found = pp.score(pixels("surround"))
+    told = [found.pixels.ratios[name] for name in ("elevation", "tuning", "response ratio")]
+    assert told == pytest.approx([1, 1, 1], abs=4e-3)
+    assert found.people is None and found.alignment is None
 
 
 def test_pixels_have_neither_dip_nor_masking_and_no_anisotropy() -> None:
