@@ -23,8 +23,8 @@ TYPES = {
     "human": "table, see below", "display": "table, or name of a preset", "options": "table", "asking.options": "table",
     "judge.options": "table", "asking.prompts": "name, file or list", "asking.repeats": "whole number, or both",
     "difference.levels": "levels", "difference.against.levels": "levels",
-    "score.anchor": "`\"detection\"` `\"contrast\"`, or a contrast", "score.multiplier": "levels", "fit.guess": "rate, or bounds",
-    "fit.lapse": "rate, or bounds",
+    "score.anchor": "`\"detection\"` `\"contrast\"`, or a contrast",
+    "score.multiplier": "levels", "fit.guess": "rate, or bounds", "fit.lapse": "rate, or bounds",
 }  # fmt: skip
 WORDS = {str: "text", bool: "true or false", int: "whole number", float: "number", tuple: "list of text"}
 

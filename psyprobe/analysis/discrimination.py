@@ -46,10 +46,10 @@ _KEY = (
     "people): 0.3 is a factor of two. reached: levels at which the criterion is reached, of all. dip: smallest "
     "threshold on a pedestal over that on none; handle, slope: of log threshold over log level; elevation: threshold "
     "at the strongest mask over that without, of the first orientation; tuning: at the strongest mask, parallel over "
-    "orthogonal; response ratio: to a target of contrast 0.1 with that mask over without. anisotropy: just noticeable fraction of frequency over just noticeable turn in radians, geometric "
-    "mean over levels and its range; 1 for pixels at any criterion, 3.4 to 13 for people (Burbeck & Regan 1983)."
+    "orthogonal; response ratio: to a target of contrast 0.1 with that mask over without. anisotropy: just noticeable "
+    "fraction of frequency over just noticeable turn in radians, geometric mean over levels and its range; 1 for "
+    "pixels at any criterion, 3.4 to 13 for people (Burbeck & Regan 1983)."
 )
-
 
 _KEY_OF_LIMITS = (
     "limit: the highest frequency at which the response is that to the anchor, at each level, 1 / threshold; never "
