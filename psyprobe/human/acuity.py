@@ -108,8 +108,8 @@ def castle_limit(
     from scipy.optimize import brentq
 
     def above(frequency: Any) -> Any:
-        at = {"luminance": luminance, "area": area, "direction": direction, "eccentricity": eccentricity}
-        return castle_csf(frequency, **at) - sensitivity
+        at: dict[str, Any] = {"luminance": luminance, "area": area, "direction": direction}
+        return castle_csf(frequency, eccentricity=eccentricity, **at) - sensitivity
 
     grid = np.geomspace(0.01, _HIGHEST, 2000)
     seen = np.flatnonzero(above(grid) >= 0)

@@ -61,7 +61,10 @@ def test_the_limit_of_a_metric_is_recovered(page: Path) -> None:
 def test_the_limit_of_an_observer_in_words_is_recovered(tmp_path: Path) -> None:
     path = tmp_path / "asked.toml"
     asking = 'asking = { prompts = "two_image", repeats = 10, readout = "text", temperature = 1 }\n'
-    path.write_text(PAGE.replace("n = 12", "n = 6") + asking + 'fit = { function = "logistic" }\n', encoding="utf-8")
+    path.write_text(
+        PAGE.replace("n = 12", "n = 6").replace("[0.3, 0.9]", "[0.9]") + asking + 'fit = { function = "logistic" }\n',
+        encoding="utf-8",
+    )
     observer = pp.load_observer("simulated:castlecsf", deg=129 / 120, scale=0.3, luminance=100)
     score = pp.score(pp.run(path, observer, progress=False))
     f = np.linspace(5, 54, 300)

@@ -175,8 +175,8 @@ D_PRIME = 0.9539
 @pytest.mark.parametrize(
     ("what", "unit", "level", "span", "jnd"),
     [
-        ("orientation", "deg", "frequency.values = [3, 6]", (0.15, 4), 0.8),
-        ("frequency", "weber", "frequency.values = [3, 6]", (0.01, 0.3), 0.05),
+        ("orientation", "deg", "frequency.values = [4]", (0.15, 4), 0.8),
+        ("frequency", "weber", "frequency.values = [4]", (0.01, 0.3), 0.05),
         ("contrast", "increment", "contrast.values = [0, 0.1]", (0.002, 0.2), None),
     ],
 )
