@@ -228,7 +228,10 @@ def sensitivity_label(csf: xr.Dataset) -> str:
     """Of the axis of 1 / threshold, of contrast or of the difference that was asked about."""
     if ruler_of(csf) == "contrast":
         return SENSITIVITY
-    return f"1 / threshold (1 / ({csf[ruler_of(csf)].attrs['units']}))"
+    if ruler_of(csf) == "period":
+        return "Highest frequency (cpd)"
+    unit = str(csf[ruler_of(csf)].attrs["units"])
+    return "1 / threshold" + ("" if unit == "1" else f" (1/{unit})")
 
 
 def delivered_label(csf: xr.Dataset) -> str:

@@ -20,7 +20,6 @@ from psyprobe.probes import detection
 from psyprobe.probes.differing import PERIOD, Differing, periods
 from psyprobe.probes.discrimination import ABILITIES, answer, in_words, result, score
 from psyprobe.probes.pairs import Grid, PairSession
-from psyprobe.running.protocol import Session
 from psyprobe.stimulus import Specification
 from psyprobe.stimulus.specification import with_levels
 
@@ -44,7 +43,7 @@ class Period(Differing):
         return Grid(tests, tests.reference())
 
 
-def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -> Session:
+def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -> Any:
     """As in `Probe`; among the levels is frequency."""
     if "frequency" not in experiment.levels:
         raise InputError("[levels] has no 'frequency'; give for example frequency = { from = 4, to = 54, n = 20 }")

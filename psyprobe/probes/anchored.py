@@ -93,7 +93,11 @@ def beside(
 
 def _told(values: FloatArray | None) -> Any:
     """As JSON can hold it; None for NaN."""
-    return None if values is None else np.where(np.isnan(values), None, values.astype(object)).tolist()
+    if values is None:
+        return None
+    told = values.astype(object)
+    told[np.isnan(values)] = None
+    return told.tolist()
 
 
 def _thresholds(reference: Reference, native: Specification, levels: Mapping[str, FloatArray]) -> FloatArray:

@@ -15,7 +15,7 @@ from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.probes import detection
 from psyprobe.probes.pairs import PairSession, Work
-from psyprobe.running.protocol import Answered, Batch, RunRecord, Session
+from psyprobe.running.protocol import Answered, Batch, RunRecord
 from psyprobe.running.store import Store
 
 __all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "report", "result", "score"]
@@ -26,7 +26,7 @@ SECTIONS = (
 )  # fmt: skip
 
 
-def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -> Session:
+def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -> Any:
     """As in `Probe`; the experiment must say in what test and reference differ."""
     if experiment.difference is None:
         raise InputError(
