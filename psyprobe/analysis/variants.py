@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 #: What an observer said; all else of a result is alike in every variant, or is taken from the baselines.
-_SAID = ("response", "scored_response", "reference_response")
-_BASELINES = ("pixels_response", "pixels_scored_response", "pixels_reference_response")
+_SAID = ("response", "scored_response", "reference_response", "anchor_response", "against_response")
+_BASELINES = tuple(f"pixels_{name}" for name in _SAID)
 
 
 @dataclass(frozen=True)

@@ -140,6 +140,18 @@ def test_an_anisotropy_is_recovered_at_any_criterion(tmp_path: Path) -> None:
         assert pp.score(at).score.ratios["anisotropy"] == pytest.approx(truth, rel=0.02)
 
 
+def test_anchors_are_averaged_over_variants(tmp_path: Path) -> None:
+    text = (
+        GABOR + "levels = { contrast.values = [0.1, 0.3] }\nscore = { anchor = 0.01 }\nvariants = { phase = [0, 90] }\n"
+        'difference = { parameter = "orientation", unit = "deg", levels = { from = 0.1, to = 5, n = 6 } }\n'
+    )
+    both = pp.run(page(tmp_path, text), "pixels", progress=False)
+    apart = both["anchor_response_by_variant"]
+    np.testing.assert_allclose(both["anchor_response"], apart.mean("variant"))
+    assert both["anchor_response_by_variant"].sizes["variant"] == 2
+    assert pp.score(both).score.status == ("reached", "reached")
+
+
 def test_what_can_be_said_of_a_threshold() -> None:
     rows = [[1, 2, 4], [0.5, 0.6, 0.7], [4, 5, 6], [1, 4, 1], [np.nan, 2, 3], [1, 2, 4]]
     found, status = jnd([1.0, 2.0, 4.0], rows, [3, 3, 3, 3, 3, 0])

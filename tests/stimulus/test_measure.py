@@ -182,6 +182,7 @@ EXAMPLES: list[Specification] = [
     Gabor(frequency=4.0, contrast=0.05, radius=0.4, size=SIZE, direction="red_green"),
     Grating(frequency=7.0, contrast=0.5, orientation=33, size=SIZE),
     Grating(frequency=7.0, contrast=0.5, window="disc", radius=0.6, size=SIZE),
+    Ring(frequency=7.0, contrast=0.5, radius=0.7, inner=0.3, edge=0.1, orientation=20, size=SIZE),
     Noise(frequency=5.0, contrast=0.1, size=SIZE),
     Noise(frequency=5.0, contrast=0.05, direction="yellow_violet", size=SIZE),
     Disc(contrast=-0.3, radius=0.4, size=SIZE),
