@@ -25,6 +25,7 @@ from psyprobe.stimulus.certificate import (
     tolerance,
 )
 from psyprobe.stimulus.estimate import refine_sine
+from psyprobe.stimulus.kinds.patches import Ring
 
 SIZE, PPD, LEVEL = 128, 60.0, 100.0
 
