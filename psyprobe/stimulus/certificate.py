@@ -434,7 +434,9 @@ def image_rows(
     rows: list[Row] = []
     for index, (image, one) in enumerate(zip(flat, spec.singles(), strict=True)):
         sheet = Sheet(one.luminance, precision, shown, refined and not shown)
-        found = one.rows(image, space, sheet, display)
+        # What is far from what was asked may have no mean to divide by: its quantities are infinite, and fail.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = one.rows(image, space, sheet, display)
         rows += found if len(flat) == 1 else [replace(row, image=index) for row in found]
     return worst_of(rows)
 

@@ -284,7 +284,7 @@ class Modulation(Specification):
         background = float(fit.background)
         extra = STANDARD_ERRORS * float(fit.gain[-1]) * noise / level
         sheet.add("background", level, background, _OWN_PATTERN, extra=extra)
-        contrast = float(fit.coefficients[0]) / (background if planes.cones is None else level)
+        contrast = float(np.divide(fit.coefficients[0], background if planes.cones is None else level))
         extra = STANDARD_ERRORS * float(fit.gain[0]) * noise / (abs(self.contrast) * level)
         sheet.add_contrast("contrast", self.contrast, contrast, _OWN_PATTERN, extra=extra)
         left = float(fit.residual) / level

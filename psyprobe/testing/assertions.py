@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol, TypedDict, Unpack
 
 import numpy as np
 
 from psyprobe._typing import Array
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError
 from psyprobe.light.colour import cone_observer, xyz_to_lms
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Specification, Stimulus, Sum, specification_from_dict
@@ -18,111 +18,12 @@ from psyprobe.stimulus.certificate import (
     Row,
     certify,
     format_rows,
-    observer_of,
     precision_of,
     roundoff,
     tolerance,
 )
-from psyprobe.stimulus.estimate import Float64, to_float64
-from psyprobe.testing.diagnosis import Cause, diagnose
-
-#: What the numbers of an array can be.
-SPACES = ("luminance", "rgb", "xyz", "lms", "linear", "encoded")
-
-_LARGEST_CODE = {"uint8": 255, "uint16": 65535}
-
-
-@dataclass(frozen=True)
-class Light:
-    """An image as physical light."""
-
-    #: (..., H, W) in "luminance", (..., H, W, 3) in "rgb" or "lms".
-    pixels: Float64
-    #: {"luminance", "rgb", "lms"}: What the pixels are now.
-    space: str
-    #: Column of the tolerance table: what the array came as.
-    precision: str
-    #: Drive values in [0, 1] of an encoded array.
-    drive: Float64 | None = None
-    #: Cone observer of LMS pixels.
-    observer: str = "cie2006_led_lcd"
-
-
-def read_light(
-    image: Stimulus | Array,
-    asked: Specification | None,
-    space: str | None = None,
-    display: Display | None = None,
-    precision: str | None = None,
-) -> Light:
-    """The light of a stimulus or an array.
-
-    Parameters
-    ----------
-    image : Stimulus or array
-        Channels last or, as tensors often have them, before the rows. Codes (uint8, uint16) are "encoded".
-    asked : Specification, optional
-        Tells a batch from channels.
-    space : str, optional
-        One of `SPACES`: cd/m², linear RGB light in cd/m², XYZ, LMS; "linear" is light as a fraction of the display's
-        range, "encoded" its drive value. Not for a stimulus, which knows.
-    display : Display, optional
-        Needed for "linear" and "encoded".
-    precision : str, optional
-        As of `assert_calibrated`.
-    """
-    precision = precision or precision_of(image.pixels if isinstance(image, Stimulus) else image)
-    if isinstance(image, Stimulus):
-        if space is not None:
-            raise InputError("a stimulus knows its own space; give space only with a bare array")
-        return Light(to_float64(image.pixels), image.space, precision, observer=image.observer)
-    if space is None:
-        raise InputError(f"an array does not say what its numbers are; give space, one of {', '.join(SPACES)}")
-    if space not in SPACES:
-        raise unknown_name("space", space, SPACES)
-    pixels = _channels_last(to_float64(image), asked)
-    grey = pixels.ndim < 3 or pixels.shape[-1] != 3 if asked is None else pixels.shape == (*asked.batch, *asked.shape)
-    if space in ("linear", "encoded"):
-        if display is None:
-            raise InputError(f'light of an array in "{space}" depends on the display; give display')
-        drive = _drive(image, pixels) if space == "encoded" else None
-        if drive is None:
-            light = pixels * (display.peak - display.black) + display.floor
-        else:
-            light = np.asarray(display.decode(drive))
-        return Light(light, "luminance" if grey else "rgb", precision, drive)
-    if space != "luminance" and grey:
-        raise InputError(f"an image in {space} has three channels; this one has shape {pixels.shape}")
-    if space == "luminance" and not grey:
-        raise InputError(f"a luminance image has one channel; this one has shape {pixels.shape}")
-    if space == "xyz":
-        observer = observer_of(asked)
-        lms = np.asarray(pixels @ cone_observer(observer).from_xyz.T)
-        return Light(lms, "lms", precision, observer=observer)
-    return Light(pixels, space, precision)
-
-
-def _drive(image: Array, pixels: Float64) -> Float64:
-    """Codes as a fraction of the largest; floats as they are."""
-    name = str(getattr(image, "dtype", "")).rpartition(".")[2]
-    if "int" not in name:
-        return pixels
-    if name not in _LARGEST_CODE:
-        raise InputError(f"codes of {name} have no agreed largest value; give uint8, uint16, or floats in [0, 1]")
-    return pixels / _LARGEST_CODE[name]
-
-
-def _channels_last(pixels: Float64, asked: Specification | None) -> Float64:
-    """Channels moved behind the columns, if they are in front of the rows."""
-    if asked is None:
-        first = pixels.ndim > 2 and pixels.shape[-3] == 3 and pixels.shape[-1] != 3
-        return np.moveaxis(pixels, -3, -1) if first else pixels
-    if pixels.shape in ((*asked.batch, *asked.shape), (*asked.batch, *asked.shape, 3)):
-        return pixels
-    if pixels.shape == (*asked.batch, 3, *asked.shape):
-        return np.moveaxis(pixels, -3, -1)
-    batch = f"{asked.batch} images of " if asked.batch else ""
-    raise InputError(f"the array has shape {pixels.shape}; asked for were {batch}{asked.shape} pixels")
+from psyprobe.testing.diagnosis import Cause, diagnose, roots_first, told
+from psyprobe.testing.light import Light, read_light
 
 
 class How(TypedDict, total=False):
@@ -403,16 +304,11 @@ def _verdict(found: Certificate, causes: tuple[Cause, ...] = ()) -> Certificate:
     if found.passed:
         return found
     lines = [f"{found.stimulus} was asked:"]
-    # The largest errors first; those that are alike stay in the order of the certificate.
-    for row in sorted(found.failures, key=lambda row: -float(f"{abs(row.error or 0.0):.1e}")):
-        where = "" if row.image is None else f" in image {row.image}"
-        off = f" ({100 * row.error:+.3g} %)" if row.relative and row.error is not None else ""
-        unit = f" {row.unit}" if row.unit else ""
-        lines.append(
-            f"  {row.quantity}: requested {row.requested:.6g}{unit}, delivered {row.delivered:.6g}{unit}{off}{where}; "
-            f"tolerance {row.tolerance:.2g}{'' if row.relative else unit} ({found.precision})"
-        )
+    roots, rest = roots_first(found.failures, causes)
+    lines += [f"  {told(row, found.precision)}" for row in roots]
     lines += [f"Likely cause: {cause}" for cause in causes]
+    if rest:
+        lines += [f"What follows from it: {'; '.join(told(row) for row in rest)}."]
     if len(found.rows) > 1:
         lines += ["All that was measured:", format_rows(found.rows)]
     raise CalibrationError("\n".join(lines), found, causes)

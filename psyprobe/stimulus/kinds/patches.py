@@ -125,7 +125,7 @@ class _Wave(Modulation):
             sheet.add("distortion", 0.0, planes.pattern.std() / level, "SD over background")
             return
         scale = STANDARD_ERRORS * noise / (self.contrast * level)
-        contrast = float(fit.amplitude) / background
+        contrast = float(np.divide(fit.amplitude, background))
         sheet.add_contrast("contrast", self.contrast, contrast, _LINEAR, extra=scale * float(fit.gain))
         if planes.cones is None:
             rms = level * depth * unit.std() / (level * (1 + depth * unit.mean()))
@@ -371,7 +371,7 @@ class Disc(Modulation):
         if sheet.shown:
             # A flat disc rounds as one: its two levels may be off by half a step of drive in opposite directions.
             extra += 5e-7 / abs(self.contrast)
-        sheet.add("contrast", self.contrast, step / base, _ON_DISC, extra=extra)
+        sheet.add("contrast", self.contrast, float(np.divide(step, base)), _ON_DISC, extra=extra)
         weight = (planes.pattern - background) / step
         delivered = float(np.sqrt(max(weight.sum(), 0.0) / np.pi)) / self.ppd
         asked = float(np.sqrt(disc.sum() / np.pi)) / self.ppd
