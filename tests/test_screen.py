@@ -105,8 +105,15 @@ def test_guns_that_add_up_pass_and_others_are_told(tmp_path: Path) -> None:
         screen = read_screen(write(tmp_path, with_guns(lambda d: 0.3 + 0.15 * (lit(d) - 0.3)), header))
     assert screen.additivity == pytest.approx(0.05)
     assert len(told) == 1
+    # A gun with another curve has it, where it was measured often enough to tell.
+    rows = with_guns(lambda d: 0.3 + 0.1 * (lit(d, gamma=1.8) - 0.3))
+    display = read_screen(write(tmp_path, rows, header)).display
+    drive = np.linspace(0, 1, 101)[:, None] * np.ones(3)
+    wanted = 0.3 + 119.7 * np.linspace(0, 1, 101)[:, None] ** [2.2, 2.2, 1.8]
+    np.testing.assert_allclose(display.decode(drive), wanted, atol=0.002 * 119.7)
+    few = [row for row in rows if "blue" not in row or float(row.split(",")[1]) in (DRIVES[5], DRIVES[9], 1.0)]
     with pytest.warns(ConditionWarning, match="the curve of a gun is .* % of its range off that of white"):
-        read_screen(write(tmp_path, with_guns(lambda d: 0.3 + 0.1 * (lit(d, gamma=1.8) - 0.3)), header))
+        read_screen(write(tmp_path, few, header))
 
 
 def test_noise_is_pooled(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from psyprobe.files.parsing import parse_json, read_bytes, read_text
 from psyprobe.files.terminal import say, say_json, settings, show, tell
 from psyprobe.light.display import Display
 from psyprobe.light.screen import display_of
+from psyprobe.observers.images import is_grey_view
 from psyprobe.stimulus import Specification, Stimulus, specification_from_dict
 from psyprobe.stimulus.catalogue import load_stimulus
 from psyprobe.stimulus.certificate import Certificate, certify
@@ -132,7 +133,7 @@ def _writer(path: Path, drive: FloatArray, stimulus: Stimulus, bits: int) -> Cal
             )
         if drive.max() > 1:
             raise InputError("a PNG holds drive values up to 1, and this extended-range image goes beyond; write .tiff")
-        plane = drive[..., 0] if stimulus.space == "luminance" else drive
+        plane = drive[..., 0] if is_grey_view(drive) else drive
         most = 2**bits - 1
         codes = np.rint(plane.astype(np.float64) * most).astype(np.uint8 if bits == 8 else np.uint16)
         data = encode_png(codes)

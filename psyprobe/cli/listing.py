@@ -9,6 +9,7 @@ from psyprobe.errors import InputError
 from psyprobe.files.terminal import say, say_json
 from psyprobe.human import list_human
 from psyprobe.light.display import display_presets
+from psyprobe.light.screen import read_screen
 from psyprobe.observers import DEFAULT_OBSERVER, list_observers
 from psyprobe.probes import probe_names, probe_summary
 from psyprobe.stimulus import broken_kinds
@@ -21,6 +22,10 @@ def list_command(arguments: argparse.Namespace) -> int:
     """Print one line an item, or everything about each as JSON."""
     kinds = _KINDS if arguments.kind is None else (arguments.kind,)
     items = {kind: _items(kind) for kind in kinds}
+    if arguments.files:
+        if arguments.kind != "displays":
+            raise InputError(f"{arguments.files[0]} is listed among displays only: psyprobe list displays FILE")
+        items["displays"] += [_measured(name) for name in arguments.files]
     if arguments.json:
         say_json(items if arguments.kind is None else items[arguments.kind])
         return 0
@@ -36,6 +41,13 @@ def list_command(arguments: argparse.Namespace) -> int:
                 for difference in entry.get("differences", ()):
                     say(f"  {'':<{width}}    - {difference}")
     return 0
+
+
+def _measured(path: str) -> dict[str, Any]:
+    """A measured screen as an entry."""
+    screen = read_screen(path)
+    told = {name: value for name, value in vars(screen).items() if name != "display"}
+    return {"name": path, "title": str(screen), **told, "display": screen.display.to_dict()}
 
 
 def _items(kind: str) -> list[dict[str, Any]]:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Protocol, TypeAlias
@@ -27,9 +27,9 @@ from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import GamutError, InputError, unknown_name
 from psyprobe.files.output import plain
 from psyprobe.light.colour import Direction, chromaticity, cone_observer, direction_vector, rgb_to_xyz_matrix, white_xyz
-from psyprobe.light.transfer import SRGB_JUNCTION, Eotf, checked_eotf, drive_of_light, light_of_drive, srgb_float32
+from psyprobe.light.transfer import SRGB_JUNCTION, Eotf, checked_eotfs, drive_of_light, light_of_drive, srgb_float32
 
-#: A name, or measured (x, y) of red, green, blue and white.
+#: A name, or measured (x, y) or (X, Y, Z) of red, green, blue and white.
 Primaries: TypeAlias = str | tuple[tuple[float, ...], ...]
 
 #: Light, cd/m², beyond that of the sun.
@@ -45,6 +45,9 @@ def _a_few(pixels: Array, drive: Array, axes: int) -> Iterator[tuple[Array, Arra
     for start in range(0, len(pixels), together):
         yield pixels[start : start + together], drive[start : start + together]
 
+
+#: Pixels per degree of what people look at: headsets from near, telephones from afar.
+_FEWEST_PPD, _MOST_PPD = 1.0, 1000.0
 
 #: Primaries of the default.
 SRGB_PRIMARIES = ((0.64, 0.33), (0.30, 0.60), (0.15, 0.06))
@@ -118,8 +121,8 @@ class Display:
     ----------
     peak : float
         Luminance of full white without reflections, cd/m².
-    black : float
-        Luminance at drive 0 without reflections, cd/m².
+    black : float or (red, green, blue)
+        Luminance at drive 0 without reflections, cd/m²; or, where black is not neutral, linear RGB light.
     ambient : float
         Illuminance on the screen, lux.
     reflectivity : float
@@ -127,10 +130,12 @@ class Display:
     eotf : "srgb", "linear", float or pairs
         Transfer function: sRGB (piecewise), linear, a power law of this exponent, or a measured table of
         (drive, relative light) pairs from (0, 0) to (1, 1), both increasing, interpolated by PCHIP (monotone cubics).
-    primaries : str or 4 x 2 sequence of float
-        Measured CIE 1931 (x, y) of red, green, blue and white; or a colour space whose primaries and white the display
-        has: "sRGB"; "PerceptualTests", a laboratory CRT; or any name in colour-science's ``RGB_COLOURSPACES``, for
-        example "Display P3" or "ITU-R BT.2020".
+        Three of these where the guns differ: red, green, blue.
+    primaries : str or 4 x 2, 4 x 3 or 3 x 3 sequence of float
+        Measured CIE 1931 (x, y) or (X, Y, Z) of red, green, blue and white, without the light at drive 0; white may be
+        left out of (X, Y, Z), and is their sum. Or a colour space whose primaries and white the display has: "sRGB";
+        "PerceptualTests", a laboratory CRT; or any name in colour-science's ``RGB_COLOURSPACES``, for example
+        "Display P3" or "ITU-R BT.2020".
     extended : bool
         Whether drives beyond 1 exist (extended-range sRGB, as scRGB has): then nothing is too bright.
 
@@ -149,27 +154,25 @@ class Display:
     """
 
     peak: float = 400.0
-    black: float = 0.0
+    black: float | tuple[float, float, float] = 0.0
     ambient: float = 0.0
     reflectivity: float = 0.005
-    eotf: Eotf = "srgb"
+    eotf: Eotf | tuple[Eotf, Eotf, Eotf] = "srgb"
     primaries: Primaries = "sRGB"
     extended: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("peak", "black", "ambient", "reflectivity"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-                raise InputError(f"display {name} is {value!r}; give a number")
-            if not 0 <= value <= _BRIGHTEST:
-                raise InputError(f"display {name} is {value}; give a number from 0 to {_BRIGHTEST:g}")
-            object.__setattr__(self, name, float(value))
-        if not self.peak > self.black:
-            raise InputError(f"display peak {self.peak:g} cd/m² is not above its black level of {self.black:g} cd/m²")
+        for name in ("peak", "ambient", "reflectivity"):
+            object.__setattr__(self, name, _checked_number(name, getattr(self, name)))
+        object.__setattr__(self, "black", _checked_black(self.black))
+        object.__setattr__(self, "primaries", _checked_primaries(self.primaries))
+        if not self.span > 0:
+            raise InputError(
+                f"display peak {self.peak:g} cd/m² is not above its black level of {self.peak - self.span:g} cd/m²"
+            )
         if self.reflectivity > 1:
             raise InputError(f"display reflectivity is {self.reflectivity:g}; a screen reflects 0 to 1 of the light")
-        object.__setattr__(self, "eotf", checked_eotf(self.eotf))
-        object.__setattr__(self, "primaries", _checked_primaries(self.primaries))
+        object.__setattr__(self, "eotf", checked_eotfs(self.eotf))
 
     @classmethod
     def preset(cls, name: str) -> Display:
@@ -201,15 +204,39 @@ class Display:
         """Ambient light that the screen reflects, cd/m²."""
         return self.ambient * self.reflectivity / math.pi
 
+    @cached_property
+    def span(self) -> float:
+        """Luminance of full white above black, cd/m²."""
+        black = self.rgb_to_xyz[1] @ self.black if isinstance(self.black, tuple) else self.black
+        return float(self.peak - black)
+
+    @cached_property
+    def by_gun(self) -> bool:
+        """Whether the guns differ in curve or black; then a grey plane of drive has no one light."""
+        return isinstance(self.black, tuple) or _are_three(self.eotf)
+
+    @cached_property
+    def guns(self) -> tuple[Display, ...]:
+        """Red, green and blue, each as a grey display of its linear light."""
+        blacks = self.black if isinstance(self.black, tuple) else (self.black,) * 3
+        eotfs: Any = self.eotf if _are_three(self.eotf) else (self.eotf,) * 3
+        return tuple(
+            replace(self, peak=black + self.span, black=black, eotf=eotf, primaries="sRGB")
+            for black, eotf in zip(blacks, eotfs, strict=True)
+        )
+
     @property
     def floor(self) -> float:
-        """The darkest light it can show, cd/m²."""
-        return self.black + self.reflected
+        """The darkest neutral light it can show, cd/m²."""
+        return (max(self.black) if isinstance(self.black, tuple) else self.black) + self.reflected
 
     @property
     def ceiling(self) -> float:
         """The brightest neutral light it can show, cd/m²; infinite on an extended-range display."""
-        return math.inf if self.extended else self.peak + self.reflected
+        if self.extended:
+            return math.inf
+        peak = min(self.black) + self.span if isinstance(self.black, tuple) else self.peak
+        return peak + self.reflected
 
     @cached_property
     def rgb_to_xyz(self) -> FloatArray:
@@ -265,6 +292,9 @@ class Display:
         1
         """
         light = self.light(image, space, observer)
+        if self.by_gun:
+            planes = zip(self.guns, _planes(light, image, space), strict=True)
+            return _together(gun.gamut(plane) for gun, plane in planes)
         xp = array_namespace(light)
         tolerance = _SNAP[_dtype_name(light)] * self.peak
         darkest, brightest = float(xp.min(light)), float(xp.max(light))
@@ -273,7 +303,7 @@ class Display:
         # Counting costs two passes over the image; most images are inside and need none.
         below = int(xp.sum(light < self.floor - tolerance)) if darkest < self.floor - tolerance else 0
         above = int(xp.sum(light > self.ceiling + tolerance)) if brightest > self.ceiling + tolerance else 0
-        margin = min(darkest - self.floor, self.ceiling - brightest) / (self.peak - self.black)
+        margin = min(darkest - self.floor, self.ceiling - brightest) / self.span
         return Gamut(below, above, math.prod(light.shape), darkest, brightest, margin)
 
     def holds(self, pixels: FloatArray, space: str, observer: str) -> npt.NDArray[np.bool_]:
@@ -296,6 +326,9 @@ class Display:
         [True, False]
         """
         light = np.asarray(self.light(pixels, space, observer))
+        if self.by_gun and space != "luminance":
+            each = (gun.holds(light[..., k], "luminance", observer) for k, gun in enumerate(self.guns))
+            return np.logical_and.reduce([*each])
         tolerance = _SNAP[_dtype_name(light)] * self.peak
         inside = (light >= self.floor - tolerance) & (light <= self.ceiling + tolerance)
         return np.asarray(inside.all(axis=(-2, -1) if space == "luminance" else (-3, -2, -1)))
@@ -347,6 +380,13 @@ class Display:
             raise InputError(f"drive dtype is {dtype!r}; choose float32 or float64")
         pixels, space, observer = _pixels(image, space, observer)
         xp = array_namespace(pixels)
+        if self.by_gun:
+            light = self.light(pixels, space, observer)
+            inside = self.gamut(pixels, space, observer)
+            if inside.outside and not clip:
+                raise GamutError(self._refusal(inside, image))
+            planes = zip(self.guns, _planes(light, pixels, space), strict=True)
+            return xp.stack([gun.encode(plane, clip=True, dtype=dtype)[..., 0] for gun, plane in planes], axis=-1)
         # Drive lies in memory as pixels do, those of stimuli in colour plane by plane.
         drive = xp.empty_like(pixels, dtype=getattr(xp, dtype))
         for some, out in _a_few(pixels, drive, 2 if space == "luminance" else 3):
@@ -362,14 +402,23 @@ class Display:
     def decode(self, drive: Array) -> Array:
         """Linear RGB light that drive values in [0, 1] make, cd/m² a channel, reflections included.
 
-        Computed value by value in the precision given; the array may have any shape.
+        Computed value by value in the precision given; the array may have any shape, but (..., 3) where guns differ.
 
         >>> float(Display(peak=100, black=1).decode(0.0))
         1.0
         """
         # Drive of any size may come out of a file; who reads it says that light is not finite.
+        values = _as_floating(drive)
+        if self.by_gun:
+            if values.ndim == 0 or values.shape[-1] != 3:
+                raise InputError(
+                    f"drive of shape {tuple(values.shape)} is grey, and the guns of this display differ; give red, "
+                    "green and blue as its last axis"
+                )
+            light = [gun.decode(values[..., k]) for k, gun in enumerate(self.guns)]
+            return array_namespace(values).stack(light, axis=-1)
         with np.errstate(over="ignore"):
-            return light_of_drive(_as_floating(drive), self.eotf) * (self.peak - self.black) + self.floor
+            return light_of_drive(values, self.eotf) * self.span + self.floor
 
     def luminance(self, drive: Array) -> Array:
         """Luminance that drive values of shape (..., 3) make, cd/m²."""
@@ -406,7 +455,8 @@ class Display:
         to_rgb = self.lms_to_rgb(observer)
         rgb = to_rgb @ background
         change = to_rgb @ (background * direction_vector(direction, background))
-        room = np.minimum(rgb - self.floor, self.ceiling - rgb)
+        floors, ceilings = np.array([(gun.floor, gun.ceiling) for gun in self.guns]).T
+        room = np.minimum(rgb - floors, ceilings - rgb)
         limits = room[change != 0] / np.abs(change[change != 0])
         return max(0.0, float(limits.min()))
 
@@ -435,7 +485,7 @@ class Display:
 
     def _encode_light(self, light: Array, gamut: Gamut, drive: Array, axes: tuple[int, ...]) -> None:
         """Write drive of light whose place in the gamut is known; what mirrors itself along an axis by half."""
-        has_toe = (gamut.darkest - self.floor) / (self.peak - self.black) <= SRGB_JUNCTION
+        has_toe = (gamut.darkest - self.floor) / self.span <= SRGB_JUNCTION
         if not isinstance(light, np.ndarray):
             drive[...] = drive_of_light(self._relative(light, gamut), self.eotf, has_toe)
             return
@@ -468,7 +518,7 @@ class Display:
 
     def _relative(self, light: Array, gamut: Gamut) -> Array:
         """Light as a fraction of the display's range, a new array."""
-        scale = 1 / (self.peak - self.black)
+        scale = 1 / self.span
         relative = (light - self.floor) * scale if self.floor else light * scale
         if gamut.margin < 0:
             relative = array_namespace(light).clip(relative, 0.0, None if self.extended else 1.0)
@@ -496,12 +546,19 @@ def pixels_per_degree(pixel_pitch: float, distance: float) -> float:
     for name, length in (("pixel pitch", pixel_pitch), ("viewing distance", distance)):
         if not (math.isfinite(length) and length > 0):
             raise InputError(f"{name} is {length}; give a finite length above 0, both in the same unit")
+    ppd = 1 / math.degrees(2 * math.atan(pixel_pitch / (2 * distance)))
     if pixel_pitch > distance:
         raise InputError(
             f"pixel pitch {pixel_pitch:g} is longer than the viewing distance {distance:g}; "
             "the order is pixels_per_degree(pixel_pitch, distance), both in the same unit"
         )
-    return 1 / math.degrees(2 * math.atan(pixel_pitch / (2 * distance)))
+    if not _FEWEST_PPD <= ppd <= _MOST_PPD:
+        raise InputError(
+            f"a pixel of {pixel_pitch:g} seen from {distance:g} gives {ppd:.3g} pixels per degree, and screens have "
+            f"{_FEWEST_PPD:g} to {_MOST_PPD:g}; give the width of one pixel, not of the screen, and both lengths in "
+            "one unit: pixels_per_degree(pixel_pitch, distance)"
+        )
+    return ppd
 
 
 @cache
@@ -510,10 +567,53 @@ def display_presets() -> dict[str, dict[str, Any]]:
     return tomllib.loads((files("psyprobe.light") / "display_presets.toml").read_text(encoding="utf-8"))
 
 
+def _checked_number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise InputError(f"display {name} is {value!r}; give a number")
+    if not 0 <= value <= _BRIGHTEST:
+        raise InputError(f"display {name} is {value}; give a number from 0 to {_BRIGHTEST:g}")
+    return float(value)
+
+
+def _checked_black(given: Any) -> float | tuple[float, float, float]:
+    if not isinstance(given, list | tuple | np.ndarray):
+        return _checked_number("black", given)
+    if len(given) != 3:
+        raise InputError(f"display black has {len(given)} numbers; give one, or those of red, green and blue in cd/m²")
+    red, green, blue = (_checked_number("black", each) for each in given)
+    return red if red == green == blue else (red, green, blue)
+
+
+def _are_three(eotf: Any) -> bool:
+    """Whether these are the curves of three guns, and no table of pairs."""
+    return isinstance(eotf, tuple) and not all(isinstance(e, tuple) and isinstance(e[0], float) for e in eotf)
+
+
+def _planes(light: Array, image: Shown | Array, space: str | None) -> tuple[Array, ...]:
+    """Red, green and blue of linear light; one plane stands for all of a grey."""
+    if (getattr(image, "space", None) or space or "luminance") == "luminance":
+        return (light,) * 3
+    return light[..., 0], light[..., 1], light[..., 2]
+
+
+def _together(guns: Iterable[Gamut]) -> Gamut:
+    each = [*guns]
+    return Gamut(
+        below=sum(gun.below for gun in each),
+        above=sum(gun.above for gun in each),
+        values=sum(gun.values for gun in each),
+        darkest=min(gun.darkest for gun in each),
+        brightest=max(gun.brightest for gun in each),
+        margin=min(gun.margin for gun in each),
+    )
+
+
 def _checked_primaries(given: Any) -> Primaries:
     if isinstance(given, str):
         _primaries(given)
         return given
+    if isinstance(given, list | tuple | np.ndarray) and all(np.shape(each) == (3,) for each in given):
+        given = _chromaticities(given)
     if not isinstance(given, list | tuple | np.ndarray) or len(given) != 4:
         raise InputError(
             f"display primaries are {repr(given)[:80]}; give a name, such as 'sRGB', or (x, y) of red, green, blue "
@@ -528,6 +628,16 @@ def _checked_primaries(given: Any) -> Primaries:
             "the last within the triangle of the others"
         )
     return (*guns, white)
+
+
+def _chromaticities(given: Any) -> Any:
+    """(x, y) of red, green, blue and white, of (X, Y, Z) of these or of the guns alone."""
+    xyz = [chromaticity("primaries", each, 3) for each in given]
+    if len(xyz) == 3:
+        xyz.append(tuple(map(sum, zip(*xyz, strict=True))))
+    if not all(min(each) >= 0 < sum(each) for each in xyz):
+        raise InputError(f"display primaries are {repr(given)[:80]}; X, Y and Z of a light are not below 0")
+    return [(x / (x + y + z), y / (x + y + z)) for x, y, z in xyz]
 
 
 @cache

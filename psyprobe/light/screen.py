@@ -1,11 +1,10 @@
-"""A measured screen: a display from luminances that a photometer read, with what the readings say about themselves."""
+"""A measured screen: a display from what a meter read, with what the readings say about themselves."""
 
 from __future__ import annotations
 
-import csv
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,75 +12,87 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import ConditionWarning, InputError
-from psyprobe.files.parsing import read_text
+from psyprobe.light.colour import rgb_to_xyz_matrix
 from psyprobe.light.display import Display
+from psyprobe.light.readings import GUNS, Readings, read_readings
 
 #: What readings may scatter, as a fraction of the light, and of the peak where there is next to no light.
 _NOISE, _NOISE_OF_PEAK = 0.02, 1e-4
 
-#: How far guns may differ, from their sum to white or from curve to curve, as a fraction of the range of white.
+#: How far guns may be from adding up to white, as a fraction of its range, and the curve of a gun from that of white.
 _GUNS_DIFFER = 0.02
+
+#: Curves of guns that are less apart than this are one, as a fraction of the range.
+_SAME_CURVE = 0.005
 
 #: Drives that a curve needs.
 _FEWEST = 8
-
-#: Codes that stand for full drive: 8, 10, 12 and 16 bits.
-_FULL_CODES = (255, 1023, 4095, 65535)
-
-_GUNS = ("red", "green", "blue")
-_COLUMNS = (
-    "give drive (0 to 1) or code (0 to 255, 1023, 4095 or 65535), luminance_cd_m2 (in cd/m²), "
-    "and gun (white, red, green, blue) if guns were measured alone"
-)
 
 
 @dataclass(frozen=True)
 class Screen:
     """A screen as it was measured, by `read_screen`."""
 
-    #: Peak, black and transfer function are those that were measured.
+    #: Peak, black, transfer function and primaries are those that were measured.
     display: Display
     #: Drives of white at which it was measured.
     points: int
-    #: How far each inner point lies from the curve through all others: root mean square, as a fraction of the range.
-    residual: float
+    #: How far each inner point lies from the curve through all others: root mean square, as a fraction of the range;
+    #: of the worst gun where each has its curve. None where no curve was measured.
+    residual: float | None
     #: Largest departure of a reading from the mean at its drive, as a fraction of it; 0 without repeats.
     repeats: float
     #: Largest departure of the sum of the guns from white, as a fraction of the range; None where it was not measured.
     additivity: float | None = None
     #: Largest departure of a gun's relative light from that of white; None where it was not measured.
     gun_curves: float | None = None
+    #: Pixels per degree, where the file says how large the screen is and how far away.
+    ppd: float | None = None
 
     def __str__(self) -> str:
-        told = [
-            f"{self.points} points from {self.display.black:g} to {self.display.peak:g} cd/m²",
-            f"each {100 * self.residual:.2g} % of the range from the curve through the others (RMS)",
-            f"repeats within {100 * self.repeats:.2g} %",
-        ]
+        dark = self.display.peak - self.display.span
+        told = [f"{self.points} points from {dark:.6g} to {self.display.peak:.6g} cd/m²"]
+        if self.residual is not None:
+            told.append(f"each {100 * self.residual:.2g} % of the range from the curve through the others (RMS)")
+        told.append(f"repeats within {100 * self.repeats:.2g} %")
         if self.additivity is not None:
             told.append(f"guns add up to white within {100 * self.additivity:.2g} % of the range")
         if self.gun_curves is not None:
             told.append(f"curves of the guns within {100 * self.gun_curves:.2g} % of that of white")
+        if self.display.by_gun:
+            told.append("each gun with its own curve and black")
+        if self.ppd is not None:
+            told.append(f"{self.ppd:.4g} pixels per degree")
         return "; ".join(told)
 
 
-def read_screen(path: str | Path, **besides: Any) -> Screen:
-    """A screen from a CSV of luminances, measured in the dark.
+def read_screen(
+    path: str | Path, *, spectra: str | Path | None = None, cmfs: str = "cie1931", **besides: Any
+) -> Screen:
+    """A screen from a CSV of readings made in the dark, or from a PsychoPy monitor.
 
     Parameters
     ----------
     path : str or Path
-        A table with a header: ``drive`` from 0 to 1, or ``code`` from 0 to full drive (255, 1023, 4095 or 65535);
-        ``luminance_cd_m2``; and, if guns were measured alone, ``gun``: white, red, green or blue. At least 8 drives of
-        white, 0 and full drive among them; rows of the same drive are repeats, of which the mean is taken.
+        A table with a header: ``drive`` from 0 to 1, or ``code`` from 0 to full drive (255, 1023, 4095 or 65535); what
+        was read, as ``luminance_cd_m2``, as ``X,Y,Z`` or ``x,y,Y`` (cd/m²), or as a column for each wavelength in nm
+        (W/(sr m² nm)); and, if guns were measured alone, ``gun``: white, red, green, blue or black. At least 8 drives
+        of white, 0 and full drive among them; rows of the same drive are repeats, of which the mean is taken. Or a
+        table of spectra at full drive, ``wavelength_nm`` and a column for each gun. Or the JSON of a PsychoPy monitor.
+    spectra : str or Path, optional
+        A second table, of which primaries and white are taken.
+    cmfs : {"cie1931", "cie2006"}
+        Colour matching functions that turn spectra into XYZ. Cone observer "cie2006" expects those of 2006.
     **besides
-        What the table does not say: ambient, reflectivity, primaries, as `Display` takes them.
+        What the table does not say: ambient, reflectivity, primaries, as `Display` takes them; eotf where no curve was
+        measured.
 
     Returns
     -------
     Screen
         Its `display` passes through the means, by PCHIP. Light that falls with drive by no more than noise (2 % of the
-        light, or 0.01 % of the peak) is pooled.
+        light, or 0.01 % of the peak) is pooled. Guns measured at as many drives have curves of their own where these
+        differ by more than 0.5 % of the range; XYZ of black give each gun its black.
 
     Raises
     ------
@@ -91,8 +102,8 @@ def read_screen(path: str | Path, **besides: Any) -> Screen:
     Warns
     -----
     ConditionWarning
-        If repeats differ by more than noise, or the guns from white by more than 2 % of its range: a `Display` has one
-        curve for all three.
+        If repeats differ by more than noise, or the guns do not add up to white within 2 % of its range; or if a few
+        readings of a gun are as far from white's curve, which stands for it.
 
     Examples
     --------
@@ -108,42 +119,60 @@ def read_screen(path: str | Path, **besides: Any) -> Screen:
     >>> round(float(screen.display.decode(0.55)), 1)
     27.0
     """
-    name = Path(path).name
-    drive, light, gun = _readings(path, name)
-    white = gun == "white"
+    read = read_readings(path, cmfs)
+    readings = _with_white(read)
+    name, drive, light = readings.name, readings.drive, readings.luminance
+    white = readings.gun == "white"
     levels, means, counts = _means(drive[white], light[white])
-    _check_levels(levels, name)
-    noise = np.maximum(_NOISE * means, _NOISE_OF_PEAK * means.max())
-    knots, heights = _rising(levels, means, counts, noise, name)
-    black, peak = float(heights[0]), float(heights[-1])
-    relative = (heights - black) / (peak - black)
-    pairs = tuple((float(a), float(b)) for a, b in zip(knots, relative, strict=True))
-    display = Display.from_dict({**besides, "peak": peak, "black": black, "eotf": pairs})
+    noise = np.maximum(_NOISE * means, _NOISE_OF_PEAK * means.max(initial=0.0))
+    told = dict(besides)
+    if "primaries" not in told and (primaries := _primaries(readings, spectra, cmfs)):
+        told["primaries"] = primaries
+    residual: float | None = None
+    additivity, gun_curves = _guns(drive, light, readings.gun, levels, means) if len(levels) > 1 else (None, None)
+    # White that is their sum says nothing of how guns add up.
+    additivity = additivity if readings is read else None
+    if readings.eotf is None and not ("eotf" in told and len(levels) < _FEWEST):
+        if "eotf" in told:
+            raise InputError(f"an eotf is given, and {name} measures it; leave one out")
+        _check_levels(levels, name)
+        levels, means, residual, told["eotf"] = _curves(readings, levels, means, counts, noise, gun_curves)
+    elif readings.eotf is not None:
+        told.setdefault("eotf", readings.eotf)
+    if not len(levels) or levels[-1] != 1:
+        raise InputError(f"{name} has no white at full drive; measure it, or red, green and blue alone")
+    black = float(means[0]) if levels[0] == 0 else 0.0
+    told |= {"peak": float(means[-1]), "black": black}
+    if (by_gun := _black_by_gun(readings, told)) is not None:
+        told["black"] = by_gun
+    display = Display.from_dict(told)
 
-    place = np.searchsorted(levels, drive[white])
-    off = np.abs(light[white] - means[place])
-    additivity, gun_curves = _guns(drive, light, gun, levels, means)
-    screen = Screen(
-        display, len(levels), _residual(knots, relative), float((off / means[place]).max()), additivity, gun_curves
-    )
-    if (off > noise[place]).any():
-        worst = int(np.argmax(off / noise[place]))
-        share = off[worst] / means[place][worst]
+    every, mean_of, _ = _means(drive[white], light[white])
+    place = np.searchsorted(every, drive[white])
+    off = np.abs(light[white] - mean_of[place])
+    share = off / mean_of[place]
+    screen = Screen(display, len(every), residual, float(share.max()), additivity, gun_curves, readings.ppd)
+    _warn_of(screen, name, drive[white], off / np.maximum(noise, 1e-300)[place], share)
+    return screen
+
+
+def _warn_of(screen: Screen, name: str, drive: FloatArray, noises: FloatArray, share: FloatArray) -> None:
+    if (noises > 1).any():
+        worst = int(np.argmax(noises))
         _warn(
-            f"{name}: repeats at drive {drive[white][worst]:g} are up to {100 * share:.2g} % "
+            f"{name}: repeats at drive {drive[worst]:g} are up to {100 * share[worst]:.2g} % "
             "off their mean; let the screen warm up, and measure again"
         )
-    if additivity is not None and additivity > _GUNS_DIFFER:
+    if screen.additivity is not None and screen.additivity > _GUNS_DIFFER:
         _warn(
-            f"{name}: red, green and blue add up to {100 * additivity:.2g} % of the range more or less than white; "
-            "colours on this screen will not be what was asked"
+            f"{name}: red, green and blue add up to {100 * screen.additivity:.2g} % of the range more or less than "
+            "white; colours on this screen will not be what was asked"
         )
-    if gun_curves is not None and gun_curves > _GUNS_DIFFER:
+    if screen.gun_curves is not None and screen.gun_curves > _GUNS_DIFFER and not screen.display.by_gun:
         _warn(
-            f"{name}: the curve of a gun is {100 * gun_curves:.2g} % of its range off that of white, which stands for "
-            "all three; colours on this screen will not be what was asked"
+            f"{name}: the curve of a gun is {100 * screen.gun_curves:.2g} % of its range off that of white, which "
+            f"stands for all three; measure each gun at {_FEWEST} drives or more"
         )
-    return screen
 
 
 def display_of(values: Mapping[str, Any], folder: Path) -> Display:
@@ -154,71 +183,110 @@ def display_of(values: Mapping[str, Any], folder: Path) -> Display:
     """
     if "table" not in values:
         return Display.from_dict(values)
-    for key in ("peak", "black", "eotf"):
+    for key in ("peak", "black"):
         if key in values:
             raise InputError(f"display.{key} is given, and so is display.table, which measures it; leave one out")
-    table = values["table"]
-    if not isinstance(table, str):
-        raise InputError(f"display.table is {table!r}; give the name of a CSV file, as text")
-    return read_screen(folder / table, **{key: value for key, value in values.items() if key != "table"}).display
+    rest = {key: value for key, value in values.items() if key != "table"}
+    for key in ("table", "spectra"):
+        if not isinstance(values.get(key, ""), str):
+            raise InputError(f"display.{key} is {values[key]!r}; give the name of a file, as text")
+    if "spectra" in rest:
+        rest["spectra"] = folder / rest["spectra"]
+    return read_screen(folder / values["table"], **rest).display
 
 
 def _warn(text: str) -> None:
-    warnings.warn(text, ConditionWarning, stacklevel=3)
+    warnings.warn(text, ConditionWarning, stacklevel=4)
 
 
-def _readings(path: str | Path, name: str) -> tuple[FloatArray, FloatArray, Any]:
-    """Drive, luminance and gun of each row."""
-    rows = [row for row in csv.reader(read_text(path).lstrip("\ufeff").splitlines()) if any(map(str.strip, row))]
-    header = [word.strip() for word in rows[0]] if rows else []
-    scales = [word for word in ("drive", "code") if word in header]
-    strange = [word for word in header if word not in ("drive", "code", "luminance_cd_m2", "gun")]
-    if len(scales) != 1 or "luminance_cd_m2" not in header or strange or len(set(header)) != len(header):
-        raise InputError(f"{name} has the columns {', '.join(header)[:100] or 'of an empty file'}; {_COLUMNS}")
-    for number, row in enumerate(rows[1:], 2):
-        if len(row) != len(header):
-            raise InputError(f"{name}, row {number} has {len(row)} values for {len(header)} columns; give one for each")
-    columns = dict(zip(header, zip(*rows[1:], strict=True), strict=False))
-    drive = _numbers(columns.get(scales[0], ()), scales[0], name)
-    light = _numbers(columns.get("luminance_cd_m2", ()), "luminance_cd_m2", name)
-    gun = np.array([word.strip().lower() for word in columns.get("gun", ["white"] * len(drive))])
-    for word in np.unique(gun):
-        if word not in ("white", *_GUNS):
-            raise InputError(f"{name} has the gun {str(word)!r}; give white, red, green or blue")
-    if not (light > 0).all():
-        dark = int(np.argmin(light))
-        raise InputError(
-            f"{name} has a luminance of {light[dark]:g} cd/m² at {scales[0]} {drive[dark]:g}; every luminance must be "
-            "above 0: below the meter's range give the least that it can tell"
-        )
-    if scales[0] == "code":
-        drive = drive / _full_code(drive, name)
-    if drive.size and not (drive.min() >= 0 and drive.max() <= 1):
-        out = drive[(drive < 0) | (drive > 1)][0]
-        raise InputError(f"{name} has a drive of {out:g}; give 0 to 1, or name the column code if these are codes")
-    return drive, light, gun
+def _with_white(readings: Readings) -> Readings:
+    """With the sum of the guns as white where white itself was not measured at full drive."""
+    white = readings.gun == "white"
+    if (readings.drive[white] == 1).any() or not set(GUNS) <= set(readings.gun.tolist()):
+        return readings
+    dark = readings.drive == 0
+    black = readings.luminance[dark].mean() if dark.any() else 0.0
+    black_xyz = 0.0 if readings.xyz is None else readings.xyz[dark].mean(axis=0) if dark.any() else np.zeros(3)
+    shared = set.intersection(*(set(readings.drive[readings.gun == gun].tolist()) for gun in GUNS)) - {0.0}
+    drive, light, xyz = [*readings.drive], [*readings.luminance], [*(readings.xyz if readings.xyz is not None else ())]
+    gun = [*readings.gun]
+    for level in sorted(shared):
+        at = [(readings.gun == name) & (readings.drive == level) for name in GUNS]
+        drive.append(level)
+        gun.append("white")
+        light.append(sum(float(readings.luminance[each].mean()) for each in at) - 2 * black)
+        if readings.xyz is not None:
+            xyz.append(sum(readings.xyz[each].mean(axis=0) for each in at) - 2 * black_xyz)
+    if dark.any() and not (readings.drive[white] == 0).any():
+        drive, light, gun = [*drive, 0.0], [*light, float(black)], [*gun, "white"]
+        xyz += [black_xyz] if readings.xyz is not None else []
+    colours = None if readings.xyz is None else np.array(xyz)
+    return replace(readings, gun=np.array(gun), drive=np.array(drive), luminance=np.array(light), xyz=colours)
 
 
-def _numbers(words: Sequence[str], column: str, name: str) -> FloatArray:
-    values = np.empty(len(words))
-    for place, word in enumerate(words):
-        try:
-            values[place] = float(word)
-        except ValueError:
-            values[place] = np.nan
-        if not np.isfinite(values[place]):
-            raise InputError(f"{name} has {word.strip()[:40]!r} as {column}; give a finite number without a unit")
-    return values
+def _primaries(readings: Readings, spectra: str | Path | None, cmfs: str) -> Any:
+    """(X, Y, Z) of red, green, blue and white above black, if they were measured."""
+    told = readings if spectra is None else _with_white(read_readings(spectra, cmfs))
+    if told.xyz is None:
+        return told.primaries
+    full = {gun: told.xyz[(told.gun == gun) & (told.drive == 1)] for gun in (*GUNS, "white")}
+    if not all(len(each) for each in full.values()):
+        return None
+    dark = told.xyz[(told.gun == "white") & (told.drive == 0)]
+    black = dark.mean(axis=0) if len(dark) else np.zeros(3)
+    return [tuple(map(float, np.maximum(each.mean(axis=0) - black, 0))) for each in full.values()]
 
 
-def _full_code(codes: FloatArray, name: str) -> float:
-    most = codes.max(initial=0)
-    if most not in _FULL_CODES or codes.min() < 0 or (codes % 1).any():
-        raise InputError(
-            f"{name} has codes from {codes.min(initial=0):g} to {most:g}; give whole numbers from 0 to full drive, "
-            "which is 255, 1023, 4095 or 65535"
-        )
-    return float(most)
+def _curves(
+    readings: Readings,
+    levels: FloatArray,
+    means: FloatArray,
+    counts: FloatArray,
+    noise: FloatArray,
+    gun_curves: float | None,
+) -> tuple[FloatArray, FloatArray, float, Any]:
+    """White's knots and light, the residual, and the curve of all guns or of each."""
+    knots, heights = _rising(levels, means, counts, noise, readings.name)
+    found = [_relative(knots, heights)]
+    if gun_curves is not None and gun_curves > _SAME_CURVE:
+        each = [_gun_curve(readings, gun, float(heights[0])) for gun in GUNS]
+        found = [curve for curve in each if curve is not None] if None not in each else found
+    residual = max(_residual(*np.array(curve).T) for curve in found)
+    return knots, heights, residual, tuple(found) if len(found) == 3 else found[0]
+
+
+def _gun_curve(readings: Readings, gun: str, black: float) -> Any:
+    """The curve of one gun, from the black of the screen on; None where it was measured at too few drives."""
+    mine = readings.gun == gun
+    levels, means, counts = _means(readings.drive[mine], readings.luminance[mine])
+    if len(levels) and levels[0] > 0:
+        levels, means, counts = np.append(0.0, levels), np.append(black, means), np.append(1.0, counts)
+    if len(levels) < _FEWEST or levels[0] != 0 or levels[-1] != 1:
+        return None
+    noise = np.maximum(_NOISE * means, _NOISE_OF_PEAK * means.max())
+    return _relative(*_rising(levels, means, counts, noise, f"{readings.name} ({gun})"))
+
+
+def _relative(knots: FloatArray, heights: FloatArray) -> tuple[tuple[float, float], ...]:
+    relative = (heights - heights[0]) / (heights[-1] - heights[0])
+    return tuple((float(a), float(b)) for a, b in zip(knots, relative, strict=True))
+
+
+def _black_by_gun(readings: Readings, told: Mapping[str, Any]) -> tuple[float, ...] | None:
+    """Linear RGB light at drive 0, of its XYZ; None where it is not known or is as neutral as the meter can tell."""
+    primaries = told.get("primaries")
+    dark = (readings.gun == "white") & (readings.drive == 0)
+    if readings.xyz is None or not dark.any() or primaries is None:
+        return None
+    *guns, white = Display(primaries=primaries).primaries
+    if not isinstance(white, tuple):
+        return None
+    light = np.linalg.solve(rgb_to_xyz_matrix(guns, white), readings.xyz[dark].mean(axis=0))
+    if np.abs(light - told["black"]).max() <= max(_NOISE * told["black"], _NOISE_OF_PEAK * told["peak"] / 10):
+        return None
+    light = np.maximum(light, 0.0)
+    weight = rgb_to_xyz_matrix(guns, white)[1] @ light
+    return tuple(float(value) for value in light * told["black"] / weight)
 
 
 def _means(drive: FloatArray, light: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -283,11 +351,11 @@ def _guns(
     white = dict(zip(levels.tolist(), means.tolist(), strict=True))
     black, span = means[0], means[-1] - means[0]
     guns = {}
-    for name in _GUNS:
+    for name in GUNS:
         at, mean, _ = _means(drive[gun == name], light[gun == name])
         guns[name] = dict(zip(at.tolist(), mean.tolist(), strict=True))
     together = [at for at in white if all(at in found for found in guns.values())]
-    sums = [abs(sum(guns[name][at] for name in _GUNS) - 2 * black - white[at]) / span for at in together if at > 0]
+    sums = [abs(sum(guns[name][at] for name in GUNS) - 2 * black - white[at]) / span for at in together if at > 0]
     curves = [
         abs((found[at] - black) / (found[1.0] - black) - (white[at] - black) / span)
         for found in guns.values()

@@ -52,6 +52,18 @@ def checked_eotf(eotf: Any) -> Eotf:
     return tuple((float(a), float(b)) for a, b in table)
 
 
+def checked_eotfs(eotf: Any) -> Eotf | tuple[Eotf, Eotf, Eotf]:
+    """As `checked_eotf`; or three, of the guns, which are one where they are alike."""
+    if not (isinstance(eotf, list | tuple) and len(eotf) == 3 and not all(map(_is_pair, eotf))):
+        return checked_eotf(eotf)
+    red, green, blue = map(checked_eotf, eotf)
+    return red if red == green == blue else (red, green, blue)
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2 and not any(isinstance(v, list | tuple) for v in value)
+
+
 def light_of_drive(drive: Array, eotf: Eotf) -> Array:
     """The EOTF: relative light, as a new array, of drive values in [0, 1] (above 1 on extended-range displays).
 

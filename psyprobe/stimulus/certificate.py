@@ -454,9 +454,12 @@ def _display_rows(pixels: Array, space: str, spec: Specification, display: Displ
         Row("gamut margin", "", None, gamut.margin, None, False, "distance to the nearer limit over the range"),
     ]
     drive = display.encode(pixels, space=space, observer=observer, clip=True)
-    grey = space == "luminance"
+    grey = space == "luminance" and not display.by_gun
     values = to_float64(drive[..., 0] if grey else drive)
     light = np.asarray(display.decode(values))
+    if space == "luminance" and not grey:
+        # Guns that differ show a grey of their own white.
+        light, grey = light @ display.rgb_to_xyz[1], True
     strain = _strain(display, float(values.min()), float(values.max()))
     shown = image_rows(light, "luminance" if grey else "rgb", spec, "float32", display, shown=strain)
     for row in shown:
@@ -468,6 +471,8 @@ def _display_rows(pixels: Array, space: str, spec: Specification, display: Displ
 
 def _strain(display: Display, low: float, high: float) -> float:
     """How much a relative change of drive changes the light, over the 4 that sRGB stays below; at least 1."""
+    if display.by_gun:
+        return max(_strain(gun, low, high) for gun in display.guns)
     drive = np.linspace(max(low, 1e-3), max(high, 2e-3), 513)
     light = np.asarray(display.decode(drive))
     gain = np.asarray(display.decode(drive * (1 + 1e-6))) / light - 1

@@ -104,7 +104,7 @@ def faults_of_level(asked: Asked) -> Iterator[Faulty]:
         for key, factor in _factors(asked):
             yield key, asked.background + factor * (asked.light - asked.background)
     yield from _other_forms(asked)
-    if asked.display is not None and asked.space != "lms":
+    if asked.display is not None and asked.space != "lms" and not asked.display.by_gun:
         yield from _encodings(asked, asked.display)
     if asked.space == "rgb":
         yield "swapped", asked.light[..., ::-1]
@@ -226,7 +226,7 @@ def _stretched(pattern: Float64) -> Float64:
 
 def _encodings(asked: Asked, display: Display) -> Iterator[Faulty]:
     """Light that a display makes of drive values that a fault makes of the light asked for."""
-    light, span = asked.rgb(), display.peak - display.black
+    light, span = asked.rgb(), display.span
 
     def shown(drive: Float64) -> Float64:
         return np.asarray(display.decode(np.clip(drive, 0, None if display.extended else 1)))

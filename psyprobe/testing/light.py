@@ -75,14 +75,20 @@ def read_light(
     if space in ("linear", "encoded"):
         if display is None:
             raise InputError(f'light of an array in "{space}" depends on the display; give display')
+        if grey and display.by_gun:
+            pixels, grey = np.repeat(pixels[..., None], 3, axis=-1), False
         told = "luminance" if grey else "rgb"
         if space == "linear":
-            return Light(pixels * (display.peak - display.black) + display.floor, told, precision)
+            darkest = np.array([gun.floor for gun in display.guns]) if display.by_gun else display.floor
+            return Light(pixels * display.span + darkest, told, precision)
         codes = _largest_code(image)
         drive = pixels / codes if codes else pixels
         # A display shows nothing darker than at 0, nor brighter than at 1.
         light = np.asarray(display.decode(np.clip(drive, 0, None if display.extended else 1)))
-        return Light(light, told, precision, drive, codes or (255 if _on_codes(drive) else 0))
+        codes = codes or (255 if _on_codes(drive) else 0)
+        if told == "rgb" and _is_neutral(light, asked, display, codes):
+            light, told = light @ display.rgb_to_xyz[1], "luminance"
+        return Light(light, told, precision, drive, codes)
     if space != "luminance" and grey:
         raise InputError(f"an image in {space} has three channels; this one has shape {pixels.shape}")
     if space == "luminance" and not grey:
@@ -92,6 +98,15 @@ def read_light(
         lms = np.asarray(pixels @ cone_observer(observer).from_xyz.T)
         return Light(lms, "lms", precision, observer=observer)
     return Light(pixels, space, precision)
+
+
+def _is_neutral(light: Float64, asked: Specification | None, display: Display, codes: int) -> bool:
+    """Whether a grey that was asked for is grey on a display whose white is not that of specifications."""
+    in_colour = getattr(asked, "in_colour", False) or getattr(asked, "chromatic", False)
+    if asked is None or in_colour or (display.primaries == "sRGB" and not display.by_gun):
+        return False
+    # Two codes are up to 3.2 % of the light apart in eight bits.
+    return bool(np.ptp(light, axis=-1).max() <= (8 / codes if codes else 1e-5) * light.max())
 
 
 def _largest_code(image: Array) -> int:

@@ -96,7 +96,7 @@ def backgrounds(display: Display | None = None) -> st.SearchStrategy[float]:
     """
     if display is None:
         return _number(0.1, 1000.0, 100.0)
-    span = display.peak - display.black
+    span = display.span
     return _number(display.floor + 0.02 * span, display.floor + 0.9 * span, display.floor + 0.25 * span)
 
 

@@ -152,7 +152,8 @@ def _other_screen(scene: Scene, encode: Callable[[Image], Image]) -> Image:
 
 #: The twenty-seven.
 PLANTED = (
-    Planted("drawn for 48 pixels per degree, shown at 60", "wrong_ppd", other(frequency=60 / 48, radius=48 / 60, x=48 / 60, y=48 / 60)),
+    Planted("drawn for 48 pixels per degree, shown at 60", "wrong_ppd",
+            other(frequency=60 / 48, radius=48 / 60, x=48 / 60, y=48 / 60)),
     Planted("frequency in cycles per image", "cycles_per_image",
             light(lambda s: replace(s, frequency=s.frequency * s.ppd / s.size).gabor())),
     Planted("Michelson contrast given to a disc as Weber", "weber",

@@ -192,6 +192,11 @@ def test_p36_noise_below_no_light_at_all_is_refused() -> None:
 
 @given(st.floats(1e-5, 1e-2), st.floats(0.05, 20))
 def test_p47_resolution_is_the_angle_of_a_pixel(pitch: float, distance: float) -> None:
+    expected = 1 / math.degrees(2 * math.atan2(pitch / 2, distance))
+    if not 1 <= expected <= 1000:
+        with pytest.raises(InputError, match=r"screens have 1 to 1000"):
+            pixels_per_degree(pitch, distance)
+        return
     angle = math.radians(1 / pixels_per_degree(pitch, distance))
     assert 2 * distance * math.tan(angle / 2) == pytest.approx(pitch, rel=1e-13)
     # Units cancel.

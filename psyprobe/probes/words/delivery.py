@@ -347,9 +347,10 @@ def one_bit_contrast(display: Display, luminance: float) -> float:
     >>> round(one_bit_contrast(Display(peak=100, eotf=2.0), 100 * (128 / 255) ** 2), 5)
     0.00781
     """
-    drive = float(np.asarray(display.encode([[luminance]], dtype="float64"))[0, 0, 0])
+    # Where guns differ, green stands for all: it has most of the light.
+    drive, green = float(np.asarray(display.encode([[luminance]], dtype="float64"))[0, 0, 1]), display.guns[1]
     tiny = 1e-6
-    light = [float(display.decode(np.float64(drive + change))) for change in (-tiny, tiny)]
+    light = [float(green.decode(np.float64(drive + change))) for change in (-tiny, tiny)]
     return (light[1] - light[0]) / (2 * tiny) / luminance / 255 / 2
 
 

@@ -13,7 +13,7 @@ from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import unknown_name
 from psyprobe.light.colour import Direction
 from psyprobe.stimulus import estimate, pattern
-from psyprobe.stimulus.certificate import STANDARD_ERRORS, Planes, Sheet
+from psyprobe.stimulus.certificate import STANDARD_ERRORS, Planes, Sheet, roundoff
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.parameters import AREA, DerivedLevel, parameter, tells_names
 from psyprobe.stimulus.pattern import Modulation
@@ -368,9 +368,9 @@ class Disc(Modulation):
             sheet.add("background modulation", 0.0, off, _ON_DISC, key="cone contrast", extra=extra)
         share = doubt**2 / min(float(disc.mean()), 1 - float(disc.mean()))
         extra = STANDARD_ERRORS * float(fit.gain[0]) * noise / (abs(self.contrast) * level) + share
-        if sheet.shown:
-            # A flat disc rounds as one: its two levels may be off by half a step of drive in opposite directions.
-            extra += 5e-7 / abs(self.contrast)
+        # A flat disc rounds as one: its two levels may be off in opposite directions, by half a step of drive, which
+        # display transfer functions make four times as large in light.
+        extra += (5e-7 if sheet.shown else 8 * roundoff(sheet.precision)) / abs(self.contrast)
         sheet.add("contrast", self.contrast, float(np.divide(step, base)), _ON_DISC, extra=extra)
         weight = (planes.pattern - background) / step
         delivered = float(np.sqrt(max(weight.sum(), 0.0) / np.pi)) / self.ppd
