@@ -172,7 +172,9 @@ def test_spectra_of_guns_side_by_side_and_row_by_row(tmp_path: Path) -> None:
         assert display.eotf == (2.2, 2.1, 2.0)
     # The luminances of a photometer, and the primaries of a spectroradiometer.
     lab = write(
-        tmp_path / "lab.csv", "code,luminance_cd_m2", [f"{v},{0.3 + 99.7 * (v / 255) ** 2.2!r}" for v in LEVELS]
+        tmp_path / "lab.csv",
+        "code,luminance_cd_m2",
+        [f"{v},{0.3 + 99.7 * (v / 255) ** 2.2!r}" for v in LEVELS.tolist()],
     )
     display = read_screen(lab, spectra=beside).display
     np.testing.assert_allclose(display.rgb_to_xyz, expected.rgb_to_xyz, rtol=1e-9)
@@ -263,7 +265,9 @@ def test_what_is_no_screen_is_refused(tmp_path: Path, name: str, content: bytes,
 
 def test_the_list_of_displays_tells_measured_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lab = write(
-        tmp_path / "lab.csv", "code,luminance_cd_m2", [f"{v},{0.3 + 99.7 * (v / 255) ** 2.2!r}" for v in LEVELS]
+        tmp_path / "lab.csv",
+        "code,luminance_cd_m2",
+        [f"{v},{0.3 + 99.7 * (v / 255) ** 2.2!r}" for v in LEVELS.tolist()],
     )
     assert main(["list", "displays", str(lab)]) == 0
     told = capsys.readouterr().out

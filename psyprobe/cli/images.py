@@ -1,10 +1,15 @@
-"""Images: ``psyprobe render`` and ``check`` with certificates, ``psyprobe corrupt`` in the 33 ways of R-Bench."""
+"""Images: ``psyprobe render`` with certificates, ``psyprobe corrupt`` in the 33 ways of R-Bench."""
 
 from __future__ import annotations
 
 import argparse
+import csv
+import io
+import itertools
+import json
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +18,16 @@ import numpy.typing as npt
 
 from psyprobe import __version__
 from psyprobe._typing import FloatArray
+from psyprobe.cli.checking import beside, display_from, held_in, measure_file, specification_from
 from psyprobe.corruption.apply import corrupt_files, dimensions
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.files.arrays import read_npy, read_npz, read_tiff
-from psyprobe.files.images import MOST_PIXELS, decode_png, encode_png, file_digest, images_in
+from psyprobe.files.images import encode_png, file_digest, images_in
 from psyprobe.files.output import json_text, write_text, write_whole
-from psyprobe.files.parsing import parse_json, read_bytes, read_text
-from psyprobe.files.terminal import say, say_json, settings, show, tell
+from psyprobe.files.terminal import harmless, say, say_json, settings, show, tell
+from psyprobe.light.codes import pack, spread, to_codes
 from psyprobe.light.display import Display
-from psyprobe.light.screen import display_of
 from psyprobe.observers.images import is_grey_view
-from psyprobe.stimulus import Specification, Stimulus, specification_from_dict
-from psyprobe.stimulus.catalogue import load_stimulus
-from psyprobe.stimulus.certificate import Certificate, certify
+from psyprobe.stimulus import Specification, Stimulus
 
 #: What a file of each ending holds.
 _HOLDS = {
@@ -35,96 +37,179 @@ _HOLDS = {
     ".npz": "drive: drive values, float32; pixels: light in cd/m² (space: luminance, lms or rgb), float64; ppd",
 }
 
+#: Images of a grid, and pixels of a side in a contact sheet.
+_MOST_FILES, _THUMBNAIL = 10_000, 128
+
+
+@dataclass(frozen=True)
+class _How:
+    """How drive is written: of a PNG its bits, dither and packing."""
+
+    bits: int = 8
+    dither: str = "none"
+    seed: int = 0
+    packing: str | None = None
+    clip: bool = False
+
+    def holds(self, kind: str) -> str:
+        if self.packing:
+            return f"drive values of 14 bits, packed as {self.packing} into 8-bit RGB"
+        told = _HOLDS[kind].format(bits=self.bits, most=255 if self.bits == 8 else 65535)
+        return f"{told}, {self.dither} dither of seed {self.seed}" if self.dither != "none" else told
+
 
 def render_command(arguments: argparse.Namespace) -> int:
-    """Draw a stimulus, write it, read it back and write the certificate of what the file holds.
+    """Draw a stimulus, or each of a grid, write it, read it back and write the certificate of what the file holds.
 
     The exit code is 0 whatever the certificate says; see `check_command`.
     """
     path = Path(arguments.output)
     if path.suffix.lower() not in _HOLDS:
         raise unknown_name("image format", path.suffix or path.name, _HOLDS)
-    spec, display = specification_from(arguments.stimulus, arguments.set), display_from(arguments.display)
+    how = _how(arguments, path)
+    display = display_from(arguments.display)
+    if arguments.grid:
+        return _render_grid(arguments, path, display, how)
+    if arguments.sheet:
+        raise InputError("a contact sheet shows a grid; give --grid NAME=V,V as well")
+    record = _render(path, specification_from(arguments.stimulus, arguments.set), display, how)
+    if arguments.json:
+        say_json(record)
+    else:
+        say(f"{path}: {record['holds']}; certificate in {beside(path)}")
+        _remark(record)
+    return 0
+
+
+def _how(arguments: argparse.Namespace, path: Path) -> _How:
+    how = _How(arguments.bits or 8, arguments.dither, arguments.seed, arguments.pack, arguments.clip)
+    rounded = arguments.bits or arguments.pack or arguments.dither != "none"
+    if rounded and path.suffix.lower() != ".png":
+        raise InputError(f"{path.name} holds floats, which need no bits, dither or packing; write a .png for these")
+    if arguments.bits and arguments.pack:
+        raise InputError("packed drive has 14 bits; leave out --bits")
+    return how
+
+
+def _render(path: Path, spec: Specification, display: Display, how: _How) -> dict[str, Any]:
+    """Write one file with its record beside it, and give the record."""
     stimulus = spec.draw()
-    outside = display.gamut(stimulus).outside if arguments.clip else 0
-    drive = np.asarray(display.encode(stimulus, clip=arguments.clip))
-    holds = _HOLDS[path.suffix.lower()].format(bits=arguments.bits, most=2**arguments.bits - 1)
-    write = _writer(path, drive, stimulus, arguments.bits)
+    outside = display.gamut(stimulus).outside if how.clip else 0
+    drive = np.asarray(display.encode(stimulus, clip=how.clip))
+    write = _writer(path, drive, stimulus, how)
     record: dict[str, Any] = {}
 
     def write_and_measure(partial: Path) -> None:
         write(partial)
+        found, _ = measure_file(partial, spec, display, how.packing)
         record.update(
             psyprobe=__version__,
             file=path.name,
             sha256=file_digest(partial),
-            holds=holds,
+            holds=how.holds(path.suffix.lower()),
             stimulus=spec.to_dict(),
             display=display.to_dict(),
             clipped_values=outside,
-            certificate=_measure_file(partial, spec, display).to_dict(),
+            certificate=found.to_dict(),
         )
+        if how.packing:
+            record["packing"] = how.packing
 
     write_whole(path, write_and_measure)
-    write_text(_beside(path), json_text(record))
-    if arguments.json:
-        say_json(record)
-    else:
-        say(f"{path}: {holds}; certificate in {_beside(path)}")
-        if outside:
-            tell(f"{outside} values that the display cannot show were clipped, as asked")
-        for row in record["certificate"]["rows"]:
-            if not row["passed"]:
-                tell(
-                    f"note: {row['quantity']} is {row['delivered']:.6g} {row['unit']}, requested "
-                    f"{row['requested']:.6g}, beyond the tolerance of {row['tolerance']:.2g}; more bits or a float "
-                    "format hold it better"
-                )
+    write_text(beside(path), json_text(record))
+    return record
+
+
+def _remark(record: dict[str, Any]) -> None:
+    if record["clipped_values"]:
+        tell(f"{record['clipped_values']} values that the display cannot show were clipped, as asked")
+    for row in record["certificate"]["rows"]:
+        if not row["passed"]:
+            tell(
+                f"note: {row['quantity']} is {row['delivered']:.6g} {row['unit']}, requested "
+                f"{row['requested']:.6g}, beyond the tolerance of {row['tolerance']:.2g}; more bits or a float "
+                "format hold it better"
+            )
+
+
+def _render_grid(arguments: argparse.Namespace, path: Path, display: Display, how: _How) -> int:
+    """A numbered file for each combination of values, and one table of them all."""
+    axes = {name: _values(name, text) for name, text in _split(arguments.grid)}
+    count = math.prod(map(len, axes.values()))
+    if count > _MOST_FILES:
+        raise InputError(f"the grid has {count:,} combinations; give up to {_MOST_FILES:,}")
+    digits, rows, records = max(3, len(str(count))), [], []
+    for number, values in enumerate(itertools.product(*axes.values()), 1):
+        one = dict(zip(axes, values, strict=True))
+        words = [*arguments.set, *(f"{name}={json.dumps(value)}" for name, value in one.items())]
+        file = path.with_name(f"{path.stem}-{number:0{digits}}{path.suffix}")
+        # Each image has dither of its own.
+        record = _render(
+            file, specification_from(arguments.stimulus, words), display, replace(how, seed=how.seed + number)
+        )
+        measured = {row["quantity"]: row["delivered"] for row in record["certificate"]["rows"]}
+        told = {f"delivered {name}": measured[name] for name in _TOLD if name in measured}
+        rows.append(
+            {"file": file.name, **one, **told, "passed": record["certificate"]["passed"], "sha256": record["sha256"]}
+        )
+        records.append(file)
+    table = path.with_suffix(".csv")
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: harmless(value) for key, value in row.items()} for row in rows)
+    write_text(table, text.getvalue())
+    done = {"files": count, "table": str(table), "passed": sum(row["passed"] for row in rows)}
+    if arguments.sheet:
+        sheet = path.with_name(f"{path.stem}-sheet.png")
+        data = encode_png(_contact_sheet(records, display, how))
+        write_whole(sheet, lambda partial: partial.write_bytes(data))
+        done["sheet"] = str(sheet)
+    told_text = f"{count} files beside {path}, {done['passed']} within all tolerances; {table} lists them"
+    show(done, told_text + (f", {done['sheet']} shows them" if arguments.sheet else ""), as_json=arguments.json)
     return 0
 
 
-def check_command(arguments: argparse.Namespace) -> int:
-    """Print requested against delivered for a stimulus as drawn, or for a file as it lies there.
-
-    The exit code is 1 if a quantity is beyond its tolerance; a file that measures well and is not the one that was
-    rendered is an `InputError`.
-    """
-    path = Path(arguments.target)
-    if path.suffix.lower() in _HOLDS:
-        if (arguments.set or arguments.display) and _beside(path).exists():
-            raise InputError(f"{path} has its parameters in {_beside(path)}; leave out --set and --display")
-        found, unchanged = _check_file(path)
-    else:
-        display = display_from(arguments.display)
-        found, unchanged = specification_from(arguments.target, arguments.set).draw().measure(display), True
-    changed = f"{path} is not the file that was rendered: its checksum differs from that in {_beside(path)}"
-    if found.passed and not unchanged:
-        raise InputError(f"{changed}; render it again")
-    text = repr(found) if unchanged else f"{found!r}\n{changed}"
-    show({**found.to_dict(), "unchanged": unchanged}, text, as_json=arguments.json)
-    return 0 if found.passed else 1
+#: What the table of a grid tells of each file.
+_TOLD = ("contrast", "rms contrast", "mean luminance", "frequency", "orientation", "radius")
 
 
-def display_from(words: Sequence[str]) -> Display:
-    """A display from the words after ``--display``: the name of a preset, or fields with values; none for the default.
-
-    >>> display_from(["peak=200", "black=0.2"]).peak
-    200.0
-    """
-    if len(words) == 1 and "=" not in words[0]:
-        return Display.preset(words[0])
-    return display_of(settings(words, "--display"), Path())
+def _split(words: Sequence[str]) -> list[tuple[str, str]]:
+    for word in words:
+        if "=" not in word:
+            raise InputError(f"--grid {word!r} has no values; write --grid NAME=V,V")
+    return [(word.partition("=")[0], word.partition("=")[2]) for word in words]
 
 
-def specification_from(stimulus: str, words: Sequence[str]) -> Specification:
-    spec = load_stimulus(stimulus).spec(**settings(words, "--set"))
-    pixels = math.prod((*spec.batch, *spec.shape))
-    if pixels > MOST_PIXELS:
-        raise InputError(f"{stimulus} would have {pixels:,} pixels in all; give up to {MOST_PIXELS:,}")
-    return spec
+def _values(name: str, text: str) -> list[Any]:
+    values = [settings([f"{name}={each}"], "--grid")[name] for each in text.split(",") if each]
+    if not values:
+        raise InputError(f"--grid {name} has no values; write --grid {name}=V,V")
+    return values
 
 
-def _writer(path: Path, drive: FloatArray, stimulus: Stimulus, bits: int) -> Callable[[Path], object]:
+def _contact_sheet(files: Sequence[Path], display: Display, how: _How) -> npt.NDArray[np.uint8]:
+    """The images in rows, each with the number of its file under it."""
+    from PIL import Image, ImageDraw
+
+    columns = min(len(files), 8)
+    side, room = _THUMBNAIL, _THUMBNAIL + 20
+    sheet = Image.new("RGB", (columns * room, math.ceil(len(files) / columns) * room), "white")
+    pen = ImageDraw.Draw(sheet)
+    for place, file in enumerate(files):
+        held = held_in(file, packing=how.packing)
+        drive = np.asarray(held.pixels if held.space == "encoded" else display.encode(held.pixels, space=held.space))
+        most = {"uint8": 255, "uint16": 65535}.get(str(drive.dtype), 1)
+        codes = np.rint(255 * np.clip(drive / most, 0, 1)).astype(np.uint8)
+        picture = Image.fromarray(codes).convert("RGB")
+        picture.thumbnail((side, side))
+        left, top = place % columns * room + 10, place // columns * room
+        sheet.paste(picture, (left, top + 2))
+        pen.text((left, top + side + 4), file.stem.rpartition("-")[2], fill="black")
+    return np.asarray(sheet)
+
+
+def _writer(path: Path, drive: FloatArray, stimulus: Stimulus, how: _How) -> Callable[[Path], object]:
     kind = path.suffix.lower()
     if kind == ".png":
         if drive.ndim != 3:
@@ -133,10 +218,12 @@ def _writer(path: Path, drive: FloatArray, stimulus: Stimulus, bits: int) -> Cal
             )
         if drive.max() > 1:
             raise InputError("a PNG holds drive values up to 1, and this extended-range image goes beyond; write .tiff")
-        plane = drive[..., 0] if is_grey_view(drive) else drive
-        most = 2**bits - 1
-        codes = np.rint(plane.astype(np.float64) * most).astype(np.uint8 if bits == 8 else np.uint16)
-        data = encode_png(codes)
+        if how.packing:
+            image = pack(drive, how.packing, how.dither, how.seed)
+        else:
+            plane = drive[..., 0] if is_grey_view(drive) else drive
+            image = spread(to_codes(plane, how.bits, how.dither, how.seed), how.bits)
+        data = encode_png(image, noise=how.dither != "none")
         return lambda partial: partial.write_bytes(data)
     if kind == ".tiff":
         import tifffile
@@ -146,66 +233,6 @@ def _writer(path: Path, drive: FloatArray, stimulus: Stimulus, bits: int) -> Cal
         return lambda partial: np.save(partial, np.ascontiguousarray(drive))
     pixels = np.asarray(stimulus.pixels)
     return lambda partial: np.savez(partial, drive=drive, pixels=pixels, space=stimulus.space, ppd=stimulus.ppd)
-
-
-def _check_file(path: Path) -> tuple[Certificate, bool]:
-    beside = _beside(path)
-    if not beside.exists():
-        raise InputError(
-            f"{path} has no certificate {beside.name} beside it, so nobody knows what was requested; "
-            "check what psyprobe render wrote"
-        )
-    record = parse_json(read_text(beside), str(beside))
-    try:
-        spec, display = specification_from_dict(record["stimulus"]), Display.from_dict(record["display"])
-        rendered = record["sha256"]
-    except InputError as error:
-        raise InputError(f"{beside}: {error}") from None
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{beside} is no certificate that psyprobe render wrote: {error!r}") from None
-    return _measure_file(path, spec, display), file_digest(path) == rendered
-
-
-def _measure_file(path: Path, spec: Specification, display: Display) -> Certificate:
-    """Measure the light that a display makes of the drive values in a file, or the light that the file holds."""
-    pixels, space, precision = _read(path, display)
-    decoded = path.suffix.lower() != ".npz"
-    return certify(pixels, space, spec, precision=precision, display=display, decoded=decoded)
-
-
-def _read(path: Path, display: Display) -> tuple[FloatArray, str, str]:
-    """Light in cd/m², its space, and the precision in which the file holds it."""
-    kind = path.suffix.lower()
-    if kind == ".png":
-        try:
-            codes = decode_png(read_bytes(path))
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
-        # Sixteen-bit codes are about as fine as half-precision numbers.
-        most, precision = (255, "uint8") if codes.dtype == np.uint8 else (65535, "float16")
-        return display.decode(codes / most), "luminance" if codes.ndim == 2 else "rgb", precision
-    if kind == ".npz":
-        held = read_npz(path)
-        space = str(held.get("space"))
-        if space not in ("luminance", "lms", "rgb") or "pixels" not in held:
-            raise InputError(f"{path} is no image that psyprobe wrote: it lacks pixels, or their space")
-        return _finite(path, held["pixels"]), space, "float64"
-    drive = _finite(path, read_npy(path) if kind == ".npy" else read_tiff(path))
-    if drive.ndim < 3 or drive.shape[-1] != 3:
-        raise InputError(f"{path} has shape {drive.shape}; drive values have shape (..., H, W, 3)")
-    light = display.decode(drive)
-    grey = bool((light == light[..., :1]).all())
-    return (light[..., 0], "luminance", "float32") if grey else (light, "rgb", "float32")
-
-
-def _finite(path: Path, values: npt.NDArray[Any]) -> FloatArray:
-    if values.dtype.kind not in "uif" or not np.isfinite(values).all():
-        raise InputError(f"{path} holds {values.dtype} that are not all finite numbers; render it again")
-    return values.astype(np.float64)
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(f"{path.name}.json")
 
 
 def corrupt_command(arguments: argparse.Namespace) -> int:

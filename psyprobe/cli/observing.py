@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.cli.images import display_from, specification_from
+from psyprobe.cli.checking import display_from, specification_from
 from psyprobe.errors import InputError
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.images import read_image

@@ -41,6 +41,23 @@ def read_npz(path: str | Path) -> dict[str, npt.NDArray[Any]]:
         raise _unread(path, error) from None
 
 
+def read_mat(path: str | Path) -> dict[str, npt.NDArray[Any]]:
+    """The numeric arrays of a MATLAB file by name; as `read_npy`.
+
+    Files of version 7.3 are HDF5, and are refused with what to do.
+    """
+    from scipy.io import loadmat
+
+    try:
+        with Path(path).open("rb") as file:
+            if b"MATLAB 7.3" in file.read(32):
+                raise InputError("it is of version 7.3, which is HDF5; save it in MATLAB with '-v7'")
+        held = loadmat(str(path), squeeze_me=True)
+    except Exception as error:  # scipy's errors of a damaged file are of many kinds
+        raise _unread(path, error) from None
+    return {name: each for name, each in held.items() if isinstance(each, np.ndarray) and each.dtype.kind in "uif"}
+
+
 def check_unpacked(path: str | Path, most: int) -> None:
     """Refuse a zip file that claims to unpack to more bytes than that."""
     with zipfile.ZipFile(path) as file:

@@ -20,7 +20,7 @@ _MODULES = {
     "testing.assertions": (
         "CalibrationError", "assert_band", "assert_batch_equals_loop", "assert_calibrated", "assert_cone_contrast",
         "assert_contrast", "assert_frequency", "assert_in_gamut", "assert_isoluminant", "assert_mean_luminance",
-        "assert_orientation", "assert_reproducible", "assert_round_trip",
+        "assert_orientation", "assert_reproducible", "assert_round_trip", "judged",
     ),
 }  # fmt: skip
 _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}

@@ -266,9 +266,31 @@ def assert_round_trip(light: Stimulus | Array, display: DisplayModel) -> Certifi
     return _verdict(Certificate((row,), "the same light after encode and decode", precision, 1))
 
 
+def judged(
+    image: Stimulus | Array, asked: Specification | None = None, **how: Unpack[How]
+) -> tuple[Certificate, tuple[Cause, ...]]:
+    """All that was measured of an image, and the likely causes of what is off; parameters as of `assert_calibrated`.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus import Gabor
+    >>> asked = Gabor(frequency=4, contrast=0.5, orientation=30, size=64)
+    >>> found, causes = judged(asked.draw().luminance.T, asked, space="luminance")
+    >>> found.passed, [cause.name for cause in causes]
+    (False, ['rows and columns exchanged'])
+    """
+    return _measured(image, asked, None, **how)
+
+
 def _judge(
     image: Stimulus | Array, asked: Specification | None, quantities: tuple[str, ...] | None, **how: Unpack[How]
 ) -> Certificate:
+    return _verdict(*_measured(image, asked, quantities, **how))
+
+
+def _measured(
+    image: Stimulus | Array, asked: Specification | None, quantities: tuple[str, ...] | None, **how: Unpack[How]
+) -> tuple[Certificate, tuple[Cause, ...]]:
     if asked is None and not isinstance(image, Stimulus):
         raise InputError("an array does not know what was asked; give a specification, such as Gabor(...)")
     spec: Specification = image.spec if asked is None else asked
@@ -285,7 +307,7 @@ def _judge(
         one, light = [*spec.singles()][index], _single(light, len(spec.batch), index)
         detail = certify(light.pixels, light.space, one, precision=light.precision, display=display)
         causes = diagnose(detail.rows, light, one, display)
-    return _verdict(found, causes)
+    return found, causes
 
 
 def _single(light: Light, dimensions: int, index: int) -> Light:

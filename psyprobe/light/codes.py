@@ -1,0 +1,129 @@
+"""Drive values as whole codes for a framebuffer: rounded or dithered, and packed for displays of high resolution.
+
+References
+----------
+Cambridge Research Systems, Bits++ manual: Mono++ has the eight high bits of 14 in red and the six low ones, left
+aligned, in green; Color++ has the high bits of each channel in one pixel and the low ones in the pixel right of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError, unknown_name
+
+#: Depths of a PNG file; codes of 10 bits are spread over those of 16.
+BITS = (8, 10, 16)
+DITHERS = ("none", "rpdf")
+PACKINGS = ("mono++", "color++")
+
+#: Largest code of a packed channel.
+_PACKED = 2**14 - 1
+
+Codes = npt.NDArray[np.uint8 | np.uint16]
+
+
+def to_codes(drive: FloatArray, bits: int = 8, dither: str = "none", seed: int = 0) -> npt.NDArray[np.uint16]:
+    """Codes from 0 to ``2**bits - 1`` of drive values.
+
+    Parameters
+    ----------
+    drive : array
+        0 to 1, of any shape.
+    bits : int
+        Of a code.
+    dither : {"none", "rpdf"}
+        Round to the nearest code; or ``floor(code + U)`` with U uniform in [0, 1), drawn anew for each value, so that
+        the mean over many is exact.
+    seed : int
+        Of the dither.
+
+    Examples
+    --------
+    >>> to_codes(np.array([0.0, 0.5, 1.0]), bits=10).tolist()
+    [0, 512, 1023]
+    >>> float(to_codes(np.full(10000, 0.3), bits=2, dither="rpdf").mean().round(2))
+    0.9
+    """
+    if dither not in DITHERS:
+        raise unknown_name("dither", dither, DITHERS)
+    values = np.asarray(drive, dtype=np.float64)
+    if not (values.min(initial=0.0) >= 0 and values.max(initial=0.0) <= 1):
+        raise InputError(f"drive goes from {values.min():g} to {values.max():g}; codes hold 0 to 1")
+    steps = values * (2**bits - 1)
+    if dither == "none":
+        return np.rint(steps).astype(np.uint16)
+    noise = np.random.default_rng(seed).random(steps.shape)
+    # A value on a code stays there: what rounding made of it is no fraction to be dithered.
+    near = np.rint(steps)
+    steps = np.where(np.abs(steps - near) < 1e-6, near, np.floor(steps + noise))
+    return np.asarray(steps.astype(np.uint16))
+
+
+def spread(codes: npt.NDArray[Any], bits: int) -> Codes:
+    """Codes as those of a file of 8 or 16 bits, full drive at its largest.
+
+    >>> spread(np.array([0, 1, 1023]), 10).tolist()
+    [0, 64, 65535]
+    """
+    if bits == 8:
+        return codes.astype(np.uint8)
+    return np.rint(codes * (65535 / (2**bits - 1))).astype(np.uint16)
+
+
+def pack(drive: FloatArray, packing: str, dither: str = "none", seed: int = 0) -> npt.NDArray[np.uint8]:
+    """An 8-bit RGB image that a Bits++ box, or another of its modes, shows with 14 bits.
+
+    Parameters
+    ----------
+    drive : array, shape (H, W, 3)
+        0 to 1; equal channels for "mono++".
+    packing : {"mono++", "color++"}
+        The mode of the box.
+    dither, seed
+        As in `to_codes`.
+
+    Returns
+    -------
+    array of uint8, shape (H, W, 3), or (H, 2 W, 3) for "color++"
+
+    Examples
+    --------
+    >>> pack(np.full((1, 1, 3), 0.5), "mono++").tolist()
+    [[[128, 0, 0]]]
+    """
+    values = np.asarray(drive)
+    if packing not in PACKINGS:
+        raise unknown_name("packing", packing, PACKINGS)
+    if values.ndim != 3 or values.shape[-1] != 3:
+        raise InputError(f"drive of shape {values.shape} cannot be packed; give one image, (H, W, 3)")
+    if packing == "mono++":
+        if not (values == values[..., :1]).all():
+            raise InputError("Mono++ shows grey, and this drive has colour; pack it as color++")
+        codes = to_codes(values[..., 0], 14, dither, seed) << 2
+        return np.stack([codes >> 8, codes & 255, np.zeros_like(codes)], axis=-1).astype(np.uint8)
+    codes = to_codes(values, 14, dither, seed) << 2
+    height, width, _ = codes.shape
+    return np.stack([codes >> 8, codes & 255], axis=2).reshape(height, 2 * width, 3).astype(np.uint8)
+
+
+def unpack(image: npt.NDArray[Any], packing: str) -> FloatArray:
+    """Drive values of a packed image, shape (H, W) of "mono++", (H, W, 3) of "color++".
+
+    >>> drive = np.random.default_rng(0).random((2, 3, 3))
+    >>> bool(np.abs(unpack(pack(drive, "color++"), "color++") - drive).max() < 0.5 / 16383 + 1e-9)
+    True
+    """
+    if packing not in PACKINGS:
+        raise unknown_name("packing", packing, PACKINGS)
+    wide = image.shape[1] if image.ndim == 3 else 0
+    if image.ndim != 3 or image.shape[-1] != 3 or image.dtype != np.uint8 or (packing == "color++" and wide % 2):
+        raise InputError(f"an image of {image.dtype} of shape {image.shape} is not packed as {packing}: 8-bit RGB is")
+    codes = image.astype(np.uint16)
+    if packing == "mono++":
+        return np.asarray((codes[..., 0] << 8 | codes[..., 1]) / (4.0 * _PACKED))
+    return np.asarray((codes[:, ::2] << 8 | codes[:, 1::2]) / (4.0 * _PACKED))

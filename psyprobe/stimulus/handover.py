@@ -1,0 +1,152 @@
+"""Stimuli for other programs: images for PsychoPy, and data sets for torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError
+from psyprobe.light.display import Display
+from psyprobe.stimulus.specification import Specification, Stimulus
+
+#: How far the resolutions of a window and a stimulus may differ, as a fraction.
+_SAME_PPD = 0.005
+
+
+@dataclass(frozen=True)
+class PsychoPyImage:
+    """One stimulus as PsychoPy's ``ImageStim`` takes it, by `for_psychopy`."""
+
+    #: Shape (H, W) or (H, W, 3), -1 to 1, the lowest row first, as textures have it.
+    image: FloatArray
+    #: Width and height, deg.
+    size: tuple[float, float]
+    #: Width and height in pixels of the stimulus.
+    pixels: tuple[int, int]
+    #: Pixels per degree that it was drawn for.
+    ppd: float
+    #: Whether drive is linear in light, as where PsychoPy linearises the screen.
+    linear: bool
+
+    def stim(self, window: Any, **options: Any) -> Any:
+        """An ``ImageStim`` in a window, pixel on pixel.
+
+        Parameters
+        ----------
+        window : psychopy.visual.Window
+            Its monitor must give the resolution that the stimulus was drawn for.
+        **options
+            As ``ImageStim`` takes them besides, for example ``pos``.
+
+        Raises
+        ------
+        InputError
+            If the window's resolution is another, or if both or neither of PsychoPy and the display model undo gamma.
+        """
+        from psychopy.visual import ImageStim
+
+        self.check(window)
+        return ImageStim(
+            window, image=self.image, units="pix", size=self.pixels, colorSpace="rgb", interpolate=False, **options
+        )
+
+    def check(self, window: Any) -> None:
+        """Raise an `InputError` where a window would show something else than was drawn."""
+        monitor = window.monitor
+        pixels, width, distance = monitor.getSizePix(), monitor.getWidth(), monitor.getDistance()
+        if not (pixels and width and distance):
+            raise InputError(
+                f"the monitor {monitor.name!r} has no size in pixels, width and distance; set them in PsychoPy, so "
+                f"that {self.ppd:g} pixels per degree can be checked"
+            )
+        found = 1 / np.degrees(2 * np.arctan(width / pixels[0] / (2 * distance)))
+        if abs(found / self.ppd - 1) > _SAME_PPD:
+            raise InputError(
+                f"the monitor {monitor.name!r} has {found:.4g} pixels per degree, and the stimulus was drawn for "
+                f"{self.ppd:.4g}; draw it with ppd={found:.4g}"
+            )
+        linearised = not monitor.gammaIsDefault()
+        if linearised != self.linear:
+            what = "linearises the screen" if linearised else "does not linearise the screen"
+            remedy = 'give eotf="linear"' if linearised else "give the measured curve as eotf, not linear"
+            raise InputError(
+                f"PsychoPy's monitor {monitor.name!r} {what}, and the display model says otherwise; {remedy}"
+            )
+
+
+def for_psychopy(stimulus: Stimulus, display: Display) -> PsychoPyImage:
+    """One stimulus as an array for PsychoPy's ``ImageStim``.
+
+    Parameters
+    ----------
+    stimulus : Stimulus
+        One image.
+    display : Display
+        The screen as PsychoPy leaves it: its measured curve, or ``eotf="linear"`` where the monitor file linearises.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus import gabor
+    >>> ready = for_psychopy(gabor(frequency=4, contrast=0.5, size=120), Display(peak=200, eotf="linear"))
+    >>> ready.image.shape, ready.size, float(ready.image[60, 60].round(3))
+    ((120, 120), (2.0, 2.0), 0.488)
+    """
+    if stimulus.batch:
+        raise InputError(f"an ImageStim holds one image, and these are {stimulus.batch}; take them one by one")
+    if display.extended:
+        raise InputError("PsychoPy shows drive up to 1, and this display is of extended range; give extended=False")
+    drive = np.asarray(display.encode(stimulus, dtype="float64"))
+    plane = drive[..., 0] if stimulus.space == "luminance" and not display.by_gun else drive
+    height, width = stimulus.shape
+    size = (width / stimulus.ppd, height / stimulus.ppd)
+    image = np.ascontiguousarray(2 * plane[::-1] - 1)
+    return PsychoPyImage(image, size, (width, height), stimulus.ppd, display.eotf == "linear")
+
+
+def torch_dataset(spec: Specification, display: Display, *, dtype: str = "float32") -> Any:
+    """A ``torch.utils.data.Dataset`` of a batch of stimuli, each drawn when it is asked for.
+
+    Parameters
+    ----------
+    spec : Specification
+        With arrays as parameters: an item for each image, in the order of the flattened batch.
+    display : Display
+        Whose drive the images hold.
+    dtype : {"float32", "float64"}
+        Of the images.
+
+    Returns
+    -------
+    torch.utils.data.Dataset
+        Items are ``(image, parameters)``: a tensor of shape (3, H, W), drive in [0, 1] without any normalisation, and a
+        dictionary of the numbers that vary within the batch.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus import Gabor
+    >>> images = torch_dataset(Gabor(frequency=[2.0, 4.0], contrast=0.5, size=64), Display())
+    >>> len(images), tuple(images[1][0].shape), images[1][1]
+    (2, (3, 64, 64), {'frequency': 4.0})
+    """
+    try:
+        import torch
+        from torch.utils.data import Dataset
+    except ImportError:
+        raise InputError("a data set for torch needs torch, which is not installed; pip install torch") from None
+    singles = list(spec.singles())
+    names = [name for name in spec.numeric if np.ndim(getattr(spec, name))]
+
+    class Stimuli(Dataset[Any]):
+        def __len__(self) -> int:
+            return len(singles)
+
+        def __getitem__(self, index: int) -> tuple[Any, dict[str, float]]:
+            one = singles[index]
+            drive = np.asarray(display.encode(one.draw(), dtype=dtype))
+            image = torch.from_numpy(np.ascontiguousarray(np.moveaxis(drive, -1, 0)))
+            return image, {name: float(getattr(one, name)) for name in names}
+
+    return Stimuli()
