@@ -14,7 +14,6 @@ import argparse
 import sys
 import time
 from collections import Counter, defaultdict
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,63 +21,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from psyprobe.errors import InputError
-from psyprobe.stimulus import Grating, Specification
+from psyprobe.stimulus import Specification
 from psyprobe.testing import CalibrationError, assert_calibrated
 from psyprobe.testing.diagnosis import CAUSES
-from tests.testing.planted import PLANTED, Image, Planted, Scene
-
-#: How a right image is handed over: space, and the numbers made of its light.
-FORMS = ("luminance", "float32", "linear", "encoded", "encoded float32", "8 bits", "16 bits")
-
-
-def any_scene(rng: np.random.Generator) -> Scene:
-    """A scene whose light the display shows."""
-    size = int(rng.integers(48, 192))
-    ppd = float(np.exp(rng.uniform(np.log(16), np.log(100))))
-    field = size / ppd
-    peak = float(rng.uniform(50, 1000))
-    black = float(rng.choice([0, rng.uniform(0, peak / 200)]))
-    luminance = black + (peak - black) * float(rng.uniform(0.1, 0.6))
-    most = min((luminance - black) / luminance, (peak - luminance) / luminance, 1.0)
-    radius = field * float(np.exp(rng.uniform(np.log(0.06), np.log(0.3))))
-    return Scene(
-        frequency=float(np.exp(rng.uniform(np.log(max(1.5 / field, 0.4 / radius)), np.log(0.45 * ppd)))),
-        contrast=most * float(np.exp(rng.uniform(np.log(0.003), 0))),
-        orientation=float(rng.uniform(-180, 180)),
-        phase=float(rng.uniform(-180, 180)),
-        radius=radius,
-        x=float(rng.uniform(-0.2, 0.2)) * field,
-        y=float(rng.uniform(-0.2, 0.2)) * field,
-        luminance=luminance,
-        ppd=ppd,
-        size=size,
-        peak=peak,
-        black=black,
-    )
-
-
-def right(scene: Scene, kind: str) -> tuple[Image, Specification]:
-    """The light of a Gabor, a grating or a disc, in plain numpy, and what it is."""
-    if kind == "gabor":
-        return scene.gabor(), scene.asked
-    if kind == "disc":
-        return scene.disc_image(scene.luminance * (1 + scene.contrast)), scene.disc
-    names = ("frequency", "contrast", "orientation", "phase", "x", "y", "luminance", "ppd", "size")
-    return replace(scene, radius=1e9).gabor(), Grating(**{name: getattr(scene, name) for name in names})
-
-
-def handed_over(light: Image, form: str, scene: Scene) -> tuple[Image, str]:
-    """The numbers of an image in a form, and their space."""
-    if form in ("luminance", "float32"):
-        return light.astype("float32" if form == "float32" else "float64"), "luminance"
-    if form == "linear":
-        return (light - scene.black) / (scene.peak - scene.black), "linear"
-    if form.startswith("encoded"):
-        # IEC's constants leave a step at the toe: drive is that of the display model, which has none.
-        drive = np.asarray(scene.display.encode(light, dtype="float64"))[..., 0]
-        return drive.astype("float32" if form.endswith("32") else "float64"), "encoded"
-    most = 255 if form == "8 bits" else 65535
-    return np.rint(most * scene.drive(light)).astype("uint8" if most == 255 else "uint16"), "encoded"
+from tests.testing.planted import FORMS, PLANTED, Image, Planted, Scene, any_scene, handed_over, right, with_room
 
 
 def judge(image: Image, asked: Specification, space: str, scene: Scene) -> tuple[str, ...] | None:
@@ -115,7 +61,7 @@ def faulty_cases(count: int, seed: int) -> dict[str, Counter[str]]:
     said: dict[str, Counter[str]] = defaultdict(Counter)
     for index in range(count):
         fault = PLANTED[index % len(PLANTED)]
-        scene = _fitting(fault, any_scene(rng))
+        scene = with_room(fault, any_scene(rng))
         try:
             image, asked, space = fault.make(scene)
         except InputError:
@@ -123,18 +69,6 @@ def faulty_cases(count: int, seed: int) -> dict[str, Counter[str]]:
         causes = judge(image, asked, space, scene)
         said[fault.what][_verdict(fault, causes)] += 1
     return said
-
-
-def _fitting(fault: Planted, scene: Scene) -> Scene:
-    """The scene with what the fault needs in order to be one."""
-    if fault.cause != "rounded":
-        scene = replace(scene, contrast=max(scene.contrast, 0.05))
-    if fault.cause in ("clipped", "rounded", "stretched_sine"):
-        return replace(Scene(**(fault.scene or {})), black=0.0)
-    if fault.cause in ("wrong_ppd", "cycles_per_image"):
-        field = scene.size / scene.ppd
-        return replace(scene, frequency=scene.frequency * 0.6 + 4 / field, radius=field / 8)
-    return scene
 
 
 def _verdict(fault: Planted, causes: tuple[str, ...] | None) -> str:

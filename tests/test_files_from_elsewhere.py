@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +23,7 @@ from psyprobe.files.images import decode_png
 from psyprobe.light.codes import pack, spread, to_codes, unpack
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Gabor
+from psyprobe.stimulus.catalogue import load_stimulus
 from psyprobe.stimulus.handover import for_psychopy, torch_dataset
 
 ASKED = ["--as", "gabor", "--set", "frequency=4", "contrast=0.5", "orientation=30", "radius=0.3", "ppd=60"]
@@ -260,3 +262,23 @@ def test_a_torch_data_set_draws_what_is_asked() -> None:
     found = list(loader)
     np.testing.assert_array_equal(torch.cat([batch[0] for batch in found]).numpy(), np.moveaxis(drive, -1, 1))
     assert torch.cat([batch[1]["contrast"] for batch in found]).tolist() == pytest.approx([0.1, 0.2, 0.3] * 2)
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).resolve().parents[1] / "docs" / "stimuli.md").read_text(encoding="utf-8")
+    section = page[page.index("## Files for other programs") : page.index("## A kind of your own")]
+    commands = [shlex.split(line)[1:] for line in section.splitlines() if line.startswith("psyprobe ")]
+    assert len(commands) == 6
+    monkeypatch.chdir(tmp_path)
+    drive = Display(peak=200).encode(Gabor(frequency=4, contrast=0.5, radius=0.3, ppd=60).draw())[..., 0]
+    Image.fromarray(np.rint(255 * np.asarray(drive)).astype(np.uint8)).save("mine.png")
+    light = load_stimulus("gabor_achromatic").spec().draw().pixels
+    savemat("mine.mat", {"image": np.asarray(light), "other": np.ones((3, 3))})
+    assert [main(command) for command in commands] == [0] * 6
+    assert sorted(path.name for path in tmp_path.glob("set*.png")) == [
+        *(f"set-{k:03}.png" for k in range(1, 7)),
+        "set-sheet.png",
+    ]

@@ -56,7 +56,8 @@ def to_codes(drive: FloatArray, bits: int = 8, dither: str = "none", seed: int =
         raise InputError(f"drive goes from {values.min():g} to {values.max():g}; codes hold 0 to 1")
     steps = values * (2**bits - 1)
     if dither == "none":
-        return np.rint(steps).astype(np.uint16)
+        rounded: npt.NDArray[np.uint16] = np.rint(steps).astype(np.uint16)
+        return rounded
     noise = np.random.default_rng(seed).random(steps.shape)
     # A value on a code stays there: what rounding made of it is no fraction to be dithered.
     near = np.rint(steps)
@@ -72,7 +73,8 @@ def spread(codes: npt.NDArray[Any], bits: int) -> Codes:
     """
     if bits == 8:
         return codes.astype(np.uint8)
-    return np.rint(codes * (65535 / (2**bits - 1))).astype(np.uint16)
+    wide: Codes = np.rint(codes * (65535 / (2**bits - 1))).astype(np.uint16)
+    return wide
 
 
 def pack(drive: FloatArray, packing: str, dither: str = "none", seed: int = 0) -> npt.NDArray[np.uint8]:

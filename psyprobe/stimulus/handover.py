@@ -92,7 +92,7 @@ def for_psychopy(stimulus: Stimulus, display: Display) -> PsychoPyImage:
     >>> from psyprobe.stimulus import gabor
     >>> ready = for_psychopy(gabor(frequency=4, contrast=0.5, size=120), Display(peak=200, eotf="linear"))
     >>> ready.image.shape, ready.size, float(ready.image[60, 60].round(3))
-    ((120, 120), (2.0, 2.0), 0.488)
+    ((120, 120), (2.0, 2.0), 0.489)
     """
     if stimulus.batch:
         raise InputError(f"an ImageStim holds one image, and these are {stimulus.batch}; take them one by one")

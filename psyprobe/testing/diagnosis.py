@@ -120,7 +120,9 @@ def roots_first(failures: Iterable[Row], causes: Iterable[Cause]) -> tuple[list[
     Where a wave lies comes before its contrast, which is measured where it should lie; within that, the largest error.
     """
     shown = {quantity for cause in causes for quantity in cause.shows}
-    ordered = sorted(failures, key=lambda row: (row.quantity not in _PLACE, -float(f"{abs(row.error or 0.0):.1e}")))
+    place = {quantity: index for index, quantity in enumerate(_PLACE)}
+    last = len(place)
+    ordered = sorted(failures, key=lambda row: (place.get(row.quantity, last), -float(f"{abs(row.error or 0.0):.1e}")))
     roots = [row for row in ordered if row.quantity in shown] or ordered
     return roots, [row for row in ordered if row not in roots]
 

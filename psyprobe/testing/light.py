@@ -83,6 +83,11 @@ def read_light(
             return Light(pixels * display.span + darkest, told, precision)
         codes = _largest_code(image)
         drive = pixels / codes if codes else pixels
+        if drive.size and drive.min() < 0 and drive.max() <= 0:
+            raise InputError(
+                f"drive goes from {drive.min():g} to {drive.max():g}, and that is black; drive is 0 to 1, and values "
+                "in [-1, 1] become that by (v + 1)/2"
+            )
         # A display shows nothing darker than at 0, nor brighter than at 1.
         light = np.asarray(display.decode(np.clip(drive, 0, None if display.extended else 1)))
         codes = codes or (255 if _on_codes(drive) else 0)
