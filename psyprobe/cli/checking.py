@@ -24,8 +24,8 @@ from psyprobe.stimulus import Specification, specification_from_dict
 from psyprobe.stimulus.catalogue import load_stimulus
 from psyprobe.stimulus.certificate import Certificate
 from psyprobe.stimulus.specification import KINDS
-from psyprobe.testing import Cause, judged
-from psyprobe.testing.diagnosis import roots_first, told
+from psyprobe.testing import judged
+from psyprobe.testing.diagnosis import Cause, roots_first, told
 
 #: Endings of images that are measured.
 _READ = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".npy", ".npz", ".mat")

@@ -24,7 +24,7 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import encode_png, file_digest, images_in
 from psyprobe.files.output import json_text, write_text, write_whole
 from psyprobe.files.terminal import harmless, say, say_json, settings, show, tell
-from psyprobe.light.codes import pack, spread, to_codes
+from psyprobe.light.codes import Codes, pack, spread, to_codes
 from psyprobe.light.display import Display
 from psyprobe.observers.images import is_grey_view
 from psyprobe.stimulus import Specification, Stimulus
@@ -219,7 +219,7 @@ def _writer(path: Path, drive: FloatArray, stimulus: Stimulus, how: _How) -> Cal
         if drive.max() > 1:
             raise InputError("a PNG holds drive values up to 1, and this extended-range image goes beyond; write .tiff")
         if how.packing:
-            image = pack(drive, how.packing, how.dither, how.seed)
+            image: Codes = pack(drive, how.packing, how.dither, how.seed)
         else:
             plane = drive[..., 0] if is_grey_view(drive) else drive
             image = spread(to_codes(plane, how.bits, how.dither, how.seed), how.bits)

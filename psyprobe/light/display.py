@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -215,6 +215,11 @@ class Display:
         """Whether the guns differ in curve or black; then a grey plane of drive has no one light."""
         return isinstance(self.black, tuple) or _are_three(self.eotf)
 
+    @property
+    def _curve(self) -> Eotf:
+        """The transfer function that all guns share."""
+        return cast(Eotf, self.eotf)
+
     @cached_property
     def guns(self) -> tuple[Display, ...]:
         """Red, green and blue, each as a grey display of its linear light."""
@@ -328,7 +333,7 @@ class Display:
         light = np.asarray(self.light(pixels, space, observer))
         if self.by_gun and space != "luminance":
             each = (gun.holds(light[..., k], "luminance", observer) for k, gun in enumerate(self.guns))
-            return np.logical_and.reduce([*each])
+            return np.asarray(np.logical_and.reduce([*each]))
         tolerance = _SNAP[_dtype_name(light)] * self.peak
         inside = (light >= self.floor - tolerance) & (light <= self.ceiling + tolerance)
         return np.asarray(inside.all(axis=(-2, -1) if space == "luminance" else (-3, -2, -1)))
@@ -418,7 +423,7 @@ class Display:
             light = [gun.decode(values[..., k]) for k, gun in enumerate(self.guns)]
             return array_namespace(values).stack(light, axis=-1)
         with np.errstate(over="ignore"):
-            return light_of_drive(values, self.eotf) * self.span + self.floor
+            return light_of_drive(values, self._curve) * self.span + self.floor
 
     def luminance(self, drive: Array) -> Array:
         """Luminance that drive values of shape (..., 3) make, cd/m²."""
@@ -487,7 +492,7 @@ class Display:
         """Write drive of light whose place in the gamut is known; what mirrors itself along an axis by half."""
         has_toe = (gamut.darkest - self.floor) / self.span <= SRGB_JUNCTION
         if not isinstance(light, np.ndarray):
-            drive[...] = drive_of_light(self._relative(light, gamut), self.eotf, has_toe)
+            drive[...] = drive_of_light(self._relative(light, gamut), self._curve, has_toe)
             return
         for place, axis in enumerate(axes):
             if _mirrors_itself(light, axis):
@@ -514,7 +519,7 @@ class Display:
                 if quick:
                     srgb_float32(relative, has_toe, out)
                 else:
-                    out[...] = drive_of_light(relative, self.eotf, has_toe)
+                    out[...] = drive_of_light(relative, self._curve, has_toe)
 
     def _relative(self, light: Array, gamut: Gamut) -> Array:
         """Light as a fraction of the display's range, a new array."""

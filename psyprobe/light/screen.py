@@ -12,7 +12,6 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import ConditionWarning, InputError
-from psyprobe.light.colour import rgb_to_xyz_matrix
 from psyprobe.light.display import Display
 from psyprobe.light.readings import GUNS, Readings, read_readings
 
@@ -278,14 +277,12 @@ def _black_by_gun(readings: Readings, told: Mapping[str, Any]) -> tuple[float, .
     dark = (readings.gun == "white") & (readings.drive == 0)
     if readings.xyz is None or not dark.any() or primaries is None:
         return None
-    *guns, white = Display(primaries=primaries).primaries
-    if not isinstance(white, tuple):
-        return None
-    light = np.linalg.solve(rgb_to_xyz_matrix(guns, white), readings.xyz[dark].mean(axis=0))
+    to_xyz = Display(primaries=primaries).rgb_to_xyz
+    light = np.linalg.inv(to_xyz) @ readings.xyz[dark].mean(axis=0)
     if np.abs(light - told["black"]).max() <= max(_NOISE * told["black"], _NOISE_OF_PEAK * told["peak"] / 10):
         return None
     light = np.maximum(light, 0.0)
-    weight = rgb_to_xyz_matrix(guns, white)[1] @ light
+    weight = to_xyz[1] @ light
     return tuple(float(value) for value in light * told["black"] / weight)
 
 

@@ -139,7 +139,7 @@ def torch_dataset(spec: Specification, display: Display, *, dtype: str = "float3
     singles = list(spec.singles())
     names = [name for name in spec.numeric if np.ndim(getattr(spec, name))]
 
-    class Stimuli(Dataset[Any]):
+    class Stimuli(Dataset[Any]):  # type: ignore[misc]
         def __len__(self) -> int:
             return len(singles)
 

@@ -70,7 +70,7 @@ class Asked:
         if stimulus.space == self.space:
             return np.asarray(stimulus.pixels, dtype=np.float64)
         if stimulus.space == "luminance" and self.space == "lms":
-            return np.asarray(stimulus.pixels)[..., None] * self.spec.background_lms
+            return np.asarray(np.asarray(stimulus.pixels)[..., None] * self.spec.background_lms)
         return self._in_rgb(stimulus)
 
     def changed(self, **values: Any) -> Float64 | None:
@@ -92,8 +92,8 @@ class Asked:
 def faults(asked: Asked) -> Iterator[Faulty]:
     """The stimulus with each fault that has no number of its own and that it can have."""
     for key, values in _other_values(asked.spec):
-        if (light := asked.changed(**values)) is not None:
-            yield key, light
+        if (changed := asked.changed(**values)) is not None:
+            yield key, changed
     yield from _turned_over(asked)
     yield from faults_of_level(asked)
 
@@ -116,9 +116,9 @@ def measured_faults(asked: Asked, light: Light, rows: Mapping[str, Row]) -> Iter
         yield "resized" if is_resized(asked.spec.ppd / drawn_for) else "wrong_ppd", drawn_for, pixels
     for name in ("frequency", "orientation", "phase", "radius", "aspect"):
         if name in rows and not rows[name].passed:
-            pixels = asked.changed(**{name: rows[name].delivered})
-            if pixels is not None:
-                yield name, rows[name].delivered, pixels
+            changed = asked.changed(**{name: rows[name].delivered})
+            if changed is not None:
+                yield name, rows[name].delivered, changed
     yield from measured_levels(asked, light)
 
 
@@ -252,7 +252,8 @@ def _encodings(asked: Asked, display: Display) -> Iterator[Faulty]:
     for eotf in _EOTFS:
         if eotf != display.eotf:
             yield "other_gamma", shown(encoded(light, replace(display, eotf=eotf)))
-    for ignored in ({"black": 0.0, "ambient": 0.0}, {"black": 0.0}, {"ambient": 0.0}):
+    ways: tuple[dict[str, Any], ...] = ({"black": 0.0, "ambient": 0.0}, {"black": 0.0}, {"ambient": 0.0})
+    for ignored in ways:
         if any(getattr(display, name) for name in ignored):
             yield "black_ignored", shown(encoded(light, replace(display, **ignored)))
     yield "clipped", np.clip(light, display.floor, display.ceiling)
