@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 from psyprobe.cli import main
 from psyprobe.errors import ConditionWarning, GamutError, InputError
+from psyprobe.experiment.experiment import read_experiment
 from psyprobe.light.display import Display
 from psyprobe.light.readings import spectra_to_xyz
 from psyprobe.light.screen import read_screen
 from psyprobe.stimulus import Gabor, gabor
 from psyprobe.testing import assert_calibrated
+from tests.small_experiment import write_experiment
 
 GAMMAS = np.array([2.3, 2.1, 1.9])
 #: (x, y) of a wide-gamut screen, and the luminances of its guns in cd/m².
@@ -179,6 +181,12 @@ def test_spectra_of_guns_side_by_side_and_row_by_row(tmp_path: Path) -> None:
     display = read_screen(lab, spectra=beside).display
     np.testing.assert_allclose(display.rgb_to_xyz, expected.rgb_to_xyz, rtol=1e-9)
     assert display.peak == pytest.approx(100)
+    page = write_experiment(
+        tmp_path, ("[display]\npeak = 400\n", '[display]\ntable = "lab.csv"\nspectra = "spectra.csv"\n')
+    )
+    for path in (lab, beside):
+        (page.parent / path.name).write_bytes(path.read_bytes())
+    assert read_experiment(page).display == display
     assert (
         main(["check", "gabor_achromatic", "--set", "luminance=40", "--display", f"table={lab}", f"spectra={beside}"])
         == 0

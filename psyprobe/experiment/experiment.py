@@ -300,7 +300,7 @@ def _display(value: Any, info: ValidationInfo) -> Display:
     if not isinstance(value, Mapping):
         raise InputError(f"display is {value!r}; give a table [display] or the name of a preset")
     for key, entry in value.items():
-        if isinstance(entry, str) and key not in ("eotf", "primaries", "table"):
+        if isinstance(entry, str) and key not in ("eotf", "primaries", "table", "spectra", "cmfs"):
             raise InputError(f"display.{key} is the text {entry!r}; give a number without a unit")
     return display_of(value, folder_of(info))
 

@@ -41,27 +41,24 @@ def test_the_root_comes_before_what_follows_from_it() -> None:
 
 @pytest.mark.parametrize("fault", PLANTED, ids=lambda fault: fault.what)
 def test_the_root_is_named_in_any_scene(fault: Planted) -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(2):
-        scene = with_room(fault, any_scene(rng))
-        try:
-            image, asked, space = fault.make(scene)
-        except InputError:
-            continue
-        if image.max() <= 0:
-            with pytest.raises(InputError, match=r"values in \[-1, 1\] become that by"):
-                judged(image, asked, space=space, display=scene.display)
-            continue
-        _, causes = judged(image, asked, space=space, display=scene.display)
-        # A fault that changes nothing, such as a black level of 0, is none.
-        assert [cause.name for cause in causes] in ([], [CAUSES[fault.cause].name])
+    scene = with_room(fault, any_scene(np.random.default_rng(4)))
+    image, asked, space = fault.make(scene)
+    _, causes = judged(image, asked, space=space, display=scene.display)
+    # A fault that changes nothing, such as a black level of 0, is none.
+    assert [cause.name for cause in causes] in ([], [CAUSES[fault.cause].name])
+
+
+def test_drive_that_is_black_from_minus_one_on_is_told() -> None:
+    scene = replace(Scene(), luminance=20.0, contrast=0.1)
+    with pytest.raises(InputError, match=r"values in \[-1, 1\] become that by"):
+        judged(2 * scene.drive(scene.gabor()) - 1, scene.asked, space="encoded", display=scene.display)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_right_stimuli_are_not_accused(form: str) -> None:
     """Ten thousand are in ``benchmarks/diagnosis.py``."""
     rng = np.random.default_rng(5)
-    for kind in ("gabor", "grating", "disc") * 5:
+    for kind in ("gabor", "grating", "disc") * 3:
         scene = any_scene(rng)
         light, asked = right(scene, kind)
         image, space = handed_over(light, form, scene)
