@@ -367,7 +367,7 @@ class Display:
         -------
         array, shape (..., H, W, 3)
             Drive in [0, 1] (above 1 only on an extended-range display). A grey image comes as a read-only view whose
-            three channels share one plane of memory; copy it to write to it.
+            three channels share one plane of memory, unless guns differ; copy it to write to it.
 
         Raises
         ------
