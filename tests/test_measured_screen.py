@@ -259,6 +259,7 @@ def test_spectra_of_a_psychopy_monitor(tmp_path: Path) -> None:
         ("empty.json", b"{}", "holds no calibration"),
         ("new.json", json.dumps({"a": {"gammaGrid": array(np.ones((4, 3)))}}).encode(), "neither luminances .* nor"),
         ("grid.json", json.dumps({"a": {"gammaGrid": [[0, 9, 2]] * 4, "linearizeMethod": 3}}).encode(), "method 3"),
+        ("nan.json", json.dumps({"a": {"lumsPre": [[1, float("nan")]], "levelsPre": [0, 255]}}).encode(), "no numbers"),
         ("nm.csv", b"wavelength_nm,red,green\n400,1,2\n", "has spectra of red, green; give red, green, blue"),
         ("xy.csv", b"gun,code,x,y,Y\nwhite,255,0.3,0,100\n", "an .x, y. that no light has"),
         ("dark.csv", b"gun,code,X,Y,Z\nblack,255,1,2,3\n", "black at drive 1; black is drive 0"),

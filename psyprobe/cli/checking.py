@@ -219,6 +219,6 @@ def _chosen(path: Path, arrays: dict[str, npt.NDArray[Any]], key: str | None) ->
 
 
 def _finite(path: Path, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if values.dtype.kind not in "uif" or not np.isfinite(values).all():
+    if values.dtype.kind not in "uif" or not values.size or not np.isfinite(values).all():
         raise InputError(f"{path} holds {values.dtype} that are not all finite numbers; render it again")
     return values

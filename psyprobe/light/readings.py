@@ -218,7 +218,9 @@ def _monitor(page: Any, name: str, cmfs: str) -> Readings:
         xyz = spectra_to_xyz(nm, spectra, cmfs)
         primaries = tuple(tuple(map(float, each)) for each in xyz)
     lums, levels = _array(found, "lumsPre", 2), _array(found, "levelsPre", 1)
-    if lums is not None and levels is not None and len(levels) and lums.shape[1] == len(levels):
+    if lums is not None and levels is not None and len(lums) <= 4 and lums.shape[1] == len(levels):
+        if not (np.isfinite(lums).all() and np.isfinite(levels).all()):
+            raise InputError(f"{name} has luminances that are no numbers; calibrate the monitor again")
         guns = np.repeat(["white", *GUNS][: len(lums)], len(levels))
         drive = np.tile(levels / (255.0 if levels.max() > 1 else 1.0), len(lums))
         return Readings(name, guns, drive, _above_dark(lums.ravel()), None, None, primaries, place)
@@ -262,7 +264,11 @@ def _ppd(found: dict[str, Any]) -> float | None:
     numbers = [value for value in (width, distance) if isinstance(value, int | float) and value > 0]
     if size is None or len(size) != 2 or not size[0] > 0 or len(numbers) != 2:
         return None
-    return pixels_per_degree(numbers[0] / float(size[0]), numbers[1])
+    try:
+        return pixels_per_degree(numbers[0] / float(size[0]), numbers[1])
+    except InputError:
+        # A geometry that nobody set is no reason not to read the luminances.
+        return None
 
 
 def _array(found: dict[str, Any], key: str, dimensions: int) -> FloatArray | None:
