@@ -33,6 +33,9 @@ def judge(image: Image, asked: Specification, space: str, scene: Scene) -> tuple
         assert_calibrated(image, asked, space=space, display=scene.display)
     except CalibrationError as error:
         return tuple(cause.name for cause in error.causes)
+    except InputError as error:
+        # Drive that is below 0 everywhere has no light to measure; the refusal names the fault.
+        return (CAUSES["range"].name,) if "[-1, 1]" in str(error) else (str(error),)
     return None
 
 
