@@ -16,7 +16,7 @@ from psyprobe.analysis.published import replay
 from psyprobe.analysis.score import score_table
 from psyprobe.errors import InputError
 from psyprobe.files.output import make_folder, write_whole
-from psyprobe.files.terminal import say, show
+from psyprobe.files.terminal import say, settings, show
 from psyprobe.probes.conduct import load_results
 from psyprobe.probes.export import export
 from psyprobe.probes.results import plot, score_layers, scoreboard
@@ -32,9 +32,25 @@ def score_command(arguments: argparse.Namespace) -> int:
         say(_scoreboard(arguments, _load(arguments.results)).table("json" if arguments.json else arguments.format))
         return 0
     _check_options(arguments, "--scoreboard")
-    scores = [one for result in _load(arguments.results) for one in score_layers(result, measure=arguments.measure)]
+    results = _load(arguments.results) if arguments.judge is None else _judged(arguments)
+    scores = [one for result in results for one in score_layers(result, measure=arguments.measure)]
     show([one.to_dict() for one in scores], score_table(scores, arguments.format), as_json=arguments.json)
     return 0
+
+
+def _judged(arguments: argparse.Namespace) -> list[xarray.Dataset]:
+    """Results with what a judge makes of their replies; its verdicts are kept in the store of the replies."""
+    from psyprobe.observers import load_observer
+    from psyprobe.tasks.asking import Judge
+    from psyprobe.tasks.judged_replies import judge_replies
+
+    options = settings(arguments.observer_option, "--observer-option")
+    judge = Judge(load_observer(arguments.judge, **options))
+    return [
+        judge_replies(result, judge, store=None if Path(path).suffix == ".nc" else path)
+        for path in arguments.results
+        for result in load_results(path)
+    ]
 
 
 def plot_command(arguments: argparse.Namespace) -> int:

@@ -46,6 +46,52 @@ def test_many_ways_of_saying_it() -> None:
     assert {expected for _, expected in pairs} == set(READINGS) and len(pairs) > 500
 
 
+#: Words for either answer in languages of which there are no prompts.
+OTHER_WORDS = {
+    "polish": (("tak",), ("nie",)),
+    "turkish": (("evet",), ("hay\u0131r",)),
+    "arabic": (("\u0646\u0639\u0645",), ("\u0644\u0627",)),
+    "hindi": (("\u0939\u093e\u0901", "\u0939\u093e\u0902"), ("\u0928\u0939\u0940\u0902",)),
+}
+
+
+def corpus() -> list[tuple[str, str, str, str]]:
+    """Class, reading that is meant, reply, and what the rules read, of every reply of the corpus."""
+    rows, kind, meant = [], "", ""
+    for line in (Path(__file__).parent / "corpus.txt").read_text(encoding="utf-8").splitlines():
+        heading = re.fullmatch(r"\[([a-z]+): ([a-z]+)\]", line)
+        if heading:
+            kind, meant = heading[1], heading[2]
+            continue
+        yes, no = OTHER_WORDS.get(kind, (("yes",), ("no",)))
+        if kind in prompt_sets():
+            yes, no = (getattr(load_prompts(kind)[0], side) for side in ("yes", "no"))
+        reply = line.replace("\\n", "\n")
+        rows.append((kind, meant, reply, read_reply(reply, yes, no, polarity=-1 if kind == "reversed" else 1)))
+    return rows
+
+
+def test_the_corpus_is_read_without_a_wrong_sign() -> None:
+    rows = corpus()
+    assert [row for row in rows if row[3] in ("yes", "no") and row[3] != row[1]] == []
+    assert sum(meant == read for _, meant, _, read in rows) >= 0.97 * len(rows) and len(rows) >= 598
+    languages = {kind for kind, *_ in rows} & ({*OTHER_WORDS} | {*prompt_sets()})
+    assert len(languages - {"reversed"}) == 14
+
+
+def test_the_page_lists_the_classes_of_the_corpus_with_their_counts() -> None:
+    rows = corpus()
+    page = (Path(__file__).parents[2] / "docs" / "showing.md").read_text(encoding="utf-8")
+    own = {*OTHER_WORDS} | {*prompt_sets()} - {"reversed"}
+    groups = {kind: "fourteen languages" if kind in own else kind for kind, *_ in rows}
+    for group in dict.fromkeys(groups.values()):
+        some = [row for row in rows if groups[row[0]] == group]
+        read = sum(meant == read for _, meant, _, read in some)
+        assert f"| {group} | {len(some)} | {read} |" in page, (group, len(some), read)
+    total = sum(meant == read for _, meant, _, read in rows)
+    assert f"| all | {len(rows)} | {total} |" in page
+
+
 def test_denials_and_affirmations_have_the_right_sign() -> None:
     pairs = sayings("denials.txt")
     found = [(reply, expected, read_reply(reply)) for reply, expected in pairs]

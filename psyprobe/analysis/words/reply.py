@@ -31,8 +31,9 @@ _BLOCK_START = re.compile(rf"[<\[◁][|]?{_TAG}")
 #: Characters of a reply that are read at its start, and as many at its end: nobody decides later in more.
 _READ = 2000
 _ANSWER_TAG = re.compile(r"(?s)<answer>(.*?)(?:</answer>|$)")
+_TABLE_ROW = re.compile(r"(?m)^[^\S\n]*\|(.+)\|[^\S\n]*$")
 #: A short label, such as "Pattern visible: no".
-_LABEL = re.compile(r"(?:[\w'-]+ ){0,4}[\w'-]+\s*[:=]+>?\s*")
+_LABEL = re.compile(r"(?:[\w'-]+ ){0,9}[\w'-]+\s*[:=]+>?\s*")
 
 
 def _read_phrases() -> tuple[dict[str, re.Pattern[str]], list[tuple[re.Pattern[str], str]]]:
@@ -210,6 +211,7 @@ def plain_text(text: str) -> str:
     tagged = _ANSWER_TAG.findall(text)
     text = tagged[-1] if tagged else text
     text = re.sub(r"</?[a-z][^<>\n]{0,40}>|<\|[^<>]{0,40}\|>|\\[a-z]+", " ", text)
+    text = _TABLE_ROW.sub(lambda row: ": ".join(row[1].split("|")), text)
     for pattern, expanded in _CONTRACTIONS:
         text = pattern.sub(expanded, text)
     text = re.sub(r"(?<!\w)'|'(?!\w)", " ", text)
@@ -235,7 +237,7 @@ def sentences_of(text: str) -> list[str]:
     ['yes', 'it is faint']
     """
     kept = [_bare(part) for part in _PART.findall(text) if "?" not in part]
-    return [part for part in kept if part and not _PHRASES["echo"].match(part)]
+    return [part for part in kept if part and (":" in part or not _PHRASES["echo"].match(part))]
 
 
 _PART = re.compile(r"[^.!?;\n\u3002]+[.!?;\n\u3002]*")
@@ -493,6 +495,8 @@ def _clause(text: str) -> _Statement:
             return _Statement(1, explicit=True)
         if flat and target.end() <= flat.start():
             return _Statement(0, undecided=True)
+        if _PHRASES["described"].match(text):
+            return _Statement(1, explicit=True)
     if flat:
         denials = _negations_of_flat(text, flat)
         return _Statement((-1, 1)[denials]) if denials < 2 else _Statement(0, undecided=True)

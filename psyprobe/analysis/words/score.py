@@ -22,6 +22,7 @@ from psyprobe.analysis.score import OBSERVER, Recorded, Row, Tabled, number
 from psyprobe.analysis.words import comparison
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.fit import ruler_of
+from psyprobe.analysis.words.readers import Rereading, rereadings
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
@@ -91,7 +92,9 @@ _KEY = (
     "arithmetic mean over prompts; (mean ± SD) of single prompts. r log, RMSE log: the same of log10 sensitivities and "
     "the geometric mean (0.3 is a factor of two). shape: RMSE log that remains after the best gain; gain: that gain, "
     "log10. prompts: those with a usable threshold at every scored frequency; frequencies: those scored, of all asked. "
-    "CSF: geometric mean over prompts; usable: prompts in it."
+    "CSF: geometric mean over prompts; usable: prompts in it. read otherwise: differs, of the replies whose text was "
+    "wanted, those that another reader takes for something else; opposite: for the other answer; left out: for "
+    "neither; then the score under it."
 )
 _KEY_WITHOUT_PEOPLE = (
     "thresholds: usable ones, of all prompts and levels. sensitivity: 1 / threshold contrast, geometric mean over "
@@ -106,6 +109,8 @@ _KEY_OF_DIFFERENCES = (
 _KEY_OF_ACUITY = "limit: 1 / that period, the highest frequency that is told from uniform."
 
 _READOUTS = {"text": "text answers", "p_yes": "P(yes)"}
+#: Resamples where only the values are wanted.
+_FEWEST = 100
 _HEADINGS = dict(zip(comparison.STATISTICS, ("r", "RMSE", "r log", "RMSE log", "shape"), strict=True))
 
 
@@ -186,6 +191,8 @@ class ChatScore(Tabled):
     excluded: float
     #: Between first tokens and text, where both were read.
     agreement: Agreement | None
+    #: How other readers differ from the rules, and the same statistics under each.
+    readings: tuple[Rereading, ...]
     #: Of all intervals.
     confidence: float
     #: Of what two images differed in; empty where contrast was varied.
@@ -222,7 +229,25 @@ class ChatScore(Tabled):
             if not self.human:
                 del cells["people"]
             rows.append(Row(curve, OBSERVER, f"{point.value:g}", cells))
-        return rows
+        return rows + self._reread()
+
+    def _reread(self) -> list[Row]:
+        title = f"{self.observer}: the same replies read otherwise"
+        return [
+            Row(
+                title,
+                OBSERVER,
+                each.reader,
+                {
+                    "differs": f"{100 * each.differ:.3g} %",
+                    "opposite": f"{100 * each.opposite:.3g} %",
+                    "left out": f"{100 * each.excluded:.3g} %",
+                    **{_HEADINGS[name]: number(value, _digits(name)) for name, value in each.score.items()},
+                },
+            )
+            for each in self.readings
+            if each.differ
+        ]
 
     def _compared(self, title: str) -> list[Row]:
         found = self.scores[self.human]
@@ -283,6 +308,9 @@ class ChatScore(Tabled):
             kappa = "" if found.kappa is None else f", kappa {found.kappa:.2f}"
             remark = "" if found.enough or self.readout == "text" else "; below 0.95, so read the text instead"
             notes.append(f"first token and text agree in {found.agreement:.3f} of {found.n} answers{kappa}{remark}")
+        alike = [each.reader for each in self.readings if not each.differ]
+        if alike:
+            notes.append(f"read alike by {' and by '.join(alike)}: all {self.readings[0].n} replies")
         return notes
 
     def notes(self) -> list[str]:
@@ -348,6 +376,13 @@ def score_chat(
         for each, given in curves.items():
             scores[each] = comparison.compare_with_human(csf, given, resamples=resamples, seed=seed)
         flat, blind = _trivial(curve[np.isfinite(curve)])
+
+    def statistics(other: xr.Dataset) -> dict[str, float | None]:
+        if not curves:
+            return {}
+        found = chat_csf(other, confidence=confidence, seed=seed, **options)
+        return _values(comparison.compare_with_human(found, {name: curve}, resamples=_FEWEST, seed=seed))
+
     trials = float(csf["trials"].sum() + csf["catch_trials"].sum())
     excluded = float(csf["excluded"].sum())
     ruler = ruler_of(csf)
@@ -374,6 +409,7 @@ def score_chat(
             lapse=_median(csf["lapse"].values),
             excluded=excluded / max(trials + excluded, 1.0),
             agreement=answer_agreement(result),
+            readings=rereadings(result, _values(scores[name]) if curves else {}, statistics),
             confidence=confidence,
         ),
     )
@@ -414,6 +450,10 @@ def _trivial(human: Any) -> tuple[dict[str, float | None], dict[str, float | Non
     flat |= {"rmse_linear": float(human.std()), "rmse_log10": log_spread, "shape_rmse_log10": log_spread}
     blind["rmse_linear"] = float(np.sqrt((human**2).mean()))
     return flat, blind
+
+
+def _values(found: comparison.CsfScores) -> dict[str, float | None]:
+    return {name: getattr(found, name).value for name in comparison.STATISTICS}
 
 
 def _finite(value: float) -> float | None:
