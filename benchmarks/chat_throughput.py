@@ -28,7 +28,7 @@ import numpy as np
 from psyprobe.files.images import encode_png
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Decoding, Inquiry, ask_all, eight_bit
-from psyprobe.observers.chat.openai_sending import Dialect, messages, settings
+from psyprobe.observers.chat.openai_protocol import Dialect, messages, settings
 
 CONCURRENCY = int(sys.argv[2]) if len(sys.argv) > 2 else 8
 LATENCY = ("0.05", "0.1")
@@ -78,7 +78,7 @@ def requests(asked: list[Inquiry]) -> list[dict[str, Any]]:
             png = encode_png(eight_bit(image), noise=True)
             urls[id(image)] = f"data:image/png;base64,{base64.b64encode(png).decode()}"
     return [
-        {"model": MODEL, "messages": messages(each.prompt, [urls[id(each.images[0])]], "", "high")}
+        {"model": MODEL, "messages": messages(each, [urls[id(each.images[0])]], "high")}
         | settings(each.decoding, Dialect())
         for each in asked
     ]

@@ -144,9 +144,18 @@ def number(value: float | None, digits: int = 2, sign: bool = False) -> str:
     return "-" if value is None else f"{value:{'+' if sign else ''}.{digits}f}"
 
 
-def percent(share: float | None) -> str:
-    """A share in percent, or a dash for none."""
-    return "-" if share is None else f"{100 * share:.0f} %"
+def percent(share: float | None, digits: int | None = None) -> str:
+    """A share in percent, whole or with so many significant digits, or a dash for none.
+
+    Examples
+    --------
+    >>> percent(0.996), percent(0.996, 2), percent(0.0123, 2), percent(None)
+    ('100 %', '100 %', '1.2 %', '-')
+    """
+    if share is None:
+        return "-"
+    # "{:.2g}" alone writes 100 as 1e+02.
+    return f"{100 * share:.0f} %" if digits is None else f"{float(f'{100 * share:.{digits}g}'):g} %"
 
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")

@@ -7,12 +7,13 @@ import json
 import math
 import os
 import sys
+from dataclasses import fields
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.cli.checking import display_from, specification_from
-from psyprobe.errors import InputError
+from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.images import read_image
 from psyprobe.files.terminal import say, settings, show, tell, told_to_end
@@ -79,7 +80,12 @@ def serve_simulated_command(parsed: argparse.Namespace) -> int:
         if not key:
             raise InputError(f"the environment variable {parsed.key_variable} is empty; put the key into it")
     observer = load_observer(f"simulated:{parsed.name.removeprefix('simulated:')}", **settings(parsed.set, "--set"))
-    behaviour = Behaviour(logprobs=parsed.logprobs, images_at_once=parsed.images, key=key)
+    refused = settings(parsed.refuse, "--refuse")
+    known = [each.name for each in fields(Behaviour) if each.name not in ("logprobs", "images_at_once", "key")]
+    for name in refused:
+        if name not in known:
+            raise unknown_name("refusal of a simulated server", name, known)
+    behaviour = Behaviour(logprobs=parsed.logprobs, images_at_once=parsed.images, key=key, **refused)
     latency = (parsed.latency[0], parsed.latency[-1])
     faults = Faults.parse(parsed.faults)
     with (

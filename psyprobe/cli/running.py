@@ -18,7 +18,7 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment, read_suite
 from psyprobe.files.output import digest, json_text, make_folder, write_text, write_whole
 from psyprobe.files.terminal import say, say_json, settings, show, tell
-from psyprobe.observers.registry import Card
+from psyprobe.observers.registry import Card, read_observers
 from psyprobe.probes import load_probe
 from psyprobe.probes.conduct import checked, load_results, observer_for, opened_executor, plan, run, run_shard
 from psyprobe.probes.results import plot, score_layers
@@ -29,7 +29,9 @@ _WORKERS_START = 3.0
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Run each experiment with each observer; write result, score and figure; print the scores."""
+    changed = settings(arguments.set, "--set")
     asked = [checked(experiment) for name in dict.fromkeys(arguments.experiment) for experiment in read_suite(name)]
+    asked = [checked(experiment.with_settings(changed)) for experiment in asked] if changed else asked
     if arguments.variants:
         asked = _varied(asked, dict(map(_variant, arguments.variants)))
     # A suite and one of its experiments may both be named; files of one name in two folders are two experiments.
@@ -193,7 +195,7 @@ def _asked(arguments: argparse.Namespace, experiments: list[Experiment]) -> Iter
     given = {"layers": layers} | {name: getattr(arguments, name) for name in ("input", "device", "random_weights")}
     options = settings(arguments.observer_option, "--observer-option")
     options |= {name: value for name, value in given.items() if value}
-    for name in dict.fromkeys(arguments.observer) or [None]:
+    for name in _named(arguments) or [None]:
         loaded: dict[Any, Any] = {}
         for experiment in experiments:
             fed = experiment.observer
@@ -202,12 +204,19 @@ def _asked(arguments: argparse.Namespace, experiments: list[Experiment]) -> Iter
             yield experiment, loaded[fed]
 
 
+def _named(arguments: argparse.Namespace) -> list[str]:
+    """Observers by name, those of pages of them among them, each once."""
+    pages = (read_observers(name) if name.endswith(".toml") else [name] for name in arguments.observer)
+    return list(dict.fromkeys(name for page in pages for name in page))
+
+
 def _stem(arguments: argparse.Namespace, experiment: Experiment, card: Any) -> str:
     """Name of the files: safe on every system, and its own for every way of asking."""
     special = arguments.random_weights or arguments.layers or arguments.input or arguments.observer_option
+    special = special or any("?" in name for name in _named(arguments))
     parts = [experiment.name, card.name, *([card.digest[:8]] if special else [])]
     parts += ["score"] if arguments.score_only else []
-    parts += arguments.variants
+    parts += [*arguments.variants, *arguments.set]
     return "-".join(re.sub(r"[^A-Za-z0-9._]+", "-", part).strip("-.") for part in parts)[:200]
 
 

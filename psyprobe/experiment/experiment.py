@@ -31,7 +31,7 @@ from pydantic_core import ErrorDetails
 
 from psyprobe.errors import InputError, PsyprobeError, unknown_name
 from psyprobe.experiment.prompts import Prompt, load_prompts
-from psyprobe.files.output import digest, plain
+from psyprobe.files.output import digest, plain, toml_text
 from psyprobe.human.reference import Reference, is_number, load_reference
 from psyprobe.light.display import Display
 from psyprobe.light.screen import display_of
@@ -142,6 +142,16 @@ class Repeats(Section):
         return self
 
 
+class Shown(Section):
+    """An example that goes before a question: what is shown, and what is said to it."""
+
+    #: 0 shows nothing.
+    contrast: Annotated[float, Field(ge=0, le=1)]
+    #: Of the other level; the first that is asked about without it.
+    level: float | None = None
+    answer: str
+
+
 class Asking(Section):
     """How questions are put in words."""
 
@@ -163,6 +173,17 @@ class Asking(Section):
     check: Annotated[float, Field(ge=0, le=1)] = 0.05
     #: System text; "" for none.
     system: str = ""
+    #: Only the likeliest tokens that have this probability together are drawn from.
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    #: How long a reasoning model thinks, in its server's words.
+    reasoning_effort: str | None = None
+    #: "words" for a JSON object whose one key "answer" is one of the words of the prompt, or the form itself as the
+    #: chat-completions protocol has it.
+    response_format: Literal["words"] | dict[str, Any] | None = None
+    #: What a server is sent besides.
+    extra_body: dict[str, Any] | None = None
+    #: Questions with answers that go before each question.
+    examples: tuple[Shown, ...] = ()
     #: Which levels are shown, in which order, and until when.
     design: Literal["constant", "ladder", "quest_plus", "quick_csf"] = "constant"
     #: What the design takes besides; see `psyprobe.probes.designs`.
@@ -188,6 +209,17 @@ class Asking(Section):
         source = [beside(entry) for entry in given] if isinstance(given, list) else beside(given)
         prompts = load_prompts(source, suffix=suffix if isinstance(suffix, str) else None)
         return {**values, "prompts": prompts}
+
+    def told(self) -> dict[str, Any]:
+        """All but the prompts, and what is not set of that which few servers take, as JSON can hold it."""
+        rare = ("top_p", "reasoning_effort", "response_format", "extra_body", "examples")
+        unset = {name for name in rare if not getattr(self, name)}
+        return dict(plain(self.model_dump(exclude={"prompts", *unset})))
+
+    @field_validator("examples", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        return tuple(value) if isinstance(value, list) else value
 
     @field_validator("repeats", mode="before")
     @classmethod
@@ -340,6 +372,8 @@ class Page(Section):
     judge: Judging | None = None
     #: What a probe takes besides; the probe says what.
     options: dict[str, Any] = Field(default_factory=dict)
+    #: Keys that were set otherwise than in the file, with what they were there; `with_settings` keeps them.
+    changed: dict[str, Any] = Field(default_factory=dict)
     #: What departs from the source, and what the source does not say, in words.
     differences: Sentences = ()
     assumed: Sentences = ()
@@ -365,7 +399,7 @@ class Experiment(Page):
         page = {key: value for key, value in tomllib.loads(self.toml).items() if key != "fit"}
         stimulus = None if self.stimulus is None else plain(self.stimulus.content())
         prompts = [] if self.asking is None else [prompt.to_dict() for prompt in self.asking.prompts]
-        asking = {} if self.asking is None else plain(self.asking.model_dump(exclude={"prompts"}))
+        asking = {} if self.asking is None else self.asking.told()
         human = "" if self.human is None else self.human.digest
         return digest([page, stimulus, self.variant, prompts, asking, human])
 
@@ -414,6 +448,40 @@ class Experiment(Page):
             with in_file(f"{self.name}, variant {variant_label(each.variant)}"):
                 each.spec()
         return varied
+
+    def with_settings(self, settings: Mapping[str, Any]) -> Experiment:
+        """The experiment with other values of any keys of its page.
+
+        Parameters
+        ----------
+        settings : mapping of str to value
+            By key, with the tables that it stands in: ``{"asking.temperature": 1}``.
+
+        Raises
+        ------
+        InputError, UnknownNameError
+            As for the page.
+
+        Examples
+        --------
+        >>> warm = read_experiment("hernandez2025").with_settings({"asking.temperature": 1, "levels.contrast.n": 8})
+        >>> warm.asking.temperature, len(warm.levels["contrast"]), warm.changed
+        (1.0, 8, {'asking.temperature': 0, 'levels.contrast.n': 12})
+        """
+        page = tomllib.loads(self.toml)
+        changed = dict(page.get("changed", {}))
+        for key, value in settings.items():
+            *tables, last = key.split(".")
+            table = page
+            for name in tables:
+                table = table.setdefault(name, {})
+                if not isinstance(table, dict):
+                    raise InputError(f"{self.name}: {key!r} cannot be set, since {name} is no table; set {name} itself")
+            changed.setdefault(key, table.get(last, ""))
+            table[last] = value
+        page["changed"] = changed
+        with in_file(self.name):
+            return _experiment(page, self.name, self.folder, toml_text(page))
 
     def check_conditions(self) -> None:
         """Refuse more conditions than anybody waits for, before they are counted out."""

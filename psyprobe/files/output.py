@@ -173,3 +173,30 @@ def _versions() -> Mapping[str, str]:
 
     versions = {"python": platform.python_version(), "psyprobe": __version__}
     return versions | {name: version(name) for name in ("numpy", "scipy", "xarray")}
+
+
+def toml_text(page: Mapping[str, Any]) -> str:
+    """Plain values as a page of TOML, one line a key at the top.
+
+    Examples
+    --------
+    >>> print(toml_text({"title": "A", "levels": {"contrast": {"n": 8, "from": 1e-3}}, "seeds": [1, 2]}), end="")
+    title = "A"
+    levels = { contrast = { n = 8, from = 0.001 } }
+    seeds = [1, 2]
+    """
+    return "".join(f"{_key(name)} = {_toml(value)}\n" for name, value in page.items())
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{_key(name)} = {_toml(each)}' for name, each in value.items())} }}" if value else "{}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return str(value).lower() if isinstance(value, bool) else repr(value)

@@ -13,14 +13,18 @@ import importlib.util
 import inspect
 import json
 import tomllib
+import urllib.parse
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, PsyprobeError, own_failure, unknown_name
+from psyprobe.files.parsing import parse_toml, read_text
+from psyprobe.files.terminal import settings
 
 Ability: TypeAlias = Literal["features", "difference", "answer"]
 Loader = TypeVar("Loader", bound=Callable[..., Any])
@@ -301,7 +305,7 @@ def load_observer(
     ----------
     name : str
         "pixels", "timm:NAME[.TAG]", "open_clip:ARCH/TAG", "torch:FILE", "packaged:NAME", or what
-        `list_observers` lists.
+        `list_observers` lists. Options may stand behind it: "openai:MODEL?concurrency=16&input_size=336".
     random_weights, input, layers, device
         As in `psyprobe.observers.encoders.network`; kinds that take one of them less refuse it.
     **options
@@ -326,6 +330,8 @@ def load_observer(
     """
     if not isinstance(name, str):
         raise _no_observer(name)
+    name, sign, told = name.partition("?")
+    options = {**_options(name, told), **options} if sign else options
     prefix, _, rest = name.partition(":")
     kinds = {prefix: _own(prefix)} if prefix in _PAGES else _kinds()
     if prefix not in kinds:
@@ -356,6 +362,44 @@ def load_observer(
     with contextlib.suppress(TypeError):  # of an object to which no reference is kept, nothing is known
         _LOADED[id(loaded)] = weakref.ref(loaded, functools.partial(_forget, id(loaded))), (name, asked)
     return loaded
+
+
+def _options(name: str, told: str) -> dict[str, Any]:
+    """The options behind a name, as a query is written."""
+    return settings([urllib.parse.unquote(part) for part in told.split("&") if part], f"{name}?")
+
+
+def read_observers(path: str | Path) -> list[str]:
+    """Observers by name from a page of TOML, a table ``[[observers]]`` each, with what they take besides.
+
+    Parameters
+    ----------
+    path : str or Path
+        Each table has a `name`, and options beside it.
+
+    Returns
+    -------
+    list of str
+        As `load_observer` takes them.
+
+    Raises
+    ------
+    InputError
+        The page is none, or a table has no name.
+    """
+    page = parse_toml(read_text(Path(path)), str(path))
+    tables = page.get("observers")
+    if set(page) != {"observers"} or not isinstance(tables, list) or not tables:
+        raise InputError(f"{path} holds {', '.join(page) or 'nothing'}; give a table [[observers]] for each, with name")
+    found = []
+    for table in tables:
+        name = table.get("name") if isinstance(table, dict) else None
+        if not isinstance(name, str) or not name:
+            raise InputError(f"{path}: a table of [[observers]] has no name; give for example name = 'openai:MODEL'")
+        options = [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in table.items()]
+        told = "&".join(urllib.parse.quote(each, safe="=:/") for each in options if not each.startswith("name="))
+        found.append(f"{name}?{told}" if told else name)
+    return found
 
 
 def loaded_as(observer: Any) -> tuple[str, dict[str, Any]] | None:

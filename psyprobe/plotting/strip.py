@@ -10,6 +10,7 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.score import percent
 from psyprobe.errors import InputError
 from psyprobe.plotting.axes import panels_in
 
@@ -75,7 +76,7 @@ def stimulus_strip(
         ax.imshow(array.clip(0, 1), cmap="gray", vmin=0, vmax=1, interpolation="nearest", extent=extent)
         lines = [] if labels is None else [labels[i]]
         if outside:
-            lines.append(f"{100 * outside:.2g} % clipped here")
+            lines.append(f"{percent(outside, 2)} clipped here")
         ax.set_title("\n".join(lines), fontsize="small")
         ax.set(xlabel="x (deg)", ylabel="" if i else "y (deg)")
     return cast(Figure, place)

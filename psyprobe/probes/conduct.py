@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from psyprobe.observers.registry import Observer
 
 #: What every page has, whatever its probe reads besides.
-_OF_EVERY_PAGE = ("title", "source", "probe", "display", "differences", "assumed", "options")
+_OF_EVERY_PAGE = ("title", "source", "probe", "display", "changed", "differences", "assumed", "options")
 #: Images at once; more than any memory holds.
 _LARGEST_BATCH = 1_000_000
 

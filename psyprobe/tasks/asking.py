@@ -68,7 +68,7 @@ class ItemQuestion:
     @functools.cached_property
     def asked(self) -> dict[str, Any]:
         """All but the images, as JSON can hold it."""
-        return {"prompt": self.prompt, "system": self.system, "decoding": dict(vars(self.decoding))}
+        return {"prompt": self.prompt, "system": self.system, "decoding": self.decoding.to_dict()}
 
     @functools.cached_property
     def digests(self) -> tuple[str, str]:

@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 from chat_results import chat_result
 
+from psyprobe.analysis.score import percent
 from psyprobe.analysis.words.readers import first_word, readings_of, reread, vlmevalkit
 from psyprobe.analysis.words.score import score_chat
 from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
@@ -73,7 +74,7 @@ def test_a_score_tells_how_readers_differ_and_what_it_would_be_under_each() -> N
     assert found["VLMEvalKit"].score["rmse_log10"] == again.scores[again.human].rmse_log10.value
     assert float(np.isnan(reread(other, reading)["said"].values).mean()) == pytest.approx(changed)
     (row,) = (row for row in score.rows() if row.label == "VLMEvalKit")
-    assert row.cells["differs"] == f"{100 * changed:.3g} %"
+    assert row.cells["differs"] == percent(changed, 2)
 
 
 class Literal(Answering):

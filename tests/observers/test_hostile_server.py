@@ -20,7 +20,8 @@ from psyprobe.errors import PsyprobeError
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Answer, Decoding, Inquiry
 from psyprobe.observers.chat.openai_chat import OpenAIObserver
-from psyprobe.observers.chat.openai_sending import Dialect, Endpoint, ProblemError, Question, Sender, read_completion
+from psyprobe.observers.chat.openai_protocol import Dialect, ProblemError, read_completion
+from psyprobe.observers.chat.openai_sending import Endpoint, Question, Sender
 from psyprobe.observers.registry import Card
 from psyprobe.observers.simulated.serving import Faults, serve
 
@@ -200,9 +201,11 @@ def duration(load: int, faults: Faults) -> float:
     """Seconds that 2,000 questions take."""
 
     async def everything() -> list[Answer]:
-        return await asyncio.gather(*(sender._settle(Question([], Decoding())) for _ in range(2000)))
+        return await asyncio.gather(*(sender._settle(Question(Inquiry("?"), [])) for _ in range(2000)))
 
-    sender = Imagined(Endpoint("m", "http://127.0.0.1:9/v1", load, None, 300.0, 8)).imagine(faults, work=0.005)
+    sender = Imagined(Endpoint("m", "http://127.0.0.1:9/v1", load, None, 300.0, 8, "high", 4096)).imagine(
+        faults, work=0.005
+    )
     loop = Timeless()
     try:
         assert len(loop.run_until_complete(everything())) == 2000

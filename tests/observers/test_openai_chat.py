@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import collections
+import http.server
 import io
 import logging
 import os
@@ -25,7 +26,7 @@ from children import child
 pytest.importorskip("openai", reason="the chat extra is not installed")
 
 from psyprobe._typing import FloatArray
-from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.errors import ConditionWarning, InputError, PsyprobeError
 from psyprobe.files.images import decode_png
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat import openai_chat
@@ -218,13 +219,20 @@ def test_finds_out_what_a_server_can(
             assert (answer.first_tokens is not None) == (logprobs == "given")
 
 
-def test_falls_back_to_text_without_being_told(simulated: SimulatedObserver, images: list[FloatArray]) -> None:
+def test_falls_back_to_text_and_tells_so_once(simulated: SimulatedObserver, images: list[FloatArray]) -> None:
     behaviour = Behaviour(logprobs="refused", seed="refused")
     with serve(simulated, behaviour=behaviour) as server, client(server, concurrency=8) as observer:
         asked = inquiries(images, 30, Decoding(1.0, seed=3))
-        replies = list(observer.answers(asked))
+        with pytest.warns(ConditionWarning) as told:
+            replies = list(observer.answers(asked))
+        assert sorted(str(each.message).split(" from here on")[0] for each in told) == [
+            f"openai:{MODEL}: logprobs left out",
+            f"openai:{MODEL}: seed left out",
+        ]
         assert len(replies) == 30 and all(answer.first_tokens is None for _, answer in replies)
-        assert server.counts["refused"] <= 2 * 8
+        # The first question finds it out, before the others are sent.
+        assert server.counts["refused"] == 2
+        assert all(set(answer.instead) == {"logprobs", "top_logprobs", "seed"} for _, answer in replies)
 
 
 @pytest.mark.parametrize(
@@ -401,3 +409,33 @@ def test_openai_s_own_server_wants_a_key(images: list[FloatArray], monkeypatch: 
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(PsyprobeError, match="needs a key for OpenAI's server: set OPENAI_API_KEY"):
         OpenAIObserver("m").answer(images[:1], PROMPT)
+
+
+def test_a_web_page_is_told_at_once(images: list[FloatArray]) -> None:
+    class Page(http.server.BaseHTTPRequestHandler):
+        asked = 0
+
+        def do_POST(self) -> None:
+            type(self).asked += 1
+            self.rfile.read(int(self.headers["Content-Length"]))
+            body = b"<!doctype html><title>Welcome</title>"
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Page) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        with (
+            OpenAIObserver("m", base_url=f"http://127.0.0.1:{server.server_port}") as observer,
+            pytest.raises(PsyprobeError, match=r"answers with a web page.* does OPENAI_BASE_URL end in /v1"),
+        ):
+            observer.answer(images[:1], "Is there a pattern?")
+        server.shutdown()
+        thread.join()
+    assert Page.asked == 1

@@ -7,10 +7,11 @@ import json
 import time
 from typing import Any
 
+import numpy as np
 import pytest
 
-from psyprobe.observers.chat.answering import Decoding
-from psyprobe.observers.chat.openai_sending import (
+from psyprobe.observers.chat.answering import Decoding, Inquiry
+from psyprobe.observers.chat.openai_protocol import (
     Dialect,
     ProblemError,
     messages,
@@ -30,11 +31,12 @@ def token(text: str, logprob: float | None, *listed: tuple[str, float | None]) -
 
 
 def test_images_come_before_the_text() -> None:
-    before, asked = messages("What?", ["data:1", "data:2"], "Be brief.", "high")
+    images = (np.zeros((1, 1, 3)),) * 2
+    before, asked = messages(Inquiry("What?", images, "Be brief."), ["data:1", "data:2"], "high")
     assert before == {"role": "system", "content": "Be brief."}
     assert [part["type"] for part in asked["content"]] == ["image_url", "image_url", "text"]
     assert asked["content"][1]["image_url"] == {"url": "data:2", "detail": "high"}
-    assert len(messages("What?", [], "", "low")) == 1
+    assert len(messages(Inquiry("What?"), [], "low")) == 1
 
 
 def test_settings_follow_the_dialect() -> None:
@@ -42,7 +44,7 @@ def test_settings_follow_the_dialect() -> None:
     assert settings(decoding, Dialect()) == {
         "temperature": 0.7, "max_tokens": 4, "logprobs": True, "top_logprobs": 20, "seed": 3,
     }  # fmt: skip
-    plain = Dialect(listed=0, seed=False, limit="max_completion_tokens")
+    plain = Dialect(listed=0, limit="max_completion_tokens", without=frozenset({"seed"}))
     assert settings(decoding, plain) == {"temperature": 0.7, "max_completion_tokens": 4}
 
 
@@ -54,8 +56,13 @@ def test_settings_follow_the_dialect() -> None:
         (400, "top_logprobs must be at most 8", None, Dialect(listed=5)),
         (422, "Extra inputs are not permitted: logprobs", None, Dialect(listed=0)),
         (400, "not supported", "logprobs", Dialect(listed=0)),
-        (400, "'seed' is not supported with this model", "seed", Dialect(seed=False)),
-        (400, "temperature must be 1", "temperature", None),
+        (400, "'seed' is not supported with this model", "seed", Dialect(without=frozenset({"seed"}))),
+        (400, "temperature must be 1", "temperature", Dialect(without=frozenset({"temperature"}))),
+        (400, "max_tokens is too large: 16. This model supports at most 8", "max_tokens", Dialect(most=8)),
+        (400, "'max_tokens' is too large: 16 (16 > 4096 - 4090)", None, Dialect(most=6)),
+        (400, "Expected a value >= 16, but got 1", "max_output_tokens", Dialect(least=16)),
+        (400, "messages[0].role does not support 'system'", None, Dialect(without=frozenset({"system"}))),
+        (400, "Unknown parameter: 'reasoning_effort'", None, Dialect(without=frozenset({"reasoning_effort"}))),
         (404, "no logprobs here", None, None),
         (400, "the image is seedy", None, None),
     ],

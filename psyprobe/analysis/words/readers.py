@@ -171,7 +171,9 @@ def rereadings(
         theirs = reading[asked].astype(str)
         differ = theirs != ours
         opposite = differ & (theirs != "invalid") & (ours != "invalid")
-        under = {} if not words else score(reread(result, reading)) if differ.any() else own
+        under: Mapping[str, float | None] = {}
+        if words and (theirs != "invalid").any():
+            under = score(reread(result, reading)) if differ.any() else own
         shares = (float(each.mean()) for each in (differ, opposite, theirs == "invalid"))
         found.append(Rereading(name, len(ours), *shares, score=under))
     return tuple(found)

@@ -9,6 +9,7 @@ Cohen (1960). A coefficient of agreement for nominal scales. Educational and Psy
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of, observer_of
-from psyprobe.analysis.score import OBSERVER, Recorded, Row, Tabled, number
+from psyprobe.analysis.score import OBSERVER, Recorded, Row, Tabled, number, percent
 from psyprobe.analysis.words import comparison
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.fit import ruler_of
@@ -193,6 +194,8 @@ class ChatScore(Tabled):
     agreement: Agreement | None
     #: How other readers differ from the rules, and the same statistics under each.
     readings: tuple[Rereading, ...]
+    #: What was sent in place of what was asked for, as sentences.
+    instead: tuple[str, ...]
     #: Of all intervals.
     confidence: float
     #: Of what two images differed in; empty where contrast was varied.
@@ -239,9 +242,9 @@ class ChatScore(Tabled):
                 OBSERVER,
                 each.reader,
                 {
-                    "differs": f"{100 * each.differ:.3g} %",
-                    "opposite": f"{100 * each.opposite:.3g} %",
-                    "left out": f"{100 * each.excluded:.3g} %",
+                    "differs": percent(each.differ, 2),
+                    "opposite": percent(each.opposite, 2),
+                    "left out": percent(each.excluded, 2),
                     **{_HEADINGS[name]: number(value, _digits(name)) for name, value in each.score.items()},
                 },
             )
@@ -302,12 +305,13 @@ class ChatScore(Tabled):
         if self.guess is not None and self.lapse is not None:
             notes.append(f"yes without a pattern {self.guess:.2f}, no to any {self.lapse:.2f} (medians over prompts)")
         if self.excluded:
-            notes.append(f"{100 * self.excluded:.2g} % of the replies say neither yes nor no and are left out")
+            notes.append(f"{percent(self.excluded, 2)} of the replies say neither yes nor no and are left out")
         if self.agreement is not None:
             found = self.agreement
             kappa = "" if found.kappa is None else f", kappa {found.kappa:.2f}"
             remark = "" if found.enough or self.readout == "text" else "; below 0.95, so read the text instead"
             notes.append(f"first token and text agree in {found.agreement:.3f} of {found.n} answers{kappa}{remark}")
+        notes += self.instead
         alike = [each.reader for each in self.readings if not each.differ]
         if alike:
             notes.append(f"read alike by {' and by '.join(alike)}: all {self.readings[0].n} replies")
@@ -410,9 +414,32 @@ def score_chat(
             excluded=excluded / max(trials + excluded, 1.0),
             agreement=answer_agreement(result),
             readings=rereadings(result, _values(scores[name]) if curves else {}, statistics),
+            instead=asked_instead(result),
             confidence=confidence,
         ),
     )
+
+
+def asked_instead(result: xr.Dataset) -> tuple[str, ...]:
+    """What a server was asked in place of what the page says, since it refuses that; one sentence each.
+
+    Examples
+    --------
+    >>> import xarray
+    >>> told = '[{"name": "temperature", "asked": 0.0, "sent": null, "answers": 90}]'
+    >>> asked_instead(xarray.Dataset(attrs={"asked_instead": told}))
+    ('temperature 0.0 was left out of 90 questions, since the server does not take it',)
+    """
+    told = []
+    for each in json.loads(result.attrs.get("asked_instead", "[]")):
+        name, asked, sent, count = (each[key] for key in ("name", "asked", "sent", "answers"))
+        if name == "logprobs":
+            told.append(f"no log-probabilities came back of {count} questions that asked for them")
+        elif sent is None:
+            told.append(f"{name} {asked} was left out of {count} questions, since the server does not take it")
+        elif name != "top_logprobs":
+            told.append(f"{name} {sent} was sent in place of {asked} in {count} questions")
+    return tuple(told)
 
 
 def refuse_features(**named: str | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -14,6 +14,9 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.observers.images import check_images, is_grey_view
 from psyprobe.observers.registry import Card, Observer
+
+#: Fields of `Decoding` that only servers take.
+SPECIAL = ("top_p", "reasoning_effort", "response_format", "extra_body")
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,14 @@ class Decoding:
         Ask for the log-probabilities of the first token of the answer.
     seed : int, optional
         Of the sampling, where the model takes one.
+    top_p : float, optional
+        Only the likeliest tokens that have this probability together are drawn from, above 0 to 1.
+    reasoning_effort : str, optional
+        How long a reasoning model thinks, in its server's own words, such as "low".
+    response_format : mapping, optional
+        The form of the reply as the chat-completions protocol has it, such as a JSON schema.
+    extra_body : mapping, optional
+        What else a server is sent, by name.
 
     Raises
     ------
@@ -47,16 +58,42 @@ class Decoding:
     max_tokens: int = 16
     logprobs: bool = True
     seed: int | None = None
+    top_p: float | None = None
+    reasoning_effort: str | None = None
+    response_format: Mapping[str, Any] | None = field(default=None, hash=False)
+    extra_body: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.temperature <= 2:
             raise InputError(f"temperature is {self.temperature}; give a number from 0 to 2")
         if self.max_tokens < 1:
             raise InputError(f"max_tokens is {self.max_tokens}; give a whole number of at least 1")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise InputError(f"top_p is {self.top_p}; give a number above 0 and up to 1")
+
+    @property
+    def special(self) -> dict[str, Any]:
+        """What is set of that which few observers take, by name."""
+        told = {name: getattr(self, name) for name in SPECIAL}
+        return {name: value for name, value in told.items() if value is not None}
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but what few observers take and is not set, as JSON can hold it."""
+        return {name: value for name, value in vars(self).items() if name not in SPECIAL} | self.special
 
 
 _GREEDY = Decoding()
 _YES_NO = ("yes", "no")
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """A question with its answer, shown before the one that is asked."""
+
+    #: Display drive in [0, 1], each (H, W, 3).
+    images: tuple[FloatArray, ...]
+    prompt: str
+    answer: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +115,8 @@ class Inquiry:
         surrounding space of a token do not count.
     key : str
         Who asks may put here by what it knows the question again; no observer sees it.
+    examples : tuple of Example
+        Questions with answers that go before.
     """
 
     prompt: str
@@ -86,6 +125,7 @@ class Inquiry:
     decoding: Decoding = _GREEDY
     words: tuple[str, ...] = _YES_NO
     key: str = ""
+    examples: tuple[Example, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,6 +155,12 @@ class Answer:
         Price in USD where the server tells it, or a price was given.
     model, server : str
         What answered, as it names itself: the model's identifier, and the server's version or fingerprint.
+    thinking : str
+        What the server tells of the model's thinking apart from the reply.
+    tokens_thinking : int, optional
+        How many of the reply's tokens went into thinking; by their share of the characters where it does not tell.
+    instead : mapping of str to list
+        What was sent in place of what was asked for, as [asked, sent], by name, where the server refuses it.
 
     Examples
     --------
@@ -133,17 +179,21 @@ class Answer:
     cost: float | None = None
     model: str = ""
     server: str = ""
+    thinking: str = ""
+    tokens_thinking: int | None = None
+    instead: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        for name in ("text", "finish", "model", "server"):
+        for name in ("text", "finish", "model", "server", "thinking"):
             object.__setattr__(self, name, _speakable(getattr(self, name)))
         if self.first_tokens is not None:
             tokens = tuple((_speakable(token), logprob) for token, logprob in self.first_tokens)
             object.__setattr__(self, "first_tokens", tokens)
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain values that JSON can hold, one entry a field."""
-        return dict(vars(self))
+        """The answer as plain values that JSON can hold, one entry a field; none for thinking where there was none."""
+        rare = ("thinking", "tokens_thinking", "instead")
+        return {name: value for name, value in vars(self).items() if name not in rare or value}
 
     @property
     def named(self) -> dict[str, str]:
@@ -207,6 +257,8 @@ class Answering:
     fewest_images = 0
     bits: int | None = None
     images_at_once: int | None = None
+    #: Whether examples may go before a question, and its decoding may hold what only servers take.
+    takes_all = False
 
     def delivered(self, image: FloatArray) -> FloatArray:
         """The image itself: what else becomes of it cannot be seen from here."""
@@ -247,7 +299,11 @@ class Answering:
             raise InputError(
                 f"{self.card.name} takes {_number_of_images(least, most)} at a time and was shown {count} images"
             )
-        for image in inquiry.images:
+        if not self.takes_all and (more := [*inquiry.decoding.special, *(["examples"] if inquiry.examples else [])]):
+            raise InputError(
+                f"{self.card.name} takes no {' and no '.join(more)}; leave {'it' if len(more) == 1 else 'them'} out"
+            )
+        for image in (*inquiry.images, *(image for each in inquiry.examples for image in each.images)):
             self._check_image(image)
         return inquiry
 

@@ -15,9 +15,10 @@ import os
 import queue
 import threading
 import uuid
+import warnings
 import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,10 +27,11 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.errors import ConditionWarning, InputError, PsyprobeError
 from psyprobe.files.images import encode_png
 from psyprobe.observers.chat.answering import Answer, Answering, Decoding, Inquiry, eight_bit
-from psyprobe.observers.chat.openai_sending import URL_VARIABLE, Endpoint, LeftOutError, Question, Sender, messages
+from psyprobe.observers.chat.openai_protocol import URL_VARIABLE
+from psyprobe.observers.chat.openai_sending import Endpoint, LeftOutError, Question, Sender
 from psyprobe.observers.registry import Card
 
 #: Images whose PNG is kept: 25 prompts share one.
@@ -95,6 +97,10 @@ class OpenAIObserver(Answering):
         USD per million tokens of questions and of answers, where the server does not tell the cost itself.
     detail : {"high", "low", "auto"}
         How large servers that tell sizes apart take the images.
+    thinking : int
+        Tokens that a model which thinks before it answers is given for that, besides those of the answer.
+    input_size : int or (int, int), optional
+        Pixels (height, width) at which the model looks, where you know them: stimuli are then drawn at this size.
     server : str
         A name of yours for the server, where the model's name does not tell two of them apart; a part of the card.
 
@@ -110,6 +116,7 @@ class OpenAIObserver(Answering):
     """
 
     bits = 8
+    takes_all = True
 
     def __init__(
         self,
@@ -123,6 +130,8 @@ class OpenAIObserver(Answering):
         price_in: float | None = None,
         price_out: float | None = None,
         detail: str = "high",
+        thinking: int = 4096,
+        input_size: int | Sequence[int] | None = None,
         server: str = "",
     ) -> None:
         whole = type(concurrency) is int and type(retries) is int
@@ -138,16 +147,20 @@ class OpenAIObserver(Answering):
                 raise InputError(f"{name} is {value!r} USD per million tokens; give a number from 0 to {_MOST:g}")
         if detail not in ("high", "low", "auto"):
             raise InputError(f"detail is {detail!r}; give 'high', 'low' or 'auto'")
+        if type(thinking) is not int or not 0 <= thinking <= _MOST:
+            raise InputError(f"thinking is {thinking!r} tokens; give a whole number from 0 to {_MOST:g}")
+        size = _size(input_size)
         url = os.environ.get(URL_VARIABLE) or None if base_url is None else base_url
         place = _place(url)
-        self._endpoint = Endpoint(model, url, concurrency, rate, timeout, retries)
-        self._detail, self._prices = detail, (price_in, price_out)
+        self._endpoint = Endpoint(model, url, concurrency, rate, timeout, retries, detail, thinking)
+        self._prices = (price_in, price_out)
         self._encoded: deque[tuple[FloatArray, str]] = deque(maxlen=_REMEMBERED)
         self._sender: Sender | None = None
         self._capabilities: Capabilities | None = None
         self.card = Card(
             f"openai:{model}",
             "answer",
+            input_size=size,
             device="server",
             weights="behind a server",
             options={"version": 1, "detail": detail, "endpoint": place, **({"server": str(server)} if server else {})},
@@ -172,8 +185,12 @@ class OpenAIObserver(Answering):
             grey = np.full((64, 64, 3), 128 / 255, np.float32)
             prompt = "Is there a pattern visible in the image? Answer with yes or no."
             # A temperature of 1 is the one that every model takes.
-            one = self.answer([grey], prompt, decoding=Decoding(temperature=1.0, seed=0))
-            dialect = self._sending().dialect
+            sender = self._sending()
+            inquiry = Inquiry(prompt, (grey,), decoding=Decoding(temperature=1.0, seed=0))
+            one = sender.submit(self._question(inquiry)).result()
+            dialect = sender.dialect
+            # What is found is what is given back.
+            sender.found.clear()
             try:
                 self.answer([grey, grey], prompt, decoding=Decoding(temperature=1.0, logprobs=False))
                 several = True
@@ -182,7 +199,9 @@ class OpenAIObserver(Answering):
             given = "refused" if not dialect.listed else "given" if one.first_tokens else "absent"
             listed = dialect.listed if given == "given" else 0
             self.images_at_once = None if several else 1
-            self._capabilities = Capabilities(given, listed, several, dialect.seed, one.model, one.server)
+            self._capabilities = Capabilities(
+                given, listed, several, "seed" not in dialect.without, one.model, one.server
+            )
             found = {"server": one.server, "model": one.model, "logprobs": given}
             self.card = replace(self.card, software={**self.card.software, **found})
         return self._capabilities
@@ -210,11 +229,13 @@ class OpenAIObserver(Answering):
         return self._reply(inquiry).named
 
     def _reply(self, inquiry: Inquiry) -> Answer:
-        future = self._sending().submit(self._question(inquiry))
+        sender = self._sending()
+        future = sender.submit(self._question(inquiry))
         try:
             return self._priced(future.result())
         finally:
             future.cancel()
+            _tell(sender)
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
         """Answers to many questions, as they come, in any order.
@@ -247,6 +268,7 @@ class OpenAIObserver(Answering):
                 if not out:
                     break
                 future = done.get()
+                _tell(sender)
                 problem = future.exception()
                 if isinstance(problem, LeftOutError) and left_out < answered:
                     del out[future]
@@ -283,8 +305,8 @@ class OpenAIObserver(Answering):
         """Left to `_url`, which sees each image once, however many questions share it."""
 
     def _question(self, inquiry: Inquiry) -> Question:
-        urls = [self._url(image) for image in inquiry.images]
-        return Question(messages(inquiry.prompt, urls, inquiry.system, self._detail), inquiry.decoding)
+        before = (image for example in inquiry.examples for image in example.images)
+        return Question(inquiry, [self._url(image) for image in (*before, *inquiry.images)])
 
     def _url(self, image: FloatArray) -> str:
         """The image as a data URL; encoded once, as long as it is among the last that were asked about."""
@@ -304,6 +326,21 @@ class OpenAIObserver(Answering):
             return answer
         tokens = (answer.tokens_in or 0) * (price_in or 0.0) + (answer.tokens_out or 0) * (price_out or 0.0)
         return replace(answer, cost=tokens / 1e6)
+
+
+def _tell(sender: Sender) -> None:
+    """Warn of what a server was found to refuse, once."""
+    while sender.found:
+        warnings.warn(sender.found.popleft(), ConditionWarning, stacklevel=2)
+
+
+def _size(given: int | Sequence[int] | None) -> tuple[int, int] | None:
+    if given is None:
+        return None
+    sides = (given, given) if type(given) is int else tuple(given) if isinstance(given, Sequence) else ()
+    if len(sides) != 2 or not all(type(each) is int and 8 <= each <= 8192 for each in sides):
+        raise InputError(f"input_size is {given!r}; give pixels from 8 to 8192, or two such numbers as [height, width]")
+    return (sides[0], sides[1])
 
 
 def _is_number(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""The chat-completions protocol as a client sees it, and how questions get to a server: many at once, and tried again.
+"""How questions get to a server: many at once, and tried again.
 
 No more than `concurrency` questions are under way at a time, and a few spare requests: when a question waits for longer
 than four times what nine of ten answers took lately, it is sent a second time while the first goes on waiting, and
@@ -10,38 +10,35 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import email.utils
 import hashlib
 import json
 import math
 import os
 import random
-import re
 import threading
-import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from psyprobe.errors import PsyprobeError
-from psyprobe.observers.chat.answering import Answer, Decoding
+from psyprobe.observers.chat.answering import Answer, Inquiry
 from psyprobe.observers.chat.openai_connection import ReplyError, open_client, what_broke
+from psyprobe.observers.chat.openai_protocol import (
+    KEY_VARIABLE,
+    URL_VARIABLE,
+    Dialect,
+    ProblemError,
+    cut_in_thought,
+    harmless,
+    instead,
+    messages,
+    problem_of_status,
+    read_completion,
+    settings,
+)
 
-KEY_VARIABLE = "OPENAI_API_KEY"
-URL_VARIABLE = "OPENAI_BASE_URL"
-#: Characters from which on a key is one; no service issues shorter ones.
-_SHORTEST_SECRET = 8
-#: The most log-probabilities that the protocol lists.
-_MOST_LISTED = 20
-_FEW_LISTED = 5
-#: Tokens that no question and no answer has.
-_MOST_TOKENS = 2**31
-#: Seconds that a server may ask to wait before that is taken for a refusal.
-_LONGEST_WAIT = 600.0
-_PASSING_STATUS = (408, 409, 425, 429)
-_SPENT = ("insufficient_quota", "billing_hard_limit_reached", "credit_exhausted")
 #: Answers from which it is learnt how long one takes: the last ones, since it changes with the load; enough to trust;
 #: enough for a guess.
 _LATENCIES, _ENOUGH, _FEW = 30, 20, 3
@@ -53,6 +50,8 @@ _LONGEST_PATIENCE, _SHORTEST_PATIENCE, _GLANCE = 60.0, 0.25, 0.25
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 60.0
 #: How many times as long each pause is as the last: of a server that is silent, and of one that answers others.
 _SILENT, _ANSWERING = 2.0, 1.4
+#: Seconds that questions wait at most for the first to find out what the server takes.
+_FIRST_LOOK = 5.0
 #: Seconds that the list of models may take.
 _SHORT_EXCHANGE = 10.0
 #: Attempts on a server from which nothing has ever come back.
@@ -63,248 +62,17 @@ _LONGEST_NAME = 200
 _RAW = {"X-Stainless-Raw-Response": "true"}
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """What a server has been found to take.
-
-    Parameters
-    ----------
-    listed : int
-        How many log-probabilities it lists at most; 0 where it refuses to.
-    seed : bool
-        Whether it takes a seed.
-    limit : str
-        What it calls the largest number of tokens.
-    """
-
-    listed: int = _MOST_LISTED
-    seed: bool = True
-    limit: str = "max_tokens"
-
-    def after(self, problem: ProblemError) -> Dialect | None:
-        """The dialect that avoids what a server has just refused; None if it refused something else.
-
-        Examples
-        --------
-        >>> Dialect().after(ProblemError("HTTP 400: logprobs are not supported", status=400))
-        Dialect(listed=0, seed=True, limit='max_tokens')
-        """
-        if problem.status not in (400, 422):
-            return None
-        about = f"{problem.param} {problem}".casefold()
-        if "max_completion_tokens" in about and self.limit == "max_tokens":
-            return replace(self, limit="max_completion_tokens")
-        if "top_logprobs" in about and self.listed > _FEW_LISTED:
-            return replace(self, listed=_FEW_LISTED)
-        if "logprob" in about and self.listed:
-            return replace(self, listed=0)
-        if self.seed and (problem.param == "seed" or re.search(r"\bseed\b", about)):
-            return replace(self, seed=False)
-        return None
-
-
-class ProblemError(PsyprobeError):
-    """Why an attempt brought no answer.
-
-    Parameters
-    ----------
-    reason : str
-        In a few words, without a key or an address.
-    passing : bool
-        Whether trying again can help.
-    wait : float, optional
-        Seconds after which the server asks to be tried again.
-    status : int
-        Of HTTP; 0 where there was no response.
-    param : str
-        The field of the request that the server complains of.
-
-    Attributes
-    ----------
-    dialect : Dialect, optional
-        In which the request was put.
-    silent : bool
-        Whether no other question was answered meanwhile either.
-    """
-
-    dialect: Dialect | None = None
-    silent = True
-
-    def __init__(
-        self, reason: str, *, passing: bool = False, wait: float | None = None, status: int = 0, param: str = ""
-    ) -> None:
-        super().__init__(reason)
-        self.passing, self.wait, self.status, self.param = passing, wait, status, param
-
-
 class LeftOutError(PsyprobeError):
     """A question that has no answer though others were answered meanwhile."""
-
-
-def messages(prompt: str, urls: Sequence[str], system: str, detail: str) -> list[dict[str, Any]]:
-    """The conversation that a question is: images first, so that servers can share their prefix between prompts."""
-    parts: list[dict[str, Any]] = [{"type": "image_url", "image_url": {"url": url, "detail": detail}} for url in urls]
-    content = [*parts, {"type": "text", "text": prompt}]
-    before: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
-    return [*before, {"role": "user", "content": content}]
-
-
-def settings(decoding: Decoding, dialect: Dialect) -> dict[str, Any]:
-    """How the answer is to be drawn, in the server's dialect.
-
-    Examples
-    --------
-    >>> settings(Decoding(), Dialect(listed=0))
-    {'temperature': 0.0, 'max_tokens': 16}
-    """
-    chosen: dict[str, Any] = {"temperature": decoding.temperature, dialect.limit: decoding.max_tokens}
-    if decoding.logprobs and dialect.listed:
-        chosen |= {"logprobs": True, "top_logprobs": dialect.listed}
-    if decoding.seed is not None and dialect.seed:
-        chosen["seed"] = decoding.seed
-    return chosen
-
-
-def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
-    """The answer in the body of a response, or a ProblemError; its cost is what the server itself tells.
-
-    Examples
-    --------
-    >>> read_completion(b'{"choices": [{"message": {"content": "Yes"}, "finish_reason": "stop"}]}', {}).text
-    'Yes'
-    """
-    try:
-        data = json.loads(body)
-    except (ValueError, RecursionError):
-        raise ProblemError("the reply is no whole JSON", passing=True) from None
-    if not isinstance(data, dict):
-        raise ProblemError("the reply is no JSON object", passing=True)
-    if data.get("error"):
-        code = data["error"].get("code") if isinstance(data["error"], dict) else None
-        raise problem_of_status(code if isinstance(code, int) and 400 <= code <= 599 else 500, data, headers)
-    try:
-        choice = data["choices"][0]
-        message = choice["message"]
-        text = message.get("content")
-        if text is None or text == "":
-            text = message.get("refusal") or ""
-        if isinstance(text, list):
-            text = "".join(part.get("text", "") for part in text if isinstance(part, dict))
-        tokens = _first_tokens(choice.get("logprobs"))
-    except (KeyError, IndexError, TypeError, AttributeError, ValueError):
-        raise ProblemError("the reply holds no answer", passing=True) from None
-    if not isinstance(text, str):
-        raise ProblemError("the reply's content is no text", passing=True)
-    # What comes beside an answer does not undo it: what cannot be read of this is not known.
-    usage = data["usage"] if isinstance(data.get("usage"), dict) else {}
-    server = data.get("system_fingerprint") or headers.get("openai-version") or headers.get("server")
-    return Answer(
-        text,
-        tokens,
-        finish=_name(choice.get("finish_reason")) or "stop",
-        tokens_in=_count(usage.get("prompt_tokens")),
-        tokens_out=_count(usage.get("completion_tokens")),
-        cost=_amount(usage.get("cost", headers.get("x-litellm-response-cost"))),
-        model=_name(data.get("model")),
-        server=_name(server),
-    )
-
-
-def problem_of_status(status: int, body: Any, headers: Mapping[str, str]) -> ProblemError:
-    """What a response with an error status means."""
-    if isinstance(body, list) and body:  # as Gemini's gateway wraps it
-        body = body[0]
-    error = body.get("error", body) if isinstance(body, dict) else body
-    fields = error if isinstance(error, dict) else {}
-    message = _text(fields.get("message") or fields.get("detail") or (error if isinstance(error, str) else ""))
-    spent = (fields.get("code") or fields.get("type")) in _SPENT
-    redirect = 300 <= status < 400
-    passing = (status in _PASSING_STATUS or status >= 500 or redirect) and not spent
-    wait = _retry_after(headers) if passing else None
-    # What a server tells about a key may hold the key; what one tells about a redirect is where to.
-    told = f": {_harmless(message)}" if message and status != 401 and not redirect else ""
-    if wait is not None and wait > _LONGEST_WAIT:
-        return ProblemError(f"HTTP {status}, and the server asks to wait {wait:.6g} s{told}", status=status)
-    return ProblemError(
-        f"HTTP {status}{told}", passing=passing, wait=wait, status=status, param=_text(fields.get("param") or "")
-    )
-
-
-def _text(value: Any) -> str:
-    try:
-        return str(value)[:2000]
-    except RecursionError:
-        return ""
-
-
-def _harmless(message: str) -> str:
-    """A server's message, short, in one line, without keys and addresses and without what steers a terminal."""
-    for variable in (KEY_VARIABLE, URL_VARIABLE):
-        secret = os.environ.get(variable, "")
-        # A made-up key such as "x" or "none", for a server that wants none, is a part of many words.
-        if len(secret) >= _SHORTEST_SECRET:
-            message = message.replace(secret, f"[{variable}]")
-    message = re.sub(r"(?i)bearer\s+\S+|\bsk-\S+|https?://\S+", "[...]", message)
-    line = "".join(c if c.isprintable() else " " for c in message)
-    line = " ".join(line.split()).rstrip(".")
-    return line if len(line) <= 160 else f"{line[:160]}..."
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the server asks to wait: a number, or a date."""
-    for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
-        seconds = _number(headers.get(name))
-        if seconds is not None:
-            return max(seconds * unit, 0.0)
-    try:
-        date = email.utils.parsedate_tz(headers.get("retry-after") or "")
-        return None if date is None else max(email.utils.mktime_tz(date) - time.time(), 0.0)
-    except (ValueError, OverflowError):
-        return None
-
-
-def _first_tokens(logprobs: Any) -> tuple[tuple[str, float], ...] | None:
-    """Log-probabilities of the first token that is not blank; None where the server gave none."""
-    content = (logprobs or {}).get("content") or []
-    for entry in content:
-        listed = entry.get("top_logprobs") or []
-        if not listed:
-            return None
-        if not str(entry["token"]).strip():
-            continue
-        pairs = {str(each["token"]): _number(each["logprob"]) for each in [*listed, entry]}
-        known = [(token, value) for token, value in pairs.items() if value is not None]
-        return tuple(sorted(known, key=lambda pair: -pair[1])) or None
-    return None
-
-
-def _number(value: Any) -> float | None:
-    try:
-        return number if math.isfinite(number := float(value)) else None
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def _amount(value: Any) -> float | None:
-    number = _number(value)
-    return number if number is not None and number >= 0 else None
-
-
-def _count(value: Any) -> int | None:
-    """A number of tokens; None for what is none, or more than any model takes."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS else None
-
-
-def _name(value: Any) -> str:
-    return value[:200] if isinstance(value, str) else ""
 
 
 @dataclass(eq=False)
 class Question:
     """What is sent, and how often it was."""
 
-    messages: list[dict[str, Any]]
-    decoding: Decoding
+    inquiry: Inquiry
+    #: Of the images, those of the examples first.
+    urls: Sequence[str]
     sent: int = 0
 
 
@@ -318,6 +86,8 @@ class Endpoint:
     rate: float | None
     timeout: float
     retries: int
+    detail: str
+    thinking: int
 
 
 class Sender:
@@ -328,6 +98,9 @@ class Sender:
         self._answered = -math.inf
         self.endpoint, self.dialect, self.pid = endpoint, Dialect(), os.getpid()
         self._heard = False
+        #: What the server has been found to refuse, as sentences that were not told yet.
+        self.found: deque[str] = deque()
+        self._leading, self._known = False, asyncio.Event()
         #: When a question that was answered was sent, and how long it took.
         self._latencies: deque[tuple[float, float]] = deque(maxlen=_LATENCIES)
         self._next_turn = self._rest_until = 0.0
@@ -392,10 +165,26 @@ class Sender:
     async def _settle(self, question: Question) -> Answer:
         """Send a question until it is answered, or there is no hope that it will be."""
         failures, began = 0, _now()
+        leads, self._leading = not self._leading, True
+        if not leads:
+            # The first question finds out what the server takes, so that not all of them are refused.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_FIRST_LOOK):
+                    await self._known.wait()
         while True:
-            outcome = await self._attempt(question)
+            try:
+                dialect, outcome = self.dialect, await self._attempt(question)
+            except BaseException:
+                self._known.set()
+                raise
             if isinstance(outcome, Answer):
+                if cut_in_thought(outcome) and not dialect.room and self.endpoint.thinking:
+                    self._learn(replace(self.dialect, room=self.endpoint.thinking), "it thinks before it answers")
+                    continue
+                self._known.set()
                 return replace(outcome, attempts=question.sent)
+            if outcome.passing or outcome.dialect != self.dialect:
+                self._known.set()
             if outcome.passing:
                 failures += 1
                 if failures > self.endpoint.retries or (failures >= _FIRST_CONTACT and not self._heard):
@@ -403,10 +192,16 @@ class Sender:
                 await asyncio.sleep(self._pause(failures, outcome))
             elif outcome.dialect == self.dialect:
                 # Others may have learnt the dialect meanwhile; then it is enough to ask again.
-                learnt = self.dialect.after(outcome)
+                learnt = self.dialect.after(outcome, question.inquiry.decoding.extra_body or ())
                 if learnt is None:
+                    self._known.set()
                     raise await self._end(outcome, failures, alone=False)
-                self.dialect = learnt
+                self._learn(learnt, str(outcome))
+
+    def _learn(self, dialect: Dialect, why: str) -> None:
+        before, self.dialect = self.dialect, dialect
+        if dialect != before and (told := _told(before, dialect)):
+            self.found.append(f"openai:{self.endpoint.model}: {told} from here on ({why})")
 
     async def _attempt(self, question: Question) -> Answer | ProblemError:
         """Send it once, and a second time while the first is overdue."""
@@ -482,7 +277,12 @@ class Sender:
     async def _exchange(self, question: Question, dialect: Dialect) -> Answer | ProblemError:
         import openai
 
-        chosen = settings(question.decoding, dialect)
+        inquiry = question.inquiry
+        body = {
+            "model": self.endpoint.model,
+            "messages": messages(inquiry, question.urls, self.endpoint.detail, dialect),
+            **settings(inquiry.decoding, dialect),
+        }
         try:
             # As chat.completions.with_raw_response.create does, without its walk through the body, which takes longer
             # than all the rest.
@@ -490,11 +290,15 @@ class Sender:
                 raw = await self._client.post(
                     "/chat/completions",
                     cast_to=object,
-                    body={"model": self.endpoint.model, "messages": question.messages, **chosen},
+                    body=body,
                     options={"headers": _RAW},
                 )
             self._heard = True
-            return read_completion(raw.content, raw.headers)
+            answer = read_completion(raw.content, raw.headers)
+            changed = instead(inquiry, dialect)
+            if "logprobs" in body and answer.first_tokens is None:
+                changed["logprobs"] = [True, None]
+            return replace(answer, instead=changed)
         except ProblemError as problem:
             return problem
         except (TimeoutError, openai.APITimeoutError):
@@ -544,13 +348,15 @@ class Sender:
             told = f"{where} does not let this key use the model ({problem})"
         elif problem.status == 404:
             known = [each["id"] for each in await self.models()]
-            offer = f"it offers {_harmless(', '.join(known[:20]))}" if known else f"does {URL_VARIABLE} end in /v1?"
+            offer = f"it offers {harmless(', '.join(known[:20]))}" if known else f"does {URL_VARIABLE} end in /v1?"
             told = f"{where} knows no such model ({problem}); {offer}"
         elif 300 <= problem.status < 400:
             told = (
                 f"{where} redirects to another address ({problem}), where no question and no image is sent; set "
                 f"{URL_VARIABLE} to the address that answers"
             )
+        elif problem.status == 200:
+            told = f"{where} answers with a web page, so this is another address; does {URL_VARIABLE} end in /v1?"
         elif not problem.passing:
             told = f"{where} refuses the question ({problem})"
         elif not self._heard:
@@ -562,6 +368,22 @@ class Sender:
             )
         kind = LeftOutError if alone else PsyprobeError
         return kind(f"openai:{self.endpoint.model}: {told}")
+
+
+def _told(before: Dialect, after: Dialect) -> str:
+    """What is done otherwise, in words; nothing of a mere name."""
+    dropped = sorted(after.without - before.without)
+    if dropped == ["system"]:
+        return "system text goes before the question"
+    if dropped:
+        return f"{' and '.join(dropped)} left out"
+    if after.listed != before.listed:
+        return f"{after.listed} log-probabilities are asked for" if after.listed else "logprobs left out"
+    if after.room != before.room:
+        return f"{after.room} tokens more for thinking"
+    if (after.least, after.most) != (before.least, before.most):
+        return f"max_tokens is kept within {after.least} and {after.most or 'no bound'}"
+    return ""
 
 
 def _client(endpoint: Endpoint) -> Any:

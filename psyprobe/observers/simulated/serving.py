@@ -24,7 +24,7 @@ from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Literal
@@ -58,6 +58,18 @@ _HOST = "127.0.0.1"
 _ELSEWHERE = "/v1/elsewhere"
 
 
+#: What fields of `Behaviour` may be.
+_CHOICES = {
+    "logprobs": ("given", "refused", "absent"),
+    "seed": ("accepted", "refused"),
+    "temperature": ("any", "one"),
+    "system": ("accepted", "refused"),
+    "thinking": ("none", "tags", "apart"),
+}
+#: What is thought, and its tokens.
+_THOUGHT, _THOUGHT_TOKENS = "The image is grey. Is there a pattern? No. Wait, let me look again.", 40
+
+
 @dataclass(frozen=True)
 class Behaviour:
     """How a server differs from the ideal, for good.
@@ -69,6 +81,14 @@ class Behaviour:
         are silently left out.
     seed : {"accepted", "refused"}
         What happens to who gives a seed.
+    temperature : {"any", "one"}
+        Whether who gives another temperature than 1 is refused.
+    system : {"accepted", "refused"}
+        What happens to who gives system text.
+    least_tokens, most_tokens : int, optional
+        Fewer or more tokens of an answer than that are refused.
+    thinking : {"none", "tags", "apart"}
+        Whether it thinks before it answers, and tells so in its reply or beside it; its tokens count.
     images_at_once : int, optional
         More images than that are refused; as many as the observer looks at if not given.
     key : str, optional
@@ -77,14 +97,19 @@ class Behaviour:
 
     logprobs: Literal["given", "refused", "absent"] = "given"
     seed: Literal["accepted", "refused"] = "accepted"
+    temperature: Literal["any", "one"] = "any"
+    system: Literal["accepted", "refused"] = "accepted"
+    least_tokens: int | None = None
+    most_tokens: int | None = None
+    thinking: Literal["none", "tags", "apart"] = "none"
     images_at_once: int | None = None
     key: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if self.logprobs not in ("given", "refused", "absent"):
-            raise InputError(f"logprobs is {self.logprobs!r}; give 'given', 'refused' or 'absent'")
-        if self.seed not in ("accepted", "refused"):
-            raise InputError(f"seed is {self.seed!r}; give 'accepted' or 'refused'")
+        for name, choices in _CHOICES.items():
+            if (value := getattr(self, name)) not in choices:
+                told = ", ".join(map(repr, choices[:-1]))
+                raise InputError(f"{name} is {value!r}; give {told} or {choices[-1]!r}")
 
 
 @dataclass(frozen=True)
@@ -361,6 +386,10 @@ class SimulatedServer:
             raise RefusalError(400, "the body is not a JSON object")
         self._check(request)
         system, prompt, urls = _parts(request.get("messages"))
+        if system and self._behaviour.system == "refused":
+            raise RefusalError(
+                400, "messages[0].role does not support 'system' with this model.", param="messages[0].role"
+            )
         most = self._behaviour.images_at_once or self._observer.images_at_once
         if most is not None and len(urls) > most:
             raise RefusalError(400, f"At most {most} image(s) may be provided in one request.", param="messages")
@@ -384,14 +413,27 @@ class SimulatedServer:
             if given and getattr(self._behaviour, param) == "refused":
                 message = f"'{param}' is not supported with this model."
                 raise RefusalError(400, message, param=param, code="unsupported_parameter")
+        if self._behaviour.temperature == "one" and request.get("temperature") not in (None, 1):
+            message = "'temperature' does not support this value with this model. Only the default (1) is supported."
+            raise RefusalError(400, message, param="temperature", code="unsupported_value")
+        limit, low, high = _limit(request), self._behaviour.least_tokens, self._behaviour.most_tokens
+        if limit is not None and low is not None and limit < low:
+            message = f"Invalid 'max_tokens': integer below minimum value. Expected a value >= {low}, but got {limit}."
+            raise RefusalError(400, message, param="max_tokens", code="integer_below_min_value")
+        if limit is not None and high is not None and limit > high:
+            message = f"max_tokens is too large: {limit}. This model supports at most {high} completion tokens."
+            raise RefusalError(400, message, param="max_tokens", code="invalid_value")
 
     def _completion(self, answer: Answer, digest: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        message = {"role": "assistant", "content": answer.text}
+        answer, message = self._thought(answer, _limit(request))
         choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": answer.finish, "logprobs": None}
         if request.get("logprobs") and answer.first_tokens and self._behaviour.logprobs == "given":
             listed = answer.first_tokens[: request.get("top_logprobs") or 0]
             choice["logprobs"] = {"content": [_token(*answer.first_tokens[0], listed)], "refusal": None}
         usage = {"prompt_tokens": answer.tokens_in or 0, "completion_tokens": answer.tokens_out or 0}
+        total: dict[str, Any] = usage | {"total_tokens": sum(usage.values())}
+        if answer.tokens_thinking:
+            total["completion_tokens_details"] = {"reasoning_tokens": answer.tokens_thinking}
         return {
             "id": f"chatcmpl-{digest[:24]}",
             "object": "chat.completion",
@@ -399,8 +441,26 @@ class SimulatedServer:
             "model": self.model,
             "system_fingerprint": answer.server,
             "choices": [choice],
-            "usage": usage | {"total_tokens": sum(usage.values())},
+            "usage": total,
         }
+
+    def _thought(self, answer: Answer, limit: int | None) -> tuple[Answer, dict[str, Any]]:
+        """The answer and its message after some thinking, which is cut off first where there are too few tokens."""
+        how = self._behaviour.thinking
+        if how == "none":
+            return answer, {"role": "assistant", "content": answer.text}
+        spent = _THOUGHT_TOKENS if limit is None else min(limit, _THOUGHT_TOKENS)
+        cut = spent < _THOUGHT_TOKENS or limit == _THOUGHT_TOKENS
+        thought = _THOUGHT[: len(_THOUGHT) * spent // _THOUGHT_TOKENS]
+        text = "" if cut else answer.text
+        tokens = spent if cut else spent + (answer.tokens_out or 0)
+        opened = (("<think>", -0.01),)
+        if how == "tags":
+            text = f"<think>\n{thought}" if cut else f"<think>\n{thought}\n</think>\n\n{text}"
+        message = {"role": "assistant", "content": text, **({"reasoning_content": thought} if how == "apart" else {})}
+        finish = "length" if cut else answer.finish
+        told = spent if how == "apart" else None
+        return replace(answer, first_tokens=opened, finish=finish, tokens_out=tokens, tokens_thinking=told), message
 
 
 @contextlib.contextmanager
@@ -480,16 +540,21 @@ def _decoding(request: Mapping[str, Any]) -> Decoding:
     if listed is not None and not (isinstance(listed, int) and 0 <= listed <= _MOST_LISTED):
         raise RefusalError(400, f"top_logprobs must be between 0 and {_MOST_LISTED}.", param="top_logprobs")
     temperature = request.get("temperature")
-    limit = request.get("max_completion_tokens") or request.get("max_tokens")
+    limit = _limit(request)
     try:
         return Decoding(
             temperature=1.0 if temperature is None else float(temperature),
-            max_tokens=256 if limit is None else int(limit),
+            max_tokens=256 if limit is None else limit,
             logprobs=bool(request.get("logprobs")),
             seed=request.get("seed"),
         )
     except (InputError, TypeError, ValueError) as error:
         raise RefusalError(400, str(error)) from None
+
+
+def _limit(request: Mapping[str, Any]) -> int | None:
+    limit = request.get("max_completion_tokens") or request.get("max_tokens")
+    return limit if isinstance(limit, int) else None
 
 
 def _parts(messages: Any) -> tuple[str, str, list[str]]:
@@ -501,6 +566,10 @@ def _parts(messages: Any) -> tuple[str, str, list[str]]:
         raise RefusalError(400, "'messages' must be a list of at least one message.", param="messages")
     for message in messages:
         role = message.get("role") if isinstance(message, dict) else None
+        if role == "assistant" and isinstance(message.get("content"), str):
+            # What was asked and answered before is an example, and none of the question.
+            prompt, urls = [], []
+            continue
         if role not in ("system", "developer", "user"):
             raise RefusalError(400, f"messages of the role {role!r} are not simulated here.", param="messages")
         content = message.get("content")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -159,7 +160,7 @@ VARIABLES: Mapping[str, tuple[str, str]] = tomllib.loads(
 )
 #: What is told of a reply as it stands; how long it took and how often it was sent is the store's alone, since no two
 #: runs have that in common. And what is told of a reply that was never asked for.
-_OF_REPLY = ("text", "tokens_in", "tokens_out", "cost", "finish")
+_OF_REPLY = ("text", "tokens_in", "tokens_out", "tokens_thinking", "cost", "finish")
 _NOTHING = Answer("", finish="")
 
 
@@ -172,6 +173,16 @@ def _variables(by: Mapping[str, str] | None) -> dict[str, tuple[str, str]]:
         "delivered_contrast": (f"delivered_{by['name']}", (by["unit"], f"{by['label']} in the images as they arrived")),
     }
     return dict(told.get(name, (name, about)) for name, about in VARIABLES.items())
+
+
+def _told(instead: Counter[str]) -> list[dict[str, Any]]:
+    """What was sent in place of what was asked for, and of how many answers."""
+    return [
+        {"name": name, "asked": asked, "sent": sent, "answers": count}
+        for (name, asked, sent), count in sorted(
+            ((json.loads(told), count) for told, count in instead.items()), key=lambda pair: str(pair[0])
+        )
+    ]
 
 
 def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
@@ -197,12 +208,14 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
     found = store.answers_of_all([trial["key"] for trial in trials])
     rows: list[dict[str, Any]] = []
     heard: dict[str, list[Read]] = {name: [] for name in prompts}
+    instead: Counter[str] = Counter()
     for trial in trials:
         answer, prompt = found[trial["key"]], prompts[trial["prompt"]]
         asked = answer["reply"] is not None
         reply = Answer.from_dict(answer["reply"]) if asked else _NOTHING
         read = read_answer(reply, prompt) if asked else Read("")
         heard[prompt.id] += [read] * asked
+        instead.update(json.dumps([name, *pair]) for name, pair in reply.instead.items())
         rows.append(
             {ruler: trial["contrast"], f"delivered_{ruler}": answer["delivered_contrast"]}
             | {name: trial[name] for name in ("repeat", "order", "image_seed")}
@@ -251,6 +264,7 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
                 asking=layout["asking"],
                 design_estimates=record.outcome["estimates"],
                 size=layout["size"],
+                **({"asked_instead": _told(instead)} if instead else {}),
             ),
             **{name: json.dumps(layout[name]) for name in ("prompts", "human") if name in layout},
             **({} if by is None else {"difference": by["name"], "difference_label": by["label"]}),

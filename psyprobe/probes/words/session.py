@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.words.score import score_chat
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
-from psyprobe.files.output import digest, plain
+from psyprobe.files.output import digest
 from psyprobe.human.models import CSF_MODELS
-from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
+from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Example, Inquiry, ask_all
 from psyprobe.plotting.word_parts import csf_parts
 from psyprobe.plotting.words import csf_panels
 from psyprobe.probes.asking import at_native_size
@@ -34,6 +35,10 @@ from psyprobe.stimulus.specification import level_of
 
 if TYPE_CHECKING:
     from psyprobe.probes.words.plan import WordsPlan
+
+
+#: From where on repeats are those of examples.
+_EXAMPLES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,7 @@ class WordsSession(ExperimentSession):
         _, contrasts = ruler(experiment)
         self.scene.check(experiment.name, observer.card.name, experiment.levels[self.level], contrasts[-1])
         self.people, self.remarks = self._people()
+        self._examples = self._shown_before()
         self._wordings = [Wording(experiment, task.name, i) for i in range(len(self.asking.prompts))]
         #: In which wordings questions are asked: all of them, or those of a part.
         self._mine = self._wordings
@@ -83,7 +89,7 @@ class WordsSession(ExperimentSession):
             "version": self.task.version,
             "levels": [{"name": self.level, "unit": parameter.unit, "label": parameter.label}],
             "prompts": [prompt.to_dict() for prompt in self.asking.prompts],
-            "asking": plain(self.asking.model_dump(exclude={"prompts", "suffix"})),
+            "asking": {name: value for name, value in self.asking.told().items() if name != "suffix"},
             "delivery": asdict(self.scene.delivery),
             "display": digest(self.experiment.display.to_dict()),
             "size": list(self.scene.spec.shape),
@@ -206,6 +212,19 @@ class WordsSession(ExperimentSession):
         given = self.experiment.difference
         return None if given is None else (given.parameter, given.unit)
 
+    def _shown_before(self) -> list[dict[str, Any]]:
+        """Of the examples that go before each question: arguments of `Scene.shown`, what that is, and the answer."""
+        first = self.experiment.levels[self.level][0]
+        found = []
+        for i, each in enumerate(self.asking.examples):
+            # Noise that no trial has.
+            place = (first if each.level is None else each.level, each.contrast, _EXAMPLES + i, 0)
+            shown = self.scene.shown(*place)
+            if shown.refused:
+                raise InputError(f"{self.experiment.name}: asking.examples {i + 1} cannot be shown: {shown.refused}")
+            found.append({"place": list(place), "shown": digest(self.scene.identity(shown)), "answer": each.answer})
+        return found
+
     def _people(self) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
         """What people see at the levels, and where they saw something else; no name where nobody is compared with.
 
@@ -265,6 +284,7 @@ class WordsSession(ExperimentSession):
             "system": self.asking.system,
             "words": list(wording.prompt.words),
             "decoding": wording.decoding(trial),
+            **({"examples": self._examples} if self._examples else {}),
         }
 
     def _heard(self, trial: Trial, order: int) -> Read | None:
@@ -296,6 +316,7 @@ def put(observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]) -> It
     # An observer may draw upon these from a thread of its own.
     refused: deque[Answered] = deque()
     under_way: dict[str, Answered] = {}
+    drawn: dict[tuple[Any, ...], tuple[FloatArray, ...]] = {}
 
     def inquiries() -> Iterator[Inquiry]:
         for batch in batches:
@@ -311,7 +332,12 @@ def put(observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]) -> It
                     refused.append(answered)
                     continue
                 under_way[question.key] = answered
+                before = [(each["place"], each["answer"]) for each in asked.get("examples", ())]
                 yield Inquiry(
+                    examples=tuple(
+                        Example(_drawn(drawn, work.scene, place, observer), asked["prompt"], said)
+                        for place, said in before
+                    ),
                     prompt=asked["prompt"],
                     images=images,
                     system=asked["system"],
@@ -327,6 +353,16 @@ def put(observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]) -> It
         told = {**answered.answer, "reply": answer.to_dict()}
         yield replace(answered, answer=told, origin=Origin(served=answer.named))
     yield from refused
+
+
+def _drawn(
+    known: dict[tuple[Any, ...], tuple[FloatArray, ...]], scene: Scene, place: Sequence[Any], observer: AnswerObserver
+) -> tuple[FloatArray, ...]:
+    """The images of an example, drawn once."""
+    key = (id(scene), *place)
+    if key not in known:
+        known[key] = scene.draw(scene.shown(*place), observer.delivered)[0]
+    return known[key]
 
 
 @dataclass(frozen=True)

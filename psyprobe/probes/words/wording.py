@@ -170,6 +170,13 @@ class Wording:
         repeats = asking.repeats.text if self.readout == "text" else asking.repeats.p_yes
         self._design = design_of(experiment, task, self.prompt, repeats)
         self._pilot: list[Read] = []
+        given = {
+            "top_p": asking.top_p,
+            "reasoning_effort": asking.reasoning_effort,
+            "response_format": _one_of(self.prompt) if asking.response_format == "words" else asking.response_format,
+            "extra_body": asking.extra_body,
+        }
+        self._special = {name: value for name, value in given.items() if value is not None}
         self._shown: Counter[Any] = Counter()
         self._planned = self._checked = 0
 
@@ -211,6 +218,7 @@ class Wording:
             "max_tokens": asking.max_tokens if text else 1,
             "logprobs": self.readout != "text",
             "seed": derived_seed(asking.seed, "sampling", *trial.place) if asking.temperature > 0 else None,
+            **self._special,
         }
 
     def _repeat(self, level: Level) -> int:
@@ -228,3 +236,10 @@ class Wording:
         marked = set(order[: max(wanted, 0)])
         self._checked += len(marked)
         return [replace(trial, check=trial in marked) for trial in trials]
+
+
+def _one_of(prompt: Prompt) -> dict[str, Any]:
+    """The form of a reply that is one of the words of a prompt, as the chat-completions protocol has it."""
+    answer = {"type": "string", "enum": list(prompt.words)}
+    schema = {"type": "object", "properties": {"answer": answer}, "required": ["answer"], "additionalProperties": False}
+    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
