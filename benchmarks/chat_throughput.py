@@ -1,12 +1,14 @@
 """What asking through psyprobe costs beyond a bare client, and how long faults make it take.
 
-    python benchmarks/chat_throughput.py [QUESTIONS [CONCURRENCY]]     # default 5000, 8 at once
+    python benchmarks/chat_throughput.py [QUESTIONS [CONCURRENCY]]     # default 5000, 32 at once
+    python benchmarks/chat_throughput.py 50000 256 memory              # ours alone: the most memory that it takes
 
-Questions go to two simulated servers, each a process of its own on loopback, whose answers take 50 to 100 ms: one
+Questions go to two simulated servers, each a process of its own on loopback, whose answers take 20 ms: one
 without faults, one with 10 % HTTP 429, 5 % HTTP 500, 3 % hangs, 1 % truncated JSON and 1 % connection resets. The bare
-client is httpx with images that are encoded already and a semaphore; psyprobe's time includes digesting and encoding
-the images (25 questions share one). Both are measured in turn, in rounds of 500 questions, since others use the machine
-too; faults in one round of all, since what is left to the end of a round costs more there.
+client is aiohttp with images that are encoded already and a semaphore; psyprobe's time includes comparing and encoding
+the images (25 questions share one), and writing each answer into a store. Both are measured in turn, in rounds of 500
+questions, since others use the machine too; faults in one round of all, since what is left to the end of a round costs
+more there. Processor time is that of this process, threads included.
 """
 
 from __future__ import annotations
@@ -15,28 +17,51 @@ import asyncio
 import base64
 import contextlib
 import json
+import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from psyprobe.files.images import encode_png
+from psyprobe.files.terminal import progress_bar
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Decoding, Inquiry, ask_all, eight_bit
 from psyprobe.observers.chat.openai_protocol import Dialect, messages, settings
+from psyprobe.running.loop import Lease, ask_round
+from psyprobe.running.origin import Origins
+from psyprobe.running.protocol import Answered, Batch, Question
+from psyprobe.running.store import open_store
 
-CONCURRENCY = int(sys.argv[2]) if len(sys.argv) > 2 else 8
-LATENCY = ("0.05", "0.1")
+CONCURRENCY = int(sys.argv[2]) if len(sys.argv) > 2 else 32
+LATENCY = ("0.02", "0.02")
 FAULTS = ("overload=0.1", "error=0.05", "hang=0.03", "truncated=0.01", "reset=0.01", "retry-after=0.5", "seed=1")
 MODEL = "simulated:watson-malo"
 PROMPTS = [f"Is there a pattern visible in the image (wording {i})? Answer with yes or no." for i in range(25)]
 DECODING = Decoding(temperature=1.0)
 ROUND = 500
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Seconds."""
+
+    clock: float
+    processor: float
+
+    @classmethod
+    def now(cls) -> Spent:
+        return cls(time.perf_counter(), time.process_time())
+
+    def __sub__(self, other: Spent) -> Spent:
+        return Spent(self.clock - other.clock, self.processor - other.processor)
 
 
 @contextlib.contextmanager
@@ -84,45 +109,85 @@ def requests(asked: list[Inquiry]) -> list[dict[str, Any]]:
     ]
 
 
-def bare(url: str, ready: list[dict[str, Any]]) -> float:
-    try:
-        import httpx2 as httpx
-    except ImportError:
-        import httpx  # type: ignore[no-redef]
+def bare(url: str, ready: list[dict[str, Any]]) -> Spent:
+    """Seconds by the clock and of the processor that the bare client takes."""
+    import aiohttp
 
-    async def everything() -> float:
+    async def everything() -> Spent:
         slots = asyncio.Semaphore(CONCURRENCY)
-        async with httpx.AsyncClient(timeout=60) as client:
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client:
 
             async def one(request: dict[str, Any]) -> str:
-                async with slots:
-                    reply = await client.post(f"{url}/chat/completions", json=request)
-                    return str(reply.json()["choices"][0]["message"]["content"])
+                async with slots, client.post(f"{url}/chat/completions", json=request) as reply:
+                    return str((await reply.json())["choices"][0]["message"]["content"])
 
-            start = time.perf_counter()
+            start = Spent.now()
             await asyncio.gather(*(one(request) for request in ready))
-            return time.perf_counter() - start
+            return Spent.now() - start
 
     return asyncio.run(everything())
 
 
-def ours(observer: object, asked: list[Inquiry], truth: dict[int, str]) -> tuple[float, int]:
-    start = time.perf_counter()
-    replies = list(ask_all(observer, iter(asked)))  # type: ignore[arg-type]
-    took = time.perf_counter() - start
-    counts = Counter(id(inquiry) for inquiry, _ in replies)
-    assert counts == Counter(map(id, asked)), "a question was not answered exactly once"
-    assert all(answer.text == truth[id(inquiry)] for inquiry, answer in replies), "an answer is not that question's"
-    return took, sum(answer.attempts for _, answer in replies)
+def put(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:
+    """Put inquiries as probes do."""
+    (observer,) = observers.values()
+    asked: dict[int, Question] = {}
+
+    def inquiries() -> Iterator[Inquiry]:
+        for batch in batches:
+            asked[id(batch.work)] = batch.questions[0]
+            yield batch.work
+
+    for inquiry, answer in ask_all(observer, inquiries()):
+        yield Answered(asked.pop(id(inquiry)), {"reply": answer.to_dict()}, ())
+
+
+def ours(observer: Any, asked: list[Inquiry], truth: Mapping[int, str]) -> tuple[Spent, int]:
+    """What psyprobe takes, a new store included, and how often the questions were sent."""
+    me = observer.card.digest
+    batches = [
+        Batch((Question(f"{i // 25:032x}" * 2, f"{i % 25:032x}" * 2, me, "1"),), inquiry)
+        for i, inquiry in enumerate(asked)
+    ]
+    start = Spent.now()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_store(Path(folder) / "runs.sqlite") as store,
+        Lease(store) as lease,
+        progress_bar(0, False) as bar,
+    ):
+        store.keep([(me, "observer", observer.card.to_dict())])
+        found = ask_round(store, put, {me: observer}, Origins(store, {me: observer}), batches, bar, lease)
+        spent = Spent.now() - start
+        replies = [found[batch.questions[0].key]["reply"] for batch in batches]
+    assert len(found) == len(asked), "a question was not answered exactly once"
+    if truth:
+        pairs = zip(asked, replies, strict=True)
+        assert all(reply["text"] == truth[id(inquiry)] for inquiry, reply in pairs), "an answer is not that question's"
+    return spent, sum(reply["attempts"] for reply in replies)
+
+
+def memory(count: int) -> None:
+    """The most memory that this process takes while it asks many questions about images that are drawn as they come."""
+    with server() as sound, load_observer(f"openai:{MODEL}", base_url=sound, concurrency=CONCURRENCY) as observer:
+        few = questions(2500)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        spent, _ = ours(observer, [replace(each) for _ in range(-(-count // 2500)) for each in few][:count], {})
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(f"{count} questions in {spent.clock:.0f} s: {most / 1024:.0f} MB at most (at most 400 MB), ", end="")
+    print(f"{before / 1024:.0f} MB of them before the first, its images among them")
 
 
 def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 5000
+    if sys.argv[3:] == ["memory"]:
+        memory(count)
+        return
     asked = questions(count)
     ready = requests(asked)
     in_process = load_observer(MODEL)
     truth = {id(q): in_process.answer(q.images, q.prompt, decoding=q.decoding).text for q in asked}
-    times: dict[str, list[float]] = {"bare": [], "psyprobe": [], "psyprobe, faults": []}
+    spent: dict[str, list[Spent]] = {"bare": [], "psyprobe": [], "psyprobe, faults": []}
     with server() as sound, server(*FAULTS) as faulty:
         to_sound = load_observer(f"openai:{MODEL}", base_url=sound, concurrency=CONCURRENCY)
         to_faulty = load_observer(f"openai:{MODEL}", base_url=faulty, concurrency=CONCURRENCY)
@@ -130,19 +195,25 @@ def main() -> None:
         ours(to_sound, asked[:50], truth)
         for first in range(0, count, ROUND):
             part = slice(first, first + ROUND)
-            times["bare"].append(bare(sound, ready[part]))
-            times["psyprobe"].append(ours(to_sound, asked[part], truth)[0])
+            spent["bare"].append(bare(sound, ready[part]))
+            spent["psyprobe"].append(ours(to_sound, asked[part], truth)[0])
         took, sent = ours(to_faulty, asked, truth)
-        times["psyprobe, faults"].append(took)
+        spent["psyprobe, faults"].append(took)
         to_sound.close()
         to_faulty.close()
-    total = {name: sum(each) for name, each in times.items()}
-    for name, seconds in total.items():
-        rounds = ", ".join(f"{each:.1f}" for each in times[name])
-        print(f"{name:17} {seconds:6.1f} s ({rounds}), {count / seconds:6.1f} questions/s")
-    pairs = [a / b for a, b in zip(times["bare"], times["psyprobe"], strict=True)]
-    print(f"throughput of the bare client's: {total['bare'] / total['psyprobe']:.1%} (at least 90 %)", end="; ")
-    print(f"median of the rounds {statistics.median(pairs):.1%}")
+    total = {name: sum(each.clock for each in some) for name, some in spent.items()}
+    for name, some in spent.items():
+        rounds = ", ".join(f"{each.clock:.1f}" for each in some)
+        processor = 1e3 * sum(each.processor for each in some) / count
+        print(f"{name:17} {total[name]:6.1f} s ({rounds}), {count / total[name]:6.1f} questions/s", end="; ")
+        print(f"{processor:.2f} ms of the processor a question")
+    pairs = list(zip(spent["bare"], spent["psyprobe"], strict=True))
+    median = statistics.median(bare.clock / mine.clock for bare, mine in pairs)
+    beyond = statistics.median(1e3 * (mine.processor - bare.processor) / min(ROUND, count) for bare, mine in pairs)
+    bar = 0.6 if CONCURRENCY <= 32 else 0.5
+    print(f"throughput of the bare client's: {total['bare'] / total['psyprobe']:.2f}; ", end="")
+    print(f"median of the rounds {median:.2f} (at least {bar})")
+    print(f"processor beyond the bare client's: {beyond:.2f} ms a question (at most 1)")
     print(f"time with faults: {total['psyprobe, faults'] / total['psyprobe']:.2f} times (at most 1.6)")
     print(f"each of {count} questions answered once; with faults they were sent {sent} times")
 

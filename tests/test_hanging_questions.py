@@ -18,7 +18,7 @@ from children import child
 from item_pages import write_page
 from PIL import Image
 
-pytest.importorskip("openai", reason="the chat extra is not installed")
+pytest.importorskip("aiohttp", reason="the chat extra is not installed")
 
 from psyprobe.observers.chat.answering import Answer
 from psyprobe.observers.registry import Card

@@ -18,7 +18,7 @@ from psyprobe.running.store import Store
 from psyprobe.running.upkeep import summary
 
 #: What numbers depend on where they are computed by a network or a server, besides what every result needs.
-_ALSO = ("torch", "torchvision", "timm", "open_clip_torch", "transformers", "openai", "opencv-python-headless")
+_ALSO = ("torch", "torchvision", "timm", "open_clip_torch", "transformers", "aiohttp", "opencv-python-headless")
 #: Environment variables that bound the threads of numpy and torch.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 

@@ -14,7 +14,7 @@ from psyprobe.running.protocol import Origin
 from psyprobe.running.store import Store
 
 #: What stands among the versions and moves no number.
-_MOVES_NOTHING = ("python", "xarray", "openai", "server", "model", "logprobs")
+_MOVES_NOTHING = ("python", "xarray", "aiohttp", "server", "model", "logprobs")
 
 
 class Origins:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("openai", reason="the chat extra is not installed")
+pytest.importorskip("aiohttp", reason="the chat extra is not installed")
 
 from psyprobe.errors import PsyprobeError
 from psyprobe.observers import load_observer

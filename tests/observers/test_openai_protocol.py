@@ -170,7 +170,7 @@ def test_reads_tokens_cost_and_who_answered() -> None:
     ("body", "passing"),
     [
         (b'{"choices": [{"mess', True),
-        (b"<html>", True),
+        (b" <html>", False),
         (b"[]", True),
         (b'{"choices": []}', True),
         (b'{"choices": [{"message": null}]}', True),

@@ -21,7 +21,7 @@ from psyprobe.observers.chat.answering import Decoding
 
 pytest.importorskip("torch", reason="the chat extra is not installed")
 pytest.importorskip("transformers", reason="the chat extra is not installed")
-for package in ("fastapi", "uvicorn", "openai"):
+for package in ("fastapi", "uvicorn", "aiohttp"):
     pytest.importorskip(package, reason="the server's packages (transformers[serving]) are not installed")
 
 #: The server as it is, except that what its first convolution takes in is kept in a file.

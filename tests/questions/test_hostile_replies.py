@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("openai", reason="the chat extra is not installed")
+pytest.importorskip("aiohttp", reason="the chat extra is not installed")
 
 from small_questions import write_questions
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from children import child
 
-pytest.importorskip("openai", reason="the chat extra is not installed")
+pytest.importorskip("aiohttp", reason="the chat extra is not installed")
 
 from killed_runs import KEY, MODEL, Witness, answered, run_and_kill
 from small_questions import write_questions

@@ -77,7 +77,7 @@ def test_a_bias_to_say_yes_is_told_by_catch_trials(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_same_over_http(tmp_path: Path) -> None:
-    pytest.importorskip("openai", reason="the chat extra is not installed")
+    pytest.importorskip("aiohttp", reason="the chat extra is not installed")
     from psyprobe.observers.simulated.serving import serve
 
     with serve(pp.load_observer("simulated:watson-malo", logit_sd=0.5)) as server:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("openai", reason="the chat extra is not installed")
+pytest.importorskip("aiohttp", reason="the chat extra is not installed")
 
 from small_questions import write_questions
 

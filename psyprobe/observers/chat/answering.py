@@ -186,7 +186,7 @@ class Answer:
     def __post_init__(self) -> None:
         for name in ("text", "finish", "model", "server", "thinking"):
             object.__setattr__(self, name, _speakable(getattr(self, name)))
-        if self.first_tokens is not None:
+        if self.first_tokens is not None and not "".join([token for token, _ in self.first_tokens]).isascii():
             tokens = tuple((_speakable(token), logprob) for token, logprob in self.first_tokens)
             object.__setattr__(self, "first_tokens", tokens)
 

@@ -30,7 +30,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import ConditionWarning, InputError, PsyprobeError
 from psyprobe.files.images import encode_png
 from psyprobe.observers.chat.answering import Answer, Answering, Decoding, Inquiry, eight_bit
-from psyprobe.observers.chat.openai_protocol import URL_VARIABLE
+from psyprobe.observers.chat.openai_protocol import OPENAI, URL_VARIABLE
 from psyprobe.observers.chat.openai_sending import Endpoint, LeftOutError, Question, Sender
 from psyprobe.observers.registry import Card
 
@@ -154,7 +154,7 @@ class OpenAIObserver(Answering):
         place = _place(url)
         self._endpoint = Endpoint(model, url, concurrency, rate, timeout, retries, detail, thinking)
         self._prices = (price_in, price_out)
-        self._encoded: deque[tuple[FloatArray, str]] = deque(maxlen=_REMEMBERED)
+        self._encoded: deque[tuple[FloatArray, bytes]] = deque(maxlen=_REMEMBERED)
         self._sender: Sender | None = None
         self._capabilities: Capabilities | None = None
         self.card = Card(
@@ -164,7 +164,7 @@ class OpenAIObserver(Answering):
             device="server",
             weights="behind a server",
             options={"version": 1, "detail": detail, "endpoint": place, **({"server": str(server)} if server else {})},
-            software={"openai": importlib.metadata.version("openai")},
+            software={"aiohttp": importlib.metadata.version("aiohttp")},
         )
 
     def __repr__(self) -> str:
@@ -308,7 +308,7 @@ class OpenAIObserver(Answering):
         before = (image for example in inquiry.examples for image in example.images)
         return Question(inquiry, [self._url(image) for image in (*before, *inquiry.images)])
 
-    def _url(self, image: FloatArray) -> str:
+    def _url(self, image: FloatArray) -> bytes:
         """The image as a data URL; encoded once, as long as it is among the last that were asked about."""
         shown = np.asarray(image)
         # Compared as a whole: as fast as a digest, and an array that was changed meanwhile is another image.
@@ -316,7 +316,7 @@ class OpenAIObserver(Answering):
         if known is None:
             super()._check_image(shown)
             png = encode_png(eight_bit(shown), noise=True)
-            known = (shown.copy(), f"data:image/png;base64,{base64.b64encode(png).decode()}")
+            known = (shown.copy(), b"data:image/png;base64," + base64.b64encode(png))
             self._encoded.appendleft(known)
         return known[1]
 
@@ -352,7 +352,7 @@ def _place(url: str | None) -> str:
 
     Loopback is one place whatever the port, so that a server that is started again there is the same.
     """
-    address = "https://api.openai.com/v1" if url is None else url
+    address = OPENAI if url is None else url
     try:
         parts = urlsplit(address if isinstance(address, str) and len(address) <= _LONGEST_ADDRESS else "")
         # A port that is none is found out only where it is read.

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from psyprobe.errors import PsyprobeError
 
@@ -12,8 +16,6 @@ from psyprobe.errors import PsyprobeError
 LONGEST_REPLY = 8 * 2**20
 #: For `zlib`: gzip and zlib, as the data itself says.
 _ANY_HEADER = 32 + zlib.MAX_WBITS
-#: Header fields that are no longer true of a body that was read and unpacked.
-_OF_TRANSFER = ("content-encoding", "content-length", "transfer-encoding")
 #: What broke a connection, by a sign of it in what libraries say.
 _CONNECTION = {
     "refused|all connection attempts failed": "connection refused",
@@ -27,26 +29,54 @@ class ReplyError(PsyprobeError):
     """A reply that is not read to its end."""
 
 
-def open_client(base_url: str | None, key: str) -> Any:
-    """A client of the openai library whose every reply, of success or of failure, is read within bounds.
+@dataclass(frozen=True)
+class Reply:
+    """A response, read to its end."""
 
-    Time has no bound here: whoever sends gives each exchange its deadline.
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Connection:
+    """HTTP to one server: no redirect is followed, and every reply, of success or of failure, is read within bounds.
+
+    Time has no bound here: whoever sends gives each exchange its deadline. To be used in one event loop.
     """
-    import openai
 
-    class Bounded(openai.DefaultAsyncHttpxClient):  # type: ignore[misc]
-        async def send(self, request: Any, **options: Any) -> Any:
-            options |= {"stream": True, "follow_redirects": False}
-            response = await super().send(request, **options)
-            try:
-                body = await _read(response)
-            finally:
-                await response.aclose()
-            headers = [(k, v) for k, v in response.headers.multi_items() if k.lower() not in _OF_TRANSFER]
-            return type(response)(response.status_code, headers=headers, content=body, request=request)
+    def __init__(self, base_url: str, key: str) -> None:
+        self._base_url = base_url.rstrip("/")
+        self._headers = {"Authorization": f"Bearer {key}", "Accept-Encoding": "gzip", "User-Agent": "psyprobe"}
+        self._session: Any = None
 
-    bounded = Bounded(headers={"Accept-Encoding": "gzip"}, timeout=None)
-    return openai.AsyncOpenAI(api_key=key, base_url=base_url, http_client=bounded, timeout=None, max_retries=0)
+    async def exchange(self, method: str, path: str, body: bytes | None = None) -> Reply:
+        """One request, of which the body is JSON."""
+        import aiohttp
+
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None),
+                headers=self._headers,
+                auto_decompress=False,
+                proxy=_proxy(self._base_url),
+            )
+        told = None if body is None else {"Content-Type": "application/json"}
+        url = f"{self._base_url}{path}"
+        async with self._session.request(method, url, data=body, headers=told, allow_redirects=False) as response:
+            return Reply(response.status, response.headers, await _read(response))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+
+
+def _proxy(url: str) -> str | None:
+    """The proxy that the environment names for an address; looked up once, and not for each request."""
+    parts = urlsplit(url)
+    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
 
 
 async def _read(response: Any) -> bytes:
@@ -56,7 +86,7 @@ async def _read(response: Any) -> bytes:
         raise ReplyError("the reply is packed in a way that was not asked for")
     unpacking = None if packing in ("identity", "") else zlib.decompressobj(_ANY_HEADER)
     body, came = bytearray(), 0
-    async for piece in response.aiter_raw():
+    async for piece in response.content.iter_any():
         came += len(piece)
         try:
             body += piece if unpacking is None else unpacking.decompress(piece, LONGEST_REPLY + 1 - len(body))

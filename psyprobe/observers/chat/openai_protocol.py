@@ -17,6 +17,8 @@ from psyprobe.observers.chat.answering import Answer, Decoding, Inquiry
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
+#: Where questions go that name no server.
+OPENAI = "https://api.openai.com/v1"
 #: Characters from which on a key is one; no service issues shorter ones.
 _SHORTEST_SECRET = 8
 #: The most log-probabilities that the protocol lists.
@@ -294,6 +296,14 @@ def cut_in_thought(answer: Answer) -> bool:
     inside = _THINKING.match(answer.text)
     rest = answer.text[inside.end() :] if inside else answer.text
     return not rest.strip() and bool(inside or answer.thinking or answer.tokens_thinking)
+
+
+def error_of(body: bytes) -> Any:
+    """The body of a reply that is no answer: as JSON where it is, else as text."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return body[:2000].decode(errors="replace")
 
 
 def problem_of_status(status: int, body: Any, headers: Mapping[str, str]) -> ProblemError:

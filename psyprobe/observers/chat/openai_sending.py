@@ -15,6 +15,7 @@ import json
 import math
 import os
 import random
+import secrets
 import threading
 from collections import deque
 from collections.abc import Sequence
@@ -24,13 +25,15 @@ from typing import Any
 
 from psyprobe.errors import PsyprobeError
 from psyprobe.observers.chat.answering import Answer, Inquiry
-from psyprobe.observers.chat.openai_connection import ReplyError, open_client, what_broke
+from psyprobe.observers.chat.openai_connection import Connection, ReplyError, what_broke
 from psyprobe.observers.chat.openai_protocol import (
     KEY_VARIABLE,
+    OPENAI,
     URL_VARIABLE,
     Dialect,
     ProblemError,
     cut_in_thought,
+    error_of,
     harmless,
     instead,
     messages,
@@ -50,6 +53,8 @@ _LONGEST_PATIENCE, _SHORTEST_PATIENCE, _GLANCE = 60.0, 0.25, 0.25
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 60.0
 #: How many times as long each pause is as the last: of a server that is silent, and of one that answers others.
 _SILENT, _ANSWERING = 2.0, 1.4
+#: Stands for images until all else of a request is JSON; no prompt holds it.
+_MARK = secrets.token_hex(16)
 #: Seconds that questions wait at most for the first to find out what the server takes.
 _FIRST_LOOK = 5.0
 #: Seconds that the list of models may take.
@@ -58,8 +63,6 @@ _SHORT_EXCHANGE = 10.0
 _FIRST_CONTACT = 4
 #: Characters of a name that is kept as it is.
 _LONGEST_NAME = 200
-#: By this header the client library hands over a response as it came.
-_RAW = {"X-Stainless-Raw-Response": "true"}
 
 
 class LeftOutError(PsyprobeError):
@@ -71,8 +74,8 @@ class Question:
     """What is sent, and how often it was."""
 
     inquiry: Inquiry
-    #: Of the images, those of the examples first.
-    urls: Sequence[str]
+    #: Of the images as data, those of the examples first, as JSON holds them.
+    urls: Sequence[bytes]
     sent: int = 0
 
 
@@ -133,13 +136,13 @@ class Sender:
 
     async def models(self) -> list[dict[str, Any]]:
         """The models that the server lists, each with its "id"; none where it lists none in time."""
-        import openai
+        import aiohttp
 
         try:
             async with asyncio.timeout(_SHORT_EXCHANGE):
-                raw = await self._client.models.with_raw_response.list()
-            return [each for each in json.loads(raw.content)["data"] if isinstance(each["id"], str)]
-        except (openai.OpenAIError, ReplyError, TimeoutError, ValueError, KeyError, TypeError, RecursionError):
+                reply = await self._client.exchange("GET", "/models")
+            return [each for each in json.loads(reply.body)["data"] if isinstance(each["id"], str)]
+        except (aiohttp.ClientError, OSError, ReplyError, ValueError, KeyError, TypeError, RuntimeError):
             return []
 
     async def _listed(self) -> str:
@@ -166,7 +169,7 @@ class Sender:
         """Send a question until it is answered, or there is no hope that it will be."""
         failures, began = 0, _now()
         leads, self._leading = not self._leading, True
-        if not leads:
+        if not leads and not self._known.is_set():
             # The first question finds out what the server takes, so that not all of them are refused.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_FIRST_LOOK):
@@ -275,41 +278,36 @@ class Sender:
         return outcome
 
     async def _exchange(self, question: Question, dialect: Dialect) -> Answer | ProblemError:
-        import openai
+        import aiohttp
 
         inquiry = question.inquiry
+        marks = [f"image {i} {_MARK}" for i in range(len(question.urls))]
         body = {
             "model": self.endpoint.model,
-            "messages": messages(inquiry, question.urls, self.endpoint.detail, dialect),
+            "messages": messages(inquiry, marks, self.endpoint.detail, dialect),
             **settings(inquiry.decoding, dialect),
         }
+        sent = json.dumps(body).encode()
+        for mark, url in zip(marks, question.urls, strict=True):
+            # Put in when all else is JSON already: to look through an image for quotes takes longer than to send it.
+            sent = sent.replace(mark.encode(), url, 1)
         try:
-            # As chat.completions.with_raw_response.create does, without its walk through the body, which takes longer
-            # than all the rest.
             async with asyncio.timeout(self.endpoint.timeout):
-                raw = await self._client.post(
-                    "/chat/completions",
-                    cast_to=object,
-                    body=body,
-                    options={"headers": _RAW},
-                )
-            self._heard = True
-            answer = read_completion(raw.content, raw.headers)
-            changed = instead(inquiry, dialect)
-            if "logprobs" in body and answer.first_tokens is None:
-                changed["logprobs"] = [True, None]
-            return replace(answer, instead=changed)
+                reply = await self._client.exchange("POST", "/chat/completions", sent)
+            self._heard |= reply.status < 300 or reply.status >= 400
+            if reply.status != 200:
+                return problem_of_status(reply.status, error_of(reply.body), reply.headers)
+            answer = read_completion(reply.body, reply.headers)
         except ProblemError as problem:
             return problem
-        except (TimeoutError, openai.APITimeoutError):
+        except TimeoutError:
             return ProblemError(f"no answer within {self.endpoint.timeout:g} s", passing=True)
-        except (ReplyError, openai.APIConnectionError) as error:
+        except (ReplyError, aiohttp.ClientError, OSError, RuntimeError) as error:  # the last as the process ends
             return ProblemError(what_broke(error), passing=True)
-        except openai.APIStatusError as error:
-            self._heard |= error.status_code >= 400
-            return problem_of_status(error.status_code, error.body or error.message, error.response.headers)
-        except openai.OpenAIError as error:
-            return ProblemError(f"the client cannot send it ({type(error).__name__})")
+        changed = instead(inquiry, dialect)
+        if "logprobs" in body and answer.first_tokens is None:
+            changed["logprobs"] = [True, None]
+        return replace(answer, instead=changed) if changed else answer
 
     async def _turn(self) -> None:
         """Wait while the server rests, and until the rate allows a request."""
@@ -386,15 +384,14 @@ def _told(before: Dialect, after: Dialect) -> str:
     return ""
 
 
-def _client(endpoint: Endpoint) -> Any:
+def _client(endpoint: Endpoint) -> Connection:
     if not endpoint.base_url and not os.environ.get(KEY_VARIABLE):
         raise PsyprobeError(
             f"openai:{endpoint.model} needs a key for OpenAI's server: set {KEY_VARIABLE}, or {URL_VARIABLE} to the "
             "address of another server"
         )
-    # Servers of one's own ask for no key, but the client insists on one.
-    key = os.environ.get(KEY_VARIABLE) or "none"
-    return open_client(endpoint.base_url, key)
+    # Servers of one's own ask for no key, and some insist on any.
+    return Connection(endpoint.base_url or OPENAI, os.environ.get(KEY_VARIABLE) or "none")
 
 
 async def _cancelled(task: asyncio.Future[Any]) -> None:

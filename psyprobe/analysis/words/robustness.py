@@ -1,0 +1,208 @@
+"""Whether the contrast sensitivity of chat models predicts how well they answer about filtered images.
+
+References
+----------
+Hernandez-Camara et al. (2026). Contrast sensitivity in multimodal large language models: a psychophysics-inspired
+evaluation. Neural Networks 201:108903; the claim that is tested here is its abstract's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.score import Recorded
+from psyprobe.errors import InputError
+
+#: Fewer models have no interval and no null: any three points can be brought into order.
+FEWEST_MODELS = 4
+Statistic = Callable[[FloatArray, FloatArray], float]
+
+
+@dataclass(frozen=True)
+class Link(Recorded):
+    """One correlation between sensitivity and accuracy."""
+
+    #: "all", "models" or "bands".
+    over: str
+    #: Pearson's; None where one of the two does not vary.
+    r: float | None
+    #: Ends of its interval, by bootstrap over models.
+    low: float | None
+    high: float | None
+    #: Of a correlation as far from 0 under permutation.
+    p: float | None
+    #: Cells of a model and a band that are known in both.
+    cells: int
+
+
+@dataclass(frozen=True)
+class Robustness(Recorded):
+    """What sensitivity tells of accuracy, over some models and bands."""
+
+    models: tuple[str, ...]
+    #: Centres of the bands, cpd.
+    bands: tuple[float, ...]
+    #: Log10 sensitivity and accuracy, by model and band; NaN where unknown.
+    sensitivity: tuple[tuple[float, ...], ...]
+    accuracy: tuple[tuple[float, ...], ...]
+    links: tuple[Link, ...]
+    confidence: float
+
+
+def csf_robustness(
+    models: Sequence[str],
+    bands: npt.ArrayLike,
+    sensitivity: npt.ArrayLike,
+    accuracy: npt.ArrayLike,
+    *,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Robustness:
+    """Correlate the contrast sensitivity of models with their accuracy on images filtered to bands.
+
+    Parameters
+    ----------
+    models : sequence of str
+        Names.
+    bands : array_like, shape (B,)
+        Centre frequencies, cpd.
+    sensitivity : array_like, shape (M, B)
+        Log10 contrast sensitivity at each; NaN where unknown.
+    accuracy : array_like, shape (M, B)
+        Share of right answers about images that hold this band; NaN where unknown.
+    confidence : float
+        Of the intervals.
+    resamples : int
+        Of the bootstrap over models, and of permutations.
+    seed : int
+        Of both.
+
+    Returns
+    -------
+    Robustness
+        With three correlations: over "all" cells; over "models", what each band has on average taken away, which is
+        the claim that a model's own curve tells of its own accuracy; and over "bands", what each model has on average
+        taken away.
+
+    Raises
+    ------
+    InputError
+        The shapes do not agree, or there are fewer than two models or bands.
+
+    Notes
+    -----
+    Intervals: models are drawn with replacement, with all their bands; with s the standard deviation of Fisher's z of
+    the samples times sqrt(M / (M - 1)), they are z ± t s, Student's t with M - 1 degrees of freedom. Null: over
+    "models" and "all", curves are dealt out to other models, whole; over "bands", the bands of all curves are permuted alike.
+    With fewer than four models there is neither. Noise of both measurements makes correlations smaller.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> log_s = rng.normal(1.8, 0.3, (12, 5))
+    >>> found = csf_robustness([f"m{i}" for i in range(12)], [1, 2, 4, 8, 16], log_s, 0.5 + 0.2 * (log_s - 1.8))
+    >>> [(link.over, round(link.r, 3)) for link in found.links]
+    [('all', 1.0), ('models', 1.0), ('bands', 1.0)]
+    """
+    known_bands, log_s, share = (np.asarray(each, dtype=np.float64) for each in (bands, sensitivity, accuracy))
+    shape = (len(models), known_bands.size)
+    if log_s.shape != shape or share.shape != shape:
+        raise InputError(f"sensitivity and accuracy have shapes {log_s.shape} and {share.shape}; both must be {shape}")
+    if min(shape) < 2:
+        raise InputError(f"{shape[0]} models and {shape[1]} bands leave nothing to correlate; give at least 2 of each")
+    links = tuple(
+        _link(over, log_s, share, confidence, resamples, np.random.default_rng([seed, i]))
+        for i, over in enumerate(("all", "models", "bands"))
+    )
+    rows = [tuple(map(tuple, each.tolist())) for each in (log_s, share)]
+    return Robustness(tuple(models), tuple(known_bands.tolist()), rows[0], rows[1], links, confidence)
+
+
+def _link(
+    over: str, log_s: FloatArray, share: FloatArray, confidence: float, resamples: int, rng: np.random.Generator
+) -> Link:
+    from scipy.special import stdtrit
+
+    def r_of(x: FloatArray, y: FloatArray) -> float:
+        return _correlation(*_centred(over, x, y))
+
+    r, cells = r_of(log_s, share), int((np.isfinite(log_s) & np.isfinite(share)).sum())
+    count = len(log_s)
+    if not np.isfinite(r):
+        return Link(over, None, None, None, None, cells)
+    if count < FEWEST_MODELS:
+        return Link(over, r, None, None, None, cells)
+    drawn = rng.integers(count, size=(resamples, count))
+    samples = np.array([r_of(log_s[rows], share[rows]) for rows in drawn])
+    z = np.arctanh(np.clip(samples[np.isfinite(samples)], -1 + 1e-12, 1 - 1e-12))
+    reach = stdtrit(count - 1, (1 + confidence) / 2) * z.std(ddof=1) * np.sqrt(count / (count - 1))
+    centre = np.arctanh(np.clip(r, -1 + 1e-12, 1 - 1e-12))
+    axis = 1 if over == "bands" else 0
+    null = np.array([r_of(np.take(log_s, rng.permutation(log_s.shape[axis]), axis), share) for _ in range(resamples)])
+    p = (1 + int((np.abs(null) >= abs(r) - 1e-12).sum())) / (1 + resamples)
+    return Link(over, r, float(np.tanh(centre - reach)), float(np.tanh(centre + reach)), p, cells)
+
+
+def _centred(over: str, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Both, where both are known, less what bands or models have on average."""
+    both = np.isfinite(x) & np.isfinite(y)
+    if over != "all":
+        axis = 0 if over == "models" else 1
+        count = np.maximum(both.sum(axis=axis, keepdims=True), 1)
+        x, y = (each - np.where(both, each, 0).sum(axis=axis, keepdims=True) / count for each in (x, y))
+    return x[both], y[both]
+
+
+def _correlation(x: FloatArray, y: FloatArray) -> float:
+    if x.size < 3:
+        return float("nan")
+    x, y = x - x.mean(), y - y.mean()
+    spread = float(np.sqrt((x @ x) * (y @ y)))
+    return float(x @ y) / spread if spread > 1e-12 else float("nan")
+
+
+def sensitivity_at(frequency: npt.ArrayLike, sensitivity: npt.ArrayLike, bands: npt.ArrayLike) -> FloatArray:
+    """Log10 sensitivity at the centres of bands, by straight lines between measured frequencies in log-log.
+
+    Parameters
+    ----------
+    frequency : array_like, shape (F,)
+        Cpd, ascending.
+    sensitivity : array_like, shape (F,)
+        1 / threshold contrast; NaN where there is none.
+    bands : array_like, shape (B,)
+        Cpd.
+
+    Returns
+    -------
+    ndarray, shape (B,)
+        NaN beyond the measured frequencies: nothing is extrapolated.
+
+    Examples
+    --------
+    >>> sensitivity_at([1, 4], [10, 1000], [0.5, 1, 2, 4]).tolist()
+    [nan, 1.0, 2.0, 3.0]
+    """
+    f, s, at = (np.asarray(each, dtype=np.float64) for each in (frequency, sensitivity, bands))
+    known = np.isfinite(s) & (s > 0)
+    if not known.any():
+        return np.full(at.shape, np.nan)
+    return np.asarray(
+        np.interp(np.log2(at), np.log2(f[known]), np.log10(s[known]), left=np.nan, right=np.nan), dtype=np.float64
+    )
+
+
+def link_table(links: Sequence[Link]) -> Mapping[str, Mapping[str, str]]:
+    """Correlations for reading, by what they are over."""
+    told = {}
+    for link in links:
+        r = "-" if link.r is None else f"{link.r:.2f}"
+        ends = "" if link.low is None or link.high is None else f" [{link.low:.2f}, {link.high:.2f}]"
+        told[link.over] = {"r": r + ends, "p": "-" if link.p is None else f"{link.p:.3g}", "cells": str(link.cells)}
+    return told
