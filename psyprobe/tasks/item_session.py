@@ -146,7 +146,13 @@ def options_of(experiment: Experiment, defaults: Mapping[str, Any]) -> dict[str,
         if name not in defaults:
             raise unknown_name(f"option of probe {experiment.probe!r}", name, defaults)
         if not isinstance(value, type(defaults[name])) or isinstance(value, bool) != isinstance(defaults[name], bool):
-            kind = {str: "text", bool: "true or false", int: "a whole number", list: "a list"}[type(defaults[name])]
+            kind = {
+                str: "text",
+                bool: "true or false",
+                int: "a whole number",
+                float: "a number with a point",
+                list: "a list",
+            }[type(defaults[name])]
             raise InputError(f"options.{name} is {value!r}; give {kind}")
     return {**defaults, **experiment.options}
 

@@ -9,7 +9,7 @@ evaluation. Neural Networks 201:108903; the claim that is tested here is its abs
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ Statistic = Callable[[FloatArray, FloatArray], float]
 class Link(Recorded):
     """One correlation between sensitivity and accuracy."""
 
-    #: "all", "models" or "bands".
+    #: "all", "models", "bands" or "corruptions".
     over: str
     #: Pearson's; None where one of the two does not vary.
     r: float | None
@@ -60,6 +60,7 @@ def csf_robustness(
     sensitivity: npt.ArrayLike,
     accuracy: npt.ArrayLike,
     *,
+    corrupted: npt.ArrayLike | None = None,
     confidence: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
@@ -76,6 +77,8 @@ def csf_robustness(
         Log10 contrast sensitivity at each; NaN where unknown.
     accuracy : array_like, shape (M, B)
         Share of right answers about images that hold this band; NaN where unknown.
+    corrupted : array_like, shape (M,), optional
+        Share of right answers about corrupted images; NaN where unknown.
     confidence : float
         Of the intervals.
     resamples : int
@@ -88,7 +91,7 @@ def csf_robustness(
     Robustness
         With three correlations: over "all" cells; over "models", what each band has on average taken away, which is
         the claim that a model's own curve tells of its own accuracy; and over "bands", what each model has on average
-        taken away.
+        taken away. Where `corrupted` is given, over "corruptions": of each model's mean log sensitivity with that.
 
     Raises
     ------
@@ -99,8 +102,8 @@ def csf_robustness(
     -----
     Intervals: models are drawn with replacement, with all their bands; with s the standard deviation of Fisher's z of
     the samples times sqrt(M / (M - 1)), they are z ± t s, Student's t with M - 1 degrees of freedom. Null: over
-    "models" and "all", curves are dealt out to other models, whole; over "bands", the bands of all curves are permuted alike.
-    With fewer than four models there is neither. Noise of both measurements makes correlations smaller.
+    "models" and "all", curves are dealt out to other models, whole; over "bands", the bands of all curves are
+    permuted alike. With fewer than four models there is neither. Noise of both measurements makes correlations smaller.
 
     Examples
     --------
@@ -120,6 +123,12 @@ def csf_robustness(
         _link(over, log_s, share, confidence, resamples, np.random.default_rng([seed, i]))
         for i, over in enumerate(("all", "models", "bands"))
     )
+    if corrupted is not None:
+        known = np.isfinite(log_s)
+        mean = np.where(known, log_s, 0).sum(axis=1) / np.where(known.any(axis=1), known.sum(axis=1), np.nan)
+        both = mean[:, None], np.asarray(corrupted, dtype=np.float64).reshape(-1, 1)
+        found = _link("all", *both, confidence, resamples, np.random.default_rng([seed, 3]))
+        links = (*links, replace(found, over="corruptions"))
     rows = [tuple(map(tuple, each.tolist())) for each in (log_s, share)]
     return Robustness(tuple(models), tuple(known_bands.tolist()), rows[0], rows[1], links, confidence)
 

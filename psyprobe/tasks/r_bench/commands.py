@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from psyprobe.analysis.words.people import with_people
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment.experiment import JUDGE_TOKENS
 from psyprobe.files.images import read_image
-from psyprobe.files.output import make_folder, write_text
+from psyprobe.files.output import json_text, make_folder, write_text, write_whole
 from psyprobe.files.terminal import say, settings, show, tell
 from psyprobe.observers import load_observer
 from psyprobe.probes.conduct import load_results
@@ -74,6 +75,19 @@ def add_r_bench_options(parser: argparse.ArgumentParser) -> None:
     build.add_argument("--skip-bad", action="store_true", help="leave out photographs that are unfit, and count them")
     added["import"].add_argument("corrupted", metavar="DIS.tsv", help="with columns distortion and strength")
     added["import"].add_argument("reference", metavar="REF.tsv", help="the same items about reference images")
+    bands, csf = added["bands"], added["csf"]
+    bands.add_argument("set", metavar="SET", help="the folder of a set")
+    bands.add_argument(
+        "--output", required=True, metavar="DIR", help="folder of the sets and their pages, new or empty"
+    )
+    bands.add_argument("--ppd", type=float, default=64.0, help="pixels per degree of the images (default %(default)g)")
+    octaves = {"nargs": "+", "type": float, "default": [1.0, 2.0, 4.0, 8.0, 16.0], "metavar": "CPD"}
+    bands.add_argument("--bands", help="centres, cpd (default 1 2 4 8 16)", **octaves)
+    csf.add_argument(
+        "results", nargs="+", metavar="STORE|RESULT.nc", help="CSFs of models, and their answers about sets"
+    )
+    csf.add_argument("--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)")
+    csf.add_argument("--confidence", type=float, default=0.95, help="of intervals (default %(default)s)")
     for each in (build, added["import"]):
         each.add_argument("--output", required=True, metavar="SET", help="folder of the set, new or empty")
     added["export"].add_argument("set", metavar="SET", help="the folder of a set")
@@ -242,6 +256,30 @@ def gallery_action(arguments: argparse.Namespace) -> tuple[Any, str]:
     return {"page": str(path)}, str(path)
 
 
+def bands_action(arguments: argparse.Namespace) -> tuple[Any, str]:
+    """Filter the references of a set to octave bands, a set and a page each."""
+    from psyprobe.tasks.r_bench.bands import write_bands
+
+    pages = [str(page) for page in write_bands(arguments.set, arguments.output, arguments.bands, arguments.ppd)]
+    return {"pages": pages}, f"psyprobe run {' '.join(pages)} --observer NAME"
+
+
+def csf_action(arguments: argparse.Namespace) -> tuple[Any, str]:
+    """Correlate contrast sensitivity with accuracy, and draw it."""
+    import matplotlib as mpl
+
+    from psyprobe.plotting.axes import save_figure
+    from psyprobe.tasks.r_bench.bands import link_results, link_text, plot_links
+
+    mpl.use("agg")
+    results = [result for path in arguments.results for result in load_results(path)]
+    found = link_results(results, confidence=arguments.confidence)
+    folder = make_folder(arguments.output)
+    write_text(folder / "csf_robustness.json", json_text(found.to_dict()))
+    write_whole(folder / "csf_robustness.png", partial(save_figure, plot_links(found)))
+    return found.to_dict(), f"{link_text(found)}\n{folder / 'csf_robustness.png'}"
+
+
 #: Each action, and what it does in words.
 _ACTIONS: dict[str, tuple[Callable[[argparse.Namespace], tuple[Any, str] | None], str]] = {
     "check": (check_action, "say what is in an item table, and what in it is odd"),
@@ -251,5 +289,7 @@ _ACTIONS: dict[str, tuple[Callable[[argparse.Namespace], tuple[Any, str] | None]
     "export": (export_action, "write the multiple choice of a set as R-Bench-Dis.tsv and -Ref.tsv for VLMEvalKit"),
     "import": (import_action, "make a set of VLMEvalKit's two tables"),
     "example": (example_action, "write photographs and questions to try things with"),
+    "bands": (bands_action, "filter the references of a set to octave bands: sets and pages to ask about"),
+    "csf": (csf_action, "tell whether contrast sensitivity predicts accuracy on filtered and corrupted images"),
     "gallery": (gallery_action, "write a page with an image in all 33 ways at three strengths"),
 }

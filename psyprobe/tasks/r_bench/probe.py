@@ -1,7 +1,8 @@
 """R-Bench as a probe: pairs of images, an observer that answers in words, and a judge where one is named.
 
 An experiment's page has ``probe = "r_bench"``, ``items`` (the folder of a set), perhaps ``[judge]``, and in
-``[options]`` the ``mcq_rule`` (see `MCQ_RULES`) and ``skip_bad``: leave out items with bad images, and count them.
+``[options]`` the ``mcq_rule`` (see `MCQ_RULES`), ``skip_bad``: leave out items with bad images, and count them, and
+``band``: the centre of the octave, cpd, to which images are filtered in place of being corrupted.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ ABILITIES = ("answer",)
 SECTIONS = ("items", "judge")
 #: A change of how images are read or shown asks anew; the wording has a version of its own.
 _VERSION = "r-bench 1"
-_OPTIONS = {"mcq_rule": "letter_then_judge", "skip_bad": False}
+_OPTIONS = {"mcq_rule": "letter_then_judge", "skip_bad": False, "band": 0.0}
 #: Columns of an item table that a result holds as they are, and as JSON.
 _PLAIN = ("question", "task", "dimension", "strength", "reference", "simulated")
 _LISTED = ("options", "key")
@@ -271,6 +272,7 @@ def _facts(
         "judge": json.loads(result.attrs["judge"]),
         "mcq_rule": options["mcq_rule"],
         "wording": options["wording"],
+        "band": options.get("band", 0.0),
         "confidence": confidence,
         "items": len(table),
         "simulated_items": int(table["simulated"].sum()),
@@ -294,6 +296,11 @@ def remarks(facts: Mapping[str, Any]) -> list[str]:
     """What a reader of the scores must know, as sentences."""
     judge, failed = facts["judge"], facts["verdicts"]
     found = [f"{facts['items']} items; multiple choice by the rule {facts['mcq_rule']!r}."]
+    if facts["band"]:
+        found.append(
+            f"Images are filtered to the octave around {facts['band']:g} cpd in place of being corrupted: dimension "
+            "and strength are those of the set that they come from."
+        )
     if facts["skipped_items"]:
         found.append(f"{len(facts['skipped_items'])} items were left out, since their images cannot be read.")
     if judge is None:
