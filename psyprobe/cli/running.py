@@ -195,7 +195,8 @@ def _asked(arguments: argparse.Namespace, experiments: list[Experiment]) -> Iter
     given = {"layers": layers} | {name: getattr(arguments, name) for name in ("input", "device", "random_weights")}
     options = settings(arguments.observer_option, "--observer-option")
     options |= {name: value for name, value in given.items() if value}
-    for name in _named(arguments) or [None]:
+    names: list[str | None] = [*_named(arguments)]
+    for name in names or [None]:
         loaded: dict[Any, Any] = {}
         for experiment in experiments:
             fed = experiment.observer

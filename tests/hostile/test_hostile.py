@@ -45,7 +45,7 @@ def test_there_are_enough_cases_and_no_two_of_one_name() -> None:
 @pytest.fixture(scope="module", autouse=True)
 def _heavy_imports_done() -> None:
     """What is loaded once and takes seconds is no case's own time."""
-    for name in ("matplotlib.pyplot", "openai", "torch"):
+    for name in ("matplotlib.pyplot", "aiohttp", "torch"):
         import_module(name)
     import_module("timm").create_model("test_vit.r160_in1k")
 

@@ -174,6 +174,6 @@ def rereadings(
         under: Mapping[str, float | None] = {}
         if words and (theirs != "invalid").any():
             under = score(reread(result, reading)) if differ.any() else own
-        shares = (float(each.mean()) for each in (differ, opposite, theirs == "invalid"))
-        found.append(Rereading(name, len(ours), *shares, score=under))
+        shares = [float(each.mean()) for each in (differ, opposite, theirs == "invalid")]
+        found.append(Rereading(name, len(ours), shares[0], shares[1], shares[2], under))
     return tuple(found)

@@ -144,14 +144,14 @@ def link_results(results: Iterable[xarray.Dataset], *, confidence: float = 0.95,
     InputError
         There are fewer than two such models or bands, or a model has two runs of one kind.
     """
-    curves: dict[str, FloatArray] = {}
+    curves: dict[str, tuple[FloatArray, FloatArray]] = {}
     told: dict[str, dict[float, float]] = {}
     for result in results:
         name, probe = str(result.attrs["observer"]), result.attrs["probe"]
         if probe == "yes_no" and "frequency" in result:
             _once(name in curves, name, "contrast sensitivity")
             csf = chat_csf(result)
-            curves[name] = np.array([csf["frequency"].values, csf["mean_sensitivity"].values])
+            curves[name] = (csf["frequency"].values, csf["mean_sensitivity"].values)
         elif probe == "r_bench":
             band = float(json.loads(result.attrs["options"]).get("band", 0.0))
             _once(band in told.setdefault(name, {}), name, f"band {band:g} cpd" if band else "corrupted images")
@@ -193,6 +193,7 @@ def plot_links(found: Robustness) -> Axes:
     """Accuracy over sensitivity, a point a model and band, bands in colours."""
     import matplotlib.pyplot as plt
 
+    ax: Axes
     _, ax = plt.subplots(layout="constrained")
     log_s, share = np.array(found.sensitivity), np.array(found.accuracy)
     colours = plt.get_cmap("viridis")(np.linspace(0, 0.9, len(found.bands)))

@@ -81,7 +81,7 @@ def add_r_bench_options(parser: argparse.ArgumentParser) -> None:
         "--output", required=True, metavar="DIR", help="folder of the sets and their pages, new or empty"
     )
     bands.add_argument("--ppd", type=float, default=64.0, help="pixels per degree of the images (default %(default)g)")
-    octaves = {"nargs": "+", "type": float, "default": [1.0, 2.0, 4.0, 8.0, 16.0], "metavar": "CPD"}
+    octaves: dict[str, Any] = {"nargs": "+", "type": float, "default": [1.0, 2.0, 4.0, 8.0, 16.0], "metavar": "CPD"}
     bands.add_argument("--bands", help="centres, cpd (default 1 2 4 8 16)", **octaves)
     csf.add_argument(
         "results", nargs="+", metavar="STORE|RESULT.nc", help="CSFs of models, and their answers about sets"
