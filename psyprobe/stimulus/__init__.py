@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from psyprobe.stimulus.clip import Clip, UniformClip
 from psyprobe.stimulus.kinds import cai2025 as cai2025  # importing registers the kinds
+from psyprobe.stimulus.kinds.clips import Counterphase, Drift, Flicker
 from psyprobe.stimulus.kinds.noise import AnnulusNoise, Noise, annulus_noise, noise
 from psyprobe.stimulus.kinds.patches import Disc, Gabor, Grating, disc, gabor, grating
 from psyprobe.stimulus.kinds.sums import MaskedGabor, Sum
@@ -19,7 +21,8 @@ from psyprobe.stimulus.specification import (
 )
 
 __all__ = [
-    "AnnulusNoise", "DerivedLevel", "Disc", "Gabor", "Grating", "MaskedGabor", "Modulation", "Noise", "Parameter",
-    "Specification", "Stimulus", "Sum", "Uniform", "annulus_noise", "broken_kinds", "disc", "gabor", "grating",
-    "level_of", "noise", "parameter", "specification_from_dict", "stimulus_kind", "uniform", "with_levels",
+    "AnnulusNoise", "Clip", "Counterphase", "DerivedLevel", "Disc", "Drift", "Flicker", "Gabor", "Grating",
+    "MaskedGabor", "Modulation", "Noise", "Parameter", "Specification", "Stimulus", "Sum", "Uniform", "UniformClip",
+    "annulus_noise", "broken_kinds", "disc", "gabor", "grating", "level_of", "noise", "parameter",
+    "specification_from_dict", "stimulus_kind", "uniform", "with_levels",
 ]  # fmt: skip

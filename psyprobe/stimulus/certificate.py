@@ -422,9 +422,10 @@ def image_rows(
         As in `Sheet`. What was shown is measured in levels and contrasts only: the rest was known before.
     """
     images = to_float64(pixels)
-    axes = 2 if space == "luminance" else 3
-    if images.shape[-axes:][:2] != spec.shape or images.ndim < axes or (axes == 3 and images.shape[-1] != 3):
-        wanted = (*spec.batch, *spec.shape, *((3,) if axes == 3 else ()))
+    one = (*spec.extent, *(() if space == "luminance" else (3,)))
+    axes = len(one)
+    if images.shape[-axes:] != one:
+        wanted = (*spec.batch, *one)
         raise InputError(f"the image has shape {images.shape}; {spec!r} in {space} has shape {wanted}")
     if images.shape[:-axes] != spec.batch:
         raise InputError(f"{images.shape[:-axes]} images do not go with {spec.batch} specifications")
@@ -432,11 +433,11 @@ def image_rows(
     if not (flat.max(axis=tuple(range(1, flat.ndim))) > 0).all():
         raise InputError(f"the image is black; {spec!r} has light everywhere")
     rows: list[Row] = []
-    for index, (image, one) in enumerate(zip(flat, spec.singles(), strict=True)):
-        sheet = Sheet(one.luminance, precision, shown, refined and not shown)
+    for index, (image, single) in enumerate(zip(flat, spec.singles(), strict=True)):
+        sheet = Sheet(single.luminance, precision, shown, refined and not shown)
         # What is far from what was asked may have no mean to divide by: its quantities are infinite, and fail.
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = one.rows(image, space, sheet, display)
+            found = single.rows(image, space, sheet, display)
         rows += found if len(flat) == 1 else [replace(row, image=index) for row in found]
     return worst_of(rows)
 
@@ -448,11 +449,15 @@ _SHOWN = ("background", "mean luminance", "contrast", "rms contrast")
 def _display_rows(pixels: Array, space: str, spec: Specification, display: Display) -> tuple[Row, ...]:
     observer = observer_of(spec)
     gamut = display.gamut(pixels, space, observer)
-    counted = f"count of {gamut.values} values outside {display.floor:.6g} to {display.ceiling:.6g} cd/m²"
-    rows = [
-        Row("values outside gamut", "", 0.0, float(gamut.outside), 0.0, False, counted),
-        Row("gamut margin", "", None, gamut.margin, None, False, "distance to the nearer limit over the range"),
-    ]
+    light, seen, (low, high) = shown_light(pixels, space, observer, display)
+    shown = image_rows(light, seen, spec, "float32", display, shown=strain(display, low, high))
+    return (*gamut_rows(display, gamut.values, gamut.outside, gamut.margin), *shown_rows(shown))
+
+
+def shown_light(
+    pixels: Array, space: str, observer: str, display: Display
+) -> tuple[Float64, str, tuple[float, float]]:
+    """Light that a display shows of pixels, its space, and the smallest and the largest drive."""
     drive = display.encode(pixels, space=space, observer=observer, clip=True)
     grey = space == "luminance" and not display.by_gun
     values = to_float64(drive[..., 0] if grey else drive)
@@ -460,19 +465,32 @@ def _display_rows(pixels: Array, space: str, spec: Specification, display: Displ
     if space == "luminance" and not grey:
         # Guns that differ show a grey of their own white.
         light, grey = light @ display.rgb_to_xyz[1], True
-    strain = _strain(display, float(values.min()), float(values.max()))
-    shown = image_rows(light, "luminance" if grey else "rgb", spec, "float32", display, shown=strain)
-    for row in shown:
-        if row.quantity in _SHOWN:
-            how = f"{row.estimator}, after encoding to float32 drive and decoding"
-            rows.append(replace(row, quantity=f"shown {row.quantity}", estimator=how))
-    return tuple(rows)
+    return light, "luminance" if grey else "rgb", (float(values.min()), float(values.max()))
 
 
-def _strain(display: Display, low: float, high: float) -> float:
+def gamut_rows(display: Display, values: int, outside: int, margin: float) -> list[Row]:
+    """How many values lie outside a display's gamut, and how far the others lie inside."""
+    counted = f"count of {values} values outside {display.floor:.6g} to {display.ceiling:.6g} cd/m²"
+    return [
+        Row("values outside gamut", "", 0.0, float(outside), 0.0, False, counted),
+        Row("gamut margin", "", None, margin, None, False, "distance to the nearer limit over the range"),
+    ]
+
+
+def shown_rows(rows: Iterable[Row]) -> list[Row]:
+    """Of rows of light that a display showed those worth telling, by names of their own."""
+    how = "after encoding to float32 drive and decoding"
+    return [
+        replace(row, quantity=f"shown {row.quantity}", estimator=f"{row.estimator}, {how}")
+        for row in rows
+        if row.quantity in _SHOWN
+    ]
+
+
+def strain(display: Display, low: float, high: float) -> float:
     """How much a relative change of drive changes the light, over the 4 that sRGB stays below; at least 1."""
     if display.by_gun:
-        return max(_strain(gun, low, high) for gun in display.guns)
+        return max(strain(gun, low, high) for gun in display.guns)
     drive = np.linspace(max(low, 1e-3), max(high, 2e-3), 513)
     light = np.asarray(display.decode(drive))
     gain = np.asarray(display.decode(drive * (1 + 1e-6))) / light - 1

@@ -242,8 +242,9 @@ class Stimulus:
         return (self.spec + other.spec).draw(dtype=dtype, device=device)
 
     def __repr__(self) -> str:
-        height, width = self.shape
-        batch = f"{' x '.join(map(str, self.batch))} images of " if self.batch else ""
+        *frames, height, width = self.spec.extent
+        batch = f"{' x '.join(map(str, self.batch))} {'clips' if frames else 'images'} of " if self.batch else ""
+        batch += "".join(f"{count} frames of " for count in frames)
         unit = {"luminance": "luminance in cd/m²", "lms": "LMS", "rgb": "linear RGB light in cd/m²"}[self.space]
         return f"<Stimulus {batch}{height} x {width} px at {self.ppd:g} ppd, {unit}: {self.spec!r}>"
 
@@ -391,6 +392,11 @@ class Specification:
         return self.size
 
     @property
+    def extent(self) -> tuple[int, ...]:
+        """Shape of one stimulus without its colours: pixels (H, W); of a clip frames before them."""
+        return self.shape
+
+    @property
     def field(self) -> tuple[float, float]:
         """Extent (height, width) of the image, deg."""
         return self.shape[0] / self.ppd, self.shape[1] / self.ppd
@@ -411,6 +417,10 @@ class Specification:
     def reference(self) -> Specification:
         """What the target is told apart from: the same field without it."""
         raise NotImplementedError
+
+    def cautions(self) -> tuple[str, ...]:
+        """What a reader should know of this stimulus before it is shown, a sentence each; of most there is nothing."""
+        return ()
 
     def singles(self) -> Iterator[Self]:
         """The specification of each image of the batch, in order.
