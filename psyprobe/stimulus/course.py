@@ -19,6 +19,12 @@ Complex = npt.NDArray[np.complex128]
 
 #: Times that a spectrum is padded by, to start from its peak.
 _PADDED = 8
+#: Cycles from which a contrast that reverses tells its frequency.
+_SLOWEST = 0.25
+#: Parameters of a course, in their order.
+_NAMES = ("amplitude", "frequency", "phase", "sigma")
+#: Of the fit, and lengths of a step that are tried.
+_MOST_STEPS, _HALVES = 60, tuple(0.5**k for k in range(12))
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,8 @@ def fit_course(
         Of the frames, s.
     amplitude, frequency, sigma : float
         Where to start. From the peak of the spectrum it is tried, too, and what explains more is taken. A contrast that
-        reverses with a frequency of 0 has nothing to tell frequency and phase by; a sigma of 0 stands for no window.
+        reverses by less than a quarter of a cycle has nothing to tell frequency and phase by, which are held; a sigma
+        of 0 stands for no window.
     moves : bool
         Whether the pattern moves.
 
@@ -80,58 +87,75 @@ def fit_course(
     >>> round(fit.frequency, 9), round(fit.amplitude, 9)
     (7.3, 0.2)
     """
-    from scipy.optimize import least_squares
-
-    static = frequency == 0 and not moves
-    names = ("amplitude", *(() if static else ("frequency", "phase")), *(("sigma",) if sigma else ()))
-    # Of like size, so that one step of rounding is alike in all.
-    scale = {"amplitude": abs(amplitude), "frequency": 1 / np.ptp(times) if len(times) > 1 else 1.0, "phase": 1.0}
-    scale["sigma"] = sigma
-
-    def modelled(values: FloatArray) -> Complex:
-        given = {"frequency": frequency, "phase": 0.0, "sigma": sigma}
-        given |= {name: value * scale[name] for name, value in zip(names, values, strict=True)}
-        return course(times, moves=moves, **given)
-
-    def apart(values: FloatArray) -> FloatArray:
-        left = (modelled(values) - found) / scale["amplitude"]
-        return np.concatenate([left.real, left.imag])
-
-    starts = [frequency]
+    static = not moves and frequency * np.ptp(times) < _SLOWEST
+    fitted = [0] if static else [0, 1, 2]
+    fitted += [3] if sigma else []
+    starts = [np.array([amplitude, frequency, 0.0, sigma])]
     if not static and len(times) > 3:
         spectrum = np.abs(np.fft.fft(found if moves else found.real, _PADDED * len(times)))
         bins = np.fft.fftfreq(len(spectrum), times[1] - times[0])
         peak = float(bins[np.argmax(spectrum)])
-        starts.append(-peak if moves else abs(peak))
-    given = {"amplitude": 1.0, "phase": 0.0, "sigma": 1.0}
-    fits = [
-        least_squares(
-            apart,
-            [start / scale["frequency"] if name == "frequency" else given[name] for name in names],
-            jac="3-point",
-            xtol=1e-15,
-            ftol=1e-15,
-            gtol=1e-15,
-        )
-        for start in starts
-    ]
-    best = min(fits, key=lambda each: float(each.cost))
-    value = dict(zip(names, best.x, strict=True))
-    spread = np.sqrt(np.clip(np.diagonal(np.linalg.pinv(best.jac.T @ best.jac)), 0, None)) / scale["amplitude"]
-    errors = {name: float(error * scale[name]) for name, error in zip(names, spread, strict=True)}
-    if "phase" in errors:
-        errors["phase"] = float(np.degrees(errors["phase"]))
-    turned, speed = float(np.degrees(value.get("phase", 0.0))), float(value.get("frequency", 0.0) * scale["frequency"])
-    size = float(value["amplitude"] * scale["amplitude"])
+        starts.append(np.array([amplitude, -peak if moves else abs(peak), 0.0, sigma]))
+    best = min((_descended(start, fitted, found, times, moves) for start in starts), key=lambda each: each[1])
+    size, speed, turned, width = (float(value) for value in best[0])
     if speed < 0 and not moves:
         speed, turned = -speed, -turned
     if size < 0:
-        size, turned = -size, turned + 180
+        size, turned = -size, turned + np.pi
+    slopes = _slopes(times, best[0], moves=moves)[:, fitted]
+    scale = np.linalg.norm(slopes, axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    unit = slopes / scale
+    errors = np.sqrt(np.clip(np.diagonal(np.linalg.pinv((unit.conj().T @ unit).real)), 0, None)) / scale
+    gain = {_NAMES[which]: float(error) for which, error in zip(fitted, errors, strict=True)}
+    if "phase" in gain:
+        gain["phase"] = float(np.degrees(gain["phase"]))
     return CourseFit(
         amplitude=size,
         frequency=speed,
-        phase=(turned + 180) % 360 - 180,
-        sigma=float(abs(value.get("sigma", 0.0)) * scale["sigma"]),
-        residual=float(np.sqrt(np.mean(np.abs(modelled(best.x) - found) ** 2))),
-        gain=errors,
+        phase=(float(np.degrees(turned)) + 180) % 360 - 180,
+        sigma=abs(width),
+        residual=float(np.sqrt(best[1] / len(times))),
+        gain=gain,
     )
+
+
+def _slopes(times: FloatArray, values: FloatArray, *, moves: bool) -> Complex:
+    """How a course changes with each of its parameters, shape (T, 4)."""
+    amplitude, frequency, phase, sigma = (float(value) for value in values)
+    unit = course(times, 1.0, frequency, phase, sigma, moves=moves)
+    # A quarter of a cycle on a wave is its slope; of one that moves time and phase have opposite signs.
+    ahead = amplitude * course(times, 1.0, frequency, phase + np.pi / 2, sigma, moves=moves)
+    by_time = 2 * np.pi * times * (-1 if moves else 1) * ahead
+    by_sigma = amplitude * unit * times**2 / sigma**3 if sigma else np.zeros_like(unit)
+    return np.stack([unit, by_time, ahead, by_sigma], axis=1)
+
+
+def _descended(
+    start: FloatArray, fitted: list[int], found: Complex, times: FloatArray, moves: bool
+) -> tuple[FloatArray, float]:
+    """Gauss-Newton steps, halved while they lead uphill; the parameters and the sum of squares that they leave."""
+
+    def left(values: FloatArray) -> Complex:
+        return found - course(times, *(float(value) for value in values), moves=moves)
+
+    values = start
+    apart = left(values)
+    cost = float(np.vdot(apart, apart).real)
+    for _ in range(_MOST_STEPS):
+        slopes = _slopes(times, values, moves=moves)[:, fitted]
+        scale = np.linalg.norm(slopes, axis=0)
+        scale = np.where(scale > 0, scale, 1.0)
+        rows, target = (np.concatenate([each.real, each.imag]) for each in (slopes / scale, apart))
+        step = np.zeros(4)
+        step[fitted] = np.linalg.lstsq(rows, target, rcond=1e-14)[0] / scale
+        for factor in _HALVES:
+            tried = values + factor * step
+            apart = left(tried)
+            now = float(np.vdot(apart, apart).real)
+            if now < cost:
+                break
+        else:
+            break
+        values, cost = tried, now
+    return values, cost
