@@ -32,7 +32,7 @@ from psyprobe.light.colour import cone_observer
 from psyprobe.light.display import Display
 from psyprobe.observers.encoders.network import checked_device
 from psyprobe.observers.images import check_light, is_grey_view
-from psyprobe.observers.registry import STIMULUS_PPD, Card
+from psyprobe.observers.registry import STIMULUS_PPD, Card, Clips
 
 #: LMS to achromatic, red-green and yellow-violet responses, as castleCSF's mechanisms have them.
 _MECHANISMS = np.array([[1.0, 1.0, 0.0], [1.0, -2.3112, 0.0], [-1.0, -1.0, 50.9875]])
@@ -171,7 +171,7 @@ def _radial_bins(height: int, width: int, ppd: float) -> tuple[npt.NDArray[np.in
 
 
 class ColorVideoVDP:
-    """How different two still images look, by ColorVideoVDP.
+    """How different two images or clips look, by ColorVideoVDP.
 
     The response is 1 - JOD / 10, as in Cai et al. 2025: 0 where no difference is seen (10 JOD), 0.1 for each just
     objectionable difference. The metric gets the light that the display emits, in cd/m²; its own display model is
@@ -204,6 +204,7 @@ class ColorVideoVDP:
             # another version of the metric is another observer
             options={"ppd": STIMULUS_PPD if ppd is None else ppd, "version": version("cvvdp")},
             software={package: version(package) for package in ("torch", "cvvdp")},
+            clips=True,
         )
 
     def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
@@ -234,6 +235,28 @@ class ColorVideoVDP:
             with torch.inference_mode(), _quiet_about_dim_light():
                 quality.append(metric.predict(*pair, dim_order="BCHW")[0].reshape(-1).cpu().numpy())
         return 1 - np.concatenate(quality) / 10
+
+    def clip_difference(self, test: Clips, reference: Clips, *, ppd: float) -> FloatArray:
+        """How different each test clip looks from its reference, by the metric's mode for video.
+
+        Frames are handed over one by one as the metric asks for them. It filters 0.25 s of the past, for which the
+        first frame stands at the beginning; a clip of still light is not to it what the still image is.
+
+        Raises
+        ------
+        InputError
+            If light is beyond 10,000 cd/m².
+        """
+        import torch
+
+        count, frames, height, width, _ = test.shape
+        if frames == 1:
+            return self.difference(test.frames(0, 1)[:, 0], reference.frames(0, 1)[:, 0], ppd=ppd)
+        metric = self._metric(height, width, ppd if self._ppd is None else self._ppd)
+        source = _clip_source(test, reference, metric.display_photometry, _PEAK)
+        with torch.inference_mode(), _quiet_about_dim_light():
+            quality = metric.predict_video_source(source)[0].reshape(-1).cpu().numpy()
+        return np.asarray(1 - np.broadcast_to(quality, (count,)) / 10)
 
     def _metric(self, height: int, width: int, ppd: float) -> Any:
         """The metric for one size and resolution, made once."""
@@ -276,6 +299,37 @@ def _quiet_about_dim_light() -> Iterator[None]:
         yield
     finally:
         root.removeFilter(unwanted)
+
+
+def _clip_source(test: Clips, reference: Clips, photometry: Any, peak: float) -> Any:
+    """Shown clips as the metric reads video: one frame at a time."""
+    import torch
+
+    class Source(_imported().video_source.video_source_dm):  # type: ignore[misc]
+        def get_video_size(self) -> tuple[int, int, int]:
+            _, frames, height, width, _ = test.shape
+            return height, width, frames
+
+        def get_frames_per_second(self) -> float:
+            return test.fps
+
+        def get_batch_size(self) -> int:
+            return test.shape[0]
+
+        def get_test_frame(self, frame: int, device: Any, colorspace: str) -> Any:
+            return self._frame(test, frame, device, colorspace)
+
+        def get_reference_frame(self, frame: int, device: Any, colorspace: str) -> Any:
+            return self._frame(reference, frame, device, colorspace)
+
+        def _frame(self, clips: Clips, frame: int, device: Any, colorspace: str) -> Any:
+            light = clips.frames(frame, frame + 1)
+            if (brightest := float(light.max())) > peak:
+                raise InputError(f"cvvdp takes light up to {peak:g} cd/m² and was given {brightest:g} cd/m²")
+            planes = torch.from_numpy(np.array(np.moveaxis(light, -1, 1), dtype=np.float32, order="C")).to(device)
+            return self.apply_dm_and_color_transform(planes, colorspace)
+
+    return Source(display_photometry=photometry)
 
 
 def _imported() -> Any:

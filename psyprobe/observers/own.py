@@ -21,6 +21,7 @@ import numpy as np
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, PsyprobeError, own_failure, unknown_name
 from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
+from psyprobe.observers.clips import DifferenceOfClips, FeaturesOfClips, clip_network
 from psyprobe.observers.encoders.network import Network, NetworkObserver, NetworkOptions, state_digest, weights_file
 from psyprobe.observers.images import check_finite, check_images, check_light, checked_size, drive_range
 from psyprobe.observers.registry import Ability, Card
@@ -30,6 +31,8 @@ Size = int | tuple[int, int] | None
 Names = tuple[str, ...]
 #: What the second parameter of a function is called, by what the function is for.
 _SECOND = {"prompt": "answer", "question": "answer", "reference": "difference"}
+#: Parameters that a function is given where it has them.
+_TOLD = ("ppd", "fps")
 
 
 def observer(
@@ -49,6 +52,7 @@ def observer(
     bits: int | None = None,
     images_at_once: int | None = None,
     complete: bool | None = None,
+    clips: bool = False,
 ) -> Any:
     """An observer made of a torch module or a function of one's own.
 
@@ -90,6 +94,9 @@ def observer(
         How many images an answering function takes at most; any number if not given.
     complete : bool, optional
         Whether the tokens that an answering function returns are all that spell the words.
+    clips : bool
+        Whether it takes clips in place of images: arrays (N, T, H, W, 3), and frames a second where a function has a
+        parameter called `fps`; a module gets a tensor (N, 3, T, H, W).
 
     Raises
     ------
@@ -125,6 +132,8 @@ def observer(
         "device": device, "dtype": dtype, "bits": bits, "images_at_once": images_at_once, "complete": complete,
     }  # fmt: skip
     given = {key: value for key, value in options.items() if value is not None}
+    if clips:
+        return _of_clips(thing, called, version, "module" if module else told, given)
     make = _OF_FUNCTION[told]
     takes = [each.name for each in fields(TorchOptions)] if module else list(inspect.signature(make).parameters)[3:]
     for key in given:
@@ -138,6 +147,30 @@ def observer(
     return _module_observer(called, thing, TorchOptions(**given), **known)
 
 
+def _of_clips(thing: Any, name: str, version: str, what: str, given: Mapping[str, Any]) -> Any:
+    """A function or a torch module that takes clips."""
+    takes = {"module": ("mean", "std", "device", "input_size", "features"), "features": ("input_size", "features")}
+    if what == "answer":
+        raise InputError(f"{name} answers in words, which are asked about images; leave clips=True out")
+    allowed = takes.get(what, ())
+    for key in given:
+        if key not in allowed:
+            raise InputError(
+                f"{name}: what takes clips takes no option {key!r}; it takes {', '.join(allowed) or 'none'}"
+            )
+    size = given.get("input_size")
+    if what == "difference":
+        return DifferenceOfClips(
+            thing, _card("difference", name, version, ("difference",)), _taken(thing, "ppd", "fps")
+        )
+    card = _card("features", name, version, tuple(given.get("features", ("output",))), size)
+    if what == "features":
+        return FeaturesOfClips(thing, card, _taken(thing, "fps"))
+    normalised = {key: _three_channels(name, key, given[key]) for key in ("mean", "std") if key in given}
+    card = replace(card, weights="given by the caller", **normalised)
+    return clip_network(thing, card, device=given.get("device"), input_size=size)
+
+
 def _name(thing: Any) -> str:
     found: str = getattr(thing, "__name__", type(thing).__name__)
     if found in ("<lambda>", "partial"):
@@ -148,6 +181,7 @@ def _name(thing: Any) -> str:
 def _ability(function: Callable[..., Any], name: str) -> str:
     parameters = parameters_of(function)
     needed = [each for each in parameters if each.default is each.empty and each.kind is not each.VAR_KEYWORD]
+    needed = [each for each in needed if each.name not in _TOLD]
     if len(parameters) > 1 and parameters[1].name in _SECOND:
         return _SECOND[parameters[1].name]
     if len(needed) == 1:

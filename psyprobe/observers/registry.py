@@ -34,8 +34,8 @@ ENTRY_POINTS = "psyprobe.observers"
 DEFAULT_OBSERVER = "packaged:efficientnet_lite0"
 #: What stands under "ppd" in the options of a metric that takes the geometry of each stimulus.
 STIMULUS_PPD = "of the stimulus"
-#: Where an observer ran and where its weights were found: worth recording, but no part of what it computes.
-_CIRCUMSTANCES = ("device", "weights", "licence", "paper", "software")
+#: Where an observer ran, where its weights were found, what else it can be asked: no part of what it computes.
+_CIRCUMSTANCES = ("device", "weights", "licence", "paper", "software", "clips")
 #: The kinds that come with psyprobe, as ``kinds.toml`` has them, and those that users added.
 _PAGES = tomllib.loads(files("psyprobe.observers").joinpath("kinds.toml").read_text(encoding="utf-8"))
 _KINDS: dict[str, ObserverKind] = {}
@@ -81,6 +81,9 @@ class Card:
         Choices that change what is computed, such as ``{"quick_gelu": True}``.
     software : mapping
         Versions of the packages that computed.
+    clips : bool
+        Whether it takes clips whole: then it has `clip_features` or `clip_difference`, as `ClipFeatureObserver` and
+        `ClipDifferenceObserver`. Others are shown clips frame by frame.
 
     Examples
     --------
@@ -109,6 +112,7 @@ class Card:
     paper: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     software: Mapping[str, str] = field(default_factory=dict, hash=False)
+    clips: bool = False
 
     @property
     def label(self) -> str:
@@ -190,6 +194,40 @@ class DifferenceObserver(Observer, Protocol):
         ppd : float
             Pixels per degree of visual angle.
         """
+
+
+class Clips(Protocol):
+    """Shown clips, drawn as their frames are taken."""
+
+    @property
+    def shape(self) -> tuple[int, int, int, int, int]:
+        """(N, T, H, W, 3)."""
+
+    @property
+    def fps(self) -> float:
+        """Frames a second."""
+
+    def frames(self, start: int, stop: int) -> FloatArray:
+        """The frames from `start` on and before `stop`, shape (N, stop - start, H, W, 3).
+
+        Drive for an observer with features, linear light for one that gives differences; both as of images.
+        """
+
+
+@runtime_checkable
+class ClipFeatureObserver(Observer, Protocol):
+    """An observer that turns whole clips into feature vectors, such as a video encoder."""
+
+    def clip_features(self, clips: Clips) -> Mapping[str, FloatArray]:
+        """Feature vectors of clips, as `FeatureObserver.features` of images."""
+
+
+@runtime_checkable
+class ClipDifferenceObserver(Observer, Protocol):
+    """An observer that says how different two clips look, such as a video quality metric."""
+
+    def clip_difference(self, test: Clips, reference: Clips, *, ppd: float) -> FloatArray:
+        """How different each test clip looks from its reference, as `DifferenceObserver.difference` of images."""
 
 
 @dataclass(frozen=True)

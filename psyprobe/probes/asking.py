@@ -21,7 +21,7 @@ from psyprobe.light.display import Display
 from psyprobe.observers import Card, DifferenceObserver, FeatureObserver
 from psyprobe.observers.images import is_grey_view
 from psyprobe.running.protocol import Batch
-from psyprobe.stimulus import Specification
+from psyprobe.stimulus import Clip, Specification
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -70,16 +70,22 @@ def shown_in_turn(batches: Iterable[Batch], *, ahead: bool) -> Iterator[tuple[Ba
         Whether another thread draws the next one while whoever asks is at this one, which changes no bit.
     """
     if not ahead:
-        yield from ((batch, show(batch.work.tests, batch.work.display)) for batch in batches)
+        yield from ((batch, _tests_of(batch)) for batch in batches)
         return
     with ThreadPoolExecutor(1) as beside:
         waiting: list[tuple[Batch, Future[FloatArray]]] = []
         for batch in batches:
-            waiting.append((batch, beside.submit(show, batch.work.tests, batch.work.display)))
+            waiting.append((batch, beside.submit(_tests_of, batch)))
             if len(waiting) > 1:
                 last, drawn = waiting.pop(0)
                 yield last, drawn.result()
         yield from ((last, drawn.result()) for last, drawn in waiting)
+
+
+def _tests_of(batch: Batch) -> FloatArray:
+    """The tests of a batch as they are shown; none of clips, which are drawn as their frames are taken."""
+    tests = batch.work.tests
+    return np.empty(0) if isinstance(tests[0], Clip) else show(tests, batch.work.display)
 
 
 #: Levels that are drawn before anything is asked.

@@ -34,7 +34,7 @@ from psyprobe.probes.differing import Differing, differing, parameters_of, sensi
 from psyprobe.probes.pairs import ABILITIES, Conditions, Grid, PairSession, Responses, answer, pair_up, responses
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
-from psyprobe.stimulus import Specification
+from psyprobe.stimulus import Clip, Specification
 from psyprobe.stimulus.specification import level_of, with_levels
 
 if TYPE_CHECKING:
@@ -272,10 +272,15 @@ def redrawn(name: str, native: Specification, drawn: Specification, card: Card) 
 
 
 def remarks_of(experiment: Experiment, native: Specification) -> tuple[str, ...]:
-    """In what the stimulus differs from what people saw, apart from its levels."""
+    """What is amiss with the stimulus, and in what it differs from what people saw, apart from its levels."""
+    cautions: tuple[str, ...] = ()
+    if isinstance(native, Clip):
+        in_time = {name: np.array(values) for name, values in experiment.levels.items() if name.startswith("temporal")}
+        every = np.meshgrid(*in_time.values(), indexing="ij")
+        cautions = with_levels(native, **dict(zip(in_time, every, strict=True))).cautions()
     if experiment.human is None:
-        return ()
+        return cautions
     fixed = {name: value for name, value in parameters_of(native).items() if name not in experiment.levels}
     if "area" in experiment.levels:
         fixed.pop("radius")
-    return tuple(mismatches(experiment.human, fixed))
+    return (*cautions, *mismatches(experiment.human, fixed))

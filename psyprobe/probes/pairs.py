@@ -43,11 +43,12 @@ from psyprobe.probes.asking import (
     shown_in_turn,
     spread,
 )
+from psyprobe.probes.clips import ShownClips, clip_answers, clip_layout
 from psyprobe.probes.precision import effect_of_format
 from psyprobe.running.loop import ExperimentSession, attributes_of
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.running.store import Store
-from psyprobe.stimulus import Specification
+from psyprobe.stimulus import Clip, Specification
 from psyprobe.stimulus.certificate import observer_of
 
 ABILITIES = ("features", "difference")
@@ -238,6 +239,8 @@ class PairSession(ExperimentSession):
             "baseline": self.baseline.card.digest,
             "display": digest(experiment.display.to_dict()),
         }
+        if isinstance(conditions.shown, Clip):
+            self._layout |= clip_layout(conditions.shown, experiment, observer.card)
         if experiment.variant:
             self._layout |= {"variants": experiment.variants, "variant": experiment.variant}
         self._shown = shown_of(self._layout)
@@ -363,8 +366,10 @@ class PairSession(ExperimentSession):
         display, pairs = self.experiment.display, self.conditions.pairs
         doubtful = pairs.doubtful((place for place in self.conditions.strongest if place in missing), display)
         for place in spread(doubtful):
+            spec = pairs.spec(place, reference=False)
             try:
-                display.encode(pairs.spec(place, reference=False).draw())
+                for drawn in spec.chunks() if isinstance(spec, Clip) else [spec.draw()]:
+                    display.encode(drawn)
             except InputError as error:
                 words = self.conditions.strongest[place]
                 raise type(error)(f"{self.experiment.name}, {words}: {error}") from error
@@ -405,6 +410,9 @@ def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[A
     elsewhere = any(not who.card.device.startswith("cpu") for who in observers.values())
     for batch, tests in shown_in_turn(batches, ahead=elsewhere and length_hint(batches) > 1):
         work: Work = batch.work
+        if isinstance(work.tests[0], Clip):
+            yield from _answer_clips(observers, batch)
+            continue
         names = [spec.digest for spec in work.references]
         if names != kept:
             kept = names
@@ -427,6 +435,17 @@ def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[A
                 answers = [{"values": each, "lengths": size} for each, size in both]
             for question, told in zip(asked, answers, strict=True):
                 yield Answered(question, told)
+
+
+def _answer_clips(observers: Mapping[str, Any], batch: Batch) -> Iterator[Answered]:
+    """As `answer`, of clips."""
+    work: Work = batch.work
+    for name, who in observers.items():
+        asked = [each for each in batch.questions if each.observer == name]
+        tests, references = (ShownClips(specs, work.display, who.card) for specs in (work.tests, work.references))
+        at_once = default_batch_size(work.tests[0].shape, who.card.device)
+        told = clip_answers(who, tests, references, work.rows, work.measures, at_once, work.tests[0].ppd)
+        yield from map(Answered, asked, told)
 
 
 @dataclass(frozen=True)
@@ -475,9 +494,10 @@ def responses(record: RunRecord, store: Store) -> Responses:
         baseline=pixels[:, 0],
         status=status,
         baseline_status=of_pixels[:, 0],
-        layers=tuple(record.observer_card["features"]),
+        layers=tuple(layout.get("layers", record.observer_card["features"])),
         attributes=attributes_of(
             record,
+            **{name: layout[name] for name in ("fps", "frames") if name in layout},
             display=store.content(layout["display"]),
             baseline=baseline["name"],
             batch_size=record.grouping["batch_size"],

@@ -81,6 +81,10 @@ class Clip(Specification):
         """The frames from `start` on and before `stop` as still stimuli, a last axis of the batch."""
         raise NotImplementedError
 
+    def cautions(self) -> tuple[str, ...]:
+        """What a reader should know of the clip before it is shown, a sentence each."""
+        return ()
+
     def chunks(self, frames: int | None = None, *, dtype: str = "float64") -> Iterator[Stimulus]:
         """The clip a few frames at a time, drawn as they are taken.
 

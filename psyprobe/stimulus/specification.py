@@ -418,10 +418,6 @@ class Specification:
         """What the target is told apart from: the same field without it."""
         raise NotImplementedError
 
-    def cautions(self) -> tuple[str, ...]:
-        """What a reader should know of this stimulus before it is shown, a sentence each; of most there is nothing."""
-        return ()
-
     def singles(self) -> Iterator[Self]:
         """The specification of each image of the batch, in order.
 

@@ -31,6 +31,7 @@ from psyprobe.probes.words.wording import Trial, Wording, asking_of, level_name,
 from psyprobe.running.loop import ExperimentSession
 from psyprobe.running.protocol import Answered, Batch, Origin, Question
 from psyprobe.running.store import Store
+from psyprobe.stimulus import Clip
 from psyprobe.stimulus.specification import level_of
 
 if TYPE_CHECKING:
@@ -169,6 +170,11 @@ class WordsSession(ExperimentSession):
             raise InputError(
                 f"{experiment.name} delivers unrounded images, and {who.card.name} takes {who.bits} bits a channel; "
                 f"give [delivery] bits = {who.bits}"
+            )
+        if isinstance(spec := experiment.spec(), Clip):
+            raise InputError(
+                f"{experiment.name} shows clips ({spec.kind}), and questions in words are asked about images; ask with "
+                "the probe 'detection', or show a still stimulus"
             )
         name, contrasts = ruler(experiment)
         if len(contrasts) < 2 or not contrasts[0] > 0:

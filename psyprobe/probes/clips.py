@@ -1,0 +1,222 @@
+"""Clips put to observers: whole to those that take clips, frame by frame to all others.
+
+An encoder that takes images is asked about every frame. Its features are compared as one long vector, all frames after
+each other, and besides as their mean over the clip (":mean" behind the name of the layer), which knows nothing of time.
+Frames are drawn, shown and forgotten a few at a time, so that memory does not grow with the length of a clip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.distance import SummedDistances, distances, lengths
+from psyprobe.errors import InputError
+from psyprobe.experiment import Experiment
+from psyprobe.light.display import Display
+from psyprobe.observers import Card
+from psyprobe.probes.asking import DIFFERENCE, LENGTH, features, one_step_away, presented
+from psyprobe.stimulus import Clip, UniformClip
+
+#: Behind the name of a layer: of its features the mean over frames.
+MEAN = ":mean"
+#: A measure of still images alone.
+_STILL = "angular_float32"
+
+
+def clip_layout(shown: Clip, experiment: Experiment, card: Card) -> dict[str, Any]:
+    """What the layout of a run says of clips besides; `InputError` where the observer cannot be asked about them."""
+    if experiment.score.measure == _STILL:
+        raise InputError(
+            f"{experiment.name}: score.measure is {_STILL!r}, the published arithmetic of still images; name 'angular' "
+            "or another for clips"
+        )
+    layers = list(card.features)
+    if card.ability == "features" and not card.clips:
+        layers += [name + MEAN for name in layers]
+    return {"fps": shown.fps, "frames": shown.frames, "layers": layers}
+
+
+@dataclass(frozen=True)
+class ShownClips:
+    """Clips of one length as an observer gets them; see `psyprobe.observers.registry.Clips`."""
+
+    specs: tuple[Clip, ...]
+    display: Display
+    #: Of the observer.
+    card: Card
+    #: Whether about half of the pixels are one step of rounding away.
+    moved: bool = False
+
+    @property
+    def shape(self) -> tuple[int, int, int, int, int]:
+        """(N, T, H, W, 3)."""
+        first = self.specs[0]
+        return (len(self.specs), first.frames, *first.shape, 3)
+
+    @property
+    def fps(self) -> float:
+        """Frames a second."""
+        return self.specs[0].fps
+
+    @property
+    def still(self) -> bool:
+        """Whether all frames of each clip are the same."""
+        return all(isinstance(spec, UniformClip) for spec in self.specs)
+
+    @cached_property
+    def _stacks(self) -> list[Clip]:
+        """Neighbours that differ in numbers only are drawn in one call."""
+        return [same[0].joined(same) for _, neighbours in groupby(self.specs, Clip.family) if (same := [*neighbours])]
+
+    def frames(self, start: int, stop: int) -> FloatArray:
+        """Some frames of each clip, shape (N, stop - start, H, W, 3); grey as a view of one plane."""
+        drives = [self.display.encode(stack.stills(start, stop).draw()) for stack in self._stacks]
+        grey = all(drive.strides[-1] == 0 for drive in drives)
+        drive = np.concatenate([each[..., :1] if grey else each for each in drives])
+        drive = np.broadcast_to(drive, (*drive.shape[:-1], 3))
+        if self.moved:
+            flat = drive.reshape(-1, *drive.shape[2:])
+            drive = one_step_away(flat, self.card).reshape(drive.shape)
+        return presented(drive, self.display, self.card.ability)
+
+    def of(self, rows: Sequence[int]) -> ShownClips:
+        """Those at some places."""
+        return ShownClips(tuple(self.specs[i] for i in rows), self.display, self.card, self.moved)
+
+
+def clip_answers(
+    who: Any,
+    tests: ShownClips,
+    references: ShownClips,
+    rows: Sequence[int],
+    measures: Sequence[str],
+    at_once: int,
+    ppd: float,
+) -> list[dict[str, Any]]:
+    """What an observer answers about clips, as `psyprobe.probes.pairs.answer` gives it.
+
+    Parameters
+    ----------
+    who : Observer
+        With features or differences, of clips or of images.
+    tests, references : ShownClips
+        As it is shown them.
+    rows : sequence of int
+        Which reference belongs to each test.
+    measures : sequence of str
+        Which distances.
+    at_once : int
+        Frames that it looks at together.
+    ppd : float
+        Pixels per degree.
+    """
+    if who.card.ability == "difference":
+        compare = _whole_difference if who.card.clips else _mean_difference
+        return [{"values": [[value]]} for value in compare(who, tests, references.of(rows), at_once, ppd).tolist()]
+    ask = _whole_features if who.card.clips else _frame_features
+    found = ask(who, tests, references, rows, at_once)
+    moved = ShownClips(references.specs, references.display, references.card, moved=True)
+    rounding = ask(who, moved, references, range(len(references.specs)), at_once)
+    itself = ask(who, references, references, range(len(references.specs)), at_once)
+    # Beside a metric the pixels are asked for its one measure: their angle.
+    names = ["angular" if name == DIFFERENCE else name for name in measures]
+    values = np.stack([np.stack([each[name] for name in names], axis=-1) for each in found.values()], axis=1)
+    sizes = np.stack(
+        [
+            np.stack([found[name][LENGTH], itself[name][LENGTH][list(rows)], rounding[name]["l2"][list(rows)]], axis=-1)
+            for name in found
+        ],
+        axis=1,
+    )
+    told = values.astype(object)
+    told[np.isnan(values)] = None
+    return [{"values": each, "lengths": size} for each, size in zip(told.tolist(), sizes.tolist(), strict=True)]
+
+
+def _together(clips: ShownClips, at_once: int) -> Iterator[slice]:
+    """Clips that an observer which takes them whole looks at together."""
+    count, each = len(clips.specs), max(1, at_once // clips.shape[1])
+    return (slice(start, min(start + each, count)) for start in range(0, count, each))
+
+
+def _chunks(clips: ShownClips, at_once: int) -> Iterator[tuple[int, int]]:
+    """First and last frames that an observer of images looks at together."""
+    frames, each = clips.shape[1], max(1, at_once // len(clips.specs))
+    return ((start, min(start + each, frames)) for start in range(0, frames, each))
+
+
+def _whole_difference(who: Any, tests: ShownClips, references: ShownClips, at_once: int, ppd: float) -> FloatArray:
+    places = range(len(tests.specs))
+    found = [
+        who.clip_difference(tests.of(places[some]), references.of(places[some]), ppd=ppd)
+        for some in _together(tests, at_once)
+    ]
+    return _checked(who, np.concatenate(found), len(tests.specs))
+
+
+def _mean_difference(who: Any, tests: ShownClips, references: ShownClips, at_once: int, ppd: float) -> FloatArray:
+    """Of a metric of images: the mean over frames."""
+    total: FloatArray = np.zeros(len(tests.specs))
+    for start, stop in _chunks(tests, at_once):
+        both = (_flat(each.frames(start, stop)) for each in (tests, references))
+        total += np.asarray(who.difference(*both, ppd=ppd)).reshape(len(tests.specs), -1).sum(axis=1)
+    return _checked(who, total / tests.shape[1], len(tests.specs))
+
+
+def _checked(who: Any, found: FloatArray, count: int) -> FloatArray:
+    if found.shape != (count,) or not np.isfinite(found).all():
+        raise InputError(
+            f"observer {who.card.name} gives differences of shape {found.shape} for {count} clips, or NaN or infinity "
+            f"among them; wanted are {count} finite numbers"
+        )
+    return found
+
+
+def _whole_features(
+    who: Any, tests: ShownClips, references: ShownClips, rows: Sequence[int], at_once: int
+) -> Mapping[str, Mapping[str, FloatArray]]:
+    def seen(clips: ShownClips) -> dict[str, FloatArray]:
+        places = range(len(clips.specs))
+        parts = [who.clip_features(clips.of(places[some])) for some in _together(clips, at_once)]
+        return {name: np.concatenate([part[name] for part in parts]) for name in who.card.features}
+
+    one, other = seen(tests), seen(references)
+    return {
+        name: {**distances(one[name], other[name][list(rows)]), LENGTH: lengths(one[name])}
+        for name in who.card.features
+    }
+
+
+def _frame_features(
+    who: Any, tests: ShownClips, references: ShownClips, rows: Sequence[int], at_once: int
+) -> Mapping[str, Mapping[str, FloatArray]]:
+    """Distances of each layer of an observer of images, of all frames after each other and of their mean."""
+    sums = {name: SummedDistances() for name in who.card.features}
+    both_still = tests.still and references.still
+    kept = _seen(who, references, 0, 1) if references.still else None
+    for start, stop in [(0, 1)] if both_still else _chunks(tests, at_once):
+        compared = _seen(who, references, start, stop) if kept is None else kept
+        looked_at = _seen(who, tests, start, stop)
+        for name, each in sums.items():
+            each.add(looked_at[name], compared[name][list(rows)], tests.shape[1] if both_still else 1)
+    whole = {name: each.distances() for name, each in sums.items()}
+    return whole | {name + MEAN: each.distances_of_means() for name, each in sums.items()}
+
+
+def _seen(who: Any, clips: ShownClips, start: int, stop: int) -> dict[str, FloatArray]:
+    """Features of some frames of each clip, shape (N, frames, D)."""
+    found = features(who, _flat(clips.frames(start, stop)))
+    return {name: np.asarray(rows).reshape(len(clips.specs), stop - start, -1) for name, rows in found.items()}
+
+
+def _flat(frames: FloatArray) -> FloatArray:
+    """Frames of all clips after each other, (N * T, H, W, 3); grey stays a view of one plane."""
+    plane = frames[..., :1] if frames.strides[-1] == 0 else frames
+    return np.broadcast_to(plane.reshape(-1, *plane.shape[2:]), (len(plane) * plane.shape[1], *frames.shape[2:]))
