@@ -6,6 +6,7 @@ from psyprobe.human.achromatic import barten_csf, stela_csf, watson_ahumada_csf,
 from psyprobe.human.castle import CastleMechanisms, castle_csf, castle_mechanisms
 from psyprobe.human.datasets import observers, thresholds
 from psyprobe.human.evaluation import CsfEvaluation, evaluate_csf
+from psyprobe.human.flicker import ela_tcsf, flicker_thresholds
 from psyprobe.human.matched import noise_matched_csf
 from psyprobe.human.measured import (
     MaskingData,
@@ -22,8 +23,8 @@ from psyprobe.human.signature import ContrastSensitivity
 
 __all__ = [
     "CSF_MODELS", "CastleMechanisms", "ContrastSensitivity", "CsfEvaluation", "MaskingData", "MatchingData",
-    "ModelFestGabors", "Reference", "barten_csf", "castle_csf", "castle_mechanisms", "csf", "evaluate_csf",
-    "human_names", "list_human", "load_reference", "masking_data", "matching_data", "mismatches", "modelfest_csf",
-    "modelfest_gabors", "noise_matched_csf", "observers", "stela_csf", "thresholds", "watson_ahumada_csf",
-    "watson_malo_csf",
+    "ModelFestGabors", "Reference", "barten_csf", "castle_csf", "castle_mechanisms", "csf", "ela_tcsf",
+    "evaluate_csf", "flicker_thresholds", "human_names", "list_human", "load_reference", "masking_data",
+    "matching_data", "mismatches", "modelfest_csf", "modelfest_gabors", "noise_matched_csf", "observers",
+    "stela_csf", "thresholds", "watson_ahumada_csf", "watson_malo_csf",
 ]  # fmt: skip

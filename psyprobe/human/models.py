@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, own_failure, unknown_name
-from psyprobe.human import achromatic, castle
+from psyprobe.human import achromatic, castle, flicker
 from psyprobe.human.signature import ContrastSensitivity, Limits
 
 ENTRY_POINTS = "psyprobe.human"
@@ -29,6 +29,7 @@ _OURS: Mapping[str, tuple[ContrastSensitivity, Limits]] = {
     "barten_csf": (achromatic.barten_csf, achromatic.BARTEN_LIMITS),
     "watson_malo_csf": (achromatic.watson_malo_csf, achromatic.WATSON_MALO_LIMITS),
     "watson_ahumada_csf": (achromatic.watson_ahumada_csf, achromatic.WATSON_AHUMADA_LIMITS),
+    "ela_tcsf": (flicker.ela_tcsf, flicker.ELA_LIMITS),
 }
 #: Our models by name, as an experiment file names them.
 CSF_MODELS: Mapping[str, ContrastSensitivity] = {name: model for name, (model, _) in _OURS.items()}

@@ -19,6 +19,8 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import file_digest
 from psyprobe.human.castle import DIRECTIONS
 from psyprobe.human.datasets import LICENCE, citation, datasets, summary
+from psyprobe.human.flicker import LICENCE as FLICKER
+from psyprobe.human.flicker import SOURCE as FLICKER_SOURCE
 from psyprobe.human.measured import STUDIES, read_human_table, read_thresholds
 from psyprobe.human.models import HumanRow, OwnCsf, csf, csf_limits, csf_names, list_csf, load_own_csf
 from psyprobe.human.signature import QUANTITIES, ContrastSensitivity, Limits, common_shape
@@ -73,8 +75,14 @@ class ModelReference:
                 raise InputError(f"human.{name} is given, but {name} is what [levels] varies; leave it out")
         known = _askable(self.model, self.limits)
         asked = {name: value for name, value in {**inputs, **self.conditions}.items() if name in known}
+        needs = set(self.limits.needs)
+        if asked.get("frequency") is None and "disc_radius" in known and inputs.get("radius") is not None:
+            # What has no frequency is a disc.
+            asked = {"disc_radius": inputs["radius"]} | asked
+            asked.pop("area", None)
+            needs -= {"frequency", "area"}
         for name in self.limits.needs:
-            if asked.get(name) is None:
+            if name in needs and asked.get(name) is None:
                 raise InputError(f"the stimulus does not tell the human model its {name}; give it as human.{name}")
         sensitivity = self._ask(asked, levels) if self.table is None else self._interpolate(asked, levels)
         return sensitivity * math.sqrt(2) if self.rms else sensitivity
@@ -263,7 +271,8 @@ def list_human() -> list[HumanRow]:
     """
     studies = [HumanRow(name, study["summary"], study["source"]) for name, study in STUDIES.items()]
     tables = [HumanRow(name, summary(name), citation(name), licence=LICENCE) for name in datasets()]
-    return list_csf() + studies + tables
+    flicker = HumanRow("flicker", "532 sensitivities to flicker: flicker_thresholds()", FLICKER_SOURCE, licence=FLICKER)
+    return [*list_csf(), *studies, *tables, flicker]
 
 
 def human_inputs(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,151 @@
+"""Sensitivity of people to flicker: what eight studies measured, and elaTCSF, which is fitted to them.
+
+References
+----------
+Cai, Bozorgian, Ashraf, Wanat, Mantiuk (2024). elaTCSF: A temporal contrast sensitivity function for flicker detection
+and modeling variable refresh rate flicker. SIGGRAPH Asia 2024. doi:10.1145/3680528.3687586
+Table: ``flicker_detection_datasets.csv`` of the repository gfxdisp/elaTCSF (MIT licence, in
+``psyprobe/human/data/flicker/LICENSE``).
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError, unknown_name
+from psyprobe.human.signature import Limits, achromatic_csf
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LICENCE = "MIT, Copyright (c) 2024 Graphics and Displays group, University of Cambridge"
+SOURCE = "Cai, Bozorgian, Ashraf, Wanat, Mantiuk (2024), SIGGRAPH Asia 2024"
+_UNITS = {
+    "temporal_frequency": "Hz", "luminance": "cd/m²", "frequency": "cpd", "radius": "deg", "area": "deg²",
+    "eccentricity": "deg",
+}  # fmt: skip
+#: In the table what stands for an unbounded field, deg.
+_UNBOUNDED = 99999.0
+
+ELA_LIMITS = Limits(
+    "elaTCSF",
+    needs=("luminance", "disc_radius"),
+    takes=("temporal_frequency", "eccentricity"),
+    source=SOURCE,
+)
+#: Gain, the share of the transient part, and its slowness against the sustained one; time constant, s.
+_GAIN, _SHARE, _SLOWER, _TAU = 154.133, 0.721095, 2.12547, 0.00292069
+#: Stages of the two low-pass filters.
+_STAGES = (15, 16)
+#: Probability summation over area: its exponent, and the area of which a flicker has the sensitivity of a point, deg².
+_SUMMATION, _POINT = 3.80022, 6.52801
+#: Dimmer light makes the formula's scale of frequencies 0 or negative, cd/m².
+_DIMMEST = 0.002
+#: Nodes of the integral over rings about the fovea, on each of two stretches.
+_NODES = 96
+
+
+@achromatic_csf(ELA_LIMITS)
+def ela_tcsf(
+    luminance: FloatArray, disc_radius: FloatArray, temporal_frequency: FloatArray, eccentricity: FloatArray
+) -> FloatArray:
+    """Sensitivity to discs that flicker, by elaTCSF (Cai et al. 2024).
+
+    Call and errors as in `castle_csf`; it knows no spatial frequency. Needed are the luminance and ``disc_radius``;
+    ``eccentricity`` is that of the centre of the disc. Sensitivities at the points of the disc, each at its own
+    eccentricity, are summed up.
+
+    Examples
+    --------
+    >>> ela_tcsf(luminance=100, disc_radius=2.0, temporal_frequency=[2.0, 8.0, 32.0]).round(1)
+    array([161.9, 350.7,  52.8])
+    """
+    if (luminance < _DIMMEST).any():
+        raise InputError(
+            f"luminance is {luminance.min():g} cd/m², and elaTCSF has none below {_DIMMEST:g} cd/m²; give more light"
+        )
+    arrays = np.broadcast_arrays(luminance, disc_radius, temporal_frequency, eccentricity)
+    light, radius, frequency, centre = (each.astype(np.float64)[..., None] for each in arrays)
+    position, weight = np.polynomial.legendre.leggauss(_NODES)
+    # Rings that lie whole in the disc, and those that it cuts, whose arcs end steeply at both of its sides.
+    inner = np.maximum(radius - centre, 0.0)
+    ring = inner * (position + 1) / 2
+    total = _summed(frequency, ring, light, 2 * np.pi * ring, weight * inner / 2)
+    nearest, farthest = np.abs(centre - radius), centre + radius
+    angle = np.pi * (position + 1) / 2
+    middle, half = (farthest + nearest) / 2, (farthest - nearest) / 2
+    ring = middle - half * np.cos(angle)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cosine = (ring**2 + centre**2 - radius**2) / (2 * ring * centre)
+    arc = np.where(centre > 0, 2 * ring * np.arccos(np.clip(np.nan_to_num(cosine), -1, 1)), 0.0)
+    total += _summed(frequency, ring, light, arc, weight * np.pi / 2 * half * np.sin(angle))
+    return np.asarray((total / _POINT) ** (1 / _SUMMATION))
+
+
+def _summed(
+    frequency: FloatArray, ring: FloatArray, light: FloatArray, arc: FloatArray, weight: FloatArray
+) -> FloatArray:
+    return np.asarray((_at_point(frequency, ring, light) ** _SUMMATION * arc * weight).sum(axis=-1))
+
+
+def _at_point(frequency: FloatArray, eccentricity: FloatArray, luminance: FloatArray) -> FloatArray:
+    """Sensitivity of a point at some eccentricity, deg."""
+    seen = ((frequency + 2) / (1 + 0.0341811 * eccentricity) - 2) / (0.6678 + 0.222269 * np.log10(luminance))
+    turned = 2j * np.pi * seen * _TAU
+    sustained, transient = (
+        (1 + slowness * turned) ** -stages for slowness, stages in zip((1.0, _SLOWER), _STAGES, strict=True)
+    )
+    response = _GAIN * np.abs(sustained - _SHARE * transient)
+    return response * 10 ** (-0.0330933 * eccentricity) * 1.76801 * (1 + 1.62402 / luminance) ** -0.533781
+
+
+def flicker_thresholds(dataset: str | None = None) -> pd.DataFrame:
+    """Sensitivities of people to flicker, one row a condition: 532 rows of eight data sets.
+
+    Parameters
+    ----------
+    dataset : str, optional
+        One of the data sets; all if it is left out.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `dataset`, `stimulus` ("disk", "smoothed-edge disk" or "gabor"), `temporal_frequency` (Hz), `luminance` (cd/m²),
+        `frequency` (cpd, 0 of a disc), `radius` (deg, infinite of an unbounded field), `area` (deg²),
+        `eccentricity` (deg) and `sensitivity`, 1 / Michelson contrast at threshold. ``attrs`` has `units`, `citation`
+        and `licence`.
+
+    Notes
+    -----
+    In krajancich2021 and hvei_cff2022 frequencies at which flicker vanished were measured; sensitivity is the inverse
+    of the contrast that was shown.
+
+    Examples
+    --------
+    >>> table = flicker_thresholds("deLange1958")
+    >>> len(table), table.attrs["units"]["temporal_frequency"]
+    (100, 'Hz')
+    """
+    import pandas as pd
+
+    with (files("psyprobe.human") / "data" / "flicker" / "thresholds.csv").open(encoding="utf-8") as file:
+        table = pd.read_csv(file, comment="#")
+    renamed = {name: name.removesuffix(end) for name in table for end in _ENDS if name.endswith(end)}
+    table = table.rename(columns=renamed)
+    unbounded = table["radius"] == _UNBOUNDED
+    table = table.assign(**{name: table[name].mask(unbounded, np.inf) for name in ("radius", "area")})
+    names = sorted(table["dataset"].unique())
+    if dataset is not None:
+        if dataset not in names:
+            raise unknown_name("flicker data set", dataset, names)
+        table = table[table["dataset"] == dataset].reset_index(drop=True)
+    table.attrs = {"units": dict(_UNITS), "citation": SOURCE, "licence": LICENCE}
+    return table
+
+
+#: Units in the names of the file's columns.
+_ENDS = ("_hz", "_cd_m2", "_cpd", "_deg2", "_deg")
