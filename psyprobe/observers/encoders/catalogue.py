@@ -22,10 +22,19 @@ from pathlib import Path
 from typing import Any
 
 from psyprobe._typing import Array, FloatArray
-from psyprobe.errors import WeightsError, unknown_name
+from psyprobe.errors import InputError, WeightsError, unknown_name
 from psyprobe.files.images import file_digest
+from psyprobe.observers.clips import FeaturesOfClips, clip_network
 from psyprobe.observers.encoders.libraries import create, timm_network
-from psyprobe.observers.encoders.network import RANDOM, EncoderOptions, NetworkObserver, best_device, seeded
+from psyprobe.observers.encoders.network import (
+    RANDOM,
+    EncoderOptions,
+    NetworkObserver,
+    best_device,
+    seeded,
+    state_digest,
+)
+from psyprobe.observers.encoders.transnet import stages_of, transnet
 from psyprobe.observers.images import checked_size
 from psyprobe.observers.registry import Ability, Card, ObserverRow, kind_obstacle, load_observer
 
@@ -57,7 +66,7 @@ class Package:
     arguments : mapping
         For ``timm.create_model``.
     input_size : int
-        Side of the native image, px.
+        Side of the native image, or (height, width), px.
     mean, std : tuple of float, optional
         The normalisation, where it is not what timm states for the architecture.
     licence, paper : str
@@ -66,6 +75,8 @@ class Package:
         A package, besides torch, that reading the file takes.
     state : str
         Digest of the network's state with these weights, where the card shall be known before the network is loaded.
+    clips : bool
+        Whether it takes clips; its architecture is then one of ours.
     """
 
     package: str
@@ -77,12 +88,13 @@ class Package:
     read: str
     licence: str
     paper: str
-    input_size: int = 224
+    input_size: int | tuple[int, int] = 224
     arguments: Mapping[str, Any] = field(default_factory=dict)
     mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
     std: tuple[float, float, float] = (0.229, 0.224, 0.225)
     reader: str = "torch"
     state: str = ""
+    clips: bool = False
 
 
 _PAGES = tomllib.loads(_FOLDER.joinpath("packaged.toml").read_text(encoding="utf-8"))
@@ -143,7 +155,7 @@ class PackagedObserver:
         return self._network.features(images)
 
 
-def load_packaged(name: str, options: EncoderOptions) -> NetworkObserver | PackagedObserver:
+def load_packaged(name: str, options: EncoderOptions) -> NetworkObserver | PackagedObserver | FeaturesOfClips:
     """An encoder whose trained weights come inside a pip package, by its key in `PACKAGES`.
 
     With random weights the package need not be installed. As it comes, and asked for its main feature, it is loaded
@@ -153,6 +165,8 @@ def load_packaged(name: str, options: EncoderOptions) -> NetworkObserver | Packa
     if name not in PACKAGES:
         raise unknown_name("observer", full, (f"packaged:{each}" for each in PACKAGES))
     package = PACKAGES[name]
+    if package.clips:
+        return _of_clips(full, package, options)
     if options != EncoderOptions(input=options.input) or not package.state:
         return _loaded(full, package, options)
     path = _checked_file(full, package)
@@ -172,6 +186,34 @@ def load_packaged(name: str, options: EncoderOptions) -> NetworkObserver | Packa
         software={each: importlib.metadata.version(each) for each in ("torch", "timm")},
     )
     return PackagedObserver(card, functools.partial(_loaded, full, package, options, path))
+
+
+def _of_clips(full: str, package: Package, options: EncoderOptions) -> FeaturesOfClips:
+    """An encoder of clips; it has one feature, and one format."""
+    usual = EncoderOptions(**{name: getattr(options, name) for name in ("device", "input_size", "random_weights")})
+    if options != usual:
+        raise InputError(f"{full} takes the options device, input_size and random_weights, and no others")
+    with seeded():
+        module = transnet()
+    origin = RANDOM
+    if not options.random_weights:
+        path, origin = _checked_file(full, package), _origin(package)
+        module.load_state_dict(stages_of(path), strict=True)
+    card = Card(
+        name=full,
+        ability="features",
+        features=("embedding",),
+        mean=tuple(package.mean),
+        std=tuple(package.std),
+        weights=origin,
+        weights_digest=state_digest(module.state_dict()),
+        random_weights=options.random_weights,
+        licence=package.licence,
+        paper=package.paper,
+        software={"torch": importlib.metadata.version("torch")},
+    )
+    size = package.input_size if options.input_size is None else options.input_size
+    return clip_network(module, card, device=options.device, input_size=size)
 
 
 def _origin(package: Package) -> str:
