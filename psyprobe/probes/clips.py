@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -138,6 +139,17 @@ def clip_answers(
     told = values.astype(object)
     told[np.isnan(values)] = None
     return [{"values": each, "lengths": size} for each, size in zip(told.tolist(), sizes.tolist(), strict=True)]
+
+
+def seconds_a_clip(who: Any, spec: Clip, display: Display) -> float:
+    """Time that an observer of clips takes for one."""
+    clip = ShownClips((spec,), display, who.card)
+    start = perf_counter()
+    if who.card.ability == "difference":
+        who.clip_difference(clip, clip, ppd=spec.ppd)
+    else:
+        who.clip_features(clip)
+    return perf_counter() - start
 
 
 def _together(clips: ShownClips, at_once: int) -> Iterator[slice]:

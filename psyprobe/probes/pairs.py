@@ -43,7 +43,7 @@ from psyprobe.probes.asking import (
     shown_in_turn,
     spread,
 )
-from psyprobe.probes.clips import ShownClips, clip_answers, clip_layout
+from psyprobe.probes.clips import ShownClips, clip_answers, clip_layout, seconds_a_clip
 from psyprobe.probes.precision import effect_of_format
 from psyprobe.running.loop import ExperimentSession, attributes_of
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
@@ -308,8 +308,8 @@ class PairSession(ExperimentSession):
         return made if self.holds is None else [batch for batch in made if self.holds(batch.questions[0].key)]
 
     def outcome(self) -> dict[str, Any]:
-        """What a short number format of the network costs, measured once a run."""
-        if not self._outcome:
+        """What a short number format of the network costs, measured once a run of images."""
+        if not self._outcome and not isinstance(self.conditions.shown, Clip):
             pairs, first = self.conditions.pairs, len(self.conditions.noise_floor)
             effect = effect_of_format(self.observer, pairs, first, self.experiment.display)
             self._outcome = {} if effect is None else {"precision": effect}
@@ -330,7 +330,7 @@ class PairSession(ExperimentSession):
         left = [batch for batch in grouping["batches"] if not missing.isdisjoint(batch["pairs"])]
         seconds = 0.0 if timed else None
         if missing and timed:
-            each = seconds_an_image(self.observer, conditions.shown.shape, conditions.shown.ppd, grouping["batch_size"])
+            each = self._seconds(grouping["batch_size"])
             # The references of unanswered questions are shown again, so this errs on the long side.
             seconds = each * (len(missing) + 2 * len(references))
         return PairPlan(
@@ -348,7 +348,17 @@ class PairSession(ExperimentSession):
             ppd=conditions.shown.ppd,
             seconds=seconds,
             remarks=tuple(self.remarks),
+            frames=getattr(conditions.shown, "frames", 1),
         )
+
+    def _seconds(self, batch_size: int) -> float:
+        """Time that the observer takes for one image, or for one clip."""
+        shown = self.conditions.shown
+        if not isinstance(shown, Clip):
+            return seconds_an_image(self.observer, shown.shape, shown.ppd, batch_size)
+        if self.observer.card.clips:
+            return seconds_a_clip(self.observer, shown, self.experiment.display)
+        return shown.frames * seconds_an_image(self.observer, shown.shape, shown.ppd, batch_size)
 
     def _planned(self, store: Store, missing: set[int]) -> RunRecord:
         self._check_gamut(missing)
@@ -574,6 +584,8 @@ class PairPlan:
     seconds: float | None
     #: What a reader should know before anything is asked.
     remarks: tuple[str, ...] = ()
+    #: Of a clip; 1 for images.
+    frames: int = 1
 
     @property
     def images(self) -> int:
@@ -599,8 +611,9 @@ class PairPlan:
 
     def __str__(self) -> str:
         height, width = self.size
+        what = "images" if self.frames == 1 else f"clips of {self.frames} frames"
         return (
-            f"{self.experiment} with {self.observer}: {self.images} distinct images of {height} x {width} px at "
+            f"{self.experiment} with {self.observer}: {self.images} distinct {what} of {height} x {width} px at "
             f"{self.ppd:.4g} ppd ({height / self.ppd:.3g} x {width / self.ppd:.3g} deg): {self.grid} on the level "
             f"grid, {self.score} more for the score, {self.references} backgrounds, each also one step of rounding "
             f"away; {self.repeated} shown again for the noise floor. {self.answered} of {self.questions} questions are "

@@ -98,6 +98,9 @@ def test_the_frame_rate_is_part_of_what_is_asked(tmp_path: Path) -> None:
     assert pp.plan(one, "pixels", store=store).answered == pp.plan(one, "pixels", store=store).questions
     other = page(tmp_path, "faster", levels=[4, 8], n=2, clip="frames = 30, fps = 120")
     assert pp.plan(other, "pixels", store=store).answered == 0
+    for who in ("pixels", pp.observer(truth, clips=True)):
+        told = pp.plan(one, who, timed=True)
+        assert "distinct clips of 30 frames of 64 x 64 px" in str(told) and told.seconds and told.seconds > 0
 
 
 def flat(clips: Any) -> Any:
