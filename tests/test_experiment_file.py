@@ -24,7 +24,9 @@ OURS = (
     "contrast_discrimination_masked", "gabor_masked_parallel", "gabor_masked_orientation", "gabor_masked_orthogonal",
     "grating_masked_cross", "surround", "acuity_achromatic", "acuity_red_green", "acuity_yellow_violet",
 )  # fmt: skip
-OTHERS = (*SUITES, *IN_WORDS, *OURS)
+#: tests/probes/test_clips_asked.py reads these.
+IN_TIME = tuple(name for name in catalogue_names("experiments") if name.startswith("temporal"))
+OTHERS = (*SUITES, *IN_WORDS, *OURS, *IN_TIME)
 
 
 @pytest.mark.parametrize("name", [name for name in catalogue_names("experiments") if name not in OTHERS])

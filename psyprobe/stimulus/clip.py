@@ -286,7 +286,8 @@ class TemporalModulation(Clip, Modulation):
         sheet.add("background", level, background.mean(), "least squares on each frame, mean over frames")
         how = "RMS that no pattern explains, worst frame"
         sheet.add("distortion", 0.0, left.max() / level, how, extra=2 * noise / level)
-        error = STANDARD_ERRORS * gain * noise / level
+        # Pixels of a flat pattern round alike.
+        error = max(STANDARD_ERRORS * gain, 2.0) * noise / level
         self._course_rows(sheet, self._turned(np.array(amplitudes) / level), error)
         told = {row.quantity for row in sheet.rows} | {"rms contrast"}
         return sheet.rows + [row for row in rows if row.quantity not in told]

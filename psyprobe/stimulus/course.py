@@ -41,7 +41,8 @@ class CourseFit:
     sigma: float
     #: Root mean square of what is left, in the unit of what was fitted.
     residual: float
-    #: Standard errors for independent errors of 1, of what could be fitted: "amplitude", "frequency", "phase", "sigma".
+    #: Largest error where each frame is off by at most 1, of what could be fitted: "amplitude", "frequency", "phase",
+    #: "sigma". Rounding is alike in frames that are alike, and does not average out.
     gain: Mapping[str, float]
 
 
@@ -102,11 +103,8 @@ def fit_course(
         speed, turned = -speed, -turned
     if size < 0:
         size, turned = -size, turned + np.pi
-    slopes = _slopes(times, best[0], moves=moves)[:, fitted]
-    scale = np.linalg.norm(slopes, axis=0)
-    scale = np.where(scale > 0, scale, 1.0)
-    unit = slopes / scale
-    errors = np.sqrt(np.clip(np.diagonal(np.linalg.pinv((unit.conj().T @ unit).real)), 0, None)) / scale
+    rows, scale = _scaled(_slopes(times, best[0], moves=moves)[:, fitted])
+    errors = np.abs(np.linalg.pinv(rows)).sum(axis=1) / scale
     gain = {_NAMES[which]: float(error) for which, error in zip(fitted, errors, strict=True)}
     if "phase" in gain:
         gain["phase"] = float(np.degrees(gain["phase"]))
@@ -131,6 +129,14 @@ def _slopes(times: FloatArray, values: FloatArray, *, moves: bool) -> Complex:
     return np.stack([unit, by_time, ahead, by_sigma], axis=1)
 
 
+def _scaled(slopes: Complex) -> tuple[FloatArray, FloatArray]:
+    """Real and imaginary parts below each other, each column of length 1, and the lengths."""
+    scale = np.linalg.norm(slopes, axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    unit = slopes / scale
+    return np.concatenate([unit.real, unit.imag]), np.asarray(scale)
+
+
 def _descended(
     start: FloatArray, fitted: list[int], found: Complex, times: FloatArray, moves: bool
 ) -> tuple[FloatArray, float]:
@@ -143,10 +149,8 @@ def _descended(
     apart = left(values)
     cost = float(np.vdot(apart, apart).real)
     for _ in range(_MOST_STEPS):
-        slopes = _slopes(times, values, moves=moves)[:, fitted]
-        scale = np.linalg.norm(slopes, axis=0)
-        scale = np.where(scale > 0, scale, 1.0)
-        rows, target = (np.concatenate([each.real, each.imag]) for each in (slopes / scale, apart))
+        rows, scale = _scaled(_slopes(times, values, moves=moves)[:, fitted])
+        target = np.concatenate([apart.real, apart.imag])
         step = np.zeros(4)
         step[fitted] = np.linalg.lstsq(rows, target, rcond=1e-14)[0] / scale
         for factor in _HALVES:

@@ -17,12 +17,14 @@ import psyprobe as pp
 from psyprobe.analysis.distance import MEASURES, distances
 from psyprobe.analysis.temporal import band_pass, motion_ratio
 from psyprobe.errors import ConditionWarning, InputError
+from psyprobe.experiment import read_experiment
 from psyprobe.human import castle_csf
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
 from psyprobe.observers.registry import Card
 from psyprobe.probes.clips import ShownClips, clip_answers
 from psyprobe.stimulus import Counterphase, Drift, Flicker
+from psyprobe.stimulus.catalogue import catalogue_names
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -268,6 +270,19 @@ def test_a_metric_of_images_gives_the_mean_over_frames() -> None:
     light = [np.repeat(each.draw().pixels[..., None], 3, axis=-1) for each in (spec, spec.reference())]
     wanted = who.difference(*light, ppd=60.0).mean()
     assert answer["values"][0][0] == pytest.approx(wanted, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", [name for name in catalogue_names("experiments") if name.startswith("temporal")])
+def test_the_catalogue_runs_over_temporal_frequency(name: str) -> None:
+    """Each page reads, its clips hold whole cycles, and people are known at all of its levels."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        told = pp.plan(name, "pixels")
+    experiment = read_experiment(name)
+    spec = experiment.spec()
+    assert told.frames == spec.frames and told.answered == 0 and not told.remarks
+    assert list(experiment.levels) == ["temporal_frequency", "contrast"] and spec.frames == spec.fps
+    assert len(experiment.score.multiplier or ()) == 10 and experiment.differences
 
 
 def test_what_clips_cannot_be_asked_is_one_sentence(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def transnet() -> Any:
         time = nn.Conv3d(2 * filters, filters, (3, 1, 1), dilation=step, padding=(dilation, 0, 0), bias=False)
         return nn.ModuleDict({"layers": nn.ModuleList([space, time])})
 
-    class Block(nn.Module):
+    class Block(nn.Module):  # type: ignore[misc]
         def __init__(self, channels: int, filters: int) -> None:
             super().__init__()
             for dilation in _DILATIONS:
@@ -40,7 +40,7 @@ def transnet() -> Any:
             each = (self.get_submodule(f"Conv3D_{dilation}.layers") for dilation in _DILATIONS)
             return self.bn(torch.cat([time(space(clips)) for space, time in each], dim=1))
 
-    class Stage(nn.Module):
+    class Stage(nn.Module):  # type: ignore[misc]
         def __init__(self, channels: int, filters: int) -> None:
             super().__init__()
             inner = filters * len(_DILATIONS)
@@ -54,7 +54,7 @@ def transnet() -> Any:
             last = torch.relu(self.DDCNN[-1](last)) + first
             return nn.functional.avg_pool3d(last, (1, 2, 2))
 
-    class Stages(nn.Module):
+    class Stages(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             widths = [_FILTERS * 2**k for k in range(_STAGES)]
