@@ -244,7 +244,7 @@ def features(observer: FeatureObserver | DifferenceObserver, images: FloatArray)
     """
     if not _has_features(observer):
         return dict.fromkeys(observer.card.features, images)
-    found = observer.features(images[..., :1] if _planes(observer, images) > 1 else images)
+    found = observer.features(images[..., :1] if equal_planes(observer, images) > 1 else images)
     if set(found) != set(observer.card.features):
         raise InputError(
             f"observer {observer.card.name} gives features {', '.join(found)}, and its card says "
@@ -299,7 +299,7 @@ def respond(
     """
     if not _has_features(observer):
         return _differences(observer, images, references, rows, ppd)
-    tests, alone = features(observer, images), _planes(observer, images)
+    tests, alone = features(observer, images), equal_planes(observer, images)
     chosen = list(rows[:1] if len(set(rows)) == 1 else rows)
     responses = np.empty((len(images), len(tests), len(measures)))
     for layer, name in enumerate(observer.card.features):
@@ -315,8 +315,8 @@ def respond(
         found[DIFFERENCE] = found["angular"]
         if LENGTH in measures:
             found[LENGTH] = lengths(seen)
-        for grown in _GROWING.keys() & found.keys():
-            found[grown] *= planes ** _GROWING[grown]
+        for grown in GROWING.keys() & found.keys():
+            found[grown] *= planes ** GROWING[grown]
         for measure, key in enumerate(measures):
             responses[:, layer, measure] = found[key]
     return responses
@@ -345,18 +345,18 @@ def lengths_of(
         return None
     moved = features(observer, one_step_away(drive, observer.card))
     told = [(lengths(rows), _distances(observer, name, moved[name], rows)["l2"]) for name, rows in references.items()]
-    return np.asarray(np.moveaxis(np.array(told) * _planes(observer, drive) ** _GROWING[LENGTH], -1, 0))
+    return np.asarray(np.moveaxis(np.array(told) * equal_planes(observer, drive) ** GROWING[LENGTH], -1, 0))
 
 
 #: By which power of the number of equal planes a measure grows.
-_GROWING = {"l1": 1.0, "l2": 0.5, LENGTH: 0.5}
+GROWING = {"l1": 1.0, "l2": 0.5, LENGTH: 0.5}
 
 
 def _by_planes(observer: FeatureObserver) -> bool:
     return getattr(observer, "grey_by_one_plane", False)
 
 
-def _planes(observer: FeatureObserver, images: FloatArray) -> int:
+def equal_planes(observer: FeatureObserver, images: FloatArray) -> int:
     """For how many equal planes of images the one stands of which the features are."""
     return 3 if _by_planes(observer) and is_grey_view(images) else 1
 

@@ -22,7 +22,7 @@ from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.light.display import Display
 from psyprobe.observers import Card
-from psyprobe.probes.asking import DIFFERENCE, LENGTH, features, one_step_away, presented
+from psyprobe.probes.asking import DIFFERENCE, GROWING, LENGTH, equal_planes, features, one_step_away, presented
 from psyprobe.stimulus import Clip, UniformClip
 
 #: Behind the name of a layer: of its features the mean over frames.
@@ -211,21 +211,29 @@ def _frame_features(
 ) -> Mapping[str, Mapping[str, FloatArray]]:
     """Distances of each layer of an observer of images, of all frames after each other and of their mean."""
     sums = {name: SummedDistances() for name in who.card.features}
-    both_still = tests.still and references.still
+    both_still, planes = tests.still and references.still, 1
     kept = _seen(who, references, 0, 1) if references.still else None
     for start, stop in [(0, 1)] if both_still else _chunks(tests, at_once):
         compared = _seen(who, references, start, stop) if kept is None else kept
         looked_at = _seen(who, tests, start, stop)
         for name, each in sums.items():
-            each.add(looked_at[name], compared[name][list(rows)], tests.shape[1] if both_still else 1)
-    whole = {name: each.distances() for name, each in sums.items()}
-    return whole | {name + MEAN: each.distances_of_means() for name, each in sums.items()}
+            (one, planes), (other, others) = looked_at[name], compared[name]
+            if planes != others:  # colour beside grey, of which one plane stands for all
+                one, other, planes = np.tile(one, planes), np.tile(other, others), 1
+            each.add(one, other[list(rows)], tests.shape[1] if both_still else 1)
+    found = {name: each.distances() for name, each in sums.items()}
+    found |= {name + MEAN: each.distances_of_means() for name, each in sums.items()}
+    return {
+        name: {measure: value * planes ** GROWING.get(measure, 0.0) for measure, value in each.items()}
+        for name, each in found.items()
+    }
 
 
-def _seen(who: Any, clips: ShownClips, start: int, stop: int) -> dict[str, FloatArray]:
-    """Features of some frames of each clip, shape (N, frames, D)."""
-    found = features(who, _flat(clips.frames(start, stop)))
-    return {name: np.asarray(rows).reshape(len(clips.specs), stop - start, -1) for name, rows in found.items()}
+def _seen(who: Any, clips: ShownClips, start: int, stop: int) -> dict[str, tuple[FloatArray, int]]:
+    """Features of some frames of each clip, shape (N, frames, D), and for how many equal planes they stand."""
+    images = _flat(clips.frames(start, stop))
+    planes, shape = equal_planes(who, images), (len(clips.specs), stop - start, -1)
+    return {name: (np.asarray(rows).reshape(shape), planes) for name, rows in features(who, images).items()}
 
 
 def _flat(frames: FloatArray) -> FloatArray:
