@@ -96,7 +96,8 @@ class DifferenceOfClips:
         """
         name, fps = self.card.name, test.fps
         clips = [whole(each) for each in (test, reference)]
-        check_light(*(each.reshape(-1, *each.shape[2:]) for each in clips), name)
+        one, other = (each.reshape(-1, *each.shape[2:]) for each in clips)
+        check_light(one, other, name)
         besides = {key: value for key, value in (("ppd", ppd), ("fps", fps)) if key in self._takes}
         found = _array(self._function(*clips, **besides))
         if found.shape != (len(clips[0]),) or found.dtype.kind != "f":
@@ -148,8 +149,8 @@ def clip_network(
     if digest is None:
         digest = hashlib.sha256(f"{module}{state_digest(module.state_dict())}".encode()).hexdigest()
     size = None if input_size is None else checked_size(input_size)
-    told = {"device": str(chosen), "weights_digest": digest, "input": "normalised"}
-    return FeaturesOfClips(look, replace(card, input_size=size, **told))
+    told = replace(card, input_size=size, device=str(chosen), weights_digest=digest, input="normalised")
+    return FeaturesOfClips(look, told)
 
 
 def _array(values: Any) -> FloatArray:

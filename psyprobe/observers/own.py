@@ -166,8 +166,10 @@ def _of_clips(thing: Any, name: str, version: str, what: str, given: Mapping[str
     card = _card("features", name, version, tuple(given.get("features", ("output",))), size)
     if what == "features":
         return FeaturesOfClips(thing, card, _taken(thing, "fps"))
-    normalised = {key: _three_channels(name, key, given[key]) for key in ("mean", "std") if key in given}
-    card = replace(card, weights="given by the caller", **normalised)
+    mean, std = (
+        _three_channels(name, key, given.get(key, usual)) for key, usual in (("mean", card.mean), ("std", card.std))
+    )
+    card = replace(card, weights="given by the caller", mean=mean, std=std)
     return clip_network(thing, card, device=given.get("device"), input_size=size)
 
 

@@ -277,7 +277,7 @@ def remarks_of(experiment: Experiment, native: Specification) -> tuple[str, ...]
     if isinstance(native, Clip):
         in_time = {name: np.array(values) for name, values in experiment.levels.items() if name.startswith("temporal")}
         every = np.meshgrid(*in_time.values(), indexing="ij")
-        cautions = with_levels(native, **dict(zip(in_time, every, strict=True))).cautions()
+        cautions = native.changed(**dict(zip(in_time, every, strict=True))).cautions()
     if experiment.human is None:
         return cautions
     fixed = {name: value for name, value in parameters_of(native).items() if name not in experiment.levels}

@@ -19,7 +19,7 @@ from functools import cache, cached_property, partial
 from operator import length_hint
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -452,7 +452,9 @@ def _answer_clips(observers: Mapping[str, Any], batch: Batch) -> Iterator[Answer
     work: Work = batch.work
     for name, who in observers.items():
         asked = [each for each in batch.questions if each.observer == name]
-        tests, references = (ShownClips(specs, work.display, who.card) for specs in (work.tests, work.references))
+        tests, references = (
+            ShownClips(cast(tuple[Clip, ...], specs), work.display, who.card) for specs in (work.tests, work.references)
+        )
         at_once = default_batch_size(work.tests[0].shape, who.card.device)
         told = clip_answers(who, tests, references, work.rows, work.measures, at_once, work.tests[0].ppd)
         yield from map(Answered, asked, told)
