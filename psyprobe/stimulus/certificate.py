@@ -454,9 +454,7 @@ def _display_rows(pixels: Array, space: str, spec: Specification, display: Displ
     return (*gamut_rows(display, gamut.values, gamut.outside, gamut.margin), *shown_rows(shown))
 
 
-def shown_light(
-    pixels: Array, space: str, observer: str, display: Display
-) -> tuple[Float64, str, tuple[float, float]]:
+def shown_light(pixels: Array, space: str, observer: str, display: Display) -> tuple[Float64, str, tuple[float, float]]:
     """Light that a display shows of pixels, its space, and the smallest and the largest drive."""
     drive = display.encode(pixels, space=space, observer=observer, clip=True)
     grey = space == "luminance" and not display.by_gun

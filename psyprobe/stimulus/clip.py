@@ -26,12 +26,13 @@ from psyprobe.stimulus.certificate import (
     Sheet,
     gamut_rows,
     planes_of,
+    shown_light,
     shown_rows,
     strain,
     worst_of,
 )
 from psyprobe.stimulus.course import Complex, course, fit_course
-from psyprobe.stimulus.estimate import Float64, fit_patterns, to_float64
+from psyprobe.stimulus.estimate import Float64, fit_patterns
 from psyprobe.stimulus.parameters import number, parameter
 from psyprobe.stimulus.pattern import Modulation, Uniform
 from psyprobe.stimulus.specification import Specification, Stimulus, stimulus_kind
@@ -130,19 +131,18 @@ class Clip(Specification):
         if display is None:
             return rows
         gamuts = [display.gamut(chunk) for chunk in self.chunks()]
-        lows, highs = zip(*((float(drive.min()), float(drive.max())) for drive in self._drives(display)), strict=True)
+        lows, highs = zip(*(driven for _, _, driven in self._shown(display)), strict=True)
         again = Sheet(self.luminance, "float32", strain(display, min(lows), max(highs)), refined=False)
-        shown = (frame for drive in self._drives(display) for frame in np.asarray(display.decode(drive)))
+        _, space, _ = next(self._shown(display))
+        shown = (frame for light, _, _ in self._shown(display) for frame in light)
         outside, margin = sum(each.outside for each in gamuts), min(each.margin for each in gamuts)
         rows += gamut_rows(display, sum(each.values for each in gamuts), outside, margin)
-        space = "luminance" if space == "luminance" else "rgb"
         return rows + shown_rows(self.rows_of(shown, space, again, display))
 
-    def _drives(self, display: Display) -> Iterator[Float64]:
-        """What a display is driven by, chunk by chunk; of grey one plane."""
+    def _shown(self, display: Display) -> Iterator[tuple[Float64, str, tuple[float, float]]]:
+        """As `shown_light`, chunk by chunk."""
         for chunk in self.chunks():
-            drive = to_float64(display.encode(chunk, clip=True))
-            yield drive[..., 0] if chunk.space == "luminance" else drive
+            yield shown_light(chunk.pixels, chunk.space, chunk.observer, display)
 
     def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
         return self.stills(0, self.frames)._pixels(dtype, device)
