@@ -10,7 +10,7 @@ from psyprobe.analysis import score as table
 from psyprobe.analysis.detection import ALIGNMENT
 from psyprobe.analysis.matching import ERROR_MEAN, ERROR_POOLED
 from psyprobe.analysis.published import SHORT_NAMES, published_scores
-from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Entry, Metric, Score, many, percent
+from psyprobe.analysis.score import CONTRAST, OBSERVER, PERSON, PIXELS, Entry, Metric, Score, many, percent
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.terminal import lay_out
 
@@ -36,8 +36,13 @@ _COLUMNS = 5
 
 _KEY = (
     "Spearman's r_s of response with multiples of the human threshold, larger is better; matching: root mean "
-    "square error in log10 contrast, smaller is better.{interval} f32 floor: share of the score points that the "
-    "paper's float32 arithmetic puts at its floor, mean over tests (-: not known, or no angle is scored)"
+    "square error in log10 contrast, smaller is better.{interval}{people} f32 floor: share of the score points that "
+    "the paper's float32 arithmetic puts at its floor, mean over tests (-: not known, or no angle is scored)"
+)
+_PEOPLE = (
+    " one person: a person of the data in the place of an observer, on the levels at which that person was measured; "
+    "in parentheses: what an observer scores on these levels over that: 1 is as good as another person, and no limit; "
+    "without them: not determined, or nobody was measured."
 )
 #: Of the intervals.
 _LEAST = "which take levels as independent: neighbours are not, so that the uncertainty is at least that"
@@ -88,7 +93,7 @@ class BoardRow:
     #: Of the observer, baseline or published model.
     name: str
     #: Where its scores come from.
-    kind: Literal["observer", "baseline", "published"]
+    kind: Literal["observer", "baseline", "people", "published"]
     #: Of models; for those that are not published the loader, as "timm".
     family: str
     #: Scores of the tests that it did.
@@ -177,7 +182,9 @@ class Scoreboard:
     def _cells(self, tests: Sequence[Test]) -> list[list[str]]:
         cells = [["observer", *(test.short_name for test in tests), "f32 floor"]]
         for row in self.rows:
-            floor = "" if row.kind == "baseline" and row.float32_floor is None else percent(row.float32_floor)
+            floor = (
+                "" if row.kind in ("baseline", "people") and row.float32_floor is None else percent(row.float32_floor)
+            )
             cells.append([row.title, *(_cell(row.entries.get(test), test.metric) for test in tests), floor])
         return cells
 
@@ -185,7 +192,8 @@ class Scoreboard:
         used = {flag for row in self.rows for entry in row.entries.values() for flag in entry.flags}
         notes = [f"{r.title}, {t.experiment}: {e.note}." for r in self.rows for t, e in r.entries.items() if e.note]
         interval = "" if self.confidence is None else f" Brackets: {100 * self.confidence:g} % intervals, {_LEAST}."
-        key = _KEY.format(interval=interval)
+        people = _PEOPLE if any(row.kind == "people" for row in self.rows) else ""
+        key = _KEY.format(interval=interval, people=people)
         flags = "; ".join(f"{flag}: {FLAGS[flag]}" for flag in FLAGS if flag in used)
         published = any(row.kind == "published" for row in self.rows)
         source = "Published scores: Cai et al. (2025), Figure 6, final table, without intervals."
@@ -324,14 +332,17 @@ def _observers(found: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
 
 
 def _baselines(found: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
-    """One row for each trivial responder; a second one for observers that saw other pixels (at another input size)."""
+    """One row for each trivial responder and for people; a second one for observers that were shown something else."""
     rows: dict[str, dict[Test, Entry]] = {PIXELS: {}, CONTRAST: {}}
     for one, own in found:
         for name, entries in own.items():
             for test, entry in entries.items():
                 if name != OBSERVER and rows.setdefault(name, {}).setdefault(test, entry) != entry:
                     rows.setdefault(f"{name}, as shown to {one.observer}", {})[test] = entry
-    return [BoardRow(name, "baseline", "baseline", entries) for name, entries in rows.items() if entries]
+    kinds: dict[str, Literal["baseline", "people"]] = {name: "people" for name in rows if name.startswith(PERSON)}
+    return [
+        BoardRow(name, kind := kinds.get(name, "baseline"), kind, entries) for name, entries in rows.items() if entries
+    ]
 
 
 def _published(tests: Sequence[Test]) -> list[BoardRow]:
@@ -353,4 +364,5 @@ def _cell(entry: Entry | None, metric: Metric) -> str:
         return ""
     value = "-" if entry.value is None else f"{entry.value:.{metric.digits}f}"
     interval = "" if entry.low is None or entry.high is None else f" [{entry.low:.2f}, {entry.high:.2f}]"
-    return value + interval + f" {entry.flags}" * bool(entry.flags)
+    of_person = "" if entry.of_person is None else f" ({entry.of_person:.2f})"
+    return value + interval + of_person + f" {entry.flags}" * bool(entry.flags)

@@ -14,8 +14,21 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis import alignment as statistics
 from psyprobe.analysis.direction import told
 from psyprobe.analysis.iso_response import IsoResponse, fit_iso_response
+from psyprobe.analysis.one_person import Fraction, People, fraction_of, people
 from psyprobe.analysis.responses import LayerScore, Responses, Scored, layer_facts, layers_of, select
-from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Metric, Recorded, Row, number
+from psyprobe.analysis.score import (
+    CONTRAST,
+    NO_PEOPLE,
+    OBSERVER,
+    PERSON,
+    PIXELS,
+    Entry,
+    Metric,
+    Recorded,
+    Row,
+    number,
+)
+from psyprobe.analysis.shown import conditions_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -29,6 +42,8 @@ _KEY = (
     "unevenness along the human curve; shape and shift: of the iso-response curve most like the human one, with the "
     "range of shifts where several fit alike; RMSE: of the one nearest to it; reached: x at which it exists "
     "(without a level grid, as of --score-only, there is no such curve). "
+    "in range: r_s on the levels at which single people were measured; of a person: that over what one of them scores "
+    "there: 1 is as good as another person, and no limit; above flat: 0 of an observer with a flat CSF, 1 of a person. "
     "f32 floor, noise: share of score points that the paper's float32 arithmetic puts at its floor, and that are not "
     "above the noise floor."
 )
@@ -50,6 +65,8 @@ class ResponderScore(Recorded):
     shape: IsoResponse | None
     #: The iso-response curve that lies nearest to the human curve, shift included.
     absolute: IsoResponse | None
+    #: Beside the persons of each data set of `DetectionScore.people`.
+    fractions: tuple[Fraction, ...] = ()
 
     def cells(self) -> dict[str, str]:
         """Rounded for reading."""
@@ -63,7 +80,13 @@ class ResponderScore(Recorded):
             "shift": "-" if shape is None else _shift(shape),
             "RMSE": number(None if absolute is None else absolute.rmse),
             "reached": "-" if shape is None else f"{shape.reached}/{shape.total}",
+            **({} if self.first is None else _beside_people(self.first)),
         }
+
+    @property
+    def first(self) -> Fraction | None:
+        """That of the data set to compare with first; None where no single people were measured."""
+        return self.fractions[0] if self.fractions else None
 
     def remarks(self, gridded: bool) -> list[str]:
         """What the numbers do not say."""
@@ -102,7 +125,11 @@ class ResponderScore(Recorded):
             "absolute_rmse_log10": absolute and absolute.rmse,
             "absolute_level": absolute and absolute.level,
             **{name: shape and getattr(shape, name) for name in ("reached", "total", "recrossed")},
+            **{name: self.first and value for name, value in vars(self.first or _NOBODY).items()},
         }
+
+
+_NOBODY = Fraction(None, None, None)
 
 
 @dataclass(frozen=True)
@@ -115,6 +142,11 @@ class DetectionScore(LayerScore):
     pixels: ResponderScore
     #: Of a responder whose response is the stimulus contrast (or other difference), the same at every level.
     contrast: ResponderScore
+    #: Single people who were measured under the conditions of the experiment or near them, by data set, that to compare
+    #: with first at the head; empty where there are none.
+    people: tuple[People, ...]
+    #: Unit of the level.
+    unit: str
 
     @property
     def confidence(self) -> float:
@@ -122,7 +154,7 @@ class DetectionScore(LayerScore):
         return self.score.alignment.confidence
 
     def rows(self) -> list[Row]:
-        """The observer, the pixels, contrast alone, and what can be attained."""
+        """The observer, the pixels, contrast alone, one person, and what can be attained."""
         title = f"{self.experiment} ({self.measure})"
         # Contrast alone has curves wherever a grid was shown, and the key says what a run without one lacks.
         gridded = self.contrast.shape is not None
@@ -135,14 +167,40 @@ class DetectionScore(LayerScore):
             remarks = found.remarks(gridded)
             told = Row(title, responder, label, found.cells(), found.record(), notes=remarks)
             reached = {ALIGNMENT: (found.alignment.value, found.alignment.low, found.alignment.high)}
-            row = self.row(told, short, reached, "r_s")
+            row = self.row(told, short, reached, "r_s", of_person=found.first and found.first.fraction)
             rows.append(replace(row, record={**row.record, "note": "; ".join(remarks)}))
+        rows += [self._person(title, self.people[0])] if self.people else []
         attainable = {"r_s [interval]": number(self.score.alignment.attainable, 3)}
         return [*rows, Row(title, "attainable", "attainable", attainable)]
 
+    def _person(self, title: str, first: People) -> Row:
+        found, (low, high) = first.ceiling, first.span
+        cells = {
+            "in range": f"{number(found.value)} [{number(found.low)}, {number(found.high)}]",
+            "of a person": "1",
+            "above flat": "1",
+        }
+        told = (
+            f"{found.persons} people of {first.dataset}, {low:.3g} to {high:.3g} {self.unit}, from "
+            f"{number(min(found.scores))} to {number(max(found.scores))}; a flat CSF scores {number(first.flat)} there"
+        )
+        if not first.determined:
+            told += ", as people do, so that a fraction says nothing"
+        record = {
+            **{name: getattr(self, name) for name in ("experiment", "measure", "observer", "layer")},
+            "responder": PERSON,
+            "in_range": found.value,
+            "in_range_low": found.low,
+            "in_range_high": found.high,
+            "confidence": self.confidence,
+            "note": told,
+        }
+        entry = Entry(found.value, found.low, found.high, note=told)
+        return Row(title, PERSON, PERSON, cells, record, {ALIGNMENT: entry}, [told])
+
     def notes(self) -> list[str]:
         """What the headings mean."""
-        return [_KEY]
+        return [_KEY] if self.people else [_KEY, f"{self.experiment}: {NO_PEOPLE}"]
 
 
 def score_detection(
@@ -186,6 +244,11 @@ def _score_layer(result: xr.Dataset, found: Responses, interval: dict[str, Any])
     if points is None:
         return None
 
+    (level, levels), *others = points.at.items()
+    shown = None if others or result.attrs.get("human_model") != "castle_csf" else conditions_of(result)
+    # Of the bootstrap over levels, intervals over people take the same size and seed.
+    beside = () if shown is None else people(shown, levels, **interval)
+
     def scored(
         response: tuple[FloatArray, FloatArray], grid: tuple[FloatArray, FloatArray], floor: float
     ) -> ResponderScore:
@@ -193,11 +256,12 @@ def _score_layer(result: xr.Dataset, found: Responses, interval: dict[str, Any])
             attainable = statistics.attainable_alignment(np.broadcast_to(points.multiplier, response[0].shape))
             none = statistics.Alignment(None, None, None, interval["confidence"], attainable, statistics.UNTOLD)
             slices = statistics.Slices(None, None, 0, None, None, 0, len(response[0]))
-            return ResponderScore(none, slices, None, None)
+            return ResponderScore(none, slices, None, None, (_NOBODY,) * len(beside))
         return ResponderScore(
             statistics.align(points.multiplier, response[0], **interval),
             statistics.score_slices(points.multiplier, response[0]),
             *(_iso_responses(found, points, grid[0], floor) if grid[0].size and told(*grid) else (None, None)),
+            tuple(fraction_of(one, levels, points.multiplier, response[0]) for one in beside),
         )
 
     def responses(of: xr.Dataset, measure: str) -> FloatArray:
@@ -217,6 +281,8 @@ def _score_layer(result: xr.Dataset, found: Responses, interval: dict[str, Any])
         score=scored((points.response, points.status), (found.grid, found.status), found.noise_floor),
         pixels=scored((points.pixels, points.pixels_status), (found.pixels, found.pixels_status), 0.0),
         contrast=scored((points.difference, sound[0]), (ruler, sound[1]), 0.0),
+        people=beside,
+        unit=str(result[f"scored_{level}"].attrs.get("units", "")),
         **layer_facts(result, found.layer, found.measure, *facts),
     )
 
@@ -252,6 +318,13 @@ def _human_at(found: Responses, points: Scored, at: dict[str, FloatArray]) -> Fl
         same &= np.isclose(values[:, None], points.at[name], rtol=1e-9, atol=0)
     human[same.any(axis=1)] = points.sensitivity[same.argmax(axis=1)][same.any(axis=1)]
     return human
+
+
+def _beside_people(of: Fraction) -> dict[str, str]:
+    told = "not determined" if of.in_range is not None and of.fraction is None else number(of.fraction)
+    # The pixels may do as a flat CSF does but for rounding, which is no minus 0.
+    above = None if of.above_flat is None else round(of.above_flat, 2) + 0.0
+    return {"in range": number(of.in_range), "of a person": told, "above flat": number(above)}
 
 
 def _shift(shape: IsoResponse) -> str:

@@ -27,7 +27,7 @@ from psyprobe.analysis.intervals import (
 )
 from psyprobe.analysis.iso_response import iso_contrast
 from psyprobe.analysis.responses import LayerScore, chosen, layer_facts, layers_with, levels_of, status_of, values_of
-from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Metric, Recorded, Row
+from psyprobe.analysis.score import CONTRAST, NO_PEOPLE, OBSERVER, PIXELS, Metric, Recorded, Row
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
@@ -393,7 +393,7 @@ class MatchingScore(LayerScore):
 
     def notes(self) -> list[str]:
         """What the headings mean."""
-        return [_KEY]
+        return [_KEY, f"{self.experiment}: {NO_PEOPLE}"]
 
 
 @dataclass(frozen=True)

@@ -525,6 +525,7 @@ class LayerScore(Tabled):
         first: str,
         flags: str = "",
         note: str = "",
+        of_person: float | None = None,
     ) -> Row:
         """A row with the columns that all have; to it short name, (value, low, high) of metrics, name of the first."""
         own = told.responder == OBSERVER
@@ -549,7 +550,9 @@ class LayerScore(Tabled):
             "f32 floor": percent(self.float32_floor) if own else "",
             "noise": percent(self.below_noise) if own else "",
         }
-        entries = {metric: Entry(*values, flags, only["float32_floor"], note) for metric, values in reached.items()}
+        entries = {
+            metric: Entry(*values, flags, only["float32_floor"], note, of_person) for metric, values in reached.items()
+        }
         notes = [f"{first} of the {spread}"] * (spread is not None) + list(told.notes)
         if own and self.undefined:
             notes.append(

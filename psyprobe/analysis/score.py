@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 #: Whose row it is: the observer's, or that of a trivial responder, as the scoreboard calls it.
 OBSERVER, PIXELS, CONTRAST = "observer", "pixels (no encoder)", "contrast alone (perfect constancy)"
+#: Whose row it is where people were measured: a person's in the place of an observer.
+PERSON = "one person"
+
+#: What is said where nobody can be put in the place of an observer.
+NO_PEOPLE = "no single people were measured under its conditions, so there is no ceiling."
 
 #: A share of score points, above which it is flagged.
 _MANY = 0.1
@@ -56,6 +61,9 @@ class Entry:
     float32_floor: float | None = None
     #: What else is to be said, as numbers of saturated matches.
     note: str = ""
+    #: The score on the levels at which people were measured over what one person scores there; None where there is no
+    #: such person, or where an observer without any contrast sensitivity function scores as high.
+    of_person: float | None = None
 
 
 @dataclass(frozen=True)

@@ -411,6 +411,32 @@ def castle_mechanisms(
     return CastleMechanisms(*(value.astype(dtype, copy=False)[()] for value in values))
 
 
+def castle_shares(
+    frequency: npt.ArrayLike, *, background: npt.ArrayLike, direction: npt.ArrayLike, area: npt.ArrayLike
+) -> FloatArray:
+    """By how much each mechanism of castleCSF is responsible for seeing a static, foveal Gabor or grating.
+
+    Parameters and errors as in `castle_csf`.
+
+    Returns
+    -------
+    ndarray, shape (..., 3)
+        Shares of the pooled response, squared: of the achromatic, the red-green and the yellow-violet mechanism.
+
+    Examples
+    --------
+    >>> castle_shares(4, background=[70, 30, 2], direction=[1, -1, 0], area=1).round(3)
+    array([0., 1., 0.])
+    """
+    dtype = signature.floating_dtype(frequency, background, direction, area)
+    light, surround = _read_background(None, background, dtype)
+    condition = Condition.read(dtype, frequency, light, area, 0.0, 0.0, 180.0)
+    weights = _mechanism_weights(_read_direction(direction, dtype), surround, dtype)
+    mechanisms = (ACHROMATIC, RED_GREEN, YELLOW_VIOLET)
+    driven = [(weight * each.sensitivity(condition)) ** 2 for weight, each in zip(weights, mechanisms, strict=True)]
+    return np.asarray(np.stack(np.broadcast_arrays(*driven), axis=-1) / sum(driven)[..., None])
+
+
 def _exactly_one(**alternatives: Any) -> None:
     (first, one), (second, other) = alternatives.items()
     if one is None and other is None:

@@ -84,7 +84,7 @@ def evaluate_csf(
         )
     columns: dict[str, npt.NDArray[Any]] = {name: np.asarray(table[name]) for name in COLUMNS}
     measured = _positive("measured", columns["sensitivity"])
-    predicted = _positive("predicted", _predict(columns, model))
+    predicted = _positive("predicted", predicted_sensitivity(columns, model))
     error = 20.0 * np.log10(predicted / measured)
     datasets = columns["dataset"]
     scores = {str(name): _score(error[datasets == name]) for name in dict.fromkeys(datasets.tolist())}
@@ -92,7 +92,18 @@ def evaluate_csf(
     return CsfEvaluation(error.size, _rms(error), float(np.sqrt(adjusted)), scores)
 
 
-def _predict(columns: Mapping[str, npt.NDArray[Any]], model: ContrastSensitivity) -> FloatArray:
+def predicted_sensitivity(
+    table: Mapping[str, npt.ArrayLike] | pd.DataFrame, model: ContrastSensitivity = castle_csf
+) -> FloatArray:
+    """What a model says of each row of a table; parameters as for `evaluate_csf`.
+
+    Examples
+    --------
+    >>> from psyprobe.human import thresholds
+    >>> predicted_sensitivity(thresholds("modelfest"))[:2].round(1)
+    array([64.7, 91. ])
+    """
+    columns: dict[str, npt.NDArray[Any]] = {name: np.asarray(table[name]) for name in COLUMNS}
     disks = columns["stimulus"] == "disk"
     predicted = np.empty(disks.shape)
     inputs = {name: columns[name] for name in ("temporal_frequency", "eccentricity", "visual_field")}

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +12,14 @@ import numpy as np
 from psyprobe import __version__
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of
+from psyprobe.analysis.shown import page_of, stimulus_on
 from psyprobe.errors import PsyprobeError
 from psyprobe.human import list_human
 from psyprobe.light.display import Display
 from psyprobe.probes import probe_summary
 from psyprobe.reporting.page import Picture, picture
 from psyprobe.stimulus import Specification
-from psyprobe.stimulus.catalogue import StimulusSet, load_stimulus, read_levels, stimulus_set
+from psyprobe.stimulus.catalogue import StimulusSet, read_levels
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -29,14 +28,6 @@ if TYPE_CHECKING:
 _WIDTH = 112
 #: Pictures of a stimulus.
 _PICTURES = 3
-
-
-def page_of(result: xr.Dataset) -> Mapping[str, Any]:
-    """The experiment's page as it was run; empty where the result does not hold it."""
-    try:
-        return tomllib.loads(str(result.attrs.get("experiment_toml", "")))
-    except tomllib.TOMLDecodeError:
-        return {}
 
 
 def _told(result: xr.Dataset, name: str) -> Mapping[str, Any]:
@@ -61,7 +52,7 @@ class Shown:
 def stimulus_of(result: xr.Dataset) -> Shown | None:
     """The stimulus of an experiment drawn anew, with the certificate of one; None where it has none of ours."""
     page = page_of(result)
-    found = _stimulus(page.get("stimulus"))
+    found = stimulus_on(page)
     if found is None:
         return None
     display = Display.from_dict(dict(_told(result, "display")))
@@ -89,15 +80,6 @@ def stimulus_of(result: xr.Dataset) -> Shown | None:
     ]
     heading = ["quantity", "requested", "delivered", "error", "tolerance", "passed"]
     return Shown(pictures, heading, rows, _words(found, at), certificate.passed)
-
-
-def _stimulus(entry: Any) -> StimulusSet | None:
-    """A stimulus that a page names; never code of a file, which a store from elsewhere could name."""
-    if isinstance(entry, str):
-        return None if "/" in entry or "\\" in entry or entry.endswith(".toml") else load_stimulus(entry)
-    if not isinstance(entry, Mapping) or ".py" in json.dumps(entry):
-        return None
-    return stimulus_set({"title": "stimulus", **entry}, "stimulus", Path())
 
 
 def _places(levels: Mapping[str, FloatArray]) -> list[dict[str, float]]:

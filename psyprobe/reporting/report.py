@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from psyprobe.analysis.board import FLAGS, Scoreboard, Test
 from psyprobe.analysis.score import Metric, Score, number, score_notes, score_tables
+from psyprobe.analysis.shown import page_of
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.plotting.described import Figure, Gallery, Part, Table
 from psyprobe.probes import load_probe
@@ -20,7 +21,7 @@ from psyprobe.probes.conduct import load_results
 from psyprobe.probes.results import score_layers, scoreboard
 from psyprobe.reporting.compact import compact
 from psyprobe.reporting.page import picture, render, write_page
-from psyprobe.reporting.provenance import made_with, methods, observers_table, page_of, stimulus_of
+from psyprobe.reporting.provenance import made_with, methods, observers_table, stimulus_of
 from psyprobe.running.store import Store, open_store
 
 if TYPE_CHECKING:

@@ -1,0 +1,101 @@
+"""What the page of a result says of its stimulus, and which measured thresholds of people belong to that."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from psyprobe.analysis.responses import levels_of
+from psyprobe.errors import InputError
+from psyprobe.human.castle import DIRECTIONS
+from psyprobe.human.points import Conditions, Level
+from psyprobe.human.reference import human_inputs, is_number
+from psyprobe.stimulus.catalogue import StimulusSet, load_stimulus, read_page, stimulus_set
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Kinds that people were shown, but for size and luminance, and kinds to which these thresholds are moved.
+_GABORS = ("gabor", "grating", "cai2025_gabor")
+_NOISE = ("noise", "annulus_noise", "cai2025_noise")
+#: Factor by which measured values of a level may lie beyond those of the experiment.
+_BEYOND: Mapping[str, float] = {"frequency": 1.1, "luminance": 1.0, "area": 2.6}
+#: RMS contrast of a sinusoid is its peak over this.
+_RMS = math.sqrt(2)
+
+
+def page_of(result: xr.Dataset) -> Mapping[str, Any]:
+    """The experiment's page as it was run; of replayed responses that of the catalogue; empty where there is none."""
+    try:
+        if result.attrs.get("replayed") == 1:
+            return read_page("experiments", str(result.attrs["experiment"]))[1]
+        return tomllib.loads(str(result.attrs.get("experiment_toml", "")))
+    except (tomllib.TOMLDecodeError, InputError):
+        return {}
+
+
+def stimulus_on(page: Mapping[str, Any]) -> StimulusSet | None:
+    """The stimulus of a page; none where it lies in a file, whose code a store from elsewhere could name."""
+    entry = page.get("stimulus")
+    if isinstance(entry, str):
+        return None if "/" in entry or "\\" in entry or entry.endswith(".toml") else load_stimulus(entry)
+    if not isinstance(entry, Mapping) or ".py" in json.dumps(entry):
+        return None
+    return stimulus_set({"title": "stimulus", **entry}, "stimulus", Path())
+
+
+def conditions_of(result: xr.Dataset) -> Conditions | None:
+    """Under which conditions people are to be looked for whose thresholds belong to a result.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of a run, or of `chat_csf`. Levels that were taken by ``result.sel`` count as fixed.
+
+    Returns
+    -------
+    Conditions or None
+        None where nobody was measured: with a mask, in another difference than contrast, off the fovea, over another
+        level than frequency, luminance or area, in a colour that is none of castleCSF's mechanisms.
+    """
+    page = page_of(result)
+    # A run without a level grid has only the levels that are scored.
+    held = {name: result[f"scored_{name}" if f"scored_{name}" in result else name] for name in levels_of(result)}
+    free = [name for name, values in held.items() if values.ndim]
+    try:
+        shown = stimulus_on(page)
+    except InputError:
+        return None
+    if shown is None or shown.parts or "difference" in page or len(free) != 1 or free[0] not in _BEYOND:
+        return None
+    level = cast(Level, free[0])
+    known = _asked(shown, page.get("human", {}))
+    known |= {name: float(values) for name, values in held.items() if name not in free}
+    noise = shown.kind in _NOISE
+    direction = known.get("direction")
+    fixed = {name: known.get(name) for name in _BEYOND if name != level}
+    if not all(is_number(value) and value > 0 for value in fixed.values()):
+        return None
+    if shown.kind not in (*_GABORS, *_NOISE) or direction not in DIRECTIONS or known.get("x") or known.get("y"):
+        return None
+    values, beyond = np.asarray(held[level].values, dtype=np.float64), _BEYOND[level]
+    span = float(values.min()) / beyond, float(values.max()) * beyond
+    rms = shown.spec().contrast_kind == "rms"
+    return Conditions(level, span, str(direction), **fixed, noise=noise, gain=_RMS if rms else 1.0)
+
+
+def _asked(shown: StimulusSet, human: Mapping[str, Any]) -> dict[str, Any]:
+    """What a human model would be asked: parameters of the stimulus, and what the page fixes over them."""
+    spec = shown.spec()
+    known = human_inputs({each.name: getattr(spec, each.name) for each in fields(spec)})
+    if "area" not in known and shown.kind in _NOISE:
+        height, width = spec.shape
+        known["area"] = height * width / spec.ppd**2
+    return known | {name: human[name] for name in (*_BEYOND, "direction") if name in human}

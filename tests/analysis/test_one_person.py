@@ -1,0 +1,238 @@
+"""One person in the place of a model: the oracle's persons, ceilings and fractions, and observers of known truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from detection_results import MULTIPLIER, PUBLISHED, dataset, published_along
+from scipy.stats import spearmanr
+
+import psyprobe as pp
+from psyprobe.analysis import score_detection
+from psyprobe.analysis.detection import DetectionScore
+from psyprobe.analysis.one_person import People, fraction_of, people, persons, shape_alignment
+from psyprobe.analysis.score import NO_PEOPLE, PERSON
+from psyprobe.analysis.shown import conditions_of
+from psyprobe.experiment import read_experiment
+from psyprobe.human.castle import castle_csf
+from psyprobe.human.points import Conditions, matched_thresholds
+from psyprobe.probes.results import scoreboard
+
+#: The tests of Cai et al. (2025), and what each is called here.
+TESTS = dict(
+    zip(
+        ("gabor_achromatic", "noise_achromatic", "gabor_red_green", "gabor_yellow_violet", "luminance", "area"),
+        PUBLISHED,
+        strict=True,
+    )
+)
+#: Where the oracle looks for measured values; the others 0.5 to 30.5 cpd.
+SPANS = {"noise_achromatic": (0.5, 23.0), "luminance": (0.1, 200.0), "area": (0.02, 8.0)}
+#: Lower ends of ranges are rounded in the oracle, to five digits.
+EXACT = 1e-4
+
+
+def run_of(name: str, response: Callable[[np.ndarray, np.ndarray], np.ndarray], observer: str = "simulated"):  # type: ignore[no-untyped-def]
+    """A result of an experiment of the catalogue, of an observer whose response is a formula of level and contrast."""
+    page = read_experiment(name)
+    (level,) = (each for each in page.levels if each != "contrast")
+    x, contrast = np.array(page.levels[level]), np.array(page.levels["contrast"])
+    bare = dataset(
+        x, contrast, x, MULTIPLIER, np.ones((len(x), 10)), (x, np.ones(len(x))), [np.ones((len(x), len(contrast)))],
+        [np.ones((len(x), 10))], (np.ones((len(x), len(contrast))), np.ones((len(x), 10))), level=level,
+        experiment=name, observer=observer,
+    ).assign_attrs(experiment_toml=page.toml)  # fmt: skip
+    shown = conditions_of(bare)
+    assert shown is not None
+    people_see = castle(shown, x)
+    shown_contrast = MULTIPLIER / people_see[:, None]
+    grid, line = np.broadcast_arrays(x[:, None], contrast), np.broadcast_arrays(x[:, None], shown_contrast)
+    return dataset(
+        x, contrast, x, MULTIPLIER, shown_contrast, (x, people_see), [response(*grid)], [response(*line)],
+        (grid[1], line[1]), level=level, experiment=name, observer=observer,
+    ).assign_attrs(experiment_toml=page.toml)  # fmt: skip
+
+
+def castle(shown: Conditions, x: np.ndarray) -> np.ndarray:
+    fixed = {name: getattr(shown, name) for name in ("frequency", "luminance", "area")}
+    return shown.gain * castle_csf(direction=shown.direction, **{**fixed, shown.level: x})
+
+
+def scored(result) -> DetectionScore:  # type: ignore[no-untyped-def]
+    (found,) = score_detection(result, resamples=100)
+    return found
+
+
+def shown_in(name: str) -> tuple[Conditions, np.ndarray]:
+    result = run_of(name, lambda x, c: c + 0 * x)
+    shown = conditions_of(result)
+    assert shown is not None
+    (level,) = (each for each in read_experiment(name).levels if each != "contrast")
+    return shown, result[level].values
+
+
+@pytest.fixture(scope="module")
+def everybody() -> dict[str, tuple[Conditions, np.ndarray]]:
+    return {name: shown_in(name) for name in TESTS}
+
+
+def test_the_persons_are_those_of_the_oracle(
+    oracle_data: Path, everybody: dict[str, tuple[Conditions, np.ndarray]]
+) -> None:
+    table = pd.read_csv(oracle_data / "human_measured" / "detection_persons.csv")
+    held = 0
+    for name, (shown, levels) in everybody.items():
+        found = persons(replace(shown, span=SPANS.get(name, (0.5, 30.5))), tuple(levels))
+        held += len(found)
+        by_name = {(one.dataset, one.observer): one for one in found}
+        for row in table[table["experiment"] == name].to_dict("records"):
+            one = by_name[row["dataset"], row["observer"]]
+            told = {**one.scores, **one.counts, "x_low": one.low, "x_high": one.high}
+            for column, value in told.items():
+                assert value == pytest.approx(row[column], rel=EXACT, abs=EXACT), (row["observer"], column)
+    assert held == 188
+
+
+def test_the_ceilings_are_those_of_the_oracle(
+    oracle_data: Path, everybody: dict[str, tuple[Conditions, np.ndarray]]
+) -> None:
+    table = pd.read_csv(oracle_data / "human_measured" / "detection_ceilings.csv")
+    table = table[table["score"] == "alignment_grid"].set_index(["experiment", "dataset"])
+    beside = {(name, one.dataset): one for name, at in everybody.items() for one in people(*at)}
+    for key, row in table.iterrows():
+        one = beside[key]  # type: ignore[index]
+        assert one.ceiling.persons == row["n_persons"]
+        for value, column in ((one.ceiling.value, "ceiling"), (one.ceiling.sd, "sd_persons"), (one.flat, "flat")):
+            assert value == pytest.approx(row[column], abs=EXACT)
+        assert one.span == pytest.approx((row["x_low"], row["x_high"]), rel=EXACT)
+        half = (np.arctanh(row["high"]) - np.arctanh(row["low"])) / 2
+        for value, column in ((one.ceiling.low, "low"), (one.ceiling.high, "high")):
+            assert abs(np.arctanh(value) - np.arctanh(row[column])) < 0.05 * half
+        # Where a flat CSF scores as people do, nothing is divided.
+        assert one.determined == (row["ceiling"] - row["flat"] >= 0.1)
+
+
+def test_the_fractions_are_those_of_the_oracle(
+    oracle_data: Path, everybody: dict[str, tuple[Conditions, np.ndarray]]
+) -> None:
+    table = pd.read_csv(oracle_data / "human_measured" / "fractions.csv")
+    along = published_along(oracle_data / "encoder_protocol")
+    beside = {(f"{name}_published", one.dataset): one for name, at in everybody.items() for one in people(*at)}
+    for row in table.to_dict("records"):
+        one, test = beside[row["experiment"], row["dataset"]], TESTS[row["experiment"].removesuffix("_published")]
+        rows = along[row["model"], test]
+        levels, multiplier = np.unique(rows[:, 0]), 1 / np.round(rows[:10, 1], 12)
+        found = fraction_of(one, levels, multiplier, rows[:, 3].reshape(len(levels), 10))
+        assert found.in_range == pytest.approx(row["alignment_in_range"], abs=EXACT)
+        if not one.determined:
+            assert found.fraction is None and found.above_flat is None and np.isnan(row["above_flat"])
+            continue
+        assert found.fraction == pytest.approx(row["fraction"], abs=EXACT)
+        assert found.above_flat == pytest.approx(row["above_flat"], abs=3e-4)
+    assert len(table) == 216
+
+
+def test_data_sets_to_compare_with_first(everybody: dict[str, tuple[Conditions, np.ndarray]]) -> None:
+    """The first choice of the reference page: most people, where a flat CSF does not do as well."""
+    first = {name: people(*at)[0].dataset for name, at in everybody.items()}
+    spatial = dict.fromkeys(("gabor_achromatic", "noise_achromatic"), "modelfest")
+    colour = dict.fromkeys(("gabor_red_green", "gabor_yellow_violet"), "colorfest")
+    assert first == {**spatial, **colour, "luminance": "hdr_csf", "area": "hdr_csf"}
+
+
+@pytest.mark.parametrize("d", [[0.0, 0.1, -0.05, 0.3], [0.2, 0.2, 0.2], np.linspace(-0.4, 0.5, 20)])
+def test_a_person_responds_as_a_model_would(d: list[float]) -> None:
+    """Spearman of the responses themselves, by scipy: what rises with contrast over one's own threshold."""
+    multiplier = np.tile(np.geomspace(0.5, 2, 10), len(d))
+    response = np.round(np.log10(multiplier) + np.repeat(np.asarray(d) - np.mean(d), 10), 12)
+    assert shape_alignment(np.asarray(d)) == pytest.approx(spearmanr(multiplier, response).statistic, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_castle_csf_reaches_the_ceiling_and_a_flat_csf_does_not(name: str) -> None:
+    shown, _ = shown_in(name)
+    human_like = scored(run_of(name, lambda x, c: np.tanh(castle(shown, x) * c)))
+    flat = scored(run_of(name, lambda x, c: c + 0 * x))
+    for of, beside in zip(human_like.score.fractions, human_like.people, strict=True):
+        assert of.in_range > 0.994
+        assert of.in_range >= beside.ceiling.value
+        assert of.fraction is None or of.fraction >= 1
+    for of, beside in zip(flat.score.fractions, flat.people, strict=True):
+        assert of.in_range == pytest.approx(beside.flat, abs=1e-9)
+        assert of.above_flat is None or abs(of.above_flat) < 1e-9
+        if beside.determined:
+            assert of.in_range < beside.ceiling.value - 0.1 and of.fraction < 0.9
+        else:
+            assert of.fraction is None
+    assert flat.people[0].determined
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_a_person_in_the_place_of_a_model_scores_within_the_range_of_persons(name: str) -> None:
+    shown, levels = shown_in(name)
+    first = people(shown, levels)[0]
+    by_range = [one for one in persons(shown, tuple(levels)) if one.dataset == first.dataset]
+    assert [(one.low, one.high) for one in by_range] == list(first.ranges)
+    for place in (0, -1):
+        # The thresholds that the data give this person, anew from the tables.
+        one = by_range[place]
+        rows = matched_thresholds(shown)
+        rows = rows[(rows["dataset"] == one.dataset) & (rows["observer"] == one.observer)]
+        ratio = np.log10(rows["sensitivity"] / rows["castle"]).groupby(rows["x"].round(6)).mean()
+        own = 10 ** np.interp(np.log(levels), np.log(ratio.index), ratio.to_numpy()) * castle(shown, levels)
+        result = run_of(name, lambda x, c, own=own: np.tanh(np.interp(x, levels, own) * c / 4))  # type: ignore[misc]
+        points = result["scored_response"].sel(measure="angular", layer="out").values
+        alone = People(first.dataset, ((one.low, one.high),), first.ceiling, first.flat)
+        found = fraction_of(alone, levels, MULTIPLIER, points)
+        assert found.in_range == pytest.approx(one.scores["alignment_grid"], abs=2e-3)
+        assert min(first.ceiling.scores) - 2e-3 <= found.in_range <= max(first.ceiling.scores) + 2e-3
+
+
+def test_the_table_says_who_how_many_and_on_which_range() -> None:
+    text = str(scored(run_of("gabor_achromatic", lambda x, c: c + 0 * x)))
+    assert (
+        "one person: 16 people of modelfest, 1.12 to 30 cpd, from 0.58 to 0.98; a flat CSF scores 0.52 there." in text
+    )
+    flattened = " ".join(text.split())
+    assert "1 is as good as another person, and no limit" in flattened
+    assert "best possible" not in flattened
+    (row,) = [line for line in text.splitlines() if line.startswith("one person ")]
+    assert "0.85 [0.77, 0.90]" in row
+
+
+def test_not_determined_is_said_where_a_flat_csf_does_as_well() -> None:
+    result = run_of("gabor_red_green", lambda x, c: c + 0 * x)
+    only = result.isel(scored_frequency=slice(0, 12))
+    found = scored(only)
+    assert not found.people[0].determined
+    assert "not determined" in str(found) and "as people do, so that a fraction says nothing" in str(found)
+
+
+def test_the_scoreboard_has_a_row_of_one_person() -> None:
+    results = [run_of(name, lambda x, c: np.tanh(c * x), "mine") for name in ("gabor_achromatic", "luminance")]
+    board = scoreboard(results)
+    (row,) = [row for row in board.rows if row.name == PERSON]
+    assert row.kind == "people" and len(row.entries) == 2
+    (mine,) = [row for row in board.rows if row.name == "mine"]
+    for test, entry in mine.entries.items():
+        assert entry.of_person == pytest.approx(scored_of(results, test.experiment).score.fractions[0].fraction)
+    text = " ".join(board.table().split())
+    assert "16 people of modelfest, 1.12 to 30 cpd" in text and "as good as another person, and no limit" in text
+
+
+def scored_of(results: list, experiment: str) -> DetectionScore:  # type: ignore[type-arg]
+    return scored(next(one for one in results if one.attrs["experiment"] == experiment))
+
+
+def test_masks_and_matching_say_that_there_is_no_ceiling() -> None:
+    masked = pp.run("mask_coherent", "pixels", score_only=True, progress=False)
+    matched = pp.run("contrast_matching", "pixels", score_only=True, progress=False)
+    for result in (masked, matched):
+        found = pp.score(result, resamples=100)
+        assert NO_PEOPLE in " ".join(str(found).split())
+        assert PERSON not in [row.responder for row in found.rows()]
