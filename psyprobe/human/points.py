@@ -12,7 +12,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import numpy.typing as npt
 
+from psyprobe._typing import FloatArray
 from psyprobe.human.castle import castle_csf, castle_shares
 from psyprobe.human.datasets import observers, thresholds
 
@@ -127,6 +129,89 @@ def matched_thresholds(shown: Conditions) -> pd.DataFrame:
     columns = ["x", "sensitivity", "sensitivity_transported", "log10_ratio", "match", "dataset", "observer", "n"]
     columns += [*fixed, "colour_id", "colour_share", "peak_cone_contrast", "castle"]
     return found[columns].reset_index(drop=True)
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredPoints:
+    """Thresholds of one data set for a figure."""
+
+    dataset: str
+    #: Single people in it; 0 where only means were published.
+    persons: int
+    #: Values of the level, rising, shape (K,); a value may stand twice, as measured directly and as moved.
+    x: FloatArray
+    #: Geometric mean over people, in the contrast of the experiment.
+    sensitivity: FloatArray
+    #: Log10: its standard error, and the standard deviation between people; NaN of fewer than two.
+    error: FloatArray
+    spread: FloatArray
+    #: How many people; 0 of a published mean.
+    n: FloatArray
+    #: Whether measured under the conditions of the experiment.
+    direct: npt.NDArray[np.bool_]
+    #: Smallest and largest factor by which the others were moved; None where none was, or as in yellow-violet none may
+    #: be.
+    moved: tuple[float, float] | None
+
+
+def figure_points(shown: Conditions) -> tuple[MeasuredPoints, ...]:
+    """Measured thresholds as a figure shows them: means over the people of each data set, most people first.
+
+    Parameters
+    ----------
+    shown : Conditions
+        Of the experiment; its span is that of the axis.
+
+    Notes
+    -----
+    Of a data set with single people the means are over them, and else the published ones. Extrapolated thresholds, of
+    more than cone contrast 1, are left out. In yellow-violet, where castleCSF's ratio makes data sets disagree more,
+    nothing is moved: all stands as measured.
+
+    Examples
+    --------
+    >>> found = figure_points(Conditions("frequency", (0.5, 28.0), luminance=100.0, area=np.pi))
+    >>> [(each.dataset, each.persons) for each in found[:3]]
+    [('hdr_csf', 33), ('modelfest', 16), ('hdrvdp_csf', 10)]
+    """
+    table = matched_thresholds(shown)
+    table = table[table["peak_cone_contrast"] <= 1]
+    told = shown.direction != "yellow_violet"
+    direct = table["match"] == "direct"
+    here = table["sensitivity_transported"].where(~direct & told, table["sensitivity"] * shown.gain)
+    table = table.assign(
+        log_s=np.log10(here),
+        direct=direct,
+        x=table["x"].map(lambda x: float(f"{x:.5g}")),
+        factor=10 ** table["log10_ratio"],
+    )
+    found = []
+    for name, rows in table.groupby("dataset", sort=False):
+        single = rows[rows["observer"] != "mean"]
+        own = rows if single.empty else single
+        of_each = (
+            own.groupby(["x", "direct", "observer"])["log_s"]
+            .mean()
+            .groupby(["x", "direct"])
+            .agg(["mean", "std", "size"])
+        )
+        factors = own.loc[~own["direct"], "factor"] / shown.gain
+        n = np.zeros(len(of_each)) if single.empty else of_each["size"].to_numpy(dtype=float)
+        spread = of_each["std"].to_numpy()
+        found.append(
+            MeasuredPoints(
+                str(name),
+                0 if single.empty else int(single["observer"].nunique()),
+                of_each.index.get_level_values("x").to_numpy(dtype=float),
+                10 ** of_each["mean"].to_numpy(),
+                spread / np.sqrt(np.maximum(n, 1)),
+                spread,
+                n,
+                of_each.index.get_level_values("direct").to_numpy(dtype=bool),
+                (float(factors.min()), float(factors.max())) if told and len(factors) else None,
+            )
+        )
+    return tuple(sorted(found, key=lambda one: (-one.persons, one.dataset)))
 
 
 @cache

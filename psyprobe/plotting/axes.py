@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
 #: A sequential map that reads alike with all kinds of colour vision and in grey; its light end, where responses are
@@ -36,7 +39,16 @@ _METADATA: dict[str, dict[str, Any]] = {
     ".png": {"Software": None},
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     ".svg": {"Date": None, "Creator": None},
+    ".eps": {},
 }
+
+#: Numbers from the first to below the second stand as they are; an axis that reaches beyond has powers of ten.
+_PLAIN = (1e-3, 1e5)
+#: Size of type in figures of a journal's column, points: within columns of so many mm.
+_TYPE = ((100.0, 6.5), (float("inf"), 7.5))
+_MM_PER_INCH = 25.4
+#: Letters of a label that do not fit beside a panel in a column.
+_LONG = 20
 
 
 def new_axes(width: float = 5.6, height: float = 4.4) -> Axes:
@@ -45,6 +57,79 @@ def new_axes(width: float = 5.6, height: float = 4.4) -> Axes:
 
     axes: Axes = plt.figure(figsize=(width, height), layout="constrained").add_subplot()
     return axes
+
+
+@contextmanager
+def typeset(width: float | None) -> Iterator[None]:
+    """Type and lines as a journal prints them at a width in mm; as they are without one."""
+    if width is None:
+        yield
+        return
+    if not 40 <= width <= 400:
+        raise InputError(f"width is {width:g} mm; give 40 to 400, such as 85 for one column and 178 for two")
+    import matplotlib as mpl
+
+    size = next(points for most, points in _TYPE if width <= most)
+    thin = {"axes.linewidth": 0.5, "lines.linewidth": 1.0, "lines.markersize": 4, "legend.handlelength": 1.4}
+    ticks = {f"{axis}tick.{name}": value for axis in "xy" for name, value in _TICKS.items()}
+    spaces = {"figure.constrained_layout.h_pad": 0.02, "figure.constrained_layout.w_pad": 0.02}
+    with mpl.rc_context({"font.size": size, **thin, **ticks, **spaces, "axes.titlepad": 3, "axes.labelpad": 2}):
+        yield
+
+
+_TICKS = {"major.size": 2, "minor.size": 1, "major.width": 0.5, "minor.width": 0.4, "major.pad": 2}
+
+
+def paler(colour: Any, share: float) -> tuple[float, float, float]:
+    """A colour on white as a share of it would be: transparency, which an EPS does not have."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = (1 - share * (1 - part) for part in to_rgb(colour))
+    return red, green, blue
+
+
+def colour_map(name: str) -> Colormap:
+    """A colour map of matplotlib by its name.
+
+    Raises
+    ------
+    UnknownNameError
+        There is none.
+    """
+    import matplotlib as mpl
+
+    if name not in mpl.colormaps:
+        raise unknown_name("colour map", name, list(mpl.colormaps))
+    return mpl.colormaps[name]
+
+
+def scaled(size: float) -> float:
+    """A width of lines or markers that goes with the size of type."""
+    import matplotlib as mpl
+
+    return size * min(float(mpl.rcParams["font.size"]) / 10, 1.0)
+
+
+def inches(place: Any, width: float | None) -> float:
+    """How wide axes or a figure are, or will be at a width in mm."""
+    return float(place.get_figure(root=True).get_size_inches()[0]) if width is None else width / _MM_PER_INCH
+
+
+def fit_width(drawn: Any, width: float | None) -> None:
+    """Bring a figure to a width in mm, as high as its panels are then wide."""
+    if width is not None:
+        figure = drawn.get_figure(root=True)
+        across, down = figure.get_size_inches()
+        # Legends and labels do not shrink as panels do.
+        keys = sum(len(legend.get_texts()) // max(legend._ncols, 1) + 2 for legend in figure.legends)
+        high = width / _MM_PER_INCH * down / across + 0.11 * keys
+        figure.set_size_inches(width / _MM_PER_INCH, high)
+
+
+def check_new(width: float | None, given: Any) -> None:
+    """Refuse a width for what is drawn on axes or a figure that were given, and have theirs."""
+    if width is not None and given is not None:
+        raise InputError(f"width is {width:g} mm, and ax or figure has a size of its own; leave one out")
 
 
 def panels_in(
@@ -65,7 +150,11 @@ def panels_in(
 
 def label(ax: Axes, x: str, y: str, title: str, *, framed: bool = True) -> None:
     """Say what is to the right, what is upwards and what it is; unframed axes have no lines above and on the right."""
-    ax.set(xlabel=x, ylabel=y)
+    import matplotlib as mpl
+
+    # In a journal's column a unit stands on a line of its own.
+    narrow = mpl.rcParams["font.size"] < _TYPE[-1][1]
+    ax.set(xlabel=x, ylabel=y.replace(" (", "\n(", 1) if narrow and len(y) > _LONG else y)
     ax.set_title(title, fontsize="medium")
     if not framed:
         ax.spines[["top", "right"]].set_visible(False)
@@ -79,7 +168,7 @@ def log_axis(axis: Axis, low: float, high: float) -> None:
     wide = np.log10(high / low) > 2.5
     axis.set_major_locator(LogLocator(base=10, subs=(1.0,) if wide else (1.0, 2.0, 5.0), numticks=99))
     axis.set_minor_locator(LogLocator(base=10, subs=tuple(range(2, 10)), numticks=99))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: plain_or_power(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: tick_texts([value], low, high)[0]))
     axis.set_minor_formatter(NullFormatter())
 
 
@@ -124,16 +213,20 @@ def is_logarithmic(values: npt.ArrayLike) -> bool:
     return bool(np.std(by_factor) / by_factor.mean() <= np.std(by_difference) / by_difference.mean())
 
 
-def plain_or_power(value: float) -> str:
-    r"""A tick as a plain number, or as a power of ten where that would be long.
+def tick_texts(values: Iterable[float], low: float, high: float) -> list[str]:
+    r"""Ticks of an axis in one style: plain numbers, or powers of ten where some would be long.
 
     Examples
     --------
-    >>> plain_or_power(0.5), plain_or_power(1e-6), plain_or_power(2e-6)
-    ('0.5', '$10^{-6}$', '$2 \\times 10^{-6}$')
+    >>> tick_texts([0.5, 20], 0.5, 20), tick_texts([1e-6, 2e-6, 1], 1e-6, 1)
+    (['0.5', '20'], ['$10^{-6}$', '$2 \\times 10^{-6}$', '$10^{0}$'])
     """
-    if 1e-3 <= abs(value) < 1e5 or value == 0:
-        return f"{value:g}"
+    if low >= _PLAIN[0] * (1 - 1e-9) and high < _PLAIN[1]:
+        return [f"{value:g}" for value in values]
+    return [_power(value) for value in values]
+
+
+def _power(value: float) -> str:
     exponent = int(np.floor(np.log10(abs(value)) + 1e-9))
     digits = f"{value / 10.0**exponent:g}"
     return f"$10^{{{exponent}}}$" if digits == "1" else rf"${digits} \times 10^{{{exponent}}}$"
@@ -151,11 +244,31 @@ def with_unit(value: float, unit: str) -> str:
     return f"{value:g}" if unit == "1" else f"{value:g} {unit}"
 
 
-def title_of(result: xr.Dataset, width: int = 32) -> str:
-    """The observer's name, in lines of so many characters, and a line that says so if its weights are random."""
+def short_name(observer: str) -> str:
+    """An observer's name without the loader and the tag of its weights.
+
+    Examples
+    --------
+    >>> short_name("timm:vit_small_patch14_dinov2.lvd142m"), short_name("packaged:mobilenetv2"), short_name("mine")
+    ('vit_small_patch14_dinov2', 'mobilenetv2', 'mine')
+    """
+    loader, colon, name = observer.partition(":")
+    if not colon or not re.fullmatch(r"[a-z_]+", loader) or not name:
+        return observer
+    return re.sub(r"(?<=[^\d/])\.[^./]+$|(?<=\d)\.[a-z][^./]*$", "", name) or name
+
+
+def title_of(result: xr.Dataset, width: int = 32, among: Sequence[xr.Dataset] = ()) -> str:
+    """The observer's short name, in lines of so many characters, and a line that says so if its weights are random.
+
+    Where another result of the same figure would be called the same, the whole name.
+    """
+    full = str(result.attrs.get("observer", ""))
+    others = {str(one.attrs.get("observer", "")) for one in among} - {full}
+    name = full if short_name(full) in map(short_name, others) else short_name(full)
     lines = [""]
     # Names of models have no spaces; they may break behind the marks that part them.
-    for part in re.findall(r"[^-./:_]*[-./:_]?", str(result.attrs.get("observer", ""))):
+    for part in re.findall(r"[^-./:_]*[-./:_]?", name):
         if lines[-1] and len(lines[-1]) + len(part) > width:
             lines.append("")
         lines[-1] += part
@@ -164,9 +277,12 @@ def title_of(result: xr.Dataset, width: int = 32) -> str:
     return "\n".join(printable(line) for line in lines)
 
 
-def panel_title(result: xr.Dataset, layer: str, *, experiment: bool, observer: bool) -> str:
-    """Of a panel, a line for each of what tells it apart."""
-    lines = [printable(str(result.attrs.get("experiment", "")))] * experiment + [title_of(result)] * observer
+def panel_title(
+    result: xr.Dataset, layer: str, *, experiment: bool, observer: bool, among: Sequence[xr.Dataset] = ()
+) -> str:
+    """Of a panel, a line for each of what tells it apart from others."""
+    named = [title_of(result, among=among)] * observer
+    lines = [printable(str(result.attrs.get("experiment", "")))] * experiment + named
     return "\n".join([*lines, *[printable(layer)] * (len(result["layer"]) > 1)])
 
 
@@ -198,7 +314,7 @@ def save_figure(figure: Figure | Axes, path: str | Path, *, dpi: float = 200) ->
     figure : matplotlib Figure or Axes
         What the drawing functions return.
     path : str or Path
-        Ending in ".png", ".svg" or ".pdf". An existing file is replaced.
+        Ending in ".png", ".svg", ".pdf" or ".eps". An existing file is replaced.
     dpi : float, optional
         Pixels per inch of a PNG.
 
@@ -211,8 +327,8 @@ def save_figure(figure: Figure | Axes, path: str | Path, *, dpi: float = 200) ->
 
     Notes
     -----
-    Text stays text in a PDF (TrueType, as journals ask) and becomes outlines in an SVG. The same figure gives the
-    same bytes, with the same version of matplotlib.
+    Text stays text in a PDF and an EPS (TrueType, as journals ask) and becomes outlines in an SVG. The same figure
+    gives the same bytes, with the same version of matplotlib.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -223,8 +339,19 @@ def save_figure(figure: Figure | Axes, path: str | Path, *, dpi: float = 200) ->
         raise unknown_name("figure format", suffix or target.name, _METADATA)
     whole = figure if isinstance(figure, Figure) else cast("Figure", figure.figure)
     try:
-        with mpl.rc_context({"svg.hashsalt": "psyprobe", "pdf.fonttype": 42}):
-            whole.savefig(target, dpi=dpi, format=suffix[1:], metadata=_METADATA[suffix])
+        with mpl.rc_context({"svg.hashsalt": "psyprobe", "pdf.fonttype": 42, "ps.fonttype": 42}):
+            if suffix == ".eps":
+                _save_eps(whole, target)
+            else:
+                whole.savefig(target, dpi=dpi, format=suffix[1:], metadata=_METADATA[suffix])
     except OSError as error:
         raise InputError(f"the figure cannot be written to {target}: {error.strerror or error}") from error
     return target
+
+
+def _save_eps(figure: Figure, path: Path) -> None:
+    """Without its date, which matplotlib cannot leave out."""
+    with BytesIO() as stream:
+        figure.savefig(stream, format="eps")
+        lines = stream.getvalue().splitlines(keepends=True)
+    path.write_bytes(b"".join(line for line in lines if not line.startswith(b"%%CreationDate")))

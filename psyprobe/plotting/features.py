@@ -14,7 +14,8 @@ J. Physiol. 252(3), 627-656.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -26,6 +27,7 @@ from psyprobe.analysis.matching import Method, match_result, matching_layers
 from psyprobe.analysis.responses import MEASURE_LABELS, Responses, layers_of, levels_of, select
 from psyprobe.errors import InputError
 from psyprobe.plotting import axes
+from psyprobe.plotting.people import Human, draw_people, drawn_of, measured_points, people_handles, people_title
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -63,13 +65,15 @@ def contour(
     result: xr.Dataset,
     ax: Axes | None = None,
     *,
-    levels: Levels = "linear",
+    levels: Levels = "log",
     measure: str | None = None,
     layer: str | None = None,
-    human: bool = True,
+    human: Human = "both",
+    cmap: str | None = None,
+    width: float | None = None,
     title: str | None = None,
 ) -> Axes:
-    """Draw filled and line contours of the responses, and human contrast sensitivity as a dashed line.
+    """Draw filled and line contours of the responses, and people's contrast sensitivity on them.
 
     Parameters
     ----------
@@ -77,19 +81,25 @@ def contour(
         Of a detection run over one level; of several, take the others with ``result.sel(luminance=100)``.
     ax : matplotlib.axes.Axes, optional
         Where to draw; without it, on a new pyplot figure.
-    levels : "linear", "log" or array_like of float, optional
-        "linear": bands of 0.02 from 0 to the largest response, as in the paper, finer where that would give fewer
-        than eight (for other measures than angles, up to 50 bands). "log": ten or five bands a decade from the
-        smallest response above the noise floor, which show what lies near threshold; where responses are not above
-        the noise floor, the axes stay blank. Or increasing levels, in units of the measure.
+    levels : "log", "linear" or array_like of float, optional
+        "log": ten or five bands a decade from the smallest response above the noise floor, which show what lies near
+        threshold; where responses are not above the noise floor, the axes stay blank. "linear": bands of 0.02 from 0
+        to the largest response, as in the paper, finer where that would give fewer than eight (for other measures than
+        angles, up to 50 bands). Or increasing levels, in units of the measure.
     measure : {"angular", "angular_float32", "cosine", "l1", "l2"}, optional
         What to draw; without it the measure that the experiment names, else "angular".
     layer : str, optional
         Name of a layer; needed where the result holds more than one.
-    human : bool, optional
-        Whether to draw the human curve.
+    human : {"both", "model", "measured", "none"}, optional
+        What of people is drawn: the curve of the experiment's human model, dashed in black; measured thresholds, means
+        over the people of each data set with standard errors, filled where they were measured under these conditions
+        and hollow where they were moved here, with one standard deviation between people dotted; or both.
+    cmap : str, optional
+        A colour map of matplotlib.
+    width : float, optional
+        Of a new figure, mm, with type as journals print it: 85 for one column, 178 for two.
     title : str, optional
-        Without it, the observer's name. Give "" for none.
+        Without it, the observer's short name. Give "" for none.
 
     Returns
     -------
@@ -110,10 +120,14 @@ def contour(
     --------
     contours : several results side by side, with common levels.
     """
+    axes.check_new(width, ax)
     found = [_select(result, measure, layer)]
-    scale = _scale(found, levels)
-    ax = axes.new_axes() if ax is None else ax
-    _draw([ax], [result], found, scale, human, title if title is None else [title])
+    scale = _scale(found, levels, cmap)
+    with axes.typeset(width):
+        ax = axes.new_axes() if ax is None else ax
+        handles = _draw([ax], [result], found, scale, human, title if title is None else [title])
+        _legend(ax, handles, width)
+    axes.fit_width(ax, width)
     return ax
 
 
@@ -122,9 +136,12 @@ def contours(
     *,
     figure: Figure | SubFigure | None = None,
     columns: int | None = None,
-    levels: Levels = "linear",
+    levels: Levels = "log",
     measure: str | None = None,
     layer: str | None = None,
+    human: Human = "both",
+    cmap: str | None = None,
+    width: float | None = None,
     titles: Sequence[str] | None = None,
 ) -> Figure | SubFigure:
     """Draw contour plots of several results or layers side by side, with common levels and one colour bar.
@@ -137,7 +154,7 @@ def contours(
         Where to draw; without it, a new pyplot figure of fitting size.
     columns : int, optional
         Panels in a row; by default at most four, in rows as even as can be.
-    levels, measure
+    levels, measure, human, cmap, width
         As in `contour`; the measure must be the same for all.
     layer : str, optional
         Name of a layer that all results hold; without it, one panel for each layer of each result.
@@ -163,16 +180,20 @@ def contours(
     measures = sorted({one.measure for one in found})
     if len(measures) > 1:
         raise InputError(f"the results are to be drawn as {' and '.join(measures)}; choose one with measure=")
-    scale = _scale(found, levels)
+    axes.check_new(width, figure)
+    scale = _scale(found, levels, cmap)
     across = columns or -(-len(listed) // -(-len(listed) // 4))
-    place, panels = axes.panels_in(figure, len(listed), across, each=(3.4, 3.3), margin=(1.2, 0.2))
-    _draw(panels, listed, found, scale, True, titles)
-    for i, ax in enumerate(panels):
-        # What the panel above or on the left says already is not said again.
-        if i >= across and panels[i - across].get_xlabel() == ax.get_xlabel():
-            panels[i - across].set_xlabel("")
-        if i % across and upward_label(listed[i - 1]) == upward_label(listed[i]):
-            ax.set_ylabel("")
+    with axes.typeset(width):
+        place, panels = axes.panels_in(figure, len(listed), across, each=(3.4, 3.3), margin=(1.2, 0.7))
+        handles = _draw(panels, listed, found, scale, human, titles)
+        for i, ax in enumerate(panels):
+            # What the panel above or on the left says already is not said again.
+            if i >= across and panels[i - across].get_xlabel() == ax.get_xlabel():
+                panels[i - across].set_xlabel("")
+            if i % across and upward_label(listed[i - 1]) == upward_label(listed[i]):
+                ax.set_ylabel("")
+        _legend(place, handles, width)
+    axes.fit_width(place, width)
     return cast("Figure | SubFigure", place)
 
 
@@ -185,14 +206,31 @@ def contour_panels(
     layer: str | None = None,
     **options: Any,
 ) -> Axes | Figure | SubFigure:
-    """Draw a contour plot for each result and layer: ``plot`` of a probe, see `psyprobe.probes.results`."""
+    """Draw a contour plot for each result and layer: ``plot`` of a probe, see `psyprobe.probes.results`.
+
+    Of several experiments with the same observers each has a row of its own, with its name at the left.
+    """
     shown = axes.shown_layers(results, layer, layers_of, ax)
     if len(shown) == 1 and figure is None:
         return contour(results[0], ax, layer=layer, **options)
-    titles = None
-    if len({one.attrs.get("experiment") for one in results}) > 1 or not observer:
-        titles = [axes.panel_title(one, name, experiment=True, observer=observer) for one, name in shown]
-    return contours(results, figure=figure, layer=layer, titles=titles, **options)
+    tests: dict[str, list[tuple[xr.Dataset, str]]] = {}
+    for one, name in shown:
+        tests.setdefault(str(one.attrs.get("experiment")), []).append((one, name))
+    (across, *uneven) = {len(row) for row in tests.values()}
+    told = len(tests) > 1 or not observer
+    rows = not uneven and across > 1 and len(tests) > 1 and layer is None
+    titles = [
+        axes.panel_title(one, name, experiment=told and not rows, observer=observer, among=results)
+        for one, name in ([each for row in tests.values() for each in row] if rows else shown)
+    ]
+    if not rows:
+        return contours(results, figure=figure, layer=layer, titles=titles if told else None, **options)
+    ordered = list(dict.fromkeys(id(one) for row in tests.values() for one, _ in row))
+    by_id = {id(one): one for one in results}
+    place = contours([by_id[one] for one in ordered], figure=figure, columns=across, titles=titles, **options)
+    for name, ax in zip(tests, place.axes[::across], strict=False):
+        ax.set_ylabel(f"{axes.printable(name)}\n{upward_label(tests[name][0][0])}")
+    return place
 
 
 @dataclass(frozen=True)
@@ -202,14 +240,14 @@ class _Scale:
     levels: FloatArray
     log: bool
     extend: Literal["neither", "both", "min", "max"]
+    cmap: str = axes.COLOUR_MAP
 
     @property
     def colours(self) -> ScalarMappable:
-        import matplotlib as mpl
         from matplotlib.cm import ScalarMappable
         from matplotlib.colors import BoundaryNorm
 
-        colours = mpl.colormaps[axes.COLOUR_MAP]
+        colours = axes.colour_map(self.cmap)
         return ScalarMappable(BoundaryNorm(self.levels, colours.N, extend=self.extend), colours)
 
     def drawn(self, found: Responses) -> Masked:
@@ -240,7 +278,11 @@ def _select(result: xr.Dataset, measure: str | None, layer: str | None) -> Respo
     return found
 
 
-def _scale(found: Sequence[Responses], levels: Levels) -> _Scale:
+def _scale(found: Sequence[Responses], levels: Levels, cmap: str | None) -> _Scale:
+    return replace(_levelled(found, levels), cmap=cmap or axes.COLOUR_MAP)
+
+
+def _levelled(found: Sequence[Responses], levels: Levels) -> _Scale:
     top = max(float(_defined(one).max(initial=0.0)) for one in found)
     if isinstance(levels, str):
         if levels == "linear":
@@ -285,25 +327,37 @@ def _draw(
     results: Sequence[xr.Dataset],
     found: Sequence[Responses],
     scale: _Scale,
-    human: bool,
+    human: Human,
     titles: Sequence[str] | None,
-) -> None:
-    """Contours on each of the panels, a legend on the first, and one colour bar."""
+) -> tuple[list[Any], str]:
+    """Contours on each of the panels and one colour bar; what a legend says, and its title."""
     from matplotlib.patches import Patch
 
+    model, measured = drawn_of(human)
+    people = []
     for i, (ax, result, responses) in enumerate(zip(panels, results, found, strict=True)):
         ((level, values),) = responses.levels.items()
         # Masking studies plot thresholds, contrast sensitivity studies their inverse.
         up = responses.difference if upwards(result) else 1 / responses.difference
         ax.set_facecolor(axes.BLANK)
         _draw_contours(ax, values, up, scale.drawn(responses), scale)
-        if human:
+        beside = measured_points(result) if measured and not upwards(result) else None
+        if beside is not None:
+            draw_people(ax, beside[1], lines=True)
+            people.append(beside)
+        # Behind masks what is measured is all that there is.
+        if model or (measured and upwards(result)):
             _draw_human(ax, result, responses)
         axes.level_axis(ax.xaxis, values)
         axes.log_axis(ax.yaxis, float(up.min()), float(up.max()))
-        title = titles[i] if titles else axes.panel_title(result, responses.layer, experiment=False, observer=True)
+        title = (
+            titles[i]
+            if titles
+            else axes.panel_title(result, responses.layer, experiment=False, observer=True, among=results)
+        )
         axes.label(ax, axes.level_label(result, level), upward_label(result), title)
-    handles = panels[0].get_legend_handles_labels()[0]
+    lines = {str(line.get_label()): line for ax in panels for line in ax.lines}
+    handles: list[Any] = [line for label, line in lines.items() if not label.startswith("_")]
     blanks = {
         _UNDEFINED_LABEL: any((one.status == UNDEFINED).any() for one in found),
         "Not above noise floor": scale.log and any((_defined(one) <= max(one.noise_floor, 0.0)).any() for one in found),
@@ -311,10 +365,25 @@ def _draw(
     label = " or ".join(label for label, seen in blanks.items() if seen)
     if label:
         handles.append(Patch(facecolor=axes.BLANK, edgecolor="0.4", label=label))
-    if handles:
-        place = "lower right" if upwards(results[0]) else "lower left"
-        panels[0].legend(handles=handles, loc=place, fontsize="small", framealpha=0.9)
     _colour_bar(scale, found[0].measure, panels)
+    return handles + people_handles(people), people_title(people) if people else ""
+
+
+def _legend(place: Any, told: tuple[list[Any], str], width: float | None) -> None:
+    """Under the axes or the figure, where it hides nothing; width as of `contour`."""
+    handles, title = told
+    if not handles:
+        return
+    inches = axes.inches(place, width)
+    size = axes.scaled(7.5)
+    # A letter is half as wide as type is high, and a point 1/72 inch.
+    style = {"handles": handles, "title": fill(title, int(inches * 72 / (size * 0.52))), "alignment": "left"}
+    style |= {"fontsize": size, "title_fontsize": size, "frameon": False, "columnspacing": 1.2, "handletextpad": 0.4}
+    columns = max(1, min(5, int(inches * 72 / (size * 26))))
+    if hasattr(place, "get_subplotspec"):
+        place.legend(**style, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=columns)
+    else:
+        place.legend(**style, loc="outside lower center", ncols=columns)
 
 
 def upwards(result: xr.Dataset) -> bool:
@@ -340,7 +409,7 @@ def _draw_contours(ax: Axes, x: FloatArray, upwards: FloatArray, drawn: Masked, 
     filled.set_linewidth(0.4)
     inside = levels[(levels > drawn.min()) & (levels < drawn.max())]
     if inside.size:
-        ax.contour(x, upwards, drawn, levels=inside, colors="black", linewidths=0.4, alpha=0.3, linestyles="solid")
+        ax.contour(x, upwards, drawn, levels=inside, colors="0.45", linewidths=0.25, linestyles="solid")
 
 
 def human_points(result: xr.Dataset, found: Responses) -> tuple[str, FloatArray, FloatArray] | None:
@@ -372,8 +441,9 @@ def _draw_human(ax: Axes, result: xr.Dataset, found: Responses) -> None:
         style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markeredgecolor": "white", "clip_on": False}
         ax.plot(at, 1 / sensitivity, color="black", zorder=3, label=name, **style)
         return
-    halo = [withStroke(linewidth=4, foreground="white", alpha=0.6)]
-    ax.plot(at, sensitivity, color="black", linestyle="--", linewidth=2, path_effects=halo, label=name)
+    halo = [withStroke(linewidth=axes.scaled(3.5), foreground="white")]
+    style = {"linestyle": "--", "linewidth": axes.scaled(2), "path_effects": halo}
+    ax.plot(at, sensitivity, color="black", label=name, **style)
 
 
 def _colour_bar(scale: _Scale, measure: str, panels: Sequence[Axes]) -> None:
@@ -382,7 +452,8 @@ def _colour_bar(scale: _Scale, measure: str, panels: Sequence[Axes]) -> None:
     )
     if scale.log:
         ticks = _log_ticks(float(scale.levels[0]), float(scale.levels[-1]))
-        bar.set_ticks([float(np.log10(tick)) for tick in ticks], labels=[axes.plain_or_power(tick) for tick in ticks])
+        texts = axes.tick_texts(ticks, 10 ** float(scale.levels[0]), 10 ** float(scale.levels[-1]))
+        bar.set_ticks([float(np.log10(tick)) for tick in ticks], labels=texts)
     else:
         every = -(-len(scale.levels) // _MOST_TICKS)
         bar.set_ticks(scale.levels[::every].tolist(), labels=[f"{level:.6g}" for level in scale.levels[::every]])
@@ -520,14 +591,14 @@ def matched_contrast(
         ax.plot(found.frequency, np.where(exists, found.matches.contrast[k], np.nan), color=colour, linewidth=1.4)
         ax.plot(found.measured_frequency, found.human[k], color=colour, **people)
         exists = at.saturated[k] == 0
-        for marked, marker, fill in (
+        for marked, marker, inside in (
             (exists & ~at.ambiguous[k], "o", colour),
             (exists & at.ambiguous[k], "X", colour),
             (~exists, "o", "white"),
         ):
             # Unclipped markers of no points would claim the corner of the figure for the layout.
             if marked.any():
-                style = {"markersize": 5, "markerfacecolor": fill, "markeredgecolor": colour, "zorder": 3}
+                style = {"markersize": 5, "markerfacecolor": inside, "markeredgecolor": colour, "zorder": 3}
                 place = found.measured_frequency[marked], at.contrast[k][marked]
                 ax.plot(*place, linestyle="none", marker=marker, clip_on=False, **style)
     contrast = result[str(result.attrs["difference"])].values

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from psyprobe.analysis.score import NO_SCORE, Score
 from psyprobe.errors import InputError
-from psyprobe.plotting.axes import title_of
+from psyprobe.plotting.axes import check_new, fit_width, title_of, typeset
+from psyprobe.plotting.people import Human
 from psyprobe.probes import load_probe
 
 if TYPE_CHECKING:
@@ -116,7 +117,10 @@ def plot(
     *,
     measure: str | None = None,
     layer: str | None = None,
-    levels: Any = "linear",
+    levels: Any = "log",
+    human: Human = "both",
+    cmap: str | None = None,
+    width: float | None = None,
 ) -> Axes | Figure:
     """Draw the figure that fits each result: contours, contrast matches, sensitivity functions, or its probe's own.
 
@@ -130,8 +134,14 @@ def plot(
         What to draw; without it the measure that the experiment names, else "angular".
     layer : str, optional
         Name of a layer that all results hold; without it, one panel for each layer of each result.
-    levels : "linear", "log" or array_like of float, optional
+    levels : "log", "linear" or array_like of float, optional
         Of contours, as for `psyprobe.plotting.contour`.
+    human : {"both", "model", "measured", "none"}, optional
+        What of people is drawn: the curve of a model, measured thresholds with the spread between people, or both.
+    cmap : str, optional
+        A colour map of matplotlib, of what is drawn in one.
+    width : float, optional
+        Of a new figure, mm: 85 for one column of a journal, 178 for two, with type as journals print it.
 
     Returns
     -------
@@ -155,12 +165,17 @@ def plot(
     groups: dict[str, list[xr.Dataset]] = {}
     for one in listed:
         groups.setdefault(_probe_of(one), []).append(one)
-    options = {"measure": measure, "layer": layer, "levels": levels}
-    if len(groups) == 1:
-        return cast("Axes | Figure", _offered(listed[0], "plot", "drawn")(listed, ax, **options))
-    if ax is not None:
+    check_new(width, ax)
+    options = {"measure": measure, "layer": layer, "levels": levels, "human": human, "cmap": cmap}
+    if len(groups) > 1 and ax is not None:
         raise InputError(f"ax holds one panel, and there are results of {', '.join(groups)}; leave ax out")
-    return _stacked(list(groups.values()), options)
+    with typeset(width):
+        if len(groups) == 1:
+            drawn = _offered(listed[0], "plot", "drawn")(listed, ax, **options)
+        else:
+            drawn = _stacked(list(groups.values()), options)
+    fit_width(drawn, width)
+    return cast("Axes | Figure", drawn)
 
 
 def _stacked(groups: list[list[xr.Dataset]], options: dict[str, Any]) -> Figure:
