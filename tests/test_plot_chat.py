@@ -78,7 +78,7 @@ def test_a_sensitivity_function_stands_beside_that_of_people(csf: xr.Dataset) ->
 
 
 def test_several_observers_differ_in_colour_and_marker(csf: xr.Dataset) -> None:
-    ax = drawn(plot_csf([csf, csf], bare_axes(), labels=["one", "two"], human=""))
+    ax = drawn(plot_csf([csf, csf], bare_axes(), labels=["one", "two"], curve="", human="model"))
     one, two = (container.lines[0] for container in ax.containers)
     assert one.get_color() != two.get_color() and one.get_marker() != two.get_marker()
     assert not [line for line in ax.lines if line.get_linestyle() == "--"]
@@ -135,7 +135,7 @@ def test_the_map_has_contrast_upwards_and_catch_trials_below(csf: xr.Dataset) ->
     assert len(columns) == 7
     assert float(columns[2].ravel()[-1]) == pytest.approx(1, abs=0.02)
     assert float(columns[-1].ravel()[0]) == pytest.approx(0.1, abs=0.03)
-    one = drawn(plot_yes_map(csf, bare_axes(), prompt="p00", human=""))
+    one = drawn(plot_yes_map(csf, bare_axes(), prompt="p00", curve=""))
     assert not [line for line in one.lines if line.get_linestyle() == "--"]
 
 

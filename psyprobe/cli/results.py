@@ -57,7 +57,7 @@ def plot_command(arguments: argparse.Namespace) -> int:
     """Draw all finished runs, or the scoreboard of them, into one figure."""
     import matplotlib as mpl
 
-    from psyprobe.plotting.axes import save_figure
+    from psyprobe.plotting.axes import fit_width, save_figure, typeset
     from psyprobe.plotting.scores import bar_panels, heat_map
 
     mpl.use("agg")
@@ -65,11 +65,15 @@ def plot_command(arguments: argparse.Namespace) -> int:
     drawn: Any
     if arguments.scoreboard is None:
         _check_options(arguments, "--scoreboard heat-map or bars")
-        drawn = plot(results, measure=arguments.measure, layer=arguments.layer, levels=arguments.levels)
+        given = {name: getattr(arguments, name) for name in ("measure", "layer", "levels", "human", "cmap", "width")}
+        drawn = plot(results, **given)
     elif arguments.layer is not None:
         raise InputError("--layer is for contours and matches; the scoreboard shows every layer as a model of its own")
     else:
-        drawn = (heat_map if arguments.scoreboard == "heat-map" else bar_panels)(_scoreboard(arguments, results))
+        board = _scoreboard(arguments, results)
+        with typeset(arguments.width):
+            drawn = heat_map(board, cmap=arguments.cmap) if arguments.scoreboard == "heat-map" else bar_panels(board)
+        fit_width(drawn, arguments.width)
     path = Path(arguments.output)
     write_whole(path, partial(save_figure, drawn))
     panels = [[one.attrs["experiment"], one.attrs["observer"]] for one in results]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from io import BytesIO
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -47,6 +49,8 @@ _PLAIN = (1e-3, 1e5)
 #: Size of type in figures of a journal's column, points: within columns of so many mm.
 _TYPE = ((100.0, 6.5), (float("inf"), 7.5))
 _MM_PER_INCH = 25.4
+#: Height of a line of a legend, inches.
+_LINE = 0.11
 #: Letters of a label that do not fit beside a panel in a column.
 _LONG = 20
 
@@ -73,10 +77,22 @@ def typeset(width: float | None) -> Iterator[None]:
     thin = {"axes.linewidth": 0.5, "lines.linewidth": 1.0, "lines.markersize": 4, "legend.handlelength": 1.4}
     ticks = {f"{axis}tick.{name}": value for axis in "xy" for name, value in _TICKS.items()}
     spaces = {"figure.constrained_layout.h_pad": 0.02, "figure.constrained_layout.w_pad": 0.02}
-    with mpl.rc_context({"font.size": size, **thin, **ticks, **spaces, "axes.titlepad": 3, "axes.labelpad": 2}):
-        yield
+    given = _COLUMN.set(width)
+    try:
+        with mpl.rc_context({"font.size": size, **thin, **ticks, **spaces, "axes.titlepad": 3, "axes.labelpad": 2}):
+            yield
+    finally:
+        _COLUMN.reset(given)
 
 
+def most_across() -> int:
+    """Panels that fit side by side."""
+    width = _COLUMN.get()
+    return 4 if width is None else max(1, min(4, int(width / 42)))
+
+
+#: Width in mm within `typeset`; None outside.
+_COLUMN: ContextVar[float | None] = ContextVar("column", default=None)
 _TICKS = {"major.size": 2, "minor.size": 1, "major.width": 0.5, "minor.width": 0.4, "major.pad": 2}
 
 
@@ -110,20 +126,20 @@ def scaled(size: float) -> float:
     return size * min(float(mpl.rcParams["font.size"]) / 10, 1.0)
 
 
-def inches(place: Any, width: float | None) -> float:
-    """How wide axes or a figure are, or will be at a width in mm."""
-    return float(place.get_figure(root=True).get_size_inches()[0]) if width is None else width / _MM_PER_INCH
-
-
 def fit_width(drawn: Any, width: float | None) -> None:
     """Bring a figure to a width in mm, as high as its panels are then wide."""
     if width is not None:
         figure = drawn.get_figure(root=True)
         across, down = figure.get_size_inches()
-        # Legends and labels do not shrink as panels do.
-        keys = sum(len(legend.get_texts()) // max(legend._ncols, 1) + 2 for legend in figure.legends)
-        high = width / _MM_PER_INCH * down / across + 0.11 * keys
+        # Legends do not shrink as panels do.
+        high = width / _MM_PER_INCH * down / across + _LINE * keys_below(figure)
         figure.set_size_inches(width / _MM_PER_INCH, high)
+
+
+def keys_below(figure: Any) -> int:
+    """Lines of all legends under a figure or its axes."""
+    held = [legend for each in figure.axes if (legend := each.get_legend()) is not None] + list(figure.legends)
+    return sum(-(-len(legend.get_texts()) // max(legend._ncols, 1)) + 2 for legend in held)
 
 
 def check_new(width: float | None, given: Any) -> None:
@@ -170,6 +186,24 @@ def log_axis(axis: Axis, low: float, high: float) -> None:
     axis.set_minor_locator(LogLocator(base=10, subs=tuple(range(2, 10)), numticks=99))
     axis.set_major_formatter(FuncFormatter(lambda value, _: tick_texts([value], low, high)[0]))
     axis.set_minor_formatter(NullFormatter())
+
+
+def legend_below(place: Any, handles: Sequence[Any], title: str) -> None:
+    """A legend under axes or a figure, where it hides nothing."""
+    if not handles:
+        return
+    width = _COLUMN.get()
+    across = float(place.get_figure(root=True).get_size_inches()[0]) if width is None else width / _MM_PER_INCH
+    size = scaled(7.5)
+    # A letter is half as wide as type is high, and a point 1/72 inch.
+    style = {"handles": handles, "title": fill(title, int(across * 72 / (size * 0.52))), "alignment": "left"}
+    style |= {"fontsize": size, "title_fontsize": size, "frameon": False, "columnspacing": 1.2, "handletextpad": 0.4}
+    columns = max(1, min(5, int(across * 72 / (size * 22))))
+    if hasattr(place, "get_subplotspec"):
+        # Under the label, which is as high at any size of the axes.
+        place.legend(**style, loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=4.8, ncols=columns)
+    else:
+        place.legend(**style, loc="outside lower center", ncols=columns)
 
 
 def level_axis(axis: Axis, values: npt.ArrayLike, margin: float = 1.0) -> None:

@@ -15,6 +15,7 @@ from psyprobe.analysis.responses import MEASURE_LABELS, Responses, layers_of, le
 from psyprobe.plotting import axes
 from psyprobe.plotting.described import Axis, Figure, Grid, Line, Panel, name_of, plain_label
 from psyprobe.plotting.features import human_points, upward_label, upwards
+from psyprobe.plotting.people import people_lines
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -85,7 +86,7 @@ def _people(result: xr.Dataset, found: Responses) -> list[Line]:
     if upwards(result):
         return [Line(name, at, 1 / sensitivity, style="people points")]
     few = np.unique(np.linspace(0, len(at) - 1, _CURVE_POINTS).round().astype(int))
-    return [Line(name, at[few], sensitivity[few], style="people")]
+    return [Line(name, at[few], sensitivity[few], style="people"), *people_lines(result)]
 
 
 def match_parts(results: Sequence[xr.Dataset]) -> list[Figure]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -126,7 +125,7 @@ def contour(
     with axes.typeset(width):
         ax = axes.new_axes() if ax is None else ax
         handles = _draw([ax], [result], found, scale, human, title if title is None else [title])
-        _legend(ax, handles, width)
+        axes.legend_below(ax, *handles)
     axes.fit_width(ax, width)
     return ax
 
@@ -182,8 +181,8 @@ def contours(
         raise InputError(f"the results are to be drawn as {' and '.join(measures)}; choose one with measure=")
     axes.check_new(width, figure)
     scale = _scale(found, levels, cmap)
-    across = columns or -(-len(listed) // -(-len(listed) // 4))
     with axes.typeset(width):
+        across = columns or -(-len(listed) // -(-len(listed) // axes.most_across()))
         place, panels = axes.panels_in(figure, len(listed), across, each=(3.4, 3.3), margin=(1.2, 0.7))
         handles = _draw(panels, listed, found, scale, human, titles)
         for i, ax in enumerate(panels):
@@ -192,7 +191,7 @@ def contours(
                 panels[i - across].set_xlabel("")
             if i % across and upward_label(listed[i - 1]) == upward_label(listed[i]):
                 ax.set_ylabel("")
-        _legend(place, handles, width)
+        axes.legend_below(place, *handles)
     axes.fit_width(place, width)
     return cast("Figure | SubFigure", place)
 
@@ -367,23 +366,6 @@ def _draw(
         handles.append(Patch(facecolor=axes.BLANK, edgecolor="0.4", label=label))
     _colour_bar(scale, found[0].measure, panels)
     return handles + people_handles(people), people_title(people) if people else ""
-
-
-def _legend(place: Any, told: tuple[list[Any], str], width: float | None) -> None:
-    """Under the axes or the figure, where it hides nothing; width as of `contour`."""
-    handles, title = told
-    if not handles:
-        return
-    inches = axes.inches(place, width)
-    size = axes.scaled(7.5)
-    # A letter is half as wide as type is high, and a point 1/72 inch.
-    style = {"handles": handles, "title": fill(title, int(inches * 72 / (size * 0.52))), "alignment": "left"}
-    style |= {"fontsize": size, "title_fontsize": size, "frameon": False, "columnspacing": 1.2, "handletextpad": 0.4}
-    columns = max(1, min(5, int(inches * 72 / (size * 26))))
-    if hasattr(place, "get_subplotspec"):
-        place.legend(**style, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=columns)
-    else:
-        place.legend(**style, loc="outside lower center", ncols=columns)
 
 
 def upwards(result: xr.Dataset) -> bool:

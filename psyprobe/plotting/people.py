@@ -11,6 +11,7 @@ from psyprobe.analysis.shown import conditions_of
 from psyprobe.errors import unknown_name
 from psyprobe.human.points import Conditions, MeasuredPoints, figure_points
 from psyprobe.plotting.axes import paler, scaled
+from psyprobe.plotting.described import Line
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -94,9 +95,12 @@ def draw_people(ax: Axes, points: Sequence[MeasuredPoints], *, lines: bool = Fal
                 ax.errorbar(one.x[chosen], mean, yerr=reach, markerfacecolor=fill, capsize=0, **style)
 
 
-def people_handles(groups: Iterable[tuple[Conditions, Sequence[MeasuredPoints]]]) -> list[Any]:
+def people_handles(
+    groups: Iterable[tuple[Conditions, Sequence[MeasuredPoints]]], *, surface: bool = False
+) -> list[Any]:
     """What a legend says of measured thresholds on one or several panels, each data set once."""
     from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
 
     listed = list(groups)
     sets: dict[str, list[MeasuredPoints]] = {}
@@ -114,7 +118,9 @@ def people_handles(groups: Iterable[tuple[Conditions, Sequence[MeasuredPoints]]]
     spreads = {each[0].dataset for _, points in listed if (each := spread_of(points)) is not None}
     if spreads:
         label = f"±1 sd between people ({', '.join(sorted(spreads))})"
-        handles.append(Line2D([], [], color="black", linewidth=scaled(0.8), linestyle=(0, (1, 1.5)), label=label))
+        dotted: dict[str, Any] = {"color": "black", "linewidth": scaled(0.8), "linestyle": (0, (1, 1.5))}
+        band = Patch(color=paler("black", 0.12), label=label) if surface else Line2D([], [], label=label, **dotted)
+        handles.append(band)
     return handles
 
 
@@ -131,6 +137,22 @@ def people_title(groups: Iterable[tuple[Conditions, Sequence[MeasuredPoints]]]) 
     if any(shown.direction == "yellow_violet" for shown, _ in listed):
         told.append("hollow in yellow-violet: measured otherwise, not moved")
     return "People (mean, standard error); " + "; ".join(told) if told else "People"
+
+
+def people_lines(result: xr.Dataset) -> list[Line]:
+    """Measured thresholds as plain data, a line a data set."""
+    beside = measured_points(result)
+    lines = []
+    for one in beside[1] if beside is not None else ():
+        reach = 10 ** np.nan_to_num(one.error)
+        how = ["measured under these conditions" if direct else "measured under others" for direct in one.direct]
+        if one.moved is not None:
+            how = [each.replace("under others", "under others, moved here by castleCSF") for each in how]
+        people = [f", {n:.0f} {'person' if n == 1 else 'people'}" if n else ", a published mean" for n in one.n]
+        notes = [each + many for each, many in zip(how, people, strict=True)]
+        ends = one.sensitivity / reach, one.sensitivity * reach
+        lines.append(Line(_told(one.dataset, [one]), one.x, one.sensitivity, *ends, style="people points", notes=notes))
+    return lines
 
 
 def _told(name: str, found: Sequence[MeasuredPoints]) -> str:

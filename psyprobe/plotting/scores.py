@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import cast
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
@@ -21,7 +20,7 @@ from matplotlib.patches import Patch
 from psyprobe.analysis.board import BoardRow, Scoreboard, Test
 from psyprobe.analysis.score import OBSERVER, PIXELS, Entry, Metric, Score
 from psyprobe.errors import InputError
-from psyprobe.plotting.axes import BLANK, COLOURS, label, new_axes, panels_in, printable
+from psyprobe.plotting.axes import BLANK, COLOUR_MAP, COLOURS, colour_map, label, new_axes, paler, panels_in, printable
 
 #: Published entries that are no encoders: without an encoder, and the metric that stands for people.
 _NO_ENCODER, _HUMAN_LIKE = "No Encoder", "ColorVideoVDP"
@@ -30,7 +29,7 @@ _NO_ENCODER, _HUMAN_LIKE = "No Encoder", "ColorVideoVDP"
 _FAMILIES = ("DINO", "DINOv2", "OpenCLIP", "SAM", "SAM-2", "MAE", "SD-VAE", "timm", "open_clip", "torch")
 
 
-def heat_map(board: Scoreboard, ax: Axes | None = None) -> Axes:
+def heat_map(board: Scoreboard, ax: Axes | None = None, *, cmap: str | None = None) -> Axes:
     """Draw a scoreboard as coloured cells with the scores in them, models downwards and tests to the right.
 
     Each column has its own colours, from the worst (light) to the best (dark) of its scores, since r_s and errors, and
@@ -42,11 +41,13 @@ def heat_map(board: Scoreboard, ax: Axes | None = None) -> Axes:
         What to show, rows in its order.
     ax : matplotlib.axes.Axes, optional
         Where to draw; without it, on a new pyplot figure of fitting size.
+    cmap : str, optional
+        A colour map of matplotlib, light where it begins.
 
     Returns
     -------
     matplotlib.axes.Axes
-        Baselines have slanted names; cells without a score are grey.
+        Baselines and people have slanted names; cells without a score are grey.
 
     Raises
     ------
@@ -64,7 +65,7 @@ def heat_map(board: Scoreboard, ax: Axes | None = None) -> Axes:
         found = values[known, column] * (1 if test.metric.more_is_better else -1)
         span = np.ptp(found) if found.size else 0.0
         quality[known, column] = (found - found.min()) / span if span else 0.5
-    colours = mpl.colormaps["YlGnBu"].with_extremes(bad=BLANK)
+    colours = colour_map(cmap or COLOUR_MAP).with_extremes(bad=BLANK)
     drawn = ax.imshow(quality, cmap=colours, norm=Normalize(0, 1), aspect="auto", interpolation="nearest")
     for (i, j), value in np.ndenumerate(values):
         if np.isfinite(value):
@@ -73,7 +74,7 @@ def heat_map(board: Scoreboard, ax: Axes | None = None) -> Axes:
     ax.set_xticks(range(len(tests)), [test.short_name for test in tests], rotation=40, ha="right", fontsize="small")
     ax.set_yticks(range(len(rows)), [printable(row.name) for row in rows], fontsize=7)
     for name, row in zip(ax.get_yticklabels(), rows, strict=True):
-        name.set_fontstyle("italic" if row.kind == "baseline" else "normal")
+        name.set_fontstyle("italic" if row.kind in ("baseline", "people") else "normal")
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     bar = ax.figure.colorbar(drawn, ax=ax, fraction=0.03, pad=0.02, label="Within each test")
@@ -210,7 +211,7 @@ def depth_curve(scores: Iterable[Score], ax: Axes | None = None) -> Axes:
         ax.plot(at, values, color=colour, marker=marker, markersize=4, label=printable(name))
         bounded = [k for k in at if found[k][0].low is not None]
         low, high = (np.array([getattr(found[k][0], end) for k in bounded], dtype=float) for end in ("low", "high"))
-        ax.fill_between(bounded, low, high, color=colour, alpha=0.15, linewidth=0)
+        ax.fill_between(bounded, low, high, color=paler(colour, 0.15), linewidth=0, zorder=0)
         if found[0][1] is not None:
             ax.axhline(found[0][1], color=colour, linestyle=":", linewidth=1)
     ax.plot([], [], color="0.3", linestyle=":", label="pixels")
@@ -243,7 +244,7 @@ def _has(row: BoardRow, test: Test) -> bool:
 
 
 def _is_reference(row: BoardRow) -> bool:
-    return row.kind == "baseline" or row.family == _NO_ENCODER or _is_human_like(row)
+    return row.kind in ("baseline", "people") or row.family == _NO_ENCODER or _is_human_like(row)
 
 
 def _is_human_like(row: BoardRow) -> bool:

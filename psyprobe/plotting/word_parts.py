@@ -14,6 +14,7 @@ from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.analysis.words.fit import TWO_IMAGES, ruler_of
 from psyprobe.plotting import axes
 from psyprobe.plotting.described import Axis, Figure, Line, Panel, Part, Table, name_of, plain_label
+from psyprobe.plotting.people import people_lines
 from psyprobe.plotting.words import bounds, delivered_label, fitted_share, sensitivity_label, wilson
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def csf_parts(results: Sequence[xr.Dataset]) -> list[Part]:
             lines.append(Line(name, places, bound, style="points", colour=i, notes=notes, behind=which))
     people = human_line(csfs[0], None, values.min(), values.max())
     over = [] if people is None else [Line(people[0], people[1], people[2], style="people")]
+    over += people_lines(csfs[0])
     x = Axis(axes.level_label(csfs[0], level), axes.is_logarithmic(values))
     y = Axis(plain_label(sensitivity_label(csfs[0])), log=True, inverse=ruler_of(csfs[0]).replace("_", " "))
     panel = Panel("", {"": {"": lines}})

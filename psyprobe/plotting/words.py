@@ -25,6 +25,7 @@ from psyprobe.analysis.words.fit import TWO_IMAGES, ruler_of
 from psyprobe.analysis.words.score import refuse_features
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.plotting import axes
+from psyprobe.plotting.people import Human, draw_people, drawn_of, measured_points, people_handles, people_title
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,11 +43,12 @@ def plot_csf(
     results: xr.Dataset | Sequence[xr.Dataset],
     ax: Axes | None = None,
     *,
-    human: str | None = None,
+    curve: str | None = None,
+    human: Human = "both",
     labels: Sequence[str] | None = None,
     title: str | None = None,
 ) -> Axes:
-    """Draw contrast sensitivity functions of observers, and that of people dashed in black.
+    """Draw contrast sensitivity functions of observers, and people's: a model's dashed in black, and measured ones.
 
     Parameters
     ----------
@@ -54,8 +56,10 @@ def plot_csf(
         Of questioning runs, or of `chat_csf`.
     ax : matplotlib.axes.Axes, optional
         Where to draw; without it, on a new pyplot figure.
-    human : str, optional
+    curve : str, optional
         Human curve, as `human_names` lists them; without it the experiment's. Give "" for none.
+    human : {"both", "model", "measured", "none"}, optional
+        What of people is drawn, as in `psyprobe.plotting.contour`.
     labels : sequence of str, optional
         One a result; without it the observers' names.
     title : str, optional
@@ -85,7 +89,7 @@ def plot_csf(
     for i, (csf, name) in enumerate(zip(csfs, names, strict=True)):
         _draw(ax, csf, name, _COLOURS[i % len(_COLOURS)], _MARKERS[i % len(_MARKERS)])
     alone = len(csfs) == 1 and labels is None
-    _finish(ax, csfs, human, (axes.title_of(csfs[0]) if alone else "") if title is None else title)
+    _finish(ax, csfs, curve, (axes.title_of(csfs[0]) if alone else "") if title is None else title, human)
     return ax
 
 
@@ -96,6 +100,7 @@ def csf_panels(
     figure: SubFigure | None = None,
     measure: str | None = None,
     layer: str | None = None,
+    human: Human = "both",
     **_: Any,
 ) -> Axes | Figure | SubFigure:
     """Draw the sensitivities of runs that ask in words, those of one experiment on one panel.
@@ -107,10 +112,11 @@ def csf_panels(
     experiments = list(dict.fromkeys(str(one.attrs.get("experiment", "")) for one in results))
     axes.check_room(ax, len(experiments))
     if len(experiments) == 1 and figure is None:
-        return plot_csf(results, ax)
+        return plot_csf(results, ax, human=human)
     place, panels = axes.panels_in(figure, len(experiments), min(3, len(experiments)), each=(4.8, 4.0))
     for panel, name in zip(panels, experiments, strict=True):
-        plot_csf([one for one in results if one.attrs.get("experiment") == name], panel, title=axes.printable(name))
+        own = [one for one in results if one.attrs.get("experiment") == name]
+        plot_csf(own, panel, human=human, title=axes.printable(name))
     return cast("Figure | SubFigure", place)
 
 
@@ -153,7 +159,7 @@ def plot_bridge(
     ax.plot(nearest.at, nearest.sensitivity, color=_COLOURS[1], marker=_MARKERS[1], linewidth=1.8, label=of_tower)
     _draw(ax, csf, "asked in words", _COLOURS[0], _MARKERS[0])
     ax.plot([], [], color="0.72", linewidth=0.8, label="tower, responses a factor of 2 apart")
-    _finish(ax, [csf], None, axes.title_of(csf), extra=nearest.sensitivity)
+    _finish(ax, [csf], None, axes.title_of(csf), "model", extra=nearest.sensitivity)
     return ax
 
 
@@ -188,8 +194,9 @@ def bounds(csf: xr.Dataset) -> list[tuple[int, float, int]]:
     return found
 
 
-def _finish(ax: Axes, csfs: Sequence[xr.Dataset], human: str | None, title: str, extra: Any = ()) -> None:
-    """The human curve, axes that hold all that is drawn, labels and a legend."""
+def _finish(ax: Axes, csfs: Sequence[xr.Dataset], curve: str | None, title: str, human: Human, extra: Any = ()) -> None:
+    """People, axes that hold all that is drawn, labels and a legend."""
+    model, measured = drawn_of(human)
     levels = {levels_of(csf)[0] for csf in csfs}
     if len(levels) > 1:
         raise InputError(f"results over {' and '.join(sorted(levels))} do not go on one pair of axes; draw them apart")
@@ -197,12 +204,16 @@ def _finish(ax: Axes, csfs: Sequence[xr.Dataset], human: str | None, title: str,
     values = np.concatenate([csf[level].values for csf in csfs])
     shown = [np.asarray(extra), *(csf["mean_sensitivity"].values for csf in csfs)]
     shown += [np.array([bound]) for csf in csfs for _, bound, _ in bounds(csf)]
-    people = human_line(csfs[0], human, values.min() / 1.25, values.max() * 1.25)
+    people = human_line(csfs[0], curve, values.min() / 1.25, values.max() * 1.25) if model else None
     if people is not None:
-        name, x, curve = people
-        reached = np.isfinite(curve) & (curve > 0)
-        ax.plot(x[reached], curve[reached], color="black", linestyle="--", linewidth=1.4, label=name, zorder=2)
-        shown.append(curve[reached])
+        name, x, seen = people
+        reached = np.isfinite(seen) & (seen > 0)
+        ax.plot(x[reached], seen[reached], color="black", linestyle="--", linewidth=1.4, label=name, zorder=2)
+        shown.append(seen[reached])
+    beside = [each for each in [measured_points(csfs[0]) if measured else None] if each is not None]
+    for _, points in beside:
+        draw_people(ax, points)
+        shown += [one.sensitivity for one in points]
     drawn = np.concatenate(shown)
     drawn = drawn[np.isfinite(drawn) & (drawn > 0)]
     if not drawn.size:
@@ -210,7 +221,8 @@ def _finish(ax: Axes, csfs: Sequence[xr.Dataset], human: str | None, title: str,
     axes.level_axis(ax.xaxis, values, margin=1.25)
     axes.log_axis(ax.yaxis, float(drawn.min()) / 2, float(drawn.max()) * 2)
     axes.label(ax, axes.level_label(csfs[0], level), sensitivity_label(csfs[0]), title, framed=False)
-    ax.legend(fontsize="small", framealpha=0.9, loc="best")
+    handles = [*ax.get_legend_handles_labels()[0], *people_handles(beside, surface=True)]
+    axes.legend_below(ax, handles, people_title(beside) if beside else "")
 
 
 def _name(csf: xr.Dataset) -> str:
@@ -436,7 +448,7 @@ def plot_prompts(result: xr.Dataset, ax: Axes | None = None) -> Axes:
 
 
 def plot_yes_map(
-    result: xr.Dataset, ax: Axes | None = None, *, prompt: str | None = None, human: str | None = None
+    result: xr.Dataset, ax: Axes | None = None, *, prompt: str | None = None, curve: str | None = None
 ) -> Axes:
     """Draw how often the observer says yes, over level and contrast.
 
@@ -446,7 +458,7 @@ def plot_yes_map(
         As in `plot_prompts`.
     prompt : str, optional
         Identifier of a wording; without it all together, each level being that of all.
-    human
+    curve
         As in `plot_csf`.
 
     Returns
@@ -499,12 +511,12 @@ def plot_yes_map(
         values[known], 10 ** mean[known], marker="o", color="white", markeredgecolor="black", markersize=6,
         linestyle="none", label="threshold",
     )  # fmt: skip
-    people = human_line(csf, human, edges[0], edges[-1])
+    people = human_line(csf, curve, edges[0], edges[-1])
     if people is not None:
-        name, x, curve = people
-        inside = np.isfinite(curve) & (curve > 0)
-        inside[inside] &= 1 / curve[inside] <= top
-        ax.plot(x[inside], 1 / curve[inside], color="black", linestyle="--", linewidth=1.4, label=name)
+        name, x, seen = people
+        inside = np.isfinite(seen) & (seen > 0)
+        inside[inside] &= 1 / seen[inside] <= top
+        ax.plot(x[inside], 1 / seen[inside], color="black", linestyle="--", linewidth=1.4, label=name)
     if log:
         axes.log_axis(ax.xaxis, edges[0], edges[-1])
     else:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from psyprobe.analysis.score import NO_SCORE, Score
 from psyprobe.errors import InputError
-from psyprobe.plotting.axes import check_new, fit_width, title_of, typeset
+from psyprobe.plotting.axes import check_new, fit_width, keys_below, title_of, typeset
 from psyprobe.plotting.people import Human
 from psyprobe.probes import load_probe
 
@@ -182,20 +182,21 @@ def _stacked(groups: list[list[xr.Dataset]], options: dict[str, Any]) -> Figure:
     """The figure of each probe under the other."""
     import matplotlib.pyplot as plt
 
-    figure: Figure = plt.figure(layout="constrained")
+    widest = max(min(len(group), 3) for group in groups)
+    figure: Figure = plt.figure(layout="constrained", figsize=(4.8 * widest, 3.6 * len(groups)))
     names = {title_of(one, width=80) for group in groups for one in group}
     figure.suptitle(names.pop() if len(names) == 1 else "", fontsize="large")
     together = bool(figure.get_suptitle())
     spec = figure.add_gridspec(len(groups), 1)
-    shapes = []
+    shapes, keys = [], []
     for row, group in enumerate(groups):
         part = figure.add_subfigure(spec[row])
         _offered(group[0], "plot", "drawn")(group, None, figure=part, observer=not together, **options)
         shapes.append(_shape(part))
-    spec.set_height_ratios([rows for rows, _ in shapes])
-    figure.set_size_inches(
-        max(4.8 * min(across, 3) for _, across in shapes), 3.6 * sum(rows for rows, _ in shapes) + 0.2
-    )
+        keys.append(keys_below(part))
+    heights = [3.6 * rows + 0.13 * lines for (rows, _), lines in zip(shapes, keys, strict=True)]
+    spec.set_height_ratios(heights)
+    figure.set_size_inches(max(4.8 * min(across, 3) for _, across in shapes), sum(heights) + 0.2)
     return figure
 
 
