@@ -42,6 +42,7 @@ _CONDITION = ["dataset", "observer", "colour_id", "frequency", "luminance", "are
 _SLACK = 1e-5
 
 Level = Literal["frequency", "luminance", "area"]
+LEVELS: tuple[Level, ...] = ("frequency", "luminance", "area")
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,7 @@ def figure_points(shown: Conditions) -> tuple[MeasuredPoints, ...]:
     --------
     >>> found = figure_points(Conditions("frequency", (0.5, 28.0), luminance=100.0, area=np.pi))
     >>> [(each.dataset, each.persons) for each in found[:3]]
-    [('hdr_csf', 33), ('modelfest', 16), ('hdrvdp_csf', 10)]
+    [('hdr_csf', 26), ('modelfest', 16), ('hdrvdp_csf', 10)]
     """
     table = matched_thresholds(shown)
     table = table[table["peak_cone_contrast"] <= 1]
@@ -212,6 +213,25 @@ def figure_points(shown: Conditions) -> tuple[MeasuredPoints, ...]:
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.persons, one.dataset)))
+
+
+def mean_of_people(shown: Conditions, dataset: str) -> list[tuple[float, float]]:
+    """Values of the level and log10 sensitivity there: of a data set the mean over people, where measured so the first.
+
+    Examples
+    --------
+    >>> found = mean_of_people(Conditions("frequency", (0.5, 28.0), luminance=100.0, area=np.pi), "modelfest")
+    >>> len(found), found[3][0], round(10 ** found[3][1], 1)
+    (9, 4.0, 259.1)
+    """
+    of_all = {one.dataset: one for one in figure_points(shown)}
+    if dataset not in of_all:
+        return []
+    one = of_all[dataset]
+    # Later entries replace earlier ones of the same value.
+    order = np.argsort(one.direct, kind="stable")
+    found = {float(one.x[i]): float(np.log10(one.sensitivity[i])) for i in order}
+    return sorted(found.items())
 
 
 @cache

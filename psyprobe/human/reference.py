@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from psyprobe.human.flicker import LICENCE as FLICKER
 from psyprobe.human.flicker import SOURCE as FLICKER_SOURCE
 from psyprobe.human.measured import STUDIES, read_human_table, read_thresholds
 from psyprobe.human.models import HumanRow, OwnCsf, csf, csf_limits, csf_names, list_csf, load_own_csf
+from psyprobe.human.points import LEVELS, Conditions, Level, mean_of_people
 from psyprobe.human.signature import QUANTITIES, ContrastSensitivity, Limits, common_shape
 
 #: Relative difference from which two conditions are told to differ; of orientation, degrees.
@@ -214,6 +215,54 @@ class DataReference:
         return f"{self.name} has no threshold at {at}; people were measured at {known}"
 
 
+@dataclass(frozen=True)
+class MatchedReference(DataReference):
+    """Thresholds of a data set that belong to the conditions of a stimulus, whatever these are."""
+
+    #: What the page fixes, over what the stimulus says.
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    #: Whether the stimulus has RMS contrast, as in `ModelReference`.
+    rms: bool = False
+
+    def within(
+        self, levels: Mapping[str, Any], parameters: Mapping[str, Any]
+    ) -> tuple[dict[str, FloatArray], FloatArray]:
+        """As in `DataReference`: means over people, measured so or moved to the stimulus by castleCSF's ratio."""
+        (level, values), *more = levels.items()
+        if more or level not in LEVELS:
+            raise InputError(f"human.data = {self.name!r} goes with one level of {', '.join(LEVELS)}")
+        known = human_inputs(parameters) | dict(self.fixed)
+        others = {name: known.get(name) for name in LEVELS if name != level}
+        for name, value in others.items():
+            if not is_number(value):
+                raise InputError(f"the stimulus does not tell its {name}; give it as human.{name}")
+        direction = known["direction"]
+        if direction not in DIRECTIONS:
+            raise InputError(f"human.data = {self.name!r} goes with a colour direction of {', '.join(DIRECTIONS)}")
+        span = float(np.min(values)), float(np.max(values))
+        gain = math.sqrt(2) if self.rms else 1.0
+        shown = Conditions(cast(Level, level), span, direction, **cast(Any, others), noise=self.rms, gain=gain)
+        found = mean_of_people(shown, self.name)
+        if len(found) < 2:
+            raise InputError(
+                f"{self.name} has {len(found)} thresholds near {level} {_range(level, np.array(span))} of this "
+                f"stimulus; psyprobe.human.thresholds({self.name!r}) shows what it has"
+            )
+        at, log_s = (np.array(each) for each in zip(*found, strict=True))
+        return {level: at}, 10**log_s
+
+    def sensitivity(self, **inputs: Any) -> FloatArray:
+        """As in `DataReference`."""
+        (level,) = (name for name in _levels(inputs, LEVELS))
+        values = np.asarray(inputs[level], dtype=np.float64)
+        fixed = {name: value for name, value in inputs.items() if name != level}
+        at, seen = self.within({level: values}, fixed)
+        near = np.abs(np.log(values.ravel()[:, None] / at[level]))
+        if (near.min(axis=1) > _SAME).any():
+            raise InputError(f"{self.name} has no threshold at some {level}; people were at {_listed(at[level])}")
+        return np.asarray(seen[near.argmin(axis=1)].reshape(values.shape))
+
+
 #: What people see, from either source.
 Reference: TypeAlias = ModelReference | DataReference
 
@@ -226,7 +275,8 @@ def load_reference(entry: Mapping[str, Any], folder: Path) -> Reference:
     entry : mapping
         The table ``[human]``: ``model`` (a name, or "FILE.py:FUNCTION") with ``contrast`` ("peak" or "rms"), ``table``
         (from, to, n) and fixed inputs of the model; or ``data`` (a name, or "FILE.csv" with what was fixed in the
-        measurement).
+        measurement). Of a data set of `thresholds` those are taken that belong to the stimulus, as
+        `matched_thresholds` says.
     folder : Path
         Of the page; its files are looked for there.
 
@@ -339,22 +389,27 @@ def _model(name: str, entry: Mapping[str, Any], folder: Path) -> ModelReference:
     limits = csf_limits(model)
     digest = file_digest(limits.source) if ".py" in name else ""
     fixed = {key: value for key, value in entry.items() if key not in ("model", "contrast", "table")}
-    contrast = entry.get("contrast", "peak")
-    if contrast not in ("peak", "rms"):
-        raise InputError(f"human.contrast is {contrast!r}; give 'peak' or 'rms'")
+    contrast = _contrast(entry)
     table = _table(entry["table"]) if "table" in entry else None
     known = ("model", "contrast", "table", *_askable(model, limits))
     return ModelReference(name, model, limits, _fixed(fixed, known), contrast == "rms", table, digest)
+
+
+def _contrast(entry: Mapping[str, Any]) -> str:
+    contrast = entry.get("contrast", "peak")
+    if contrast not in ("peak", "rms"):
+        raise InputError(f"human.contrast is {contrast!r}; give 'peak' or 'rms'")
+    return str(contrast)
 
 
 def _data(name: str, entry: Mapping[str, Any], folder: Path) -> DataReference:
     fixed = {key: value for key, value in entry.items() if key != "data"}
     if not name.endswith(".csv"):
         if name in datasets():
-            raise InputError(
-                f"human.data is {name!r}, a data set of many conditions; write those of your stimulus, from "
-                f"psyprobe.human.thresholds({name!r}), to a .csv file and name that"
-            )
+            contrast = _contrast(entry)
+            fixed.pop("contrast", None)
+            held = _fixed(fixed, ("data", "contrast", "direction", *LEVELS))
+            return MatchedReference(name, {}, np.empty(0), {}, fixed=held, rms=contrast == "rms")
         if name not in STUDIES:
             raise unknown_name("human data", name, STUDIES)
         _fixed(fixed, ("data",))

@@ -15,6 +15,7 @@ _PUBLIC = {
     "features": ("contour", "contours", "matched_contrast", "scored_responses"),
     "scores": ("bar_panels", "depth_curve", "heat_map", "score_bars"),
     "strip": ("stimulus_strip",),
+    "trials": ("plot_trials",),
     "words": ("plot_bridge", "plot_csf", "plot_prompts", "plot_psychometric", "plot_yes_map"),
 }
 _MODULES = {name: module for module, names in _PUBLIC.items() for name in names}

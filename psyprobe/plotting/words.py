@@ -17,11 +17,12 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.iso_response import iso_contrast
+from psyprobe.analysis.psychometric.fit import PsychometricFit
 from psyprobe.analysis.psychometric.sigmoids import psychometric_function
 from psyprobe.analysis.responses import MEASURE_LABELS, levels_of, select
 from psyprobe.analysis.words.comparison import bridge, human_line
 from psyprobe.analysis.words.csf import chat_csfs
-from psyprobe.analysis.words.fit import TWO_IMAGES, ruler_of
+from psyprobe.analysis.words.fit import STEPS, TWO_IMAGES, ruler_of
 from psyprobe.analysis.words.score import refuse_features
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.plotting import axes
@@ -69,7 +70,8 @@ def plot_csf(
     -------
     matplotlib.axes.Axes
         The level (frequency, phase, ...) to the right, sensitivity upwards, logarithmic. Points are geometric means
-        over wordings with their intervals; arrows say that sensitivity lies beyond the contrasts that were shown.
+        over wordings with their intervals, hollow where a step between two contrasts enters them; arrows say that
+        sensitivity lies beyond the contrasts that were shown.
 
     Raises
     ------
@@ -171,6 +173,11 @@ def _draw(ax: Axes, csf: xr.Dataset, name: str, colour: str, marker: str) -> Non
     reach = np.stack([mean - np.maximum(low, mean * 1e-3), np.minimum(high, mean * 1e3) - mean])[:, known]
     style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.5, "label": name}
     ax.errorbar(values[known], mean[known], yerr=reach, elinewidth=1, capsize=2, zorder=3, **style)
+    # A step lies somewhere between two contrasts that were shown; its place was not measured.
+    steps = known & (np.isin(csf["status"].values.astype(str), STEPS) & csf["usable"].values.astype(bool)).any(axis=0)
+    if steps.any():
+        hollow = {**style, "linestyle": "none", "markerfacecolor": "white", "label": "_steps"}
+        ax.plot(values[steps], mean[steps], zorder=3.1, **hollow)
     head = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.4}
     for i, bound, side in bounds(csf):
         ax.annotate("", xy=(values[i], bound * 1.6**side), xytext=(values[i], bound), arrowprops=head)
@@ -252,27 +259,36 @@ def delivered_label(csf: xr.Dataset) -> str:
 
 
 def plot_psychometric(
-    result: xr.Dataset, ax: Axes | None = None, *, prompt: str | None = None, values: Sequence[float] | None = None
+    result: xr.Dataset | PsychometricFit,
+    ax: Axes | None = None,
+    *,
+    prompt: str | None = None,
+    values: Sequence[float] | None = None,
+    answers: Sequence[npt.ArrayLike] | None = None,
 ) -> Axes:
-    """Draw the psychometric functions of one wording, one colour a level.
+    """Draw the psychometric functions of one wording or of a fit, one colour a level.
 
     Parameters
     ----------
-    result : xarray.Dataset
-        Of a questioning run, or of `chat_csf`.
+    result : xarray.Dataset or PsychometricFit
+        Of a questioning run, or of `chat_csf`; or of `fit_psychometric`, of one curve or of one for each level.
     ax : matplotlib.axes.Axes, optional
         Where to draw; without it, on a new pyplot figure.
     prompt : str, optional
         Identifier of the wording; without it the first. Answers to several are not pooled: that makes curves too flat.
     values : sequence of float, optional
-        Of the level, which to draw, to the nearest (frequencies in cpd); without it all.
+        Of the level, which to draw, to the nearest (frequencies in cpd); without it all. Of a fit what each curve is
+        called.
+    answers : (contrast, yes, trials), optional
+        Of a fit: what was fitted, to be drawn as dots.
 
     Returns
     -------
     matplotlib.axes.Axes
         Contrast to the right (logarithmic), share of yes upwards. Dots with Wilson intervals are answers, without
         them mean probabilities of yes; the diamond at the left is the catch trials, at contrast 0. Lines are fits, and
-        bars across them thresholds with their intervals. Arrows at the edge are thresholds beyond the contrasts shown.
+        bars across them thresholds with their intervals; dashed lines are steps between two levels, of which nobody
+        measured the slope. Arrows at the edge are thresholds beyond the contrasts shown.
 
     Raises
     ------
@@ -283,6 +299,10 @@ def plot_psychometric(
     """
     import matplotlib as mpl
 
+    from psyprobe.plotting.trials import draw_fit
+
+    if isinstance(result, PsychometricFit):
+        return draw_fit(result, ax, answers, values)
     (csf,) = chat_csfs([result])
     chosen = str(csf["prompt"].values[0]) if prompt is None else prompt
     one = csf.isel(prompt=prompt_place(csf, chosen))
@@ -347,10 +367,10 @@ def _draw_function(
     if curve is not None:
         x, share, height = curve
         t = float(one["threshold"].values[i])
-        ax.plot(x, share, color=colour, linewidth=1.4)
+        ax.plot(x, share, color=colour, linewidth=1.4, linestyle="--" if status in STEPS else "-")
         ends = np.array([float(one[f"threshold_{end}"].values[i]) for end in ("low", "high")])
         ends = np.where(np.isnan(ends), t, ends).clip(np.log10(span[0]), np.log10(span[1]))
-        ax.plot(10**ends, [height, height], color=colour, linewidth=3, alpha=0.6, solid_capstyle="butt")
+        ax.plot(10**ends, [height, height], color=axes.paler(colour, 0.6), linewidth=3, solid_capstyle="butt")
         ax.plot([10**t], [height], marker="|", markersize=9, color=colour)
     elif status in ("censored_above", "censored_below"):
         end, start = (span[1], span[1] / 1.4) if status == "censored_above" else (span[0], span[0] * 1.4)
@@ -424,7 +444,7 @@ def plot_prompts(result: xr.Dataset, ax: Axes | None = None) -> Axes:
     for row, p in enumerate(order):
         for f, colour in enumerate(colours):
             if usable[p, f]:
-                ax.plot(ratio[p, f], row, marker="o", markersize=4.5, color=colour, linestyle="none", alpha=0.9)
+                ax.plot(ratio[p, f], row, marker="o", markersize=4.5, color=colour, linestyle="none")
             elif status[p, f] in ("censored_above", "censored_below"):
                 left = status[p, f] == "censored_above"
                 edge = (1 / reach) * 1.03 if left else reach / 1.03

@@ -6,15 +6,19 @@ from psyprobe.analysis.psychometric.fit import PsychometricFit, fit_psychometric
 from psyprobe.analysis.psychometric.isotonic import isotonic_fit, monotone_p_value, spearman_karber
 from psyprobe.analysis.psychometric.sigmoids import psychometric_function, threshold_at, weibull_parameters
 from psyprobe.analysis.psychometric.statuses import STATUSES, WITH_THRESHOLD, separation
+from psyprobe.analysis.psychometric.trials import Trials, fit_trials, read_trials
 
 __all__ = [
     "STATUSES",
     "WITH_THRESHOLD",
     "PsychometricFit",
+    "Trials",
     "fit_psychometric",
+    "fit_trials",
     "isotonic_fit",
     "monotone_p_value",
     "psychometric_function",
+    "read_trials",
     "separation",
     "spearman_karber",
     "threshold_at",

@@ -494,7 +494,7 @@ def plot_visibility(losses: dict[str, Sequence[float]]) -> list[Axes]:
     losses : dict of str to sequence of float
         JOD below 10 at low, mid and high strength, by dimension.
     """
-    _, axes = panels_in(None, len(STEPS), 4, (2.625, 2.6))
+    _, axes = panels_in(None, len(STEPS), 4, (2.625, 3.3))
     for ax in axes[1:]:
         ax.sharex(axes[0])
         ax.sharey(axes[0])
@@ -507,9 +507,10 @@ def plot_visibility(losses: dict[str, Sequence[float]]) -> list[Axes]:
         ax.axhline(SAME - 1, color="0.6", linewidth=0.8, linestyle=":")
         ax.set_title(title, fontsize=9, loc="left")
         ax.set_xticks(range(3), STRENGTHS)
-        ax.legend(fontsize=6.5, frameon=False, loc="lower left")
+        # Under the panel: lines go through every corner of it.
+        ax.legend(fontsize=6.5, frameon=False, loc="upper left", bbox_to_anchor=(0, 0), borderaxespad=2.8)
         ax.spines[["top", "right"]].set_visible(False)
-        ax.label_outer()
+        ax.tick_params(labelbottom=True, labelleft=ax in axes[::4])
     for ax in axes[::4]:
         ax.set_ylabel("Quality (JOD)")
     axes[0].set_ylim(top=10.2)
