@@ -43,7 +43,7 @@ def drawn_of(human: str) -> tuple[bool, bool]:
 
 
 def measured_points(result: xr.Dataset) -> tuple[Conditions, tuple[MeasuredPoints, ...]] | None:
-    """Measured thresholds that belong to a result, within the levels that it shows; None where there are none."""
+    """Measured thresholds that belong to a result, on its levels or little beyond them; None where there are none."""
     shown = conditions_of(result)
     if shown is None:
         return None

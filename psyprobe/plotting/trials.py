@@ -59,7 +59,7 @@ def draw_fit(
     fields = ("status", "threshold_low", "threshold_high", "guess", "lapse")
     status, least, most, guess, lapse = (np.atleast_1d(getattr(fit, name)).ravel() for name in fields)
     for i, colour in enumerate(colours):
-        label = "" if names is None else str(names[i])
+        label = "" if names is None else names[i] if isinstance(names[i], str) else f"{names[i]:g}"
         if counts:
             use = trials[i] > 0
             error = wilson(yes[i][use], trials[i][use])
@@ -125,12 +125,12 @@ def plot_trials(
         The file is none of trials, or a condition is missing.
     """
     trials = read_trials(path)
-    fit = fit_trials(trials, **options)
     given: Mapping[str, float | None] = {"frequency": frequency, "luminance": luminance, "area": area}
     for name, value in given.items():
         if (value is None) != (name == trials.level):
             told = "stands in the file" if name == trials.level else "is the same in all trials"
             raise InputError(f"{name} {told}; {'leave it out' if name == trials.level else f'give {name}='}")
+    fit = fit_trials(trials, **options)
     ax = axes.new_axes() if ax is None else ax
     x = trials.values
     span = float(x[0]) / 1.25, float(x[-1]) * 1.25

@@ -117,8 +117,8 @@ def test_what_is_not_there_is_refused() -> None:
         observers("kim2012")
     with pytest.raises(InputError, match=r"means of people only; take thresholds\('laird2006'\)"):
         observers("laird2006")
-    with pytest.raises(InputError, match=r"data set of many conditions.*thresholds\('hdr_csf'\)"):
-        load_reference({"data": "hdr_csf"}, Path())
+    with pytest.raises(InputError, match=r"'hdr_csf' goes with one level of frequency, luminance, area"):
+        load_reference({"data": "hdr_csf"}, Path()).within({"phase": np.array([0.0, 90.0])}, {})  # type: ignore[union-attr]
 
 
 def test_a_caller_cannot_change_the_shipped_table() -> None:
