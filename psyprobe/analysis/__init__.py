@@ -12,6 +12,7 @@ from typing import Any
 _PUBLIC = {
     "alignment": ("Alignment", "Slices", "align", "alignment_score", "attainable_alignment", "score_slices"),
     "board": ("Scoreboard", "scoreboard"),
+    "ceiling": ("noise_ceilings",),
     "detection": ("DetectionScore", "ResponderScore", "score_detection"),
     "distance": ("angular_distance",),
     "iso_response": ("IsoResponse", "fit_iso_response", "iso_contrast"),

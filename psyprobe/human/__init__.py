@@ -18,13 +18,14 @@ from psyprobe.human.measured import (
     modelfest_gabors,
 )
 from psyprobe.human.models import CSF_MODELS, csf
+from psyprobe.human.points import Conditions, matched_thresholds
 from psyprobe.human.reference import Reference, human_names, list_human, load_reference, mismatches
 from psyprobe.human.signature import ContrastSensitivity
 
 __all__ = [
-    "CSF_MODELS", "CastleMechanisms", "ContrastSensitivity", "CsfEvaluation", "MaskingData", "MatchingData",
-    "ModelFestGabors", "Reference", "barten_csf", "castle_csf", "castle_mechanisms", "csf", "ela_tcsf",
+    "CSF_MODELS", "CastleMechanisms", "Conditions", "ContrastSensitivity", "CsfEvaluation", "MaskingData",
+    "MatchingData", "ModelFestGabors", "Reference", "barten_csf", "castle_csf", "castle_mechanisms", "csf", "ela_tcsf",
     "evaluate_csf", "flicker_thresholds", "human_names", "list_human", "load_reference", "masking_data",
-    "matching_data", "mismatches", "modelfest_csf", "modelfest_gabors", "noise_matched_csf", "observers",
-    "stela_csf", "thresholds", "watson_ahumada_csf", "watson_malo_csf",
+    "matched_thresholds", "matching_data", "mismatches", "modelfest_csf", "modelfest_gabors", "noise_matched_csf",
+    "observers", "stela_csf", "thresholds", "watson_ahumada_csf", "watson_malo_csf",
 ]  # fmt: skip
