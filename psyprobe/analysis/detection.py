@@ -167,7 +167,7 @@ class DetectionScore(LayerScore):
             remarks = found.remarks(gridded)
             told = Row(title, responder, label, found.cells(), found.record(), notes=remarks)
             reached = {ALIGNMENT: (found.alignment.value, found.alignment.low, found.alignment.high)}
-            row = self.row(told, short, reached, "r_s", of_person=found.first and found.first.fraction)
+            row = self.row(told, short, reached, "r_s", of_person=None if found.first is None else found.first.fraction)
             rows.append(replace(row, record={**row.record, "note": "; ".join(remarks)}))
         rows += [self._person(title, self.people[0])] if self.people else []
         attainable = {"r_s [interval]": number(self.score.alignment.attainable, 3)}

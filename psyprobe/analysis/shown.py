@@ -81,7 +81,7 @@ def conditions_of(result: xr.Dataset) -> Conditions | None:
     noise = shown.kind in _NOISE
     direction = known.get("direction")
     fixed = {name: known.get(name) for name in _BEYOND if name != level}
-    if not all(is_number(value) and value > 0 for value in fixed.values()):
+    if not all(value is not None and is_number(value) and value > 0 for value in fixed.values()):
         return None
     if shown.kind not in (*_GABORS, *_NOISE) or direction not in DIRECTIONS or known.get("x") or known.get("y"):
         return None

@@ -432,7 +432,7 @@ def castle_shares(
     light, surround = _read_background(None, background, dtype)
     condition = Condition.read(dtype, frequency, light, area, 0.0, 0.0, 180.0)
     weights = _mechanism_weights(_read_direction(direction, dtype), surround, dtype)
-    mechanisms = (ACHROMATIC, RED_GREEN, YELLOW_VIOLET)
+    mechanisms: tuple[AchromaticMechanism | ChromaticMechanism, ...] = (ACHROMATIC, RED_GREEN, YELLOW_VIOLET)
     driven = [(weight * each.sensitivity(condition)) ** 2 for weight, each in zip(weights, mechanisms, strict=True)]
     return np.asarray(np.stack(np.broadcast_arrays(*driven), axis=-1) / sum(driven)[..., None])
 

@@ -23,7 +23,7 @@ from psyprobe.human.flicker import LICENCE as FLICKER
 from psyprobe.human.flicker import SOURCE as FLICKER_SOURCE
 from psyprobe.human.measured import STUDIES, read_human_table, read_thresholds
 from psyprobe.human.models import HumanRow, OwnCsf, csf, csf_limits, csf_names, list_csf, load_own_csf
-from psyprobe.human.points import LEVELS, Conditions, Level, mean_of_people
+from psyprobe.human.points import LEVELS, Conditions, mean_of_people
 from psyprobe.human.signature import QUANTITIES, ContrastSensitivity, Limits, common_shape
 
 #: Relative difference from which two conditions are told to differ; of orientation, degrees.
@@ -241,7 +241,7 @@ class MatchedReference(DataReference):
             raise InputError(f"human.data = {self.name!r} goes with a colour direction of {', '.join(DIRECTIONS)}")
         span = float(np.min(values)), float(np.max(values))
         gain = math.sqrt(2) if self.rms else 1.0
-        shown = Conditions(cast(Level, level), span, direction, **cast(Any, others), noise=self.rms, gain=gain)
+        shown = Conditions(level, span, direction, **cast(Any, others), noise=self.rms, gain=gain)
         found = mean_of_people(shown, self.name)
         if len(found) < 2:
             raise InputError(

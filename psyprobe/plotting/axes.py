@@ -74,7 +74,12 @@ def typeset(width: float | None) -> Iterator[None]:
     import matplotlib as mpl
 
     size = next(points for most, points in _TYPE if width <= most)
-    thin = {"axes.linewidth": 0.5, "lines.linewidth": 1.0, "lines.markersize": 4, "legend.handlelength": 1.4}
+    thin: dict[str, Any] = {
+        "axes.linewidth": 0.5,
+        "lines.linewidth": 1.0,
+        "lines.markersize": 4,
+        "legend.handlelength": 1.4,
+    }
     ticks = {f"{axis}tick.{name}": value for axis in "xy" for name, value in _TICKS.items()}
     spaces = {"figure.constrained_layout.h_pad": 0.02, "figure.constrained_layout.w_pad": 0.02}
     given = _COLUMN.set(width)
@@ -196,7 +201,11 @@ def legend_below(place: Any, handles: Sequence[Any], title: str) -> None:
     across = float(place.get_figure(root=True).get_size_inches()[0]) if width is None else width / _MM_PER_INCH
     size = scaled(7.5)
     # A letter is half as wide as type is high, and a point 1/72 inch.
-    style = {"handles": handles, "title": fill(title, int(across * 72 / (size * 0.52))), "alignment": "left"}
+    style: dict[str, Any] = {
+        "handles": handles,
+        "title": fill(title, int(across * 72 / (size * 0.52))),
+        "alignment": "left",
+    }
     style |= {"fontsize": size, "title_fontsize": size, "frameon": False, "columnspacing": 1.2, "handletextpad": 0.4}
     columns = max(1, min(5, int(across * 72 / (size * 22))))
     if hasattr(place, "get_subplotspec"):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric.fit import PsychometricFit
 from psyprobe.analysis.psychometric.trials import fit_trials, read_trials
 from psyprobe.errors import InputError
@@ -26,6 +27,15 @@ _STEPS = ("separable", "quasi_separable")
 _BEYOND = 1.6
 
 
+def wilson(yes: FloatArray, trials: FloatArray) -> FloatArray:
+    """How far the 95 % interval of a share reaches below and above it (Wilson 1927)."""
+    z = 1.959963984540054
+    share = yes / trials
+    middle = (share + z * z / (2 * trials)) / (1 + z * z / trials)
+    half = z / (1 + z * z / trials) * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials**2))
+    return np.asarray(np.stack([share - (middle - half), middle + half - share]).clip(0))
+
+
 def draw_fit(
     fit: PsychometricFit,
     ax: Axes | None,
@@ -34,8 +44,6 @@ def draw_fit(
 ) -> Axes:
     """The curves of a fit: see `psyprobe.plotting.plot_psychometric`."""
     import matplotlib as mpl
-
-    from psyprobe.plotting.words import wilson
 
     threshold, width = np.atleast_1d(fit.threshold).ravel(), np.atleast_1d(fit.width).ravel()
     if names is not None and len(names) != len(threshold):
@@ -139,7 +147,8 @@ def plot_trials(
     heights = []
     if model:
         at = np.geomspace(*span, 121)
-        seen = castle_csf(direction=direction, **{**given, trials.level: at})
+        asked: dict[str, Any] = {**given, trials.level: at}
+        seen = castle_csf(direction=direction, **asked)
         ax.plot(at, seen, color="black", linestyle="--", linewidth=axes.scaled(1.6), label="Human (castleCSF)")
         heights.append(seen)
     points = figure_points(shown) if measured else ()

@@ -15,7 +15,8 @@ from psyprobe.analysis.words.fit import TWO_IMAGES, ruler_of
 from psyprobe.plotting import axes
 from psyprobe.plotting.described import Axis, Figure, Line, Panel, Part, Table, name_of, plain_label
 from psyprobe.plotting.people import people_lines
-from psyprobe.plotting.words import bounds, delivered_label, fitted_share, sensitivity_label, wilson
+from psyprobe.plotting.trials import wilson
+from psyprobe.plotting.words import bounds, delivered_label, fitted_share, sensitivity_label
 
 if TYPE_CHECKING:
     import xarray as xr

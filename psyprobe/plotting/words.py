@@ -27,6 +27,7 @@ from psyprobe.analysis.words.score import refuse_features
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.plotting import axes
 from psyprobe.plotting.people import Human, draw_people, drawn_of, measured_points, people_handles, people_title
+from psyprobe.plotting.trials import draw_fit, wilson
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -299,8 +300,6 @@ def plot_psychometric(
     """
     import matplotlib as mpl
 
-    from psyprobe.plotting.trials import draw_fit
-
     if isinstance(result, PsychometricFit):
         return draw_fit(result, ax, answers, values)
     (csf,) = chat_csfs([result])
@@ -391,15 +390,6 @@ def fitted_share(one: xr.Dataset, i: int, x: FloatArray) -> tuple[FloatArray, Fl
     function = fit["function"] if str(one["method"].values) == "counts" else "logistic"
     share = psychometric_function(np.log10(x), t, max(w, _STEP), guess, lapse, function=function)
     return x, np.asarray(share), guess + (1 - guess - lapse) / 2
-
-
-def wilson(yes: FloatArray, trials: FloatArray) -> FloatArray:
-    """How far the 95 % interval of a share reaches below and above it (Wilson 1927)."""
-    z = 1.959963984540054
-    share = yes / trials
-    middle = (share + z * z / (2 * trials)) / (1 + z * z / trials)
-    half = z / (1 + z * z / trials) * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials**2))
-    return np.asarray(np.stack([share - (middle - half), middle + half - share]).clip(0))
 
 
 def plot_prompts(result: xr.Dataset, ax: Axes | None = None) -> Axes:
