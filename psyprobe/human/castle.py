@@ -434,7 +434,8 @@ def castle_shares(
     weights = _mechanism_weights(_read_direction(direction, dtype), surround, dtype)
     mechanisms: tuple[AchromaticMechanism | ChromaticMechanism, ...] = (ACHROMATIC, RED_GREEN, YELLOW_VIOLET)
     driven = [(weight * each.sensitivity(condition)) ** 2 for weight, each in zip(weights, mechanisms, strict=True)]
-    return np.asarray(np.stack(np.broadcast_arrays(*driven), axis=-1) / sum(driven)[..., None])
+    together = np.stack(np.broadcast_arrays(*driven), axis=-1)
+    return np.asarray(together / together.sum(axis=-1, keepdims=True))
 
 
 def _exactly_one(**alternatives: Any) -> None:
