@@ -101,7 +101,7 @@ def predicted_sensitivity(
     --------
     >>> from psyprobe.human import thresholds
     >>> predicted_sensitivity(thresholds("modelfest"))[:2].round(1)
-    array([64.7, 91. ])
+    array([53.6, 43.9])
     """
     columns: dict[str, npt.NDArray[Any]] = {name: np.asarray(table[name]) for name in COLUMNS}
     disks = columns["stimulus"] == "disk"
