@@ -84,7 +84,8 @@ def test_a_page_over_contours_matches_and_words(tmp_path: Path) -> None:
     # Upwards is sensitivity, so contrasts stand the other way round.
     assert np.allclose(values, wanted.values[:, ::-1], rtol=2e-4, atol=0)
     assert np.allclose(ys, 1 / wanted["contrast"].values[::-1], rtol=1e-3)
-    (people,) = responses["over"]
+    people, *measured = responses["over"]
+    assert "modelfest, 16 people, ×1.7 to 4" in [line["name"] for line in measured]
     assert people["style"] == "people" and "castleCSF" in people["name"]
     assert len(matched["over"]) == 8
     (panel,) = sensitivity["panels"]
