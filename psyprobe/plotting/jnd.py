@@ -158,7 +158,7 @@ def _draw(ax: Axes, score: DiscriminationScore, curves: Sequence[_Curve], togeth
         left = float(_placed(x)[0])
         axes.log_axis(ax.xaxis, left / 1.3, float(x[-1]) * 1.3)
         ticks = [tick for tick in ax.get_xticks() if left * 1.5 < tick <= x[-1] * 1.3]
-        ax.set_xticks([left, *ticks], labels=["0", *(axes.plain_or_power(tick) for tick in ticks)])
+        ax.set_xticks([left, *ticks], labels=["0", *axes.tick_texts(ticks, left, float(x[-1]))])
     else:
         axes.level_axis(ax.xaxis, x, margin=1.15)
 
