@@ -149,7 +149,7 @@ def watson_ahumada_csf(frequency: FloatArray, area: FloatArray | None = None) ->
 
     Notes
     -----
-    One gain for the whole Gabor and the mean of |cos|**beta over its cycles give the sum in closed form. Against
+    One gain for the whole Gabor and the mean of ``|cos|**beta`` over its cycles give the sum in closed form. Against
     the filtered and summed images, this is within 0.7 dB from 0.5 to 10 cpd, and within 0.3 dB there where
     frequency * sigma is at least 1; small Gabors of higher frequency come out too low (3.5 dB at 24 cpd, half a
     cycle per sigma).

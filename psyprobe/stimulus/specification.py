@@ -471,7 +471,7 @@ class Specification:
         return KINDS["sum"].from_dict({"parts": (*self.summands(), *other.summands())})
 
     def bounds(self) -> tuple[FloatArray, str] | None:
-        """Pixels between which all of each image lie, shape (*batch, 1, 2) or (*batch, 1, 2, 3), and their space.
+        """Pixels between which all of each image lie, shape (..., 1, 2) or (..., 1, 2, 3), and their space.
 
         None where only drawing tells.
         """

@@ -1,0 +1,86 @@
+"""How the site is built: ``python -m sphinx -W -b html docs site``, without a network."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+sys.path[:0] = [str(ROOT), str(HERE)]
+
+import gallery  # noqa: E402
+import reference  # noqa: E402
+
+import psyprobe  # noqa: E402
+
+project = "psyprobe"
+author = "psyprobe developers"
+version = release = psyprobe.__version__
+extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx_design"]
+exclude_patterns = ["images"]
+templates_path: list[str] = []
+
+html_theme = "pydata_sphinx_theme"
+html_title = "psyprobe"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "navigation_with_keys": False,
+    "navbar_align": "left",
+    "header_links_before_dropdown": 8,
+    "show_toc_level": 2,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+}
+copyright = "psyprobe developers, MIT licence"
+
+# Notebooks travel with their outputs; tests run them.
+nb_execution_mode = "off"
+myst_heading_anchors = 4
+myst_enable_extensions = ["colon_fence"]
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+default_role = "code"
+
+#: Files of the repository's top that are pages of the site too.
+BESIDE = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+
+
+def _made(app: Any) -> None:
+    """Pages that are made at each build lie in folders that git passes over."""
+    for name in ("api", "gallery", "notebooks", "beside"):
+        shutil.rmtree(HERE / name, ignore_errors=True)
+    shutil.copytree(ROOT / "notebooks", HERE / "notebooks", ignore=shutil.ignore_patterns(".*", "psyprobe-results"))
+    (HERE / "beside").mkdir()
+    for name, page in BESIDE.items():
+        text = re.sub(r"\]\(docs/", "](../", (ROOT / name).read_text(encoding="utf-8"))
+        # What is no page of the site is told by its name.
+        text = re.sub(r"\[([^\]]+)\]\((?!\.\./|https?:|#)[^)]+\)", r"`\1`", text)
+        (HERE / "beside" / page).write_text(text, encoding="utf-8")
+    reference.write(HERE / "api")
+    gallery.write(HERE / "gallery")
+
+
+def _on_the_site(app: Any, page: str, source: list[str]) -> None:
+    """Links that lead out of docs/ in the repository, and to a page of the site here."""
+    text = source[0].replace("](../notebooks/", "](notebooks/")
+    for name, beside in BESIDE.items():
+        text = text.replace(f"](../{name}", f"](beside/{beside}")
+    source[0] = text
+
+
+def setup(app: Any) -> None:
+    """Sphinx calls this once."""
+    from pygments.lexers.special import TextLexer
+
+    app.add_lexer("csv", TextLexer)
+    app.connect("builder-inited", _made)
+    app.connect("source-read", _on_the_site)

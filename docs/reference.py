@@ -1,0 +1,209 @@
+"""The API reference: which names are public, and a page for each, written whenever the site is built."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+#: Modules that others build on: what they are for, and their public names (None: those of ``__all__``). Of a name that
+#: several offer, the first has the page.
+MODULES: dict[str, tuple[str, str | None]] = {
+    "psyprobe": ("What a script needs: `import psyprobe as pp`", None),
+    "psyprobe.stimulus": ("Stimuli as values, and kinds of your own", None),
+    "psyprobe.stimulus.catalogue": ("Stimuli and levels from files", "StimulusSet catalogue_names read_levels"),
+    "psyprobe.stimulus.pattern": ("What kinds of stimuli are built from", "pixel_positions cos_sin_degrees"),
+    "psyprobe.stimulus.estimate": (
+        "Estimators that know nothing of the drawing",
+        "LinearFit SineFit PatternFit rms_contrast fit_patterns fit_sine refine_sine dominant_frequency fourier_power "
+        "radial_frequency out_of_band_energy band_limits pixel_centres gaussian to_float64",
+    ),
+    "psyprobe.light.display": ("Displays", "Display Gamut pixels_per_degree display_presets"),
+    "psyprobe.light.screen": ("A screen that was measured", "Screen read_screen"),
+    "psyprobe.light.transfer": ("Transfer functions", "light_of_drive drive_of_light"),
+    "psyprobe.light.colour": (
+        "Cones, primaries, whites",
+        "ConeObserver cone_observer white_xyz rgb_to_xyz_matrix xyz_to_lms dkl_matrix direction_vector",
+    ),
+    "psyprobe.human": ("What people see", None),
+    "psyprobe.corruption": ("How images go wrong", None),
+    "psyprobe.observers": ("Whom to ask", None),
+    "psyprobe.experiment": ("Pages of experiments", None),
+    "psyprobe.experiment.prompts": ("Wordings of a question", "Prompt load_prompts prompt_sets"),
+    "psyprobe.probes": ("How to ask", None),
+    "psyprobe.probes.conduct": ("Running and planning", "run plan run_shard load_results"),
+    "psyprobe.probes.results": ("Scores and figures of any result", "score score_layers scoreboard plot"),
+    "psyprobe.probes.designs": ("Which contrast comes next", None),
+    "psyprobe.probes.words.delivery": (
+        "What of a contrast arrives",
+        "Delivery Delivered deliver delivered_contrast refused one_bit_contrast png_bytes",
+    ),
+    "psyprobe.running.protocol": (
+        "What a probe offers, and what a run keeps",
+        "Question Batch Answered Origin RunRecord Plan Session Probe",
+    ),
+    "psyprobe.analysis": ("From responses to numbers", None),
+    "psyprobe.analysis.psychometric": ("Psychometric functions", None),
+    "psyprobe.analysis.words.reply": ("Reading replies", "FirstToken read_reply read_first_token"),
+    "psyprobe.plotting": ("Figures", None),
+    "psyprobe.plotting.described": (
+        "Figures as data, for the report",
+        "Axis Line Grid Panel Figure Table Gallery name_of plain_label",
+    ),
+    "psyprobe.tasks.mvp_bench": ("MVP-Bench", None),
+    "psyprobe.tasks.mvp_construction": ("Building sets for MVP-Bench", None),
+    "psyprobe.tasks.r_bench": ("R-Bench", None),
+    "psyprobe.testing": ("Calibration tests for stimuli of your own", None),
+    "psyprobe.testing.strategies": (
+        "Stimuli and displays for hypothesis",
+        "displays directions backgrounds fields gabors gratings noises discs uniforms sums stimuli shown_stimuli "
+        "experiments",
+    ),
+    "psyprobe.errors": (
+        "Errors",
+        "PsyprobeError InputError UnknownNameError GamutError WeightsError StoreError ConditionWarning",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Name:
+    """A public name."""
+
+    module: str
+    name: str
+    value: Any
+
+    @property
+    def full(self) -> str:
+        """With its module."""
+        return f"{self.module}.{self.name}"
+
+    @property
+    def kind(self) -> str:
+        """What autodoc calls it."""
+        if inspect.isclass(self.value):
+            return "exception" if issubclass(self.value, BaseException) else "class"
+        return "function" if callable(self.value) else "data"
+
+    @property
+    def summary(self) -> str:
+        """The first line of its docstring."""
+        own = self.kind != "data"
+        return (inspect.getdoc(self.value) or "").split("\n")[0] if own else ""
+
+
+def public_names() -> Iterator[Name]:
+    """Every public name once."""
+    seen: set[tuple[str, str]] = set()
+    for module, (_, listed) in MODULES.items():
+        found = import_module(module)
+        for name in found.__all__ if listed is None else listed.split():
+            value = getattr(found, name)
+            if isinstance(value, ModuleType) or name.startswith("__"):
+                continue
+            same = (getattr(value, "__module__", module), getattr(value, "__qualname__", name))
+            if same not in seen:
+                seen.add(same)
+                yield Name(module, name, value)
+
+
+_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@cache
+def _shown_code() -> dict[str, str]:
+    """The Python of each page that the tests run."""
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.md"))}
+    return {name: "\n".join(_BLOCK.findall(text)) for name, text in pages.items()}
+
+
+def shown_in(name: Name) -> list[str]:
+    """Pages with tested code that uses a name."""
+    return [page for page, code in _shown_code().items() if re.search(rf"\b{name.name}\b", code)]
+
+
+def given_by(name: Name) -> list[Name]:
+    """Functions with an example of their own that give or take something of a class."""
+    if name.kind != "class":
+        return []
+    word = re.compile(rf"\b{name.name}\b")
+    return [
+        one
+        for one in public_names()
+        if one.kind == "function" and has_example(one) and word.search(str(one.value.__annotations__))
+    ]
+
+
+def has_example(name: Name) -> bool:
+    """Whether a docstring holds an example, or tested code of a page uses the name."""
+    return ">>>" in (inspect.getdoc(name.value) or "") or bool(shown_in(name))
+
+
+_PAGE = """# {name}
+
+```{{eval-rst}}
+.. currentmodule:: {module}
+
+.. auto{kind}:: {name}
+{options}```
+{more}"""
+
+
+def write(folder: Path) -> None:
+    """Write the reference: an index, a page a module, and a page a name."""
+    folder.mkdir()
+    by_module: dict[str, list[Name]] = {module: [] for module in MODULES}
+    for name in public_names():
+        by_module[name.module].append(name)
+        options = "   :members:\n   :undoc-members:\n" if name.kind == "class" else ""
+        text = _PAGE.format(name=name.name, module=name.module, kind=name.kind, options=options, more=_more(name))
+        (folder / f"{name.full}.md").write_text(text, encoding="utf-8")
+    shown = {module: names for module, names in by_module.items() if names}
+    for module, names in shown.items():
+        (folder / f"{module}.md").write_text(_module_page(module, names), encoding="utf-8")
+    rows = "\n".join(f"| [`{module}`]({module}.md) | {MODULES[module][0]} |" for module in shown)
+    text = f"""# API reference
+
+Every public name has a page: parameters with shapes and units, errors, an example that the tests run, and a link to its
+source. Start with [`psyprobe`](psyprobe.md): a script rarely needs more.
+
+| module | for |
+|---|---|
+{rows}
+
+{_toctree(shown)}
+"""
+    (folder / "index.md").write_text(text, encoding="utf-8")
+
+
+def _more(name: Name) -> str:
+    """Where else it is seen at work."""
+    pages = [f"[{page.replace('_', ' ')}](../{page}.md)" for page in shown_in(name)]
+    makers = [f"[`{one.name}`]({one.full}.md)" for one in given_by(name)]
+    told = [f"Shown in: {', '.join(pages)}."] * bool(pages) + [f"Used by: {', '.join(makers)}."] * bool(makers)
+    return "".join(f"\n{line}\n" for line in told)
+
+
+def _module_page(module: str, names: list[Name]) -> str:
+    rows = "\n".join(f"| [`{one.name}`]({one.full}.md) | {one.summary.replace('|', '&#124;')} |" for one in names)
+    return f"""# {module}
+
+{MODULES[module][0]}.
+
+| name | |
+|---|---|
+{rows}
+
+{_toctree(one.full for one in names)}
+"""
+
+
+def _toctree(pages: Iterable[str]) -> str:
+    return "\n".join(["```{toctree}", ":hidden:", "", *pages, "```"])

@@ -1,0 +1,130 @@
+"""How values show themselves in a notebook: pieces of HTML in which all text is inert."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from psyprobe.files.images import encode_png
+from psyprobe.files.terminal import printable
+
+#: Of a picture's longer side, and of a curve, px; and what axes take besides.
+_SIDE, _CURVE = 168, (220, 140)
+_LEFT, _BELOW, _ABOVE = 44, 34, 18
+#: Readable on a light page and on a dark one.
+_INK = "#808080"
+_TEXT = f'fill="{_INK}" font-size="11" font-family="sans-serif" text-anchor="middle"'
+
+
+def inert(value: Any) -> str:
+    r"""Text that stands in a page as it is: no tag, no quote and no control character in it does anything.
+
+    Examples
+    --------
+    >>> inert("<script>'\x1b")
+    '&lt;script&gt;&#x27;\\x1b'
+    """
+    return escape(printable(str(value)))
+
+
+def table(rows: Sequence[Sequence[Any]], caption: str = "") -> str:
+    """A table whose first row is its heading; cells are text.
+
+    Examples
+    --------
+    >>> table([["observer", "r_s"], ["<b>", 0.5]])
+    '<table><thead><tr><th>observer</th><th>r_s</th></tr></thead><tbody><tr><td>&lt;b&gt;</td><td>0.5</td></tr>...'
+    """
+    head, *body = [[inert(cell) for cell in row] for row in rows]
+    above = f"<caption>{inert(caption)}</caption>" if caption else ""
+    heading = "".join(f"<th>{cell}</th>" for cell in head)
+    lines = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in body)
+    return f"<table>{above}<thead><tr>{heading}</tr></thead><tbody>{lines}</tbody></table>"
+
+
+def fields(values: Mapping[str, Any], caption: str = "") -> str:
+    """Names and values under each other."""
+    return table([["", ""], *([name, value] for name, value in values.items())], caption)
+
+
+def paragraphs(text: str) -> str:
+    """Text line by line."""
+    return "".join(f"<p>{inert(line)}</p>" for line in text.split("\n") if line.strip())
+
+
+def folded(summary: str, content: str) -> str:
+    """HTML that opens with a click on its summary, which is text."""
+    return f"<details><summary>{inert(summary)}</summary>{content}</details>"
+
+
+def beside(parts: Sequence[str]) -> str:
+    """Pieces of HTML side by side, as many as fit."""
+    return '<div style="display:flex;flex-wrap:wrap;gap:0.5em">' + "".join(parts) + "</div>"
+
+
+def picture(codes: Any, degrees: tuple[float, float], title: str = "") -> str:
+    """An image with axes in degrees of visual angle.
+
+    Parameters
+    ----------
+    codes : ndarray of uint8, shape (H, W, 3)
+        sRGB, shown pixel for pixel or larger, without smoothing.
+    degrees : (float, float)
+        Height and width.
+    title : str
+        Above it.
+    """
+    height, width = codes.shape[:2]
+    scale = _SIDE / max(height, width)
+    high, wide = height * scale, width * scale
+    data = base64.b64encode(encode_png(codes)).decode()
+    image = (
+        f'<image x="{_LEFT}" y="{_ABOVE}" width="{wide:.1f}" height="{high:.1f}" preserveAspectRatio="none" '
+        f'style="image-rendering:pixelated" href="data:image/png;base64,{data}"/>'
+    )
+    spans = (-degrees[1] / 2, degrees[1] / 2), (-degrees[0] / 2, degrees[0] / 2)
+    return _framed(image, (wide, high), spans, ("x (deg)", "y (deg)"), title)
+
+
+def curve(x: Any, y: Any, labels: tuple[str, str], title: str = "") -> str:
+    """A line through points, in a frame from 0 to the largest value of each axis."""
+    wide, high = _CURVE
+    right, top = float(np.max(x)), float(np.max(y))
+    points = " ".join(
+        f"{_LEFT + wide * a / right:.1f},{_ABOVE + high * (1 - b / top):.1f}" for a, b in zip(x, y, strict=True)
+    )
+    line = f'<polyline points="{points}" fill="none" stroke="#3b82c4" stroke-width="2"/>'
+    return _framed(line, _CURVE, ((0.0, right), (0.0, top)), labels, title)
+
+
+def _framed(
+    content: str,
+    size: tuple[float, float],
+    spans: tuple[tuple[float, float], tuple[float, float]],
+    labels: tuple[str, str],
+    title: str,
+) -> str:
+    """A drawing with a frame, and with the ends and the middle of both axes."""
+    wide, high = size
+    parts = [
+        content,
+        f'<rect x="{_LEFT}" y="{_ABOVE}" width="{wide:.1f}" height="{high:.1f}" fill="none" stroke="{_INK}"/>',
+        f'<text x="{_LEFT + wide / 2:.1f}" y="12" {_TEXT}>{inert(title)}</text>',
+    ]
+    bottom = _ABOVE + high
+    for share in (0, 0.5, 1):
+        x, y = (low + share * (top - low) for low, top in spans)
+        parts.append(f'<text x="{_LEFT + share * wide:.1f}" y="{bottom + 14:.1f}" {_TEXT}>{x:.3g}</text>')
+        parts.append(f'<text x="{_LEFT - 16}" y="{bottom - share * high + 4:.1f}" {_TEXT}>{y:.3g}</text>')
+    parts.append(f'<text x="{_LEFT + wide / 2:.1f}" y="{bottom + 28:.1f}" {_TEXT}>{inert(labels[0])}</text>')
+    middle = f"{_ABOVE + high / 2:.1f}"
+    parts.append(f'<text x="10" y="{middle}" transform="rotate(-90 10 {middle})" {_TEXT}>{inert(labels[1])}</text>')
+    name = inert(f"{title}: {labels[1]} over {labels[0]}".removeprefix(": "))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{name}" width="{_LEFT + wide + 14:.0f}" '
+        f'height="{bottom + _BELOW:.0f}">{"".join(parts)}</svg>'
+    )
