@@ -1,9 +1,10 @@
-"""The Python in README and docs runs, page by page, from top to bottom; what pages say of keys and files is true."""
+"""Python and commands in README and docs run, page by page, from top to bottom; what pages say of keys and files is true."""
 
 from __future__ import annotations
 
 import pkgutil
 import re
+import shlex
 import sqlite3
 import sys
 from contextlib import closing
@@ -13,30 +14,60 @@ import pytest
 from experiment_keys import key_rows
 
 import psyprobe as pp
+from psyprobe import cli
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+#: A block with its language and a note: "needs ..." is not run, but its commands must exist.
+BLOCK = re.compile(r"^```(python|bash)(?: \(([^)\n]*)\))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+#: A command outside blocks, on a line of its own.
+INDENTED = re.compile(r"^    (psyprobe (?:.*\\\n)*.*)$", re.MULTILINE)
 #: A block that names a file stands for that file.
 FILE = re.compile(r"^```\w+ \((\S+\.\w+)\)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s#]+)(?:#[^)]*)?\)")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_and_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = page.read_text(encoding="utf-8")
-    blocks = BLOCK.findall(text)
+    blocks = [(language, code) for language, note, code in BLOCK.findall(text) if not note]
     if not blocks:
-        pytest.skip("this page has no Python")
+        pytest.skip("this page has nothing to run")
     monkeypatch.chdir(tmp_path)
-    for name, content in FILE.findall(text):
+    monkeypatch.syspath_prepend(tmp_path)
+    files = dict(FILE.findall(text))
+    for name, content in files.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(content, encoding="utf-8")
     names: dict[str, object] = {"__name__": "page"}
-    for block in blocks:
-        exec(compile(block, page.name, "exec", dont_inherit=True), names)
+    for language, code in blocks:
+        if language == "python":
+            exec(compile(code, page.name, "exec", dont_inherit=True), names)
+            continue
+        for command in commands(code):
+            files_of = [sorted(map(str, Path().glob(word))) if "*" in word else [word] for word in command]
+            assert cli.main(sum(files_of, [])) == 0, command
+    for name in files:
+        sys.modules.pop(Path(name).stem, None)
     if "matplotlib.pyplot" in sys.modules:
         # A notebook shows and closes its figures; here they would pile up from page to page.
         sys.modules["matplotlib.pyplot"].close("all")
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)
+def test_commands_that_are_only_shown_exist(page: Path) -> None:
+    """With each of their options: the parser takes them."""
+    text = page.read_text(encoding="utf-8")
+    shown = "\n".join([code for language, note, code in BLOCK.findall(text) if note and language == "bash"])
+    for command in commands("\n".join([shown, *INDENTED.findall(text)])):
+        cli._parser(command).parse_args(command)
+
+
+def commands(code: str) -> list[list[str]]:
+    """What a shell would give psyprobe, line by line; a group such as "a|b" in a summary is no command."""
+    lines = [shlex.split(line, comments=True) for line in code.replace("\\\n", " ").split("\n")]
+    words = [line[line.index("psyprobe") + 1 :] for line in lines if "psyprobe" in line[:2]]
+    return [[word for word in command if word != "..."] for command in words if command]
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)
