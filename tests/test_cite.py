@@ -18,7 +18,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.mark.parametrize("catalogue", ["experiments", "stimuli"])
 def test_every_source_of_the_catalogue_is_known(catalogue: str) -> None:
-    sources = {name: str(read_page(catalogue, name)[1].get("source", "psyprobe")) for name in catalogue_names(catalogue)}
+    sources = {
+        name: str(read_page(catalogue, name)[1].get("source", "psyprobe")) for name in catalogue_names(catalogue)
+    }
     assert [name for name, text in sources.items() if text != "psyprobe" and not references_in(text)] == []
 
 

@@ -1,4 +1,4 @@
-"""Python and commands in README and docs run, page by page, from top to bottom; what pages say of keys and files is true."""
+"""Python and commands of README and docs run, page by page, top to bottom; what pages say of keys and files is true."""
 
 from __future__ import annotations
 
@@ -45,8 +45,7 @@ def test_python_and_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest
             exec(compile(code, page.name, "exec", dont_inherit=True), names)
             continue
         for command in commands(code):
-            files_of = [sorted(map(str, Path().glob(word))) if "*" in word else [word] for word in command]
-            assert cli.main(sum(files_of, [])) == 0, command
+            assert cli.main(expanded(command)) == 0, command
     for name in files:
         sys.modules.pop(Path(name).stem, None)
     if "matplotlib.pyplot" in sys.modules:
@@ -61,6 +60,11 @@ def test_commands_that_are_only_shown_exist(page: Path) -> None:
     shown = "\n".join([code for language, note, code in BLOCK.findall(text) if note and language == "bash"])
     for command in commands("\n".join([shown, *INDENTED.findall(text)])):
         cli._parser(command).parse_args(command)
+
+
+def expanded(command: list[str]) -> list[str]:
+    """The command with files in place of patterns, as a shell gives them."""
+    return [name for word in command for name in (sorted(map(str, Path().glob(word))) if "*" in word else [word])]
 
 
 def commands(code: str) -> list[list[str]]:

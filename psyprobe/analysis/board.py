@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from psyprobe.analysis import score as table
 from psyprobe.analysis.detection import ALIGNMENT
@@ -13,6 +13,9 @@ from psyprobe.analysis.published import SHORT_NAMES, published_scores
 from psyprobe.analysis.score import CONTRAST, OBSERVER, PERSON, PIXELS, Entry, Metric, Score, many, percent
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.terminal import lay_out
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Flag to what it says.
 FLAGS = {
@@ -175,6 +178,24 @@ class Scoreboard:
         step = _COLUMNS if format == "text" else len(self.tests)
         blocks = [self.tests[i : i + step] for i in range(0, len(self.tests), step)]
         return table.document(format, [lay_out(format, self._cells(block)) for block in blocks], self._lines())
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a score: name, experiment, metric, value, interval, flags.
+
+        Examples
+        --------
+        >>> board = scoreboard(published=True, sort="area")
+        >>> board.to_frame().query("experiment == 'area'")[["name", "value"]].head(1).values.tolist()
+        [['SAM - ViT-B-SAM - SA-1B', 0.9714]]
+        """
+        import pandas
+
+        return pandas.DataFrame(self._records())
+
+    def _repr_html_(self) -> str:
+        from psyprobe.files import html
+
+        return html.table(self._cells(self.tests)) + html.folded("notes", html.paragraphs("\n".join(self._lines())))
 
     def __str__(self) -> str:
         return self.table()

@@ -172,8 +172,8 @@ def angular_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
 
     Notes
     -----
-    ``S_ac = (2 / pi) atan2(|u - v|, |u + v|)`` with ``u = a / |a|``, ``v = b / |b|``. The arccosine of the cosine, which
-    the paper's code takes, loses half the digits: in float32 nothing between 0 and 1.1e-4 can come out of it.
+    ``S_ac = (2 / pi) atan2(|u - v|, |u + v|)`` with ``u = a / |a|``, ``v = b / |b|``. The arccosine of the cosine,
+    which the paper's code takes, loses half the digits: in float32 nothing between 0 and 1.1e-4 can come out of it.
 
     Examples
     --------

@@ -180,8 +180,22 @@ class Tabled(Recorded):
         """All single values, one row a responder."""
         return frame(cast(Score, self))
 
+    def _repr_html_(self) -> str:
+        return html_tables([cast(Score, self)])
+
     def __str__(self) -> str:
         return score_table(cast(Score, self))
+
+
+def html_tables(scores: Sequence[Score]) -> str:
+    """Tables of scores for a notebook, with what their headings mean folded."""
+    from psyprobe.files import html
+
+    tables = [
+        html.table([["", *table.headings], *table.cells()], table.title) + html.paragraphs("\n".join(table.notes()))
+        for table in score_tables(scores)
+    ]
+    return "".join(tables) + html.folded("what the columns mean", html.paragraphs("\n".join(score_notes(scores))))
 
 
 def score_table(scores: Score | Iterable[Score], format: str = "text") -> str:

@@ -56,6 +56,11 @@ def paragraphs(text: str) -> str:
     return "".join(f"<p>{inert(line)}</p>" for line in text.split("\n") if line.strip())
 
 
+def preformatted(text: str) -> str:
+    """Text in columns of its own."""
+    return f"<pre>{inert(text)}</pre>"
+
+
 def folded(summary: str, content: str) -> str:
     """HTML that opens with a click on its summary, which is text."""
     return f"<details><summary>{inert(summary)}</summary>{content}</details>"

@@ -199,6 +199,15 @@ class Display:
         """The parameters as plain numbers, text and lists."""
         return {f.name: plain(getattr(self, f.name)) for f in fields(self)}
 
+    def _repr_html_(self) -> str:
+        from psyprobe.files import html
+
+        drive = np.linspace(0, 1, 65)
+        light = np.asarray(self.decode(np.stack([drive] * 3, axis=-1)[None]))[0, :, 0]
+        axes = ("drive", "luminance (cd/m²)")
+        values = self.to_dict() if isinstance(self.eotf, str | float) else self.to_dict() | {"eotf": "measured"}
+        return html.beside([html.curve(drive, light, axes), html.fields(values, "Display")])
+
     @property
     def reflected(self) -> float:
         """Ambient light that the screen reflects, cd/m²."""

@@ -47,3 +47,7 @@ def __getattr__(name: str) -> Any:
 
         return observer
     raise AttributeError(f"module 'psyprobe.observers' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -129,6 +129,12 @@ class Card:
         told = {key: value for key, value in self.to_dict().items() if key not in _CIRCUMSTANCES}
         return hashlib.sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
+    def _repr_html_(self) -> str:
+        from psyprobe.files import html
+
+        values = {name: value for name, value in self.to_dict().items() if value not in (None, {}, [])}
+        return html.fields(values, self.label)
+
     def to_dict(self) -> dict[str, Any]:
         """The card as plain values that JSON can hold."""
         plain = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}

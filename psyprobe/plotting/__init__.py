@@ -27,3 +27,7 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return getattr(import_module(f"psyprobe.plotting.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'psyprobe.plotting' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

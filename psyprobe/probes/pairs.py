@@ -611,6 +611,12 @@ class PairPlan:
         """
         return {**asdict(self), "size": list(self.size), "images": self.images}
 
+    def _repr_html_(self) -> str:
+        from psyprobe.files import html
+
+        names = ("grid", "score", "references", "images", "questions", "answered", "batches")
+        return html.paragraphs(str(self)) + html.fields({name: getattr(self, name) for name in names})
+
     def __str__(self) -> str:
         height, width = self.size
         what = "images" if self.frames == 1 else f"clips of {self.frames} frames"

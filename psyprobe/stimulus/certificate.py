@@ -266,6 +266,11 @@ class Certificate:
             "rows": [row.to_dict() for row in self.rows],
         }
 
+    def _repr_html_(self) -> str:
+        from psyprobe.stimulus.notebook import certificate_html
+
+        return certificate_html(self)
+
     def __repr__(self) -> str:
         images = "1 image" if self.images == 1 else f"{self.images} images, the worst of each row"
         verdict = "passed" if self.passed else f"FAILED in {', '.join(row.quantity for row in self.failures)}"

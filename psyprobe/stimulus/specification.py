@@ -241,6 +241,16 @@ class Stimulus:
         device = None if not hasattr(self.pixels, "is_cuda") else str(self.pixels.device)
         return (self.spec + other.spec).draw(dtype=dtype, device=device)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
+        """Its pixels, for `numpy.asarray`."""
+        pixels = np.asarray(self.pixels.cpu() if hasattr(self.pixels, "is_cuda") else self.pixels)
+        return np.asarray(pixels.astype(pixels.dtype if dtype is None else dtype, copy=bool(copy)))
+
+    def _repr_html_(self) -> str:
+        from psyprobe.stimulus.notebook import stimulus_html
+
+        return stimulus_html(self)
+
     def __repr__(self) -> str:
         *frames, height, width = self.spec.extent
         batch = f"{' x '.join(map(str, self.batch))} {'clips' if frames else 'images'} of " if self.batch else ""

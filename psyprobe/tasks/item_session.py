@@ -50,6 +50,11 @@ class TaskPlan(Recorded):
     #: What comes afterwards, in words.
     afterwards: str = ""
 
+    def _repr_html_(self) -> str:
+        from psyprobe.files import html
+
+        return html.paragraphs(str(self))
+
     def __str__(self) -> str:
         return (
             f"{self.experiment} with {self.observer}: {self.questions:,} questions about {self.images:,} images; "

@@ -99,6 +99,15 @@ class PsychometricFit:
         """log10 contrast at which half the answers are yes, guesses and lapses counted in; nan where they never are."""
         return threshold_at(0.5, self.threshold, self.width, self.guess, self.lapse, function=self.function)
 
+    def _repr_html_(self) -> str:
+        from psyprobe.files import html
+
+        names = ("status", "threshold", "threshold_low", "threshold_high", "width", "guess", "lapse", "sensitivity")
+        columns = [np.ravel(getattr(self, name)) for name in names]
+        rows = [[_rounded(cell) for cell in row] for row in zip(*columns, strict=True)]
+        title = f"Psychometric function ({self.function}); threshold and width in log10 contrast"
+        return html.table([list(names), *rows], title)
+
     def predict(self, contrast: npt.ArrayLike) -> FloatArray:
         """Probability of yes by the fitted functions.
 
@@ -123,6 +132,10 @@ class PsychometricFit:
         narrowest = np.where(known & (w > 1e-9), w, 1e-9)
         t, g, lam = (np.where(known, v, 0.0) for v in (t, g, lam))
         return np.where(known, psychometric_function(x, t, narrowest, g, lam, function=self.function), np.nan)
+
+
+def _rounded(cell: Any) -> str:
+    return f"{cell:.4g}" if isinstance(cell, float | np.floating) else str(cell)
 
 
 def _stopped(rate: FloatArray, bounds: tuple[float, float]) -> npt.NDArray[np.bool_]:

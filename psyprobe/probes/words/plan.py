@@ -106,6 +106,11 @@ class WordsPlan:
         """
         return {**asdict(self), "size": list(self.size), "questions": self.questions, "images": self.images}
 
+    def _repr_html_(self) -> str:
+        from psyprobe.files import html
+
+        return html.preformatted(str(self))
+
     def __str__(self) -> str:
         height, width = self.size
         lines = [
