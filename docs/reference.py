@@ -129,16 +129,27 @@ def shown_in(name: Name) -> list[str]:
     return [page for page, code in _shown_code().items() if re.search(rf"\b{name.name}\b", code)]
 
 
-def given_by(name: Name) -> list[Name]:
-    """Functions with an example of their own that give or take something of a class."""
+def used_by(name: Name) -> list[Name]:
+    """Functions with an example, and classes, that give, take or hold something of a class."""
     if name.kind != "class":
         return []
     word = re.compile(rf"\b{name.name}\b")
     return [
         one
         for one in public_names()
-        if one.kind == "function" and has_example(one) and word.search(str(one.value.__annotations__))
+        if one.value is not name.value and (one.kind == "class" or has_example(one)) and word.search(_annotations(one))
     ]
+
+
+def _annotations(name: Name) -> str:
+    """All types that a function or the members of a class name."""
+    if name.kind == "function":
+        return str(name.value.__annotations__)
+    if name.kind != "class":
+        return ""
+    members = [getattr(member, "fget", member) for member in vars(name.value).values()]
+    told = [vars(name.value).get("__annotations__", {}), *(getattr(each, "__annotations__", {}) for each in members)]
+    return str(told)
 
 
 def has_example(name: Name) -> bool:
@@ -186,7 +197,7 @@ source. Start with [`psyprobe`](psyprobe.md): a script rarely needs more.
 def _more(name: Name) -> str:
     """Where else it is seen at work."""
     pages = [f"[{page.replace('_', ' ')}](../{page}.md)" for page in shown_in(name)]
-    makers = [f"[`{one.name}`]({one.full}.md)" for one in given_by(name)]
+    makers = [f"[`{one.name}`]({one.full}.md)" for one in used_by(name)]
     told = [f"Shown in: {', '.join(pages)}."] * bool(pages) + [f"Used by: {', '.join(makers)}."] * bool(makers)
     return "".join(f"\n{line}\n" for line in told)
 
