@@ -47,6 +47,7 @@ myst_enable_extensions = ["colon_fence"]
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
+autosummary_generate = False
 numpydoc_xref_param_type = False
 default_role = "code"
 

@@ -19,7 +19,7 @@ from psyprobe.stimulus import Specification, level_of
 from psyprobe.stimulus.catalogue import StimulusSet, catalogue_folder, catalogue_names, load_stimulus
 
 #: Values of each level that a figure of the gallery is drawn from, and pictures of a stimulus.
-_LEVELS, _PICTURES = 9, 3
+_LEVELS, _PICTURES = 7, 3
 #: Whom experiments in words are shown with, and in how many wordings.
 _ANSWERS, _WORDINGS = "simulated:watson-malo", 2
 #: Displays of stimuli that are meant for one of their own.

@@ -62,8 +62,8 @@ MODULES: dict[str, tuple[str, str | None]] = {
     "psyprobe.testing": ("Calibration tests for stimuli of your own", None),
     "psyprobe.testing.strategies": (
         "Stimuli and displays for hypothesis",
-        "displays directions backgrounds fields gabors gratings noises discs uniforms sums stimuli shown_stimuli "
-        "experiments",
+        "Patterns displays directions backgrounds fields gabors gratings noises discs uniforms sums stimuli "
+        "shown_stimuli experiments",
     ),
     "psyprobe.errors": (
         "Errors",
@@ -99,8 +99,13 @@ class Name:
         return (inspect.getdoc(self.value) or "").split("\n")[0] if own else ""
 
 
-def public_names() -> Iterator[Name]:
+@cache
+def public_names() -> tuple[Name, ...]:
     """Every public name once."""
+    return tuple(_public_names())
+
+
+def _public_names() -> Iterator[Name]:
     seen: set[tuple[str, str]] = set()
     for module, (_, listed) in MODULES.items():
         found = import_module(module)
@@ -114,7 +119,8 @@ def public_names() -> Iterator[Name]:
                 yield Name(module, name, value)
 
 
-_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+#: Python that tests run, a file of its own among it.
+_BLOCK = re.compile(r"^```python(?: \(\S+\.py\))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @cache

@@ -34,7 +34,19 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Proxies that lead nowhere: what wants a network fails.
     nowhere = {name: "http://127.0.0.1:9" for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")}
     done = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", "-d", folder / "trees", ROOT / "docs", folder / "site"],
+        [
+            sys.executable,
+            "-m",
+            "sphinx",
+            "-W",
+            "-q",
+            "-b",
+            "html",
+            "-d",
+            folder / "trees",
+            ROOT / "docs",
+            folder / "site",
+        ],
         env={**os.environ, **nowhere, "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"},
         capture_output=True,
         text=True,

@@ -111,7 +111,13 @@ def dimensions() -> dict[str, Dimension]:
 
 
 def dimension_numbered(number: int) -> Dimension:
-    """The dimension of a number from 1 to 33."""
+    """The dimension of a number from 1 to 33.
+
+    Examples
+    --------
+    >>> dimension_numbered(1).name
+    'motion_blur'
+    """
     return list(dimensions().values())[number - 1]
 
 

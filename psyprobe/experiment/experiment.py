@@ -598,6 +598,16 @@ def read_suite(name_or_path: str | Path) -> tuple[Experiment, ...]:
 
     A suite has ``title``, ``source`` and ``experiments``: a list of catalogue names, or of paths of files beside it.
 
+    Parameters
+    ----------
+    name_or_path : str or Path
+        As for `read_experiment`.
+
+    Raises
+    ------
+    InputError
+        If the suite lists nothing, or a name twice; or as `read_experiment`.
+
     Examples
     --------
     >>> len(read_suite("cai2025")), len(read_suite("gabor_achromatic"))

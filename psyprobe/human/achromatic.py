@@ -55,6 +55,11 @@ def stela_csf(**condition: FloatArray) -> FloatArray:
 
     Call and errors as in `castle_csf`; frequency, luminance and area are needed. The default visual field is that of
     castleCSF, so that changing the model does not change the place; the authors' code has 0 (temporal) here.
+
+    Examples
+    --------
+    >>> float(stela_csf(4.0, luminance=100.0, area=1.0).round(1))
+    157.0
     """
     return _STELA.sensitivity(Condition(**condition))
 
@@ -115,6 +120,11 @@ def watson_malo_csf(frequency: FloatArray) -> FloatArray:
 
     Call and errors as in `castle_csf`; an area is refused, and luminance, where given, must be 10 cd/m² or more: the
     model is one curve for daylight.
+
+    Examples
+    --------
+    >>> float(watson_malo_csf(4.0, luminance=100.0).round(1))
+    188.8
     """
     gain, high_cut, low_loss, low_cut = 330.74, 7.28, 0.837, 1.809  # cuts in cpd
     return np.asarray(gain * (np.exp(-frequency / high_cut) - low_loss * np.exp(-((frequency / low_cut) ** 2))))
@@ -153,6 +163,11 @@ def watson_ahumada_csf(frequency: FloatArray, area: FloatArray | None = None) ->
     the filtered and summed images, this is within 0.7 dB from 0.5 to 10 cpd, and within 0.3 dB there where
     frequency * sigma is at least 1; small Gabors of higher frequency come out too low (3.5 dB at 24 cpd, half a
     cycle per sigma).
+
+    Examples
+    --------
+    >>> float(watson_ahumada_csf(4.0, luminance=100.0).round(1))
+    214.2
     """
     height, high_cut, exponent, low_cut, low_loss = 373.08, 4.1726, 0.7786, 1.3625, 0.8493  # cuts in cpd
     gain = height * (_sech((frequency / high_cut) ** exponent) - low_loss * _sech(frequency / low_cut))

@@ -253,9 +253,11 @@ class CastleMechanisms:
     the others are responses of each temporal channel to the temporal frequency, 0 to 1.
     """
 
+    #: Sensitivities.
     achromatic: FloatArray
     red_green: FloatArray
     yellow_violet: FloatArray
+    #: Responses of the channels, 0 to 1.
     achromatic_sustained: FloatArray
     achromatic_transient: FloatArray
     red_green_sustained: FloatArray

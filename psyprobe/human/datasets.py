@@ -94,6 +94,11 @@ def thresholds(dataset: str | None = None) -> pd.DataFrame:
         three, which is above 1 where a threshold is extrapolated. ``attrs`` has the `units` by column, the
         `citations` by data set and the `licence`.
 
+    Raises
+    ------
+    UnknownNameError
+        If there is no such data set.
+
     Notes
     -----
     `n` counts thresholds, not people, in modelfest (16 people with 4 each) and hdrvdp_csf. How long a stimulus was
@@ -127,6 +132,13 @@ def observers(dataset: str | None = None) -> pd.DataFrame:
     pandas.DataFrame
         As `thresholds` gives it, with `observer`, who is anonymous, and `age_years` (NaN where unknown) in place of
         `n`. A person may have been measured more than once at a condition.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such data set.
+    InputError
+        If it was published as means only.
 
     Notes
     -----

@@ -47,9 +47,12 @@ class DatasetScore:
 class CsfEvaluation:
     """Error of a model on the thresholds of several studies, as in `DatasetScore`, each study with its own gain."""
 
+    #: Thresholds.
     n: int
+    #: Of all, dB, as they are and with a gain for each study.
     rmse_db: float
     adjusted_rmse_db: float
+    #: By name.
     datasets: Mapping[str, DatasetScore]
 
 

@@ -68,6 +68,11 @@ def noise_matched_csf(
     **conditions
         Passed on to the model, such as ``luminance=40, area=16``.
 
+    Raises
+    ------
+    InputError
+        If the image holds no frequency of the band, or `oblique` is asked of a model without that effect.
+
     Examples
     --------
     >>> noise_matched_csf([1, 4, 16]).round(1)

@@ -85,6 +85,11 @@ def masking_data(name: str) -> MaskingData:
         "foley1994": a Gabor of 2 cpd on a full-field grating of the same frequency, orientation and phase.
         "gegenfurtner_kiper1992": a Gabor of 1.2 cpd on static luminance noise.
 
+    Raises
+    ------
+    UnknownNameError
+        If there is no such study.
+
     Examples
     --------
     >>> data = masking_data("foley1994")
@@ -196,6 +201,16 @@ def modelfest_csf(frequency: npt.ArrayLike) -> FloatArray:
     """Sensitivity to ModelFest's Gabors of 0.5 deg standard deviation, from 1.12 to 30 cpd.
 
     Between its ten frequencies it is interpolated in a straight line between logarithms; beyond, it is refused.
+
+    Parameters
+    ----------
+    frequency : array_like of float
+        cpd.
+
+    Raises
+    ------
+    InputError
+        If a frequency lies beyond those measured.
 
     Examples
     --------

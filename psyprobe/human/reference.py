@@ -280,6 +280,11 @@ def load_reference(entry: Mapping[str, Any], folder: Path) -> Reference:
     folder : Path
         Of the page; its files are looked for there.
 
+    Raises
+    ------
+    InputError
+        If the entry, or a file that it names, cannot be used; the message names the key.
+
     Examples
     --------
     >>> people = load_reference({"model": "castle_csf", "area": 1.0}, Path())

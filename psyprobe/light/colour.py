@@ -84,6 +84,16 @@ CONE_OBSERVERS = {
 def cone_observer(name: str) -> ConeObserver:
     """The cone observer of this name, one of `CONE_OBSERVERS`; an error names the nearest.
 
+    Parameters
+    ----------
+    name : str
+        As a stimulus names it: "cie2006_led_lcd", "cie2006", "smith_pokorny".
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none of this name.
+
     Examples
     --------
     >>> cone_observer("smith_pokorny").name
@@ -101,6 +111,13 @@ def white_xyz(white: str | Sequence[float] = "D65") -> FloatArray:
     ----------
     white : str or (x, y)
         A name in `WHITES`, or CIE 1931 chromaticity.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such white.
+    InputError
+        If the chromaticity is not two numbers within 0 and 1.
 
     Examples
     --------
@@ -208,6 +225,11 @@ def direction_vector(direction: Direction, background: Array) -> FloatArray:
         Yellow-violet: S alone, violet positive. A vector is a modulation in LMS; its length is ignored.
     background : array_like, shape (3,)
         As in `dkl_matrix`.
+
+    Raises
+    ------
+    InputError
+        If the direction is no known name and no vector, or the background has no light in a cone.
 
     Examples
     --------

@@ -549,6 +549,11 @@ def pixels_per_degree(pixel_pitch: float, distance: float) -> float:
     distance : float
         Viewing distance, in the same unit.
 
+    Raises
+    ------
+    InputError
+        If a length is not above 0, or the two look like they were given in the wrong order.
+
     Examples
     --------
     A 30 inch screen of 3840 x 2160 pixels at 0.7472 m, as ColorVideoVDP's "standard_hdr_linear":
@@ -577,7 +582,13 @@ def pixels_per_degree(pixel_pitch: float, distance: float) -> float:
 
 @cache
 def display_presets() -> dict[str, dict[str, Any]]:
-    """The catalogue of displays: name to parameters and source."""
+    """The catalogue of displays: name to parameters and source.
+
+    Examples
+    --------
+    >>> display_presets()["reference_400"]["peak"]
+    400.0
+    """
     return tomllib.loads((files("psyprobe.light") / "display_presets.toml").read_text(encoding="utf-8"))
 
 

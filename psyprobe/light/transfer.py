@@ -69,6 +69,13 @@ def light_of_drive(drive: Array, eotf: Eotf) -> Array:
 
     >>> float(light_of_drive(np.array([0.5]), "srgb")[0])
     0.21404114048223255
+
+    Parameters
+    ----------
+    drive : array
+        Any shape.
+    eotf : "srgb", "linear", float or pairs
+        As `Display` takes it.
     """
     xp = array_namespace(drive)
     if eotf == "linear":

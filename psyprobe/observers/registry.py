@@ -167,7 +167,13 @@ class Observer(Protocol):
 
 @runtime_checkable
 class FeatureObserver(Observer, Protocol):
-    """An observer that turns images into feature vectors, such as an image encoder."""
+    """An observer that turns images into feature vectors, such as an image encoder.
+
+    Examples
+    --------
+    >>> isinstance(load_observer("pixels"), FeatureObserver)
+    True
+    """
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:
         """Feature vectors of a batch of images.
@@ -187,7 +193,13 @@ class FeatureObserver(Observer, Protocol):
 
 @runtime_checkable
 class DifferenceObserver(Observer, Protocol):
-    """An observer that says how different two images look, such as a full-reference metric."""
+    """An observer that says how different two images look, such as a full-reference metric.
+
+    Examples
+    --------
+    >>> isinstance(load_observer("pixels"), DifferenceObserver)
+    False
+    """
 
     def difference(self, test: Array, reference: Array, *, ppd: float) -> FloatArray:
         """How different each test image looks from its reference; shape (N,), 0 = not at all.
@@ -315,6 +327,13 @@ def register_observer(prefix: str, **fields: Any) -> Callable[[Loader], Loader]:
     """Add a kind of observer; decorates the function that loads one.
 
     The keywords are the fields of `ObserverKind`. The function stays as it is; a prefix that is taken is an InputError.
+
+    Parameters
+    ----------
+    prefix : str
+        What stands before the colon in a name.
+    **fields
+        Those of `ObserverKind`.
 
     Examples
     --------
@@ -467,6 +486,11 @@ def list_observers(pattern: str = "*") -> list[ObserverRow]:
 
     Nothing heavy is imported and nothing is looked up on a network.
 
+    Parameters
+    ----------
+    pattern : str, optional
+        Such as "timm:*"; all without it.
+
     Examples
     --------
     >>> list_observers("pix*")
@@ -478,6 +502,13 @@ def list_observers(pattern: str = "*") -> list[ObserverRow]:
 
 def as_observer(thing: Any, /, **options: Any) -> Any:
     """The observer that is meant: one by name, with `options` of `load_observer`, or `thing` itself if it is one.
+
+    Parameters
+    ----------
+    thing : str or observer
+        What is meant.
+    **options
+        Of `load_observer`, for a name.
 
     Raises
     ------

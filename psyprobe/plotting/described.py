@@ -98,9 +98,17 @@ class Figure:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text, each with as many cells as the heading."""
+    """Rows of text, each with as many cells as the heading.
 
+    Examples
+    --------
+    >>> Table("Counts", ["observer", "n"], [["pixels", "3"]]).opened
+    True
+    """
+
+    #: Above it, and what it is called.
     title: str
+    #: Of the columns.
     heading: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
@@ -110,7 +118,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Gallery:
-    """Pictures in rows."""
+    """Pictures in rows.
+
+    Examples
+    --------
+    >>> Gallery("Nothing to see", []).width
+    112
+    """
 
     title: str
     #: uint8, shape (H, W, 3), sRGB, and what each shows.
@@ -124,12 +138,23 @@ Part: TypeAlias = Figure | Table | Gallery
 
 
 def name_of(result: xr.Dataset) -> str:
-    """The observer's name, loud if its weights are random."""
+    """The observer's name, loud if its weights are random.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of any run.
+    """
     return str(result.attrs.get("observer", "")) + " (RANDOM WEIGHTS)" * bool(result.attrs.get("random_weights", 0))
 
 
 def plain_label(text: str) -> str:
     r"""A label as pages write it: what matplotlib sets as a formula in letters.
+
+    Parameters
+    ----------
+    text : str
+        As an axis of a figure has it.
 
     Examples
     --------

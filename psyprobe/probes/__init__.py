@@ -50,7 +50,18 @@ def probe_names() -> list[str]:
 
 
 def probe_summary(name: str) -> str:
-    """What a probe asks, half a line; of a probe of another package where it comes from, or why it cannot be used."""
+    """What a probe asks, half a line; of a probe of another package where it comes from, or why it cannot be used.
+
+    Parameters
+    ----------
+    name : str
+        One of `probe_names`.
+
+    Examples
+    --------
+    >>> probe_summary("yes_no")
+    'in words, whether a pattern is seen in an image'
+    """
     if name in _PROBES:
         return _PROBES[name][1]
     try:

@@ -170,6 +170,19 @@ def plan(
 
     A store that does not exist yet is not made. With ``timed``, a network is given two batches of grey images to see
     how long it takes. The plan prints as a paragraph.
+
+    Parameters
+    ----------
+    experiment, observer, store, batch_size, score_only, variants
+        As for `run`.
+    timed : bool, optional
+        Give a network two batches of grey images, to see how long it takes.
+
+    Examples
+    --------
+    >>> told = plan("area", "pixels")
+    >>> told.images, told.answered
+    (601, 0)
     """
     read, who = _prepared(experiment, observer, score_only, variants)
     if isinstance(store, str | Path) and not Path(store).exists():

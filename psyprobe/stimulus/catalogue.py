@@ -79,6 +79,11 @@ def catalogue_folder(name: str) -> Path:
 def catalogue_names(name: str) -> list[str]:
     """Names in a catalogue, those of installed packages included, sorted.
 
+    Parameters
+    ----------
+    name : {"stimuli", "experiments"}
+        Which.
+
     Examples
     --------
     >>> "gabor_achromatic" in catalogue_names("stimuli")
@@ -145,6 +150,13 @@ def read_page(catalogue: str, name_or_path: str | Path) -> tuple[Path, dict[str,
 def load_stimulus(name_or_path: str | Path) -> StimulusSet:
     """A stimulus set of the catalogue, or a user's own file; `name_or_path` as in `read_page`.
 
+    Raises
+    ------
+    UnknownNameError
+        If there is no such stimulus.
+    InputError
+        If the file cannot be read, or describes no stimulus.
+
     Examples
     --------
     >>> load_stimulus("gabor_achromatic").kind
@@ -204,6 +216,18 @@ def read_levels(name: str, page: Any) -> FloatArray:
     """Levels of a parameter from a file: ``{from, to, n, scale}``, both ends included, or ``{values}``.
 
     ``scale`` is "log" (the default) or "linear".
+
+    Parameters
+    ----------
+    name : str
+        Of the level, for messages.
+    page : mapping
+        As it stands in a file.
+
+    Raises
+    ------
+    InputError
+        If a number is missing or not finite, a value comes twice, or a log scale does not begin above 0.
 
     Examples
     --------

@@ -32,7 +32,13 @@ PRECISIONS = ("float64", "float32", "float16", "bfloat16", "uint8")
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The largest error of one quantity that still counts as rounding, in each precision."""
+    """The largest error of one quantity that still counts as rounding, in each precision.
+
+    Examples
+    --------
+    >>> TOLERANCES["frequency"].relative
+    True
+    """
 
     #: Whether errors are relative to what was asked; otherwise they are in `unit`.
     relative: bool
@@ -72,6 +78,11 @@ def tolerance(quantity: str, precision: str) -> float:
         A key of `TOLERANCES`.
     precision : str
         One of `PRECISIONS`.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such quantity or precision.
 
     Examples
     --------

@@ -26,6 +26,16 @@ Float64 = npt.NDArray[np.float64]
 def to_float64(image: Array) -> Float64:
     """An image, at least two-dimensional and finite, as a float64 numpy array, whatever it came as.
 
+    Parameters
+    ----------
+    image : array_like, shape (..., H, W)
+        A list, or an array of numpy or torch, on any device.
+
+    Raises
+    ------
+    InputError
+        If it has fewer than two dimensions, or holds NaN or infinity.
+
     Examples
     --------
     >>> to_float64([[1, 2], [3, 4]]).dtype
@@ -45,6 +55,13 @@ def to_float64(image: Array) -> Float64:
 
 def pixel_centres(shape: tuple[int, int], ppd: float) -> tuple[Float64, Float64]:
     """Where the columns (rising to the right) and the rows (falling, since row 0 is the top) of an image lie, deg.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Pixels (H, W).
+    ppd : float
+        Pixels per degree.
 
     Examples
     --------
@@ -72,12 +89,18 @@ def gaussian(
 
     Parameters
     ----------
+    shape : (int, int)
+        Pixels (H, W).
+    ppd : float
+        Pixels per degree.
     radius : float
         Standard deviation across the stripes, degrees.
     aspect : float
         Standard deviation along the stripes over that across them.
     orientation : float
         Of the stripes, degrees counter-clockwise from vertical.
+    x, y : float
+        Its centre, degrees to the right and up.
 
     Examples
     --------
@@ -127,6 +150,11 @@ def rms_contrast(image: Array) -> Float64:
     ----------
     image : (..., H, W) array
         Luminance, or any linear quantity whose mean is above zero.
+
+    Raises
+    ------
+    InputError
+        If a mean is not above 0.
 
     References
     ----------
@@ -245,6 +273,10 @@ def fit_sine(
 
     Parameters
     ----------
+    image : (..., H, W) array
+        Luminance, or any linear quantity.
+    ppd : float
+        Pixels per degree.
     frequency : float
         Cycles per degree.
     orientation : float
@@ -391,6 +423,11 @@ def refine_sine(
     start : SineFit, optional
         What `fit_sine` found of this image, to spare finding it again.
 
+    Raises
+    ------
+    InputError
+        If it is given a batch; it takes one image.
+
     Examples
     --------
     >>> x, _ = pixel_centres((64, 64), ppd=32)
@@ -423,6 +460,13 @@ def refine_sine(
 
 def dominant_frequency(image: Array, ppd: float) -> tuple[float, float]:
     """Frequency, cpd, and orientation, deg in [0, 180), of the largest Fourier coefficient, to within a bin.
+
+    Parameters
+    ----------
+    image : (H, W) array
+        Luminance, or any linear quantity.
+    ppd : float
+        Pixels per degree.
 
     Examples
     --------
@@ -681,6 +725,13 @@ BAND_EDGE = 1e-9
 def radial_frequency(shape: tuple[int, int], ppd: float) -> Float64:
     """Frequency of each coefficient of `numpy.fft.rfft2`, cycles per degree.
 
+    Parameters
+    ----------
+    shape : (int, int)
+        Pixels (H, W).
+    ppd : float
+        Pixels per degree.
+
     Examples
     --------
     >>> radial_frequency((2, 4), ppd=4).tolist()
@@ -717,6 +768,20 @@ def _power_and_frequency(image: Array, ppd: float) -> tuple[Float64, Float64]:
 def out_of_band_energy(image: Array, ppd: float, low: float, high: float) -> Float64:
     """Share of the energy outside a band of radial frequency; its edges, `low` and `high` cpd, are inside.
 
+    Parameters
+    ----------
+    image : (..., H, W) array
+        Luminance, or any linear quantity; its mean does not count.
+    ppd : float
+        Pixels per degree.
+    low, high : float
+        Edges of the band, cpd.
+
+    Raises
+    ------
+    InputError
+        If the image is uniform.
+
     Examples
     --------
     >>> x = (np.arange(32) - 15.5) / 32
@@ -736,6 +801,15 @@ def band_limits(image: Array, ppd: float, floor: float = 1e-8) -> tuple[Float64,
     """Frequencies of the lowest and the highest coefficient that carries energy, cpd.
 
     Coefficients below `floor` times the largest one count as empty.
+
+    Parameters
+    ----------
+    image : (..., H, W) array
+        Luminance, or any linear quantity; its mean does not count.
+    ppd : float
+        Pixels per degree.
+    floor : float
+        As a fraction of the largest coefficient.
 
     Examples
     --------

@@ -31,6 +31,13 @@ from psyprobe.stimulus.specification import Specification, Stimulus, drawn, stim
 def pixel_positions(pixels: int, ppd: float) -> FloatArray:
     """Positions of pixel centres along one axis, deg, ascending and symmetric about 0.
 
+    Parameters
+    ----------
+    pixels : int
+        How many.
+    ppd : float
+        Pixels per degree.
+
     Examples
     --------
     >>> pixel_positions(4, 2.0).tolist()
@@ -46,6 +53,11 @@ def offsets(shape: tuple[int, int], ppd: float, x: FloatArray, y: FloatArray) ->
 
 def cos_sin_degrees(angle: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Cosine and sine of angles in degrees, exactly 0 and 1 at multiples of 90.
+
+    Parameters
+    ----------
+    angle : array of float
+        deg, any shape.
 
     Examples
     --------

@@ -37,7 +37,24 @@ KINDS: dict[str, type[Specification]] = {}
 
 
 def stimulus_kind(name: str) -> Any:
-    """Class decorator that registers a kind of stimulus under a name."""
+    """Class decorator that registers a kind of stimulus under a name.
+
+    Parameters
+    ----------
+    name : str
+        As pages will write it.
+
+    Raises
+    ------
+    InputError
+        If the name is taken.
+
+    Examples
+    --------
+    >>> stimulus_kind("gabor")(Specification)
+    Traceback (most recent call last):
+    psyprobe.errors.InputError: stimulus kind 'gabor' is registered twice
+    """
 
     def register(cls: type[Specification]) -> type[Specification]:
         if name in KINDS:
@@ -81,7 +98,13 @@ def find_kind(name: str, *, own_files: bool = False) -> type[Specification]:
 
 
 def broken_kinds() -> dict[str, str]:
-    """Kinds of installed packages that cannot be used, each with the reason in one line."""
+    """Kinds of installed packages that cannot be used, each with the reason in one line.
+
+    Examples
+    --------
+    >>> broken_kinds()
+    {}
+    """
     broken = {}
     for point in importlib.metadata.entry_points(group=GROUP):
         try:
@@ -94,6 +117,13 @@ def broken_kinds() -> dict[str, str]:
 
 def specification_from_dict(values: Mapping[str, Any], *, own_files: bool = False) -> Specification:
     """The specification that `Specification.to_dict` describes; `own_files` as in `find_kind`.
+
+    Parameters
+    ----------
+    values : mapping
+        The kind and its parameters.
+    own_files : bool
+        As in `find_kind`.
 
     Raises
     ------
@@ -622,6 +652,18 @@ def level_of(stimulus: Specification | type[Specification], name: str) -> Parame
 
 def with_levels(spec: Specification, **values: Any) -> Specification:
     """The stimulus with these levels, all set at once; names as in `level_of`.
+
+    Parameters
+    ----------
+    spec : Specification
+        It stays as it is.
+    **values
+        Level to value, an array for a batch, in the units of the kind.
+
+    Raises
+    ------
+    UnknownNameError
+        If the stimulus has no such level.
 
     Examples
     --------

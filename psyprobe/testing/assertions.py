@@ -244,6 +244,11 @@ def assert_round_trip(light: Stimulus | Array, display: DisplayModel) -> Certifi
     display : DisplayModel
         `Display`, or anything with `encode` and `decode`.
 
+    Raises
+    ------
+    CalibrationError
+        If the light is off by more than rounding.
+
     Examples
     --------
     >>> assert_round_trip([[10.0, 100.0]], Display()).passed
@@ -360,6 +365,11 @@ def assert_reproducible(draw: Specification | Callable[[], Array]) -> None:
         A specification, which is also written to a dictionary and read back; or a function without arguments that
         returns an array.
 
+    Raises
+    ------
+    CalibrationError
+        If a bit differs.
+
     Examples
     --------
     >>> import numpy as np
@@ -391,6 +401,11 @@ def assert_batch_equals_loop(
         A specification with arrays in it; or a function that takes `parameters` by name, arrays or single numbers.
     parameters : mapping of str to sequence, optional
         For a function: parameters of equal length.
+
+    Raises
+    ------
+    CalibrationError
+        If an image of the batch is another than that drawn alone.
 
     Examples
     --------

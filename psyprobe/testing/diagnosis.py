@@ -40,7 +40,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cause:
-    """What probably went wrong."""
+    """What probably went wrong.
+
+    Examples
+    --------
+    >>> print(Cause("upside down", "rows were read from below", "Turn the rows"))
+    upside down: rows were read from below. Turn the rows.
+    """
 
     #: In a few words.
     name: str

@@ -312,7 +312,7 @@ def stimuli(
 def shown_stimuli(
     draw: st.DrawFn, *, direction: Direction | None = None, sampling: dict[str, Any] | None = None
 ) -> tuple[Specification, Display]:
-    """A stimulus with a display that can show it."""
+    """A stimulus with a display that can show it; parameters as of `Patterns`."""
     display = draw(displays())
     return draw(stimuli(display, direction=direction, sampling=sampling)), display
 

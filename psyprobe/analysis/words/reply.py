@@ -142,6 +142,11 @@ def read_first_token(
     FirstToken or None
         None where neither answer is listed.
 
+    Raises
+    ------
+    InputError
+        If a log-probability is above 0, or a word stands for both answers.
+
     Examples
     --------
     >>> both = read_first_token([("Yes", -0.1), (" no", -2.5), ("yes", -6.0)], complete=False)

@@ -108,6 +108,13 @@ def expected_interval_width(
     catch, top : float
         Shares of catch trials and, in adaptive designs, of trials at the highest contrast.
 
+    Raises
+    ------
+    UnknownNameError
+        If there is no such design.
+    InputError
+        If a number is out of range.
+
     Examples
     --------
     >>> round(expected_interval_width("constant", 667, values=6), 2)

@@ -144,6 +144,15 @@ def default_grid(contrasts: Sequence[float], task: Task = "yes_no", function: Fu
 
     Contrasts are those that can be shown, ascending; task and function are as in `constant`.
 
+    Parameters
+    ----------
+    contrasts : sequence of float
+        Those that may be shown, above 0.
+    task : {"yes_no", "two_interval"}
+        Two intervals have a guess rate of one half.
+    function : str
+        As for `fit_psychometric`.
+
     Examples
     --------
     >>> grid = default_grid((0.001, 1.0))

@@ -105,6 +105,13 @@ class Design(Protocol):
     A design draws on nothing but its arguments, its seed and what it was told. A new one told the same answers in the
     same order goes on exactly as the first would have, whether or not it was asked for the levels before: this is how
     an interrupted run resumes.
+
+    Examples
+    --------
+    >>> from psyprobe.probes.designs import constant
+    >>> design: Design = constant([4], [0.01, 0.1], repeats=1, catch=0)
+    >>> len(design.ask(9)), design.finished
+    (2, False)
     """
 
     def ask(self, n: int = 1) -> list[Level]:

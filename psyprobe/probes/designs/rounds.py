@@ -80,6 +80,11 @@ def constant(
     seed : int
         Of the order.
 
+    Raises
+    ------
+    InputError
+        If `repeats` is below 1, or values, contrasts or the share of catch trials are not usable.
+
     Examples
     --------
     >>> design = constant([1, 4], [0.01, 0.1, 1.0], repeats=3, seed=1)
@@ -125,6 +130,11 @@ def ladder(
         Levels a value in the first round, ends included (at least 2), and in the second.
     repeats : int
         How often each level is shown.
+
+    Raises
+    ------
+    InputError
+        As `constant`.
 
     Examples
     --------

@@ -230,7 +230,13 @@ def write_vlmevalkit(questions: pd.DataFrame, images: str | Path, output: str | 
 
 
 def vlmevalkit_index(questions: pd.DataFrame) -> pd.Series:
-    """The index, as text, that each question_id has in the tables of `write_vlmevalkit`."""
+    """The index, as text, that each question_id has in the tables of `write_vlmevalkit`.
+
+    Parameters
+    ----------
+    questions : pandas.DataFrame
+        A question table.
+    """
     yes_no, choices = _by_task(questions)
     rows = _yes_no_rows(yes_no) + _choice_rows(choices)
     return pd.Series([str(row["index"]) for row in rows], index=[*yes_no["question_id"], *choices["question_id"]])

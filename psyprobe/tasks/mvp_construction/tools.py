@@ -390,17 +390,34 @@ def load_segmenter(name: str, **settings: Any) -> Segmenter:
         There is none of that name.
     PsyprobeError
         What it needs is not installed or not on this machine.
+
+    Examples
+    --------
+    >>> type(load_segmenter("slic")).__name__
+    'RegionSegmenter'
     """
     return cast(Segmenter, _load("segmenter", name, settings))
 
 
 def load_inpainter(name: str, **settings: Any) -> Inpainter:
-    """An inpainter: "pull_push", a classical substitute, or "inpaint:MODEL"; raises as `load_segmenter` does."""
+    """An inpainter: "pull_push", a classical substitute, or "inpaint:MODEL"; raises as `load_segmenter` does.
+
+    Examples
+    --------
+    >>> type(load_inpainter("pull_push")).__name__
+    'SmoothInpainter'
+    """
     return cast(Inpainter, _load("inpainter", name, settings))
 
 
 def load_editor(name: str, **settings: Any) -> Editor:
-    """An editor: "recolour", a classical substitute, or "instruct:MODEL"; raises as `load_segmenter` does."""
+    """An editor: "recolour", a classical substitute, or "instruct:MODEL"; raises as `load_segmenter` does.
+
+    Examples
+    --------
+    >>> type(load_editor("recolour")).__name__
+    'RecolourEditor'
+    """
     return cast(Editor, _load("editor", name, settings))
 
 

@@ -1,0 +1,107 @@
+"""Every public name is told about: what it takes, what it raises, and at work in an example that tests run."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+import textwrap
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import psyprobe as pp
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "docs"))
+
+import reference  # noqa: E402
+
+from psyprobe.testing import strategies  # noqa: E402
+
+NAMES = list(reference.public_names())
+TAKING = [one for one in NAMES if one.kind == "function"]
+#: Parameters that are described once, where they belong, and named from elsewhere.
+BY_REFERENCE = re.compile(
+    r"\b([Aa]s|[Aa]s in|[Aa]s for|[Aa]s of|[Tt]hose of|of) `|[Cc]all(ed)? (as|and errors as in) |fields of `"
+)
+
+
+def doc(name: reference.Name) -> str:
+    return inspect.getdoc(name.value) or ""
+
+
+def test_the_reference_has_every_public_name() -> None:
+    listed = {(one.module, one.name) for one in NAMES}
+    assert {name for name in pp.__all__ if name in pp._PUBLIC} == {
+        one.name for one in NAMES if one.module == "psyprobe"
+    }
+    values = [one.value for one in NAMES]
+    for room in pp._ROOMS:
+        module = import_module(f"psyprobe.{room}")
+        for name in getattr(module, "__all__", ()):
+            value = getattr(module, name)
+            known = (module.__name__, name) in listed or any(value is each for each in values)
+            assert known or inspect.ismodule(value), f"psyprobe.{room}.{name}"
+    assert len(NAMES) > 250
+
+
+def test_all_that_pages_import_is_public() -> None:
+    """What a page shows is what others will build on; the few that stay inside are named here."""
+    inside = {
+        "psyprobe.analysis.words.signal_detection", "psyprobe.observers.chat.answering", "psyprobe.tasks.r_bench.build",
+        "psyprobe.observers.simulated.serving", "psyprobe.probes.detection", "psyprobe.probes.pairs",
+        "psyprobe.tasks.r_bench.probe", "psyprobe.tasks.r_bench.corruption_profile", "psyprobe.stimulus.parameters",
+        "psyprobe.reporting.citing",
+    }  # fmt: skip
+    shown = set()
+    for page in (ROOT / "docs").glob("*.md"):
+        for module in re.findall(r"^from (psyprobe[\w.]*) import", page.read_text(encoding="utf-8"), re.MULTILINE):
+            shown.add(module)
+    assert shown - set(reference.MODULES) - inside - {f"psyprobe.{room}" for room in pp._ROOMS} == set()
+
+
+@pytest.mark.parametrize("name", NAMES, ids=lambda one: one.full)
+def test_a_name_is_told_about(name: reference.Name) -> None:
+    if name.kind == "data":
+        return
+    assert doc(name).split("\n")[0].rstrip(".,;:"), "a summary"
+    assert "undocumented" not in doc(name)
+    if name.kind != "exception" and name.value is not strategies.Patterns:
+        shown = ">>>" in doc(name) or reference.shown_in(name) or reference.used_by(name)
+        assert shown, "an example in its docstring or on a page, or a function with one that gives or takes it"
+
+
+@pytest.mark.parametrize("name", TAKING, ids=lambda one: one.full)
+def test_what_a_function_takes_and_raises_is_described(name: reference.Name) -> None:
+    text = doc(name)
+    missing = [each for each in inspect.signature(name.value).parameters if not re.search(rf"\b{each}\b", text)]
+    assert missing == [] or BY_REFERENCE.search(text), missing
+    if _raises(name.value):
+        assert re.search(r"Raises\n---|Error\b|[Ee]rrors? as in", text), "what it raises"
+
+
+def _raises(function: object) -> bool:
+    """Whether a function itself raises, as far as its source is there."""
+    try:
+        source = textwrap.dedent(inspect.getsource(function))  # type: ignore[arg-type]
+    except OSError:
+        return False
+    return any(isinstance(node, ast.Raise) for node in ast.walk(ast.parse(source)))
+
+
+@pytest.mark.parametrize("name", [one for one in NAMES if one.kind == "class"], ids=lambda one: one.full)
+def test_fields_are_described(name: reference.Name) -> None:
+    """By a comment above each, or in the docstring; names that say all alone are rare and few."""
+    fields = [each for each in vars(name.value).get("__annotations__", {}) if not each.startswith("_")]
+    if not fields or name.value.__module__.startswith("hypothesis"):
+        return
+    source = inspect.getsource(name.value)
+    # A parameter of a stimulus has its unit and what it is called beside it.
+    above = r"#:[^\n]*\n(\s*\w+:[^\n]*\n)*\s*"
+    told = [
+        each for each in fields if re.search(rf"{above}{each}:|{each}: .* = parameter\(", source) or each in doc(name)
+    ]
+    assert len(told) >= len(fields) / 2 or BY_REFERENCE.search(doc(name)), set(fields) - set(told)
