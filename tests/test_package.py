@@ -136,3 +136,17 @@ def test_constraints_are_within_what_psyprobe_asks_for() -> None:
     assert all(each.specifier.contains(pinned[each.name]) for each in asked if each.name in pinned)
     assert {"numpy", "scipy", "pandas", "xarray", "torch", "timm", "statsmodels", "colour-science"} <= set(pinned)
     assert "-c constraints.txt" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_place_names_one_version_and_the_same_requirements() -> None:
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg", encoding="utf-8")
+    recipe = (ROOT / "conda" / "meta.yaml").read_text(encoding="utf-8")
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert parser["metadata"]["version"] == pp.__version__
+    assert f'version = "{pp.__version__}"' in recipe and f"\nversion: {pp.__version__}\n" in citation
+    asked = {Requirement(line) for line in parser["options"]["install_requires"].split("\n") if line}
+    # conda has matplotlib without its windows under another name.
+    wanted = {f"{one.name.replace('matplotlib', 'matplotlib-base')} {one.specifier}" for one in asked}
+    run = recipe.split("  run:\n")[1].split("\n\n")[0]
+    assert {line.strip(" -") for line in run.split("\n")} == wanted | {f"python {parser['options']['python_requires']}"}
