@@ -75,7 +75,8 @@ def _on_the_site(app: Any, page: str, source: list[str]) -> None:
     text = source[0].replace("](../notebooks/", "](notebooks/")
     for name, beside in BESIDE.items():
         text = text.replace(f"](../{name}", f"](beside/{beside}")
-    source[0] = text
+    # A block that stands for a file, or needs something, says so above it.
+    source[0] = re.sub(r"^```(\w+) \(([^)\n]+)\)$", r"```{code-block} \1\n:caption: \2\n", text, flags=re.MULTILINE)
 
 
 def setup(app: Any) -> None:
