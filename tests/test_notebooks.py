@@ -18,7 +18,8 @@ def test_notebook_comes_with_its_outputs(path: Path) -> None:
     assert len(outputs) >= len(code) / 2 and not [one for one in outputs if one.output_type == "error"]
     assert any("image/png" in one.get("data", {}) for one in outputs)
     text = path.read_text(encoding="utf-8")
-    assert len(text) < 1_000_000 and not re.search(r"/(root|home|work|tmp)/", text)
+    told = re.sub(r'"image/png": "[^"]*"|base64,[A-Za-z0-9+/=]+', "", text)
+    assert len(text) < 1_000_000 and not re.search(r"/(root|home|work|tmp)/", told)
 
 
 @pytest.mark.slow
