@@ -489,7 +489,7 @@ def list_observers(pattern: str = "*") -> list[ObserverRow]:
     Parameters
     ----------
     pattern : str, optional
-        Such as "timm:*"; all without it.
+        Such as ``"timm:*"``; all without it.
 
     Examples
     --------
