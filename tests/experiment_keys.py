@@ -14,7 +14,7 @@ from psyprobe.probes.conduct import _OF_EVERY_PAGE
 #: Those of other packages are not ours to document.
 PROBES = {
     "detection": "detection", "discrimination": "discrimination", "acuity": "acuity", "matching": "matching",
-    "yes_no": "words", "two_interval": "words",
+    "yes_no": "words", "two_interval": "words", "orientation": "words",
     "mvp_bench": "benchmarks", "r_bench": "benchmarks", "corruption_profile": "corruption_profile",
 }  # fmt: skip
 #: What stands in place of a type that says little.

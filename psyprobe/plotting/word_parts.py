@@ -11,7 +11,7 @@ import numpy as np
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.comparison import human_line
 from psyprobe.analysis.words.csf import chat_csfs
-from psyprobe.analysis.words.fit import TWO_IMAGES, ruler_of
+from psyprobe.analysis.words.fit import FORCED_CHOICE, ruler_of
 from psyprobe.plotting import axes
 from psyprobe.plotting.described import Axis, Figure, Line, Panel, Part, Table, name_of, plain_label
 from psyprobe.plotting.people import people_lines
@@ -77,7 +77,7 @@ def _functions(csf: xr.Dataset, place: int) -> Figure:
     contrast = csf[ruler_of(csf)].values
     low, high = float(np.nanmin(contrast)) / 1.3, float(np.nanmax(contrast)) * 1.25
     counted = bool((csf["method"].values.astype(str) == "counts").all())
-    said = "correct" if csf.attrs.get("probe") in TWO_IMAGES else "yes"
+    said = "correct" if csf.attrs.get("probe") in FORCED_CHOICE else "yes"
     names = [str(name) for name in csf["prompt"].values]
     views = {name: {"": _function(csf.isel(prompt=p), place, low, high)} for p, name in enumerate(names)}
     at = axes.with_unit(float(csf[level].values[place]), str(csf[level].attrs["units"]))

@@ -22,7 +22,7 @@ from psyprobe.analysis.psychometric.sigmoids import psychometric_function
 from psyprobe.analysis.responses import MEASURE_LABELS, levels_of, select
 from psyprobe.analysis.words.comparison import bridge, human_line
 from psyprobe.analysis.words.csf import chat_csfs
-from psyprobe.analysis.words.fit import STEPS, TWO_IMAGES, ruler_of
+from psyprobe.analysis.words.fit import FORCED_CHOICE, STEPS, ruler_of
 from psyprobe.analysis.words.score import refuse_features
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.plotting import axes
@@ -327,7 +327,7 @@ def plot_psychometric(
         )  # fmt: skip
     axes.log_axis(ax.xaxis, left, right)
     ax.set_ylim(-0.03, 1.03)
-    said = "correct" if csf.attrs.get("probe") in TWO_IMAGES else "yes"
+    said = "correct" if csf.attrs.get("probe") in FORCED_CHOICE else "yes"
     title = f"{axes.title_of(csf)}\n{axes.printable(chosen)}"
     axes.label(ax, delivered_label(csf), f"Share of {said}" if counted else f"P({said})", title, framed=False)
     ax.legend(fontsize="small", framealpha=0.9, loc="center left", bbox_to_anchor=(1, 0.5))

@@ -29,6 +29,10 @@ _PROBES = {
         "psyprobe.probes.words.session:two_interval",
         "in words, which of two images shows a pattern, in both orders",
     ),
+    "orientation": (
+        "psyprobe.probes.words.session:orientation",
+        "in words, whether the stripes of a pattern are vertical or horizontal",
+    ),
     "mvp_bench": ("psyprobe.tasks.mvp_bench.probe", "MVP-Bench: natural and manipulated images, at two levels"),
     "r_bench": ("psyprobe.tasks.r_bench.probe", "R-Bench: reference images and their corrupted twins"),
     "corruption_profile": (

@@ -148,8 +148,8 @@ def _fit(at: fit.Places, counts: fit.ChatCounts, logits: npt.NDArray[np.bool_], 
 def _rates(result: xr.Dataset, given: Mapping[str, Any]) -> dict[str, Any]:
     """How to fit: as it was said, else as the experiment says, else as usual."""
     usual: dict[str, Any] = {"guess": (0.0, 0.5), "lapse": (0.0, 0.1), "function": "logistic", "axis": "log"}
-    if result.attrs["probe"] in fit.TWO_IMAGES:
-        # One of two images has the pattern: who sees nothing is right half of the time.
+    if result.attrs["probe"] in fit.FORCED_CHOICE:
+        # Who sees nothing is right half of the time.
         usual["guess"] = 0.5
     said = usual | {name: value for name, value in fit.experiment_table(result, "fit").items() if name in usual}
     chosen = said | {name: value for name, value in given.items() if value is not None}

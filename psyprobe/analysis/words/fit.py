@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 #: Probes whose questions show two images, of which one is chosen.
-TWO_IMAGES = ("two_interval", "discrimination", "acuity")
+FORCED_CHOICE = ("two_interval", "discrimination", "acuity", "orientation")
 #: Readings of a reply that say neither yes nor no.
 EXCLUDED = ("ambiguous", "refusal", "invalid")
 

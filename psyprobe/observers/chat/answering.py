@@ -117,6 +117,9 @@ class Inquiry:
         Who asks may put here by what it knows the question again; no observer sees it.
     examples : tuple of Example
         Questions with answers that go before.
+    drawing : mapping, optional
+        For an observer whose page draws by itself: "stimuli", the specifications, "dither_seeds" and "delivery"; then
+        there are no images.
     """
 
     prompt: str
@@ -126,6 +129,7 @@ class Inquiry:
     words: tuple[str, ...] = _YES_NO
     key: str = ""
     examples: tuple[Example, ...] = ()
+    drawing: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -161,6 +165,8 @@ class Answer:
         How many of the reply's tokens went into thinking; by their share of the characters where it does not tell.
     instead : mapping of str to list
         What was sent in place of what was asked for, as [asked, sent], by name, where the server refuses it.
+    sitting : mapping, optional
+        Of a person's answer: reaction time, frames, screen, seeds; see `psyprobe.observers.people.observer`.
 
     Examples
     --------
@@ -182,6 +188,7 @@ class Answer:
     thinking: str = ""
     tokens_thinking: int | None = None
     instead: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    sitting: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         for name in ("text", "finish", "model", "server", "thinking"):
@@ -191,8 +198,8 @@ class Answer:
             object.__setattr__(self, "first_tokens", tokens)
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain values that JSON can hold, one entry a field; none for thinking where there was none."""
-        rare = ("thinking", "tokens_thinking", "instead")
+        """The answer as plain values that JSON can hold, one entry a field; what few answers have only where it is."""
+        rare = ("thinking", "tokens_thinking", "instead", "sitting")
         return {name: value for name, value in vars(self).items() if name not in rare or value}
 
     @property

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, get_args
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
+from psyprobe.observers.people.dither import Dither
+from psyprobe.stimulus.specification import Specification
 
 #: Width of a bank card (ISO/IEC 7810 ID-1), mm.
 CARD_MM = 85.60
@@ -149,3 +154,117 @@ def threshold_error(
     low, middle, high = true.decode(assumed.encode(ends, dtype="float64")[..., 0])
     shown = ((high - low) / (high + low)).reshape(asked.shape)
     return float(middle[0]), np.log10(shown / asked)
+
+
+#: Fewest device pixels in a period of upright or lying stripes: fewer blur them by more than 0.08 log10.
+LEAST_PIXELS = 3
+#: Points of a measured tone curve as the page's shader takes it.
+_CURVE_POINTS = 4097
+
+
+@dataclass(frozen=True)
+class Screen:
+    """The screen in front of a person, as it was calibrated, and where they sit.
+
+    Examples
+    --------
+    >>> screen = Screen(pitch=0.265, distance=1000, display=Display(peak=200))
+    >>> round(screen.ppd, 2), Screen.from_dict(screen.to_dict()) == screen
+    (65.86, True)
+    """
+
+    #: Width of a device pixel and viewing distance, mm.
+    pitch: float
+    distance: float
+    display: Display
+    #: How the light is known: "guess", "value" (peak luminance by data sheet or photometer) or "measured" (a display
+    #: that was given with its curve).
+    light: str = "guess"
+    dither: Dither = "golden"
+    #: As the browser says: device pixels in a CSS pixel, CSS px of the screen, and ms of a frame.
+    device_pixel_ratio: float = 1.0
+    size: tuple[int, int] = (0, 0)
+    period: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 200 <= self.distance <= 5000:
+            raise InputError(f"viewing distance is {self.distance:g} mm; give 200 to 5000 mm, from eye to screen")
+        if self.dither not in get_args(Dither):
+            raise InputError(f"dither is {self.dither!r}; give one of {', '.join(get_args(Dither))}")
+        grey = np.asarray(self.display.encode([[self.display.peak / 4]], dtype="float64"))[0, 0]
+        if isinstance(self.display.black, tuple) or float(np.ptp(grey)) > 1e-6:
+            raise InputError(
+                f"the display's channels differ (black {self.display.black}, grey {grey.round(4).tolist()}), and "
+                "the page draws grey with equal channels; give one black and one eotf for all three"
+            )
+
+    @property
+    def ppd(self) -> float:
+        """Device pixels per degree where the gaze meets the screen."""
+        return 1 / (2 * math.degrees(math.atan(self.pitch / (2 * self.distance))))
+
+    @property
+    def offset(self) -> float:
+        """Standard deviation of the error that all thresholds of a sitting share, log10 contrast."""
+        return 0.01 if self.light == "measured" else 0.04
+
+    def drawn(self, native: Specification, finest: Specification) -> Specification:
+        """A stimulus over the same degrees in the pixels of this screen.
+
+        Parameters
+        ----------
+        native : Specification
+            As its file describes it.
+        finest : Specification
+            The same with the highest levels.
+
+        Raises
+        ------
+        InputError
+            The page cannot draw it, or the screen has too few or too large pixels for it.
+        """
+        if native.kind != "gabor" or native.value("aspect") != 1 or getattr(native, "balanced", False):
+            raise InputError(f"the page draws round Gabors, and this stimulus is a {native.kind}; give a Gabor")
+        ppd = self.ppd
+        side = max(round(each * ppd) for each in native.field)
+        frequency = float(finest.value("frequency"))
+        if frequency * LEAST_PIXELS > ppd:
+            needed = self.distance * frequency * LEAST_PIXELS / ppd
+            raise InputError(
+                f"{frequency:g} cpd needs {LEAST_PIXELS} pixels a period, and this screen at {self.distance:.0f} mm "
+                f"has {ppd / frequency:.2f}; sit {math.ceil(needed / 10) * 10} mm away, or leave the frequency out"
+            )
+        room = min(self.size) * self.device_pixel_ratio
+        if room and side > room:
+            raise InputError(
+                f"the pattern takes {side} px at {self.distance:.0f} mm, and the screen has {room:.0f}; sit nearer, or "
+                "use a larger screen"
+            )
+        return replace(native, size=(side, side), ppd=ppd)
+
+    def uniforms(self) -> dict[str, Any]:
+        """The light of the screen as the shader takes it; "curve" only of a measured one."""
+        display = self.display
+        assert isinstance(display.black, float)  # as was checked
+        reflected = display.ambient * display.reflectivity / math.pi
+        told: dict[str, Any] = {"peak": display.peak, "black": display.black, "reflected": reflected}
+        match display.eotf:
+            case "srgb":
+                return {**told, "power": -1.0}
+            case "linear":
+                return {**told, "power": 1.0}
+            case float() as power:
+                return {**told, "power": power}
+        light = np.linspace(0, 1, _CURVE_POINTS) * (display.peak - display.black) + display.black + reflected
+        drive = np.asarray(display.encode(light[None, :], dtype="float64"))[0, :, 0]
+        return {**told, "power": 0.0, "curve": drive.tolist()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The screen as JSON can hold it."""
+        return {**asdict(self), "display": self.display.to_dict(), "size": list(self.size)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Screen:
+        """The screen that `to_dict` was called on."""
+        display = Display.from_dict(values["display"])
+        return cls(**{**values, "display": display, "size": tuple(values["size"])})

@@ -36,6 +36,8 @@ from psyprobe.stimulus import Specification, Uniform
 from psyprobe.stimulus.specification import level_of, with_levels
 
 DITHERS = ("rpdf", "none")
+#: Of images that a page draws by itself from their specifications, frame by frame.
+PAGE_DITHERS = ("golden", "noisy_bit", "wide")
 
 #: Share of the asked contrast that must arrive.
 GAIN_LIMITS = (0.9, 1.1)
@@ -53,9 +55,9 @@ class Delivery:
     bits : {8, None}
         Bits a channel; None hands over floats as they are, for local models that take them.
     dither : {"rpdf", "none"}
-        Noise before rounding: uniform over one step, or none.
-    format : {"png"}
-        File format: lossless. JPEG takes most of a faint pattern away.
+        Noise before rounding: uniform over one step, or none. Of a page, one of `PAGE_DITHERS`.
+    format : {"png", "page"}
+        File format: lossless. JPEG takes most of a faint pattern away. "page": no file, the observer's page draws.
 
     Raises
     ------
@@ -77,9 +79,10 @@ class Delivery:
     def __post_init__(self) -> None:
         if self.bits not in (8, None) or isinstance(self.bits, bool):
             raise InputError(f"bits is {self.bits!r}; give 8, or None for floats that are not rounded")
-        if self.dither not in DITHERS:
-            raise unknown_name("dither", str(self.dither), DITHERS)
-        if self.format != "png":
+        known = PAGE_DITHERS if self.format == "page" else DITHERS
+        if self.dither not in known:
+            raise unknown_name("dither", str(self.dither), known)
+        if self.format not in ("png", "page"):
             raise InputError(
                 f"image format is {self.format!r}; only png is lossless: JPEG takes most of a faint pattern away"
             )
@@ -428,6 +431,8 @@ class Scene:
     observer: str
     #: Parameter and unit in which two images differ, as of [difference]; None where one of them is uniform.
     change: tuple[str, str] | None = None
+    #: Of the pattern, deg, by the order; empty where the stimulus has its own.
+    orientations: tuple[float, ...] = ()
 
     def shown(self, value: float, contrast: float, repeat: int, order: int) -> Shown:
         """What a trial shows.
@@ -441,15 +446,18 @@ class Scene:
         repeat : int
             Which showing of the level this is.
         order : int
-            With two intervals, which image is the pattern, or has more: 0 or 1.
+            With two intervals, which image is the pattern, or has more: 0 or 1; else which of the orientations it has.
         """
         catch = contrast == 0
+        place_of_pattern = order if self.intervals == 2 else 0
         place = ["catch", repeat] if catch else [value, contrast, repeat]
         image_seed = derived_seed(self.seed, "noise", *place[:1], repeat)
         beyond = "" if catch else self._beyond(self._highest(value, contrast))
         if beyond:
-            return Shown((), order, (), image_seed, refused=beyond)
+            return Shown((), place_of_pattern, (), image_seed, refused=beyond)
         spec = self.spec
+        if self.orientations:
+            spec = with_levels(spec, orientation=self.orientations[order])
         if self.change is not None and self.change[1] == PERIOD["name"]:
             spec = with_levels(spec, **{self.level: value}, frequency=1 / contrast, **self._seeded(image_seed))
             blank = spec.reference()
@@ -466,7 +474,7 @@ class Scene:
         if self.intervals == 2:
             specs.insert(1 - order, blank)
             seeds.insert(1 - order, derived_seed(self.seed, "dither of the uniform field", *place))
-        return Shown(tuple(specs), order, tuple(seeds), image_seed, value, contrast)
+        return Shown(tuple(specs), place_of_pattern, tuple(seeds), image_seed, value, contrast)
 
     def identity(self, shown: Shown) -> dict[str, Any]:
         """Everything that decides what an observer gets to see, as JSON can hold it: digests of specs and display."""
@@ -510,6 +518,9 @@ class Scene:
         measured["refused"] = shown.refused
         if shown.refused:
             return (), measured
+        if self.delivery.format == "page":
+            # Dither in time delivers what is asked to a percent: what the screen makes of it is one common error.
+            return (), {**measured, "delivered_contrast": shown.contrast, "coherent_gain": 1.0}
         images, found = self._sent(shown, through)
         measured |= {"delivered_contrast": found.contrast, "total_contrast": found.total_contrast}
         if shown.contrast:

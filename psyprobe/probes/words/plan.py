@@ -276,7 +276,7 @@ def _cost(
 def _trials(session: WordsSession, design: DesignName, readout: str, refused: int) -> tuple[int, int]:
     """Trials with one prompt, and how many of them show images that all prompts share."""
     asking, levels = session.asking, session.experiment.levels
-    share = asking.catch if session.task.name == "yes_no" else 0.0
+    share = asking.catch if session.task.design_task == "yes_no" else 0.0
     values = len(levels[session.level])
     options = asking.options if design == asking.design else {}
     if design == "constant":
@@ -308,8 +308,8 @@ def _asked(session: WordsSession, readout: str) -> Asked:
         "values": len(levels[session.level]),
         "contrasts": (contrasts[0], contrasts[-1]),
         "levels": len(contrasts),
-        "task": session.task.name,
-        "catch": session.asking.catch if session.task.name == "yes_no" else 0.0,
+        "task": session.task.design_task,
+        "catch": session.asking.catch if session.task.design_task == "yes_no" else 0.0,
         "observer": designs.AssumedObserver(logit_sd=None if readout == "text" else _LOGIT_SD),
     }
 

@@ -20,6 +20,7 @@ from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest
 from psyprobe.human.models import CSF_MODELS
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Example, Inquiry, ask_all
+from psyprobe.observers.people.screen import Screen
 from psyprobe.plotting.word_parts import csf_parts
 from psyprobe.plotting.words import csf_panels
 from psyprobe.probes.asking import at_native_size
@@ -32,7 +33,7 @@ from psyprobe.running.loop import ExperimentSession
 from psyprobe.running.protocol import Answered, Batch, Origin, Question
 from psyprobe.running.store import Store
 from psyprobe.stimulus import Clip
-from psyprobe.stimulus.specification import level_of
+from psyprobe.stimulus.specification import level_of, with_levels
 
 if TYPE_CHECKING:
     from psyprobe.probes.words.plan import WordsPlan
@@ -73,7 +74,10 @@ class WordsSession(ExperimentSession):
         self.scene.check(experiment.name, observer.card.name, experiment.levels[self.level], contrasts[-1])
         self.people, self.remarks = self._people()
         self._examples = self._shown_before()
-        self._wordings = [Wording(experiment, task.name, i) for i in range(len(self.asking.prompts))]
+        #: A person is asked one question after the other, each when the answer before it is in the store.
+        self._one_at_a_time = self.scene.delivery.format == "page"
+        at_once = 1 if self._one_at_a_time else None
+        self._wordings = [Wording(experiment, task.design_task, i, at_once) for i in range(len(self.asking.prompts))]
         #: In which wordings questions are asked: all of them, or those of a part.
         self._mine = self._wordings
         self._trials: list[Trial] = []
@@ -92,7 +96,7 @@ class WordsSession(ExperimentSession):
             "prompts": [prompt.to_dict() for prompt in self.asking.prompts],
             "asking": {name: value for name, value in self.asking.told().items() if name != "suffix"},
             "delivery": asdict(self.scene.delivery),
-            "display": digest(self.experiment.display.to_dict()),
+            "display": digest(self.scene.display.to_dict()),
             "size": list(self.scene.spec.shape),
             "ppd": self.scene.spec.ppd,
             **({} if self.people is None else {"human": self.people}),
@@ -110,7 +114,7 @@ class WordsSession(ExperimentSession):
 
     def contents(self) -> Iterator[tuple[str, str, Any]]:
         """The display and the card; what is asked and shown is kept with the answers."""
-        display = self.experiment.display.to_dict()
+        display = self.scene.display.to_dict()
         yield digest(display), "display", display
         yield from super().contents()
 
@@ -185,18 +189,21 @@ class WordsSession(ExperimentSession):
     def _check_prompts(self) -> None:
         """Notice prompts of the other task before they are asked and paid for."""
         one = self.task.intervals == 1
-        foreign, wanted = ({"first", "second"}, "yes and no") if one else ({"yes", "no"}, "first and second")
+        foreign = {word for task in (yes_no, two_interval, orientation) for word in task.words} - {*self.task.words}
         for prompt in self.asking.prompts:
             if foreign & {*prompt.yes, *prompt.no}:
                 raise InputError(
                     f"{self.experiment.name}: prompt {prompt.id!r} is answered by {prompt.yes[0]!r} and "
                     f"{prompt.no[0]!r}, and probe {self.experiment.probe!r} shows {self.task.intervals} "
-                    f"image{'' if one else 's'}; give prompts whose answers are {wanted}, such as the set "
-                    f"{'base' if one else 'two_image'!r}"
+                    f"image{'' if one else 's'}; give prompts whose answers are {' and '.join(self.task.words)}, "
+                    f"such as the set {self.task.prompts!r}"
                 )
 
     def _scene(self) -> Scene:
         experiment, sending, native = self.experiment, self.experiment.delivery, self._native
+        screen: Screen | None = getattr(self.observer, "screen", None)
+        if screen is not None:
+            return self._on_screen(screen)
         drawn = at_native_size(experiment.name, native, self.observer.card) if sending.native else native
         bits = None if sending.bits == "float" else sending.bits
         return Scene(
@@ -207,8 +214,29 @@ class WordsSession(ExperimentSession):
             refuse=sending.refuse,
             seed=self.asking.seed,
             intervals=self.task.intervals,
+            orientations=self.task.orientations,
             observer=self.observer.card.digest,
             change=self._change(),
+        )
+
+    def _on_screen(self, screen: Screen) -> Scene:
+        """What a page draws for a person: over the same degrees, in the pixels and the light of their screen."""
+        if len(self.asking.prompts) > 1:
+            raise InputError(
+                f"{self.experiment.name} asks in {len(self.asking.prompts)} wordings, and a person is asked in one; "
+                "give one prompt"
+            )
+        strongest = {name: values[-1] for name, values in self.experiment.levels.items()}
+        return Scene(
+            spec=screen.drawn(self._native, with_levels(self._native, **strongest)),
+            level=self.level,
+            display=screen.display,
+            delivery=Delivery(bits=8, dither=screen.dither, format="page"),
+            refuse=True,
+            seed=self.asking.seed,
+            intervals=self.task.intervals,
+            orientations=self.task.orientations,
+            observer=self.observer.card.digest,
         )
 
     def _change(self) -> tuple[str, str] | None:
@@ -253,7 +281,7 @@ class WordsSession(ExperimentSession):
     def _batches(self, trials: Sequence[Trial]) -> list[Batch]:
         """The questions of trials, image by image."""
         pairs = sorted(
-            ((trial, order) for trial in trials for order in self.task.orders),
+            ((trial, order) for trial in trials for order in self._orders(trial)),
             key=lambda pair: (derived_seed(self.asking.seed, "order", *pair[0].place), pair[1], pair[0].prompt),
         )
         batches = []
@@ -282,6 +310,12 @@ class WordsSession(ExperimentSession):
             batches.append(Batch(tuple(questions), work))
         return batches
 
+    def _orders(self, trial: Trial) -> tuple[int, ...]:
+        """In which orders a trial is asked: a machine in each, a person in one, drawn by the trial's seed."""
+        if not self._one_at_a_time:
+            return self.task.orders
+        return (self.task.orders[derived_seed(self.asking.seed, "side", *trial.place) % len(self.task.orders)],)
+
     def _asked(self, trial: Trial) -> dict[str, Any]:
         """Prompt, system text, words and decoding, as JSON can hold them."""
         wording = self._wordings[trial.prompt]
@@ -307,8 +341,8 @@ class WordsSession(ExperimentSession):
 
     def _tell_designs(self) -> None:
         for trial in self._trials:
-            heard = {order: read for order in self.task.orders if (read := self._heard(trial, order)) is not None}
-            delivered = self._answers[self._round[trial, self.task.orders[0]].key]["delivered_contrast"]
+            heard = {order: read for order in self._orders(trial) if (read := self._heard(trial, order)) is not None}
+            delivered = self._answers[self._round[trial, self._orders(trial)[0]].key]["delivered_contrast"]
             self._wordings[trial.prompt].tell(trial, heard, float(delivered or 0))
 
 
@@ -330,6 +364,7 @@ def put(observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]) -> It
             shown = work.scene.shown(*work.trial)
             images, measured = work.scene.draw(shown, observer.delivered)
             stimuli = {**work.scene.identity(shown), "stimuli": [spec.to_dict() for spec in shown.specs]}
+            drawing = stimuli if work.scene.delivery.format == "page" else None
             for question in batch.questions:
                 asked = work.asked[question.asked]
                 contents = ((question.shown, "shown", stimuli), (question.asked, "asked", asked))
@@ -350,6 +385,7 @@ def put(observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]) -> It
                     decoding=Decoding(**asked["decoding"]),
                     words=tuple(asked["words"]),
                     key=question.key,
+                    drawing=drawing,
                 )
 
     for inquiry, answer in ask_all(observer, inquiries()):
@@ -376,13 +412,20 @@ class WordsProbe:
     """A task in words as a probe: what is asked in every trial."""
 
     #: Name of the probe.
-    name: Literal["yes_no", "two_interval"]
+    name: Literal["yes_no", "two_interval", "orientation"]
     #: Showing or asking differently makes another question of the same trial.
     version: str
     #: Images in a question: 1, or 2 of which one is the reference: uniform, or what the other differs from.
     intervals: int
     #: In which order images are shown; every trial is asked in each.
     orders: tuple[int, ...]
+    #: The two answers, and the set of prompts that ask for them.
+    words: tuple[str, str]
+    prompts: str
+    #: What a design takes it for: whether who sees nothing is right half of the time.
+    design_task: Literal["yes_no", "two_interval"]
+    #: Of the pattern, deg, by the order; empty where the stimulus has its own.
+    orientations: tuple[float, ...] = ()
     ABILITIES: tuple[str, ...] = ("answer",)
     SECTIONS: tuple[str, ...] = ("stimulus", "levels", "asking", "delivery", "human", "fit")
     answer = staticmethod(put)
@@ -396,6 +439,27 @@ class WordsProbe:
         return WordsSession(self, experiment, observer)
 
 
-yes_no = WordsProbe("yes_no", "yes_no 1", intervals=1, orders=(0,))
+yes_no = WordsProbe(
+    "yes_no", "yes_no 1", intervals=1, orders=(0,), words=("yes", "no"), prompts="base", design_task="yes_no"
+)
 #: Always asked in both orders: an observer that prefers one position does so in both, so that the mean is free of it.
-two_interval = WordsProbe("two_interval", "two_interval 1", intervals=2, orders=(0, 1))
+two_interval = WordsProbe(
+    "two_interval",
+    "two_interval 1",
+    intervals=2,
+    orders=(0, 1),
+    words=("first", "second"),
+    prompts="two_image",
+    design_task="two_interval",
+)
+#: Stripes that stand and stripes that lie: one image a question, and for the same reason one of each.
+orientation = WordsProbe(
+    "orientation",
+    "orientation 1",
+    intervals=1,
+    orders=(0, 1),
+    words=("vertical", "horizontal"),
+    prompts="orientation",
+    design_task="two_interval",
+    orientations=(0.0, 90.0),
+)

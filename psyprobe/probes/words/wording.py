@@ -160,8 +160,10 @@ def fine_contrasts(contrast: tuple[float, ...]) -> tuple[float, ...]:
 class Wording:
     """What is asked in one wording, in rounds: each is planned from the answers to those before."""
 
-    def __init__(self, experiment: Experiment, task: str, index: int) -> None:
+    def __init__(self, experiment: Experiment, task: str, index: int, at_once: int | None = None) -> None:
         asking = asking_of(experiment)
+        #: Levels that a design gives at once.
+        self._at_once = at_once or (asking.at_once if adaptive(asking.design) else _ALL)
         self.prompt = asking.prompts[index]
         self._experiment, self._asking, self._task, self._index = experiment, asking, task, index
         #: Which reading counts; None until the pilot has shown it.
@@ -183,11 +185,11 @@ class Wording:
     def next(self) -> list[Trial]:
         """Trials to be put now, none when everything is asked; those to be asked with text are marked."""
         asking = self._asking
-        levels = self._design.ask(asking.at_once if adaptive(asking.design) else _ALL)
+        levels = self._design.ask(self._at_once)
         if not levels and self.readout == "text" and asking.design == "constant" and self._later:
             self._design = design_of(self._experiment, self._task, self.prompt, self._later, part=1)
             self._later = 0
-            levels = self._design.ask(_ALL)
+            levels = self._design.ask(self._at_once)
         return self._mark([Trial(self._index, level, self._repeat(level)) for level in levels])
 
     def hear(self, answers: list[Read]) -> None:

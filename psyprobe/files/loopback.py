@@ -1,0 +1,132 @@
+"""A page on this machine alone: loopback, and a token in the address that nobody can guess."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+import threading
+from collections.abc import Sequence
+from typing import Any, Self
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Mount, Route
+
+from psyprobe.errors import InputError, PsyprobeError
+
+_HOST = "127.0.0.1"
+#: Of what a page sends: far more than a decision or the account of a trial.
+_MOST_BYTES = 100_000
+#: Of a path: the token, a word and two numbers.
+_LONGEST_PATH = 100
+_NOTHING_ELSE = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+
+class LoopbackServer:
+    """Serves routes on loopback under a secret address, for as long as it is entered.
+
+    Parameters
+    ----------
+    routes : sequence of Route
+        As they stand behind the token.
+    port : int
+        To listen at; 0 for any that is free.
+
+    Raises
+    ------
+    PsyprobeError
+        The port cannot be had.
+
+    Notes
+    -----
+    The address holds a random token, and only requests for this machine by name are answered, so no other page in the
+    same browser can read or decide anything. The page loads nothing from elsewhere, and is isolated from all others,
+    which gives its clocks steps of 5 µs.
+    """
+
+    def __init__(self, routes: Sequence[Route], port: int = 0) -> None:
+        token = secrets.token_urlsafe(18)
+        try:
+            self._socket = socket.create_server((_HOST, port))
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise PsyprobeError(f"port {port} cannot be used: {reason}; give another --port, or 0") from error
+        # Else head and body of a reply wait 40 ms for each other: asyncio does not see that this socket is TCP.
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.address = f"http://{_HOST}:{self._socket.getsockname()[1]}/{token}/"
+        # No log: the address is a secret, and a terminal no place for what others send.
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                _app(routes, token), lifespan="off", ws="none", log_config=None, access_log=False, server_header=False
+            )
+        )
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+        self._socket.close()
+
+
+def page_response(page: str) -> Response:
+    """A page that loads nothing from elsewhere; "NONCE" in it stands where its own scripts and styles are named."""
+    nonce = secrets.token_urlsafe(16)
+    own = f"img-src 'self' data:; connect-src 'self'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'"
+    return HTMLResponse(page.replace("NONCE", nonce), headers={"Content-Security-Policy": f"{_NOTHING_ELSE}; {own}"})
+
+
+async def posted(request: Request) -> dict[str, Any] | Response:
+    """What a page of ours sent, or the refusal of anything else."""
+    length = request.headers.get("Content-Length", "")
+    if not length.isdecimal() or int(length) > _MOST_BYTES:
+        return JSONResponse({}, 413, {"Connection": "close"})
+    # Pages of other origins cannot send this type without asking first, and are never allowed.
+    if request.headers.get("Content-Type") != "application/json":
+        return JSONResponse({}, 404)
+    try:
+        values = json.loads(await request.body())
+    except (ValueError, RecursionError):
+        values = None
+    return values if isinstance(values, dict) else JSONResponse({}, 400)
+
+
+def _app(routes: Sequence[Route], token: str) -> Starlette:
+    async def guard(request: Request, call_next: RequestResponseEndpoint) -> Response:
+        host = request.headers.get("Host", "")
+        path = request.url.path
+        known = secrets.compare_digest(path.split("/")[1].encode(), token.encode())
+        ours = known and host.rpartition(":")[0] in (_HOST, "localhost") and len(path) <= _LONGEST_PATH
+        # A browser names the origin of whatever it posts.
+        ours &= request.headers.get("Origin", f"http://{host}") == f"http://{host}"
+        response = await call_next(request) if ours else JSONResponse({}, 404)
+        response.headers.setdefault("Content-Security-Policy", _NOTHING_ELSE)
+        response.headers.update(
+            {
+                "Cache-Control": "no-store",
+                "Referrer-Policy": "no-referrer",
+                "X-Content-Type-Options": "nosniff",
+                "Cross-Origin-Opener-Policy": "same-origin",
+                "Cross-Origin-Embedder-Policy": "require-corp",
+                "Cross-Origin-Resource-Policy": "same-origin",
+            }
+        )
+        return response
+
+    return Starlette(
+        routes=[Mount(f"/{token}", routes=list(routes))],
+        middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],
+        exception_handlers={InputError: _wrong, PsyprobeError: _wrong},
+    )
+
+
+def _wrong(_: Request, error: Exception) -> Response:
+    return JSONResponse({"error": str(error)}, 400 if isinstance(error, InputError) else 500)

@@ -1,0 +1,263 @@
+"""A person as an observer: each question goes to the page in front of them, one after the other.
+
+Person, sitting and screen are on the card, so that nobody's answers are taken for another's, nor one sitting's for
+another. An attempt that dropped frames or was interrupted is marked, and the pattern is shown again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
+from psyprobe.observers.people.screen import Screen
+from psyprobe.observers.registry import Card
+
+#: Of a person: letters, digits, dash and underscore, so that it is no name of somebody else's file or address.
+_PSEUDONYM = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII)
+#: Frames that one showing may lose and still count, marked; with more it is shown again.
+MOST_DROPPED = 2
+#: Why the page gives an attempt up.
+VOID = ("frames", "hidden", "resized", "too early", "too late", "paused")
+#: What the page tells of an attempt: name to lowest and highest value.
+_TOLD = {
+    "reaction_ms": (0.0, 600_000.0),
+    "frames_shown": (0.0, 100_000.0),
+    "frames_dropped": (0.0, 100_000.0),
+    "period_ms": (0.5, 1000.0),
+}
+
+
+class PersonObserver(Answering):
+    """Somebody at a screen, in one sitting.
+
+    Parameters
+    ----------
+    person : str
+        A pseudonym.
+    session : str
+        Of the sitting; another one for each.
+    screen : Screen
+        As it was calibrated for the sitting.
+    put : callable
+        Shows an inquiry and waits for its answer; see `Sitting.put`.
+
+    Raises
+    ------
+    InputError
+        The pseudonym is none.
+    """
+
+    images_at_once = 1
+
+    def __init__(self, person: str, session: str, screen: Screen, put: Callable[[Inquiry], Answer]) -> None:
+        self.screen, self._put = screen, put
+        options = {"person": checked_person(person), "session": session, "screen": screen.to_dict()}
+        self.card = Card(f"person:{person}", "answer", weights="a person", options=options)
+
+    @classmethod
+    def again(cls, card: Mapping[str, Any], put: Callable[[Inquiry], Answer]) -> PersonObserver:
+        """The person of a card, to go on with the sitting."""
+        options = card["options"]
+        return cls(options["person"], options["session"], Screen.from_dict(options["screen"]), put)
+
+    def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
+        """One question after the other, as a person takes them."""
+        for inquiry in inquiries:
+            yield inquiry, self._reply(inquiry)
+
+    def _reply(self, inquiry: Inquiry) -> Answer:
+        if inquiry.drawing is None:
+            raise InputError(
+                f"{self.card.name} looks at a page that draws patterns by itself, and this is an image; "
+                "ask by psyprobe observe"
+            )
+        return self._put(inquiry)
+
+
+def checked_person(person: str) -> str:
+    """A pseudonym that can stand in a name.
+
+    Examples
+    --------
+    >>> checked_person("ANNA")
+    'ANNA'
+    """
+    if not _PSEUDONYM.fullmatch(person):
+        raise InputError(f"person is {person!r:.60}; give a pseudonym of up to 40 letters, digits, - and _")
+    return person
+
+
+class Sitting:
+    """What goes between the questions of a run, in one thread, and a page that shows them, in others.
+
+    Parameters
+    ----------
+    screen : Screen
+        Of the sitting.
+    session : str
+        Of the sitting.
+    first : int
+        Number of the first question: 1, or more where a sitting goes on.
+    total : int, optional
+        Questions in all, where the design knows.
+    beginning : mapping
+        Kept with the first answer: consent and practice.
+    """
+
+    def __init__(
+        self, screen: Screen, session: str, first: int = 1, total: int | None = None, beginning: Mapping[str, Any] = {}
+    ) -> None:
+        self.screen, self.session, self.total = screen, session, total
+        self._beginning = beginning
+        self._changed = threading.Condition()
+        self._number, self._attempt = first - 1, 1
+        self._inquiry: Inquiry | None = None
+        self._voids: list[dict[str, Any]] = []
+        self._answer: Answer | None = None
+        self._end: dict[str, Any] | None = None
+        self._uniforms = screen.uniforms()
+
+    # -- the run's side ----------------------------------------------------------------------------------------------
+
+    def put(self, inquiry: Inquiry) -> Answer:
+        """Show a question, and wait for its answer; to be asked the next one, all before it must be in the store.
+
+        Raises
+        ------
+        PsyprobeError
+            The sitting ended meanwhile.
+        """
+        with self._changed:
+            self._show(inquiry)
+            self._changed.wait_for(lambda: self._answer is not None or self._end is not None)
+            if self._answer is None:
+                raise PsyprobeError("the sitting is paused; the same command goes on with it")
+            return self._answer
+
+    def end(self, phase: str, **told: Any) -> None:
+        """Nothing more is asked: it is "done", "paused" or "failed"."""
+        with self._changed:
+            if self._end is None:
+                self._end = {"phase": phase, **told}
+                self._changed.notify_all()
+
+    # -- the page's side ---------------------------------------------------------------------------------------------
+
+    def state(self, seconds: float = 0.0) -> dict[str, Any]:
+        """What the page shows now; waits so long for a question or the end."""
+        with self._changed:
+            self._changed.wait_for(self._something, seconds)
+            if self._end is not None:
+                return self._end
+            if self._inquiry is None or self._answer is not None:
+                return {"phase": "wait"}
+            return {"phase": "trial", **self._trial(self._inquiry)}
+
+    def answer(self, values: Mapping[str, Any]) -> None:
+        """Take what the page says of an attempt; what comes twice, or late, changes nothing.
+
+        Raises
+        ------
+        InputError
+            It is no answer to what was asked.
+        """
+        with self._changed:
+            inquiry = self._inquiry
+            if inquiry is None or (values.get("number"), values.get("attempt")) != (self._number, self._attempt):
+                return
+            if self._answer is not None or self._end is not None:
+                return
+            told: dict[str, Any] = {name: number_of(values, name, *limits) for name, limits in _TOLD.items()}
+            told |= {"attempt": self._attempt, "dither_seed": self._seed(inquiry)}
+            choice, why = values.get("choice"), values.get("why")
+            if choice is None or told["frames_dropped"] > MOST_DROPPED:
+                if choice is None and why not in VOID:
+                    raise InputError(f"attempt {self._attempt} has no answer because of {why!r:.40}; give a reason")
+                self._voids.append({**told, "why": why if choice is None else "frames"})
+                self._attempt += 1
+            elif choice not in inquiry.words:
+                raise InputError(f"the answer is {choice!r:.40}; give {' or '.join(inquiry.words)}")
+            else:
+                self._answer = self._answered(str(choice), told, str(values.get("key", ""))[:40])
+            self._changed.notify_all()
+
+    def _show(self, inquiry: Inquiry) -> None:
+        self._number, self._attempt, self._voids, self._answer = self._number + 1, 1, [], None
+        self._inquiry = inquiry
+        self._changed.notify_all()
+
+    def _something(self) -> bool:
+        return self._end is not None or (self._inquiry is not None and self._answer is None)
+
+    def _answered(self, choice: str, told: Mapping[str, Any], key: str) -> Answer:
+        sitting = {
+            "session": self.session,
+            "number": self._number,
+            **told,
+            "key": key,
+            "void": self._voids,
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            **({"beginning": self._beginning} if self._number == 1 else {}),
+        }
+        seconds = told["reaction_ms"] / 1000
+        return Answer(choice, latency=seconds, attempts=self._attempt, model="a person", sitting=sitting)
+
+    def _trial(self, inquiry: Inquiry) -> dict[str, Any]:
+        assert inquiry.drawing is not None
+        (stimulus,) = inquiry.drawing["stimuli"]
+        return {
+            "number": self._number,
+            "attempt": self._attempt,
+            "total": self.total,
+            "prompt": inquiry.prompt,
+            "words": list(inquiry.words),
+            "draw": {**drawing_of(stimulus, self._uniforms, self.screen), "seed": self._seed(inquiry)},
+        }
+
+    def _seed(self, inquiry: Inquiry) -> int:
+        """Of the dither: another one in each attempt, which the key and the attempt tell again."""
+        text = f"{self.session} {inquiry.key} {self._attempt}"
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+
+
+def drawing_of(stimulus: Mapping[str, Any], uniforms: Mapping[str, Any], screen: Screen) -> dict[str, Any]:
+    """What the page's shader takes of a Gabor's specification, in device pixels and radians."""
+    values = stimulus.get("parameters", stimulus)
+    size, ppd = values["size"], float(values["ppd"])
+    return {
+        **uniforms,
+        "side": int(size[0] if isinstance(size, list | tuple) else size),
+        "mean": float(values["luminance"]),
+        "contrast": float(values.get("contrast", 0.0)),
+        "cycles": float(values.get("frequency", 0.0)) / ppd,
+        "sigma": float(values.get("radius", 1.0)) * ppd,
+        "orientation": math.radians(float(values.get("orientation", 0.0))),
+        "phase": math.radians(float(values.get("phase", 0.0))),
+        "dither": screen.dither,
+    }
+
+
+def number_of(values: Mapping[str, Any], name: str, low: float, high: float) -> float:
+    """A number that a page sent.
+
+    Raises
+    ------
+    InputError
+        It is none, or out of range.
+
+    Examples
+    --------
+    >>> number_of({"distance": 600}, "distance", 200, 5000)
+    600.0
+    """
+    value = values.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise InputError(f"{name.replace('_', ' ')} is {value!r:.40}; give a number from {low:g} to {high:g}")
+    return float(value)

@@ -1,0 +1,98 @@
+"""A person by parameters: sees the drawing of each trial as numbers, and answers over HTTP as the page does."""
+
+from __future__ import annotations
+
+import json
+import math
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from psyprobe.human import castle_csf
+
+SCREEN = {
+    "cards": [323.0, 323.5],
+    "distance": 1000,
+    "light": "value",
+    "peak": 200,
+    "device_pixel_ratio": 1,
+    "width": 1920,
+    "height": 1080,
+    "period": 16.7,
+}
+FREQUENCIES = np.array([0.5, 1, 2, 4, 8, 16])
+
+
+def true_sensitivity(seed: int) -> Callable[[float], float]:
+    """log10 sensitivity over frequency: castleCSF at 40 cd/m², higher or lower and tilted by what the seed says."""
+    rng = np.random.default_rng(seed)
+    shift, tilt = rng.normal(0, 0.15), rng.normal(0, 0.1)
+    own = rng.normal(0, 0.05, FREQUENCIES.size)
+    logs = np.log10(FREQUENCIES)
+    base = np.log10(castle_csf(FREQUENCIES, luminance=40.0, area=math.pi / 4, direction="achromatic"))
+    curve = base + shift + tilt * (logs - logs.mean()) + own
+    return lambda frequency: float(np.interp(math.log10(frequency), logs, curve))
+
+
+class SimulatedPerson:
+    """Talks to the server of one address.
+
+    Parameters
+    ----------
+    address : str
+        With the token.
+    seed : int
+        Of its eyes and of all that is random in it.
+    """
+
+    def __init__(self, address: str, seed: int = 0, *, lapse: float = 0.02, drops: float = 0.0) -> None:
+        self.address, self.page = address, uuid.uuid4().hex
+        self.truth, self._lapse, self._drops = true_sensitivity(seed), lapse, drops
+        self._rng = np.random.default_rng([seed, 1])
+
+    def send(self, path: str, **values: Any) -> dict[str, Any]:
+        body = json.dumps({"page": self.page, **values}).encode()
+        request = urllib.request.Request(self.address + path, body, {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=60) as reply:
+                return dict(json.load(reply))
+        except urllib.error.HTTPError as error:
+            return {"status": error.code, **json.load(error)}
+
+    def begin(self, **changes: Any) -> dict[str, Any]:
+        """Calibrate, unless the sitting goes on, and begin; the first trial."""
+        facts = self.send("open")
+        assert "status" not in facts, facts
+        if facts["state"] is not None:
+            return self.send("state")
+        if facts["resumed"] is None:
+            told = self.send("calibrate", **{**SCREEN, **changes})
+            assert "practice" in told, told
+        return self.send("begin", consent=True, practice=[], browser="none")
+
+    def account(self, state: dict[str, Any]) -> dict[str, Any]:
+        """What it makes of a trial: what the page would post."""
+        draw = state["draw"]
+        told = {"number": state["number"], "attempt": state["attempt"], "frames_shown": 30, "period_ms": 16.7}
+        if self._rng.random() < self._drops:
+            return {**told, "choice": state["words"][0], "reaction_ms": 400, "frames_dropped": 5}
+        ppd = 1 / (2 * math.degrees(math.atan(85.6 / 323.25 / 2000)))
+        strength = math.log10(draw["contrast"]) + self.truth(draw["cycles"] * ppd)
+        seen = (1 - self._lapse) / (1 + math.exp(-2 * math.log(19) * strength / 0.5))
+        right = int(abs(math.cos(draw["orientation"])) < 0.5)
+        place = right if self._rng.random() < seen else int(self._rng.integers(2))
+        return {**told, "choice": state["words"][place], "reaction_ms": 400, "frames_dropped": 0, "key": "f"}
+
+    def sit(self, state: dict[str, Any], most: int = 10_000) -> dict[str, Any]:
+        """Answer trials until the end, or so many."""
+        for _ in range(most):
+            while state.get("phase") == "wait":
+                state = self.send("state")
+            if state.get("phase") != "trial":
+                break
+            state = self.send("answer", **self.account(state))
+        return state

@@ -1,0 +1,85 @@
+"""A whole sitting over HTTP with a simulated person: what comes back, what is kept, and who is turned away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from simulated_person import FREQUENCIES, SimulatedPerson
+
+import psyprobe as pp
+from psyprobe.cli.people import PersonVisit
+from psyprobe.experiment import read_experiment
+from psyprobe.observers.people.server import PersonServer
+from psyprobe.running.store import open_store
+
+
+def visit(store: Path, person: str = "ANNA") -> PersonVisit:
+    return PersonVisit(read_experiment("orientation_csf"), person, store)
+
+
+def kept(store: Path) -> list[dict[str, Any]]:
+    with open_store(store, create=False) as opened:
+        return [dict(answered.answer) for answered, _ in opened.kept_answers()]
+
+
+def test_a_whole_sitting_gives_the_curve_of_who_sat(tmp_path: Path) -> None:
+    store = tmp_path / "runs.sqlite"
+    with PersonServer(visit(store)) as server:
+        person = SimulatedPerson(server.address, seed=3, drops=0.05)
+        end = person.sit(person.begin())
+    assert end["phase"] == "done" and end["count"] == 90, end
+    found = np.array([row["mean"] for row in end["curve"]])
+    true = np.array([person.truth(frequency) for frequency in FREQUENCIES])
+    assert np.sqrt(np.mean((found - true) ** 2)) < 0.2
+    answers = kept(store)
+    sittings = [answer["reply"]["sitting"] for answer in answers]
+    assert sorted(each["number"] for each in sittings) == list(range(1, 91))
+    assert "beginning" in sittings[0] and sum(len(each["void"]) for each in sittings) > 0
+    assert len({each["dither_seed"] for each in sittings}) == 90
+    (result,) = pp.load_results(store)
+    assert set(np.unique(result.order)) == {0.0, 1.0}
+    # Answers of another sitting are its own, though the seeds of the experiment are the same.
+    with PersonServer(visit(store)) as server:
+        again = SimulatedPerson(server.address, seed=3)
+        assert again.begin()["number"] == 1
+
+
+def test_a_sitting_goes_on_where_it_was(tmp_path: Path) -> None:
+    store = tmp_path / "runs.sqlite"
+    for first, last in ((1, 4), (4, 9)):
+        served = visit(store)
+        with PersonServer(served) as server:
+            person = SimulatedPerson(server.address)
+            state = person.begin()
+            assert state["number"] == first
+            late = person.account(state)
+            assert person.sit(state, last - first)["number"] == last
+            # The same answer again, as after a lost reply, changes nothing.
+            assert person.send("answer", **late)["number"] == last
+            served.pause()
+    assert sorted(answer["reply"]["sitting"]["number"] for answer in kept(store)) == list(range(1, 9))
+
+
+def test_strangers_and_second_tabs_are_turned_away(tmp_path: Path) -> None:
+    with PersonServer(visit(tmp_path / "runs.sqlite")) as server:
+        person, second = SimulatedPerson(server.address), SimulatedPerson(server.address)
+        person.begin()
+        assert second.send("open")["status"] == 409
+        stranger = SimulatedPerson(server.address.rsplit("/", 2)[0] + "/guess/")
+        assert stranger.send("open")["status"] == 404
+
+
+def test_what_the_screen_cannot_show_is_refused_before(tmp_path: Path) -> None:
+    with PersonServer(visit(tmp_path / "runs.sqlite")) as server:
+        person = SimulatedPerson(server.address)
+        person.send("open")
+        near = {"cards": [323, 323], "distance": 500, "device_pixel_ratio": 1, "width": 1920, "height": 1080}
+        told = person.send("calibrate", **near, light="guess", period=16.7)
+        assert "sit 730 mm away" in told["error"], told
+        dim = person.send("calibrate", **near | {"distance": 1000}, light="value", peak=60, period=16.7)
+        assert "78" in dim["error"], dim
+        unlike = person.send("calibrate", **near | {"cards": [323, 330]}, light="guess", period=16.7)
+        assert "fit it again" in unlike["error"]
+        assert person.send("begin", consent=True)["status"] == 400
