@@ -248,7 +248,7 @@ async function main() {
     await pressed("start");
     await refresh();
     state = await send("begin", { consent: true, practice, browser: browserName() });
-  } else { show("ready"); await pressed("start"); await refresh(); state = await send("state"); }
+  } else if (state.phase !== "done") { show("ready"); await pressed("start"); await refresh(); state = await send("state"); }
   const end = await trials(state);
   if (end.phase === "done") result(end);
   else { show("stopped"); if (end.error) complain(end.error); }
