@@ -18,6 +18,7 @@ MODULES: dict[str, tuple[str, str | None]] = {
     "psyprobe": ("What a script needs: `import psyprobe as pp`", None),
     "psyprobe.stimulus": ("Stimuli as values, and kinds of your own", None),
     "psyprobe.stimulus.catalogue": ("Stimuli and levels from files", "StimulusSet catalogue_names read_levels"),
+    "psyprobe.stimulus.handover": ("Stimuli for other programs", "PsychoPyImage for_psychopy torch_dataset"),
     "psyprobe.stimulus.pattern": ("What kinds of stimuli are built from", "pixel_positions cos_sin_degrees"),
     "psyprobe.stimulus.estimate": (
         "Estimators that know nothing of the drawing",

@@ -54,7 +54,7 @@ def test_all_that_pages_import_is_public() -> None:
         "psyprobe.analysis.words.signal_detection", "psyprobe.observers.chat.answering", "psyprobe.tasks.r_bench.build",
         "psyprobe.observers.simulated.serving", "psyprobe.probes.detection", "psyprobe.probes.pairs",
         "psyprobe.tasks.r_bench.probe", "psyprobe.tasks.r_bench.corruption_profile", "psyprobe.stimulus.parameters",
-        "psyprobe.reporting.citing",
+        "psyprobe.reporting.citing", "psyprobe.tasks.asking", "psyprobe.tasks.judged_replies",
     }  # fmt: skip
     shown = set()
     for page in (ROOT / "docs").glob("*.md"):

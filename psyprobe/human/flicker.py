@@ -119,6 +119,11 @@ def flicker_thresholds(dataset: str | None = None) -> pd.DataFrame:
         `eccentricity` (deg) and `sensitivity`, 1 / Michelson contrast at threshold. ``attrs`` has `units`, `citation`
         and `licence`.
 
+    Raises
+    ------
+    UnknownNameError
+        There is no such data set.
+
     Notes
     -----
     In krajancich2021 and hvei_cff2022 frequencies at which flicker vanished were measured; sensitivity is the inverse

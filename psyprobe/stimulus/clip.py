@@ -46,7 +46,15 @@ _WHOLE = 1e-6
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Clip(Specification):
-    """A stimulus of many frames: what every kind of clip has."""
+    """A stimulus of many frames: what every kind of clip has.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus import Drift
+    >>> clip = Drift(frequency=4, temporal_frequency=8, contrast=0.1, frames=30, size=64)
+    >>> clip.extent, clip.duration
+    ((30, 64, 64), 0.5)
+    """
 
     #: Frames a second.
     fps: float = parameter("Hz", "Frame rate", default=60.0, numeric=False)

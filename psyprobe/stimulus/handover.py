@@ -87,6 +87,11 @@ def for_psychopy(stimulus: Stimulus, display: Display) -> PsychoPyImage:
     display : Display
         The screen as PsychoPy leaves it: its measured curve, or ``eotf="linear"`` where the monitor file linearises.
 
+    Raises
+    ------
+    InputError
+        These are several images, the display is of extended range, or it cannot show the stimulus.
+
     Examples
     --------
     >>> from psyprobe.stimulus import gabor
@@ -123,6 +128,11 @@ def torch_dataset(spec: Specification, display: Display, *, dtype: str = "float3
     torch.utils.data.Dataset
         Items are ``(image, parameters)``: a tensor of shape (3, H, W), drive in [0, 1] without any normalisation, and a
         dictionary of the numbers that vary within the batch.
+
+    Raises
+    ------
+    InputError
+        torch is not installed; an item that the display cannot show raises when it is taken.
 
     Examples
     --------
