@@ -15,7 +15,7 @@ from psyprobe.errors import PsyprobeError
 from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.plotting import save_figure, stimulus_strip
 from psyprobe.probes import probe_names, probe_summary
-from psyprobe.stimulus import Specification, level_of
+from psyprobe.stimulus import Clip, Specification, level_of
 from psyprobe.stimulus.catalogue import StimulusSet, catalogue_folder, catalogue_names, load_stimulus
 
 #: Values of each level that a figure of the gallery is drawn from, and pictures of a stimulus.
@@ -137,10 +137,17 @@ def _showable(found: StimulusSet, at: Mapping[str, float], display: pp.Display) 
 
 def _strip(shown: Sequence[Specification], display: pp.Display, path: Path, levels: Sequence[str]) -> None:
     figure = Figure(layout="constrained")
-    images = [display.encode(spec.draw()) for spec in shown]
+    images = [display.encode(_still(spec).draw()) for spec in shown]
     stimulus_strip(images, ppd=shown[0].ppd, labels=[_label(spec, levels) for spec in shown], figure=figure)
     figure.set_size_inches(2.6 * len(shown), 3.0)
     save_figure(figure, path)
+
+
+def _still(spec: Specification) -> Specification:
+    """The frame of a clip in which its contrast is shown, just behind the middle; any other stimulus as it is."""
+    if not isinstance(spec, Clip):
+        return spec
+    return next(iter(spec.stills(spec.frames // 2, spec.frames // 2 + 1).singles()))
 
 
 def _label(spec: Specification, levels: Sequence[str]) -> str:
@@ -164,7 +171,7 @@ def _code(drawn: str, display: pp.Display) -> str:
 def _certificate(spec: Specification, display: pp.Display) -> str:
     """Requested against delivered, as a table."""
     rows = [["quantity", "requested", "delivered", "error", "tolerance", "passed"], ["---"] * 6]
-    for row in spec.draw().measure(display):
+    for row in (spec if isinstance(spec, Clip) else spec.draw()).measure(display):
         told = [
             "" if row.requested is None else f"{row.requested:.6g} {row.unit}",
             f"{row.delivered:.6g} {row.unit}",

@@ -113,8 +113,10 @@ def test_a_point_opens_its_psychometric_functions(opened: Browser) -> None:
     figure = "document.querySelector('.drawn[data-figure=\"2\"]')"
     drawn(opened, figure, 1)
     opened.run(f"{figure}.querySelector('.panel svg').focus()")
-    # The first line is that of people, which has nothing behind it.
-    opened.press(webdriver.RIGHT, webdriver.DOWN, webdriver.ENTER)
+    # The first lines are those of people, which have nothing behind them.
+    for _ in range(int(opened.run(f"{figure}.querySelectorAll('.people, .people-points').length"))):
+        opened.press(webdriver.RIGHT, webdriver.DOWN)
+    opened.press(webdriver.ENTER)
     opened.wait(f"{figure}.querySelectorAll('.behind h4').length", 1)
     assert opened.run(f"{figure}.querySelector('.behind h4').textContent").startswith("simulated:a, ")
     opened.wait(f"{figure}.querySelectorAll('.behind .panel svg circle.point').length > 5", True)

@@ -178,7 +178,9 @@ def held_in(
     kind = path.suffix.lower()
     if kind == ".npz":
         arrays = read_npz(path)
-        if key is None and {"pixels", "space"} <= arrays.keys():
+        if key is None and "space" in arrays:
+            if "pixels" not in arrays:
+                raise InputError(f"{path} says in which space it is, as files of psyprobe do, and holds no pixels")
             told = str(arrays["space"])
             if told not in ("luminance", "lms", "rgb"):
                 raise InputError(f"{path} is no image that psyprobe wrote: its pixels are {told[:40]!r}")
