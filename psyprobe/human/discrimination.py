@@ -165,6 +165,6 @@ MODELS: Mapping[str, tuple[Callable[..., FloatArray], str]] = {
     "meese2007_rjs": (meese2007_rjs, "Meese et al. (2007), J. Vision 7(4):7; constants of psychoCRFdemo, CC BY 4.0"),
     "foley1994_fit": (foley1994_fit, "fitted to Foley (1994), JOSA A 11:1710"),
     "dipper": (dipper, "Legge, Foley (1980), scaled after Bird et al. (2002), JOSA A 19:1267"),
-    "orientation_jnd_constructed": (orientation_jnd_constructed, "constructed from Heeley 1990, Westheimer 1999"),
-    "frequency_jnd_constructed": (frequency_jnd_constructed, "constructed from Burbeck 1983, Greenlee 1992"),
+    "orientation_jnd_constructed": (orientation_jnd_constructed, "constructed from Heeley 1990; Westheimer 1999"),
+    "frequency_jnd_constructed": (frequency_jnd_constructed, "constructed from Burbeck 1983; Greenlee 1992"),
 }
