@@ -64,7 +64,7 @@ def contour(
     result: xr.Dataset,
     ax: Axes | None = None,
     *,
-    levels: Levels = "log",
+    levels: Levels | None = None,
     measure: str | None = None,
     layer: str | None = None,
     human: Human = "both",
@@ -82,10 +82,10 @@ def contour(
         Where to draw; without it, on a new pyplot figure.
     levels : "log", "linear" or array_like of float, optional
         "log": ten or five bands a decade from the smallest response above the noise floor, which show what lies near
-        threshold; where responses are not above the noise floor, the axes stay blank, and where none is, levels are
-        linear. "linear": bands of 0.02 from 0
+        threshold; where responses are not above the noise floor, the axes stay blank. "linear": bands of 0.02 from 0
         to the largest response, as in the paper, finer where that would give fewer than eight (for other measures than
-        angles, up to 50 bands). Or increasing levels, in units of the measure.
+        angles, up to 50 bands). Or increasing levels, in units of the measure. By default "log", and "linear" where no
+        response is above the noise floor.
     measure : {"angular", "angular_float32", "cosine", "l1", "l2"}, optional
         What to draw; without it the measure that the experiment names, else "angular".
     layer : str, optional
@@ -111,7 +111,8 @@ def contour(
     Raises
     ------
     InputError
-        This is no detection result, several layers or levels were run and none was taken, or levels do not increase.
+        This is no detection result, several layers or levels were run and none was taken, levels do not increase, or
+        no response exceeds the noise floor and log levels were asked for.
     UnknownNameError
         The measure or layer is not in the result.
 
@@ -135,7 +136,7 @@ def contours(
     *,
     figure: Figure | SubFigure | None = None,
     columns: int | None = None,
-    levels: Levels = "log",
+    levels: Levels | None = None,
     measure: str | None = None,
     layer: str | None = None,
     human: Human = "both",
@@ -277,19 +278,21 @@ def _select(result: xr.Dataset, measure: str | None, layer: str | None) -> Respo
     return found
 
 
-def _scale(found: Sequence[Responses], levels: Levels, cmap: str | None) -> _Scale:
+def _scale(found: Sequence[Responses], levels: Levels | None, cmap: str | None) -> _Scale:
     return replace(_levelled(found, levels), cmap=cmap or axes.COLOUR_MAP)
 
 
-def _levelled(found: Sequence[Responses], levels: Levels) -> _Scale:
+def _levelled(found: Sequence[Responses], levels: Levels | None) -> _Scale:
     top = max(float(_defined(one).max(initial=0.0)) for one in found)
+    if levels is None:
+        levels = "log" if any((_defined(one) > max(one.noise_floor, 0.0)).any() for one in found) else "linear"
     if isinstance(levels, str):
-        if levels not in ("linear", "log"):
-            raise InputError(f"levels {levels!r} must be 'linear', 'log' or increasing numbers")
-        if levels == "log" and (scale := _log_levels(found, top)) is not None:
-            log_levels, lowest = scale
+        if levels == "linear":
+            return _Scale(_linear_levels(top, found[0].measure), log=False, extend="neither")
+        if levels == "log":
+            log_levels, lowest = _log_levels(found, top)
             return _Scale(log_levels, log=True, extend="min" if lowest < log_levels[0] else "neither")
-        return _Scale(_linear_levels(top, found[0].measure), log=False, extend="neither")
+        raise InputError(f"levels {levels!r} must be 'linear', 'log' or increasing numbers")
     given = np.asarray(levels, dtype=np.float64)
     if given.ndim != 1 or len(given) < 2 or not (np.isfinite(given).all() and (np.diff(given) > 0).all()):
         raise InputError("levels must be two or more increasing numbers, 'linear' or 'log'")
@@ -305,12 +308,15 @@ def _linear_levels(top: float, measure: str) -> FloatArray:
     return np.asarray(locator.tick_values(0, top if top > 0 else 1), dtype=np.float64)
 
 
-def _log_levels(found: Sequence[Responses], top: float) -> tuple[FloatArray, float] | None:
-    """Log10 of the levels, and of the smallest response above the noise; None where none is."""
+def _log_levels(found: Sequence[Responses], top: float) -> tuple[FloatArray, float]:
+    """Log10 of the levels, and of the smallest response above the noise."""
     above = [values[values > max(one.noise_floor, 0.0)] for one, values in ((one, _defined(one)) for one in found)]
     smallest = min((float(values.min()) for values in above if values.size), default=None)
     if smallest is None:
-        return None
+        raise InputError(
+            f"no response exceeds the noise floor ({max(one.noise_floor for one in found):.3g}), so there are no log "
+            f"levels; draw levels='linear'"
+        )
     lowest, highest = np.log10(smallest), np.log10(top)
     start = max(lowest, highest - _MOST_DECADES)
     bands = 10 if 10 * (highest - start) <= _MOST_BANDS else 5

@@ -117,7 +117,7 @@ def plot(
     *,
     measure: str | None = None,
     layer: str | None = None,
-    levels: Any = "log",
+    levels: Any = None,
     human: Human = "both",
     cmap: str | None = None,
     width: float | None = None,
