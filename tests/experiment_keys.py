@@ -21,7 +21,9 @@ PROBES = {
 TYPES = {
     "stimulus": "name, file or table", "items": "folder", "levels": "levels by name", "variants": "numbers by name",
     "human": "table, see below", "display": "table, or name of a preset", "options": "table", "asking.options": "table",
+    "changed": "table",
     "judge.options": "table", "asking.prompts": "name, file or list", "asking.repeats": "whole number, or both",
+    "asking.response_format": '`"words"` or table', "asking.extra_body": "table", "asking.examples": "list of tables",
     "difference.levels": "levels", "difference.against.levels": "levels",
     "score.anchor": "`\"detection\"` `\"contrast\"`, or a contrast",
     "score.multiplier": "levels", "fit.guess": "rate, or bounds", "fit.lapse": "rate, or bounds",
@@ -36,7 +38,7 @@ def key_rows() -> list[tuple[str, str, str, str]]:
 
 def _rows(name: str, field: FieldInfo, readers: str) -> list[tuple[str, str, str, str]]:
     inner = next((each for each in (field.annotation, *get_args(field.annotation)) if _is_section(each)), None)
-    if inner is None or name == "asking.repeats":
+    if inner is None or name in TYPES:
         return [(f"`{name}`", _type(name, field.annotation), _default(field), readers)]
     found: list[tuple[str, str, str, str]] = []
     for key, each in inner.model_fields.items():
