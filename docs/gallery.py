@@ -21,7 +21,7 @@ from psyprobe.stimulus.catalogue import StimulusSet, catalogue_folder, catalogue
 #: Values of each level that a figure of the gallery is drawn from, and pictures of a stimulus.
 _LEVELS, _PICTURES = 7, 3
 #: Whom experiments in words are shown with, and in how many wordings.
-_ANSWERS, _WORDINGS = "simulated:watson-malo", 2
+_ANSWERS, _WORDINGS = "simulated:watson-malo", 1
 #: Displays of stimuli that are meant for one of their own.
 _DISPLAYS = {"noise_hernandez2025": "hernandez2025", "noise_hernandez2025_atd": "hernandez2025_atd"}
 #: Pages of the docs that say more about a probe, and the experiment or figure that shows it.
@@ -245,8 +245,19 @@ def _smaller(experiment: Experiment) -> tuple[Experiment, Any]:
         changes["difference"] = experiment.difference.model_copy(update={"levels": fewer})
     if experiment.asking is not None:
         changes["asking"] = experiment.asking.model_copy(update={"prompts": experiment.asking.prompts[:_WORDINGS]})
-    who = "pixels" if experiment.asking is None else pp.load_observer(_ANSWERS, logit_sd=0.5)
+    # Differences can be put to encoders too, which takes a tenth of the time.
+    words = experiment.asking is not None and experiment.probe not in ("discrimination", "acuity")
+    who = pp.load_observer(_ANSWERS, logit_sd=0.5) if words else "pixels"
+    if experiment.probe == "orientation":
+        who = pp.observer(_steeper, name="gallery:steeper-direction")
     return experiment.model_copy(update=changes), who
+
+
+def _steeper(images: Sequence[Any], prompt: str) -> str:
+    """In which direction an image changes more: an observer for the task of stripes that stand or lie."""
+    grey = np.asarray(images[0]).mean(axis=-1)
+    across, down = (float(np.abs(np.diff(grey, axis=axis)).sum()) for axis in (1, 0))
+    return "Vertical" if across >= down else "Horizontal"
 
 
 def _thinned(values: Sequence[float]) -> tuple[float, ...]:
