@@ -11,15 +11,15 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import psyprobe as pp
-from psyprobe.errors import PsyprobeError
 from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.plotting import save_figure, stimulus_strip
 from psyprobe.probes import probe_names, probe_summary
+from psyprobe.reporting.provenance import places_of, strongest
 from psyprobe.stimulus import Clip, Specification, level_of
 from psyprobe.stimulus.catalogue import StimulusSet, catalogue_folder, catalogue_names, load_stimulus
 
-#: Values of each level that a figure of the gallery is drawn from, and pictures of a stimulus.
-_LEVELS, _PICTURES = 7, 3
+#: Values of each level that a figure of the gallery is drawn from.
+_LEVELS = 7
 #: Whom experiments in words are shown with, and in how many wordings.
 _ANSWERS, _WORDINGS = "simulated:watson-malo", 1
 #: Displays of stimuli that are meant for one of their own.
@@ -87,7 +87,8 @@ def _section(title: str, cards: Mapping[str, tuple[str, str]]) -> str:
 def _stimulus(folder: Path, name: str) -> tuple[str, str]:
     found = load_stimulus(name)
     display = pp.Display.preset(_DISPLAYS[name]) if name in _DISPLAYS else pp.Display(peak=400.0)
-    shown = [spec for spec in map(lambda at: _showable(found, at, display), _places(found.levels)) if spec]
+    tried = [strongest(found, at, found.levels.get("contrast", ()), display) for at in places_of(found.levels)]
+    shown = [spec for spec in tried if spec is not None]
     image = f"stimuli-{name}.png"
     _strip(shown, display, folder / image, list(found.levels))
     certified = shown[len(shown) // 2]
@@ -108,46 +109,13 @@ def _stimulus(folder: Path, name: str) -> tuple[str, str]:
     return found.title, image
 
 
-def _places(levels: Mapping[str, Any]) -> list[dict[str, float]]:
-    """The first level from low to high, the others in the middle; contrast is found by what can be shown."""
-    others = {name: float(values[len(values) // 2]) for name, values in levels.items() if name != "contrast"}
-    if not others:
-        return [{}]
-    first = next(iter(others))
-    places = np.unique(np.linspace(0, len(levels[first]) - 1, _PICTURES + 2).round().astype(int))[1:-1]
-    return [{**others, first: float(levels[first][i])} for i in places]
-
-
-def _showable(found: StimulusSet, at: Mapping[str, float], display: pp.Display) -> Specification | None:
-    """The stimulus at the highest of its contrasts that the display can show."""
-    usual = found.spec(**at)
-    contrasts = [
-        *found.levels.get("contrast", [])[::-1],
-        usual.value("contrast") if "contrast" in usual.levels() else None,
-    ]
-    for contrast in contrasts:
-        spec = usual if contrast is None else usual.changed(contrast=float(contrast))
-        try:
-            display.encode(spec.draw())
-        except PsyprobeError:
-            continue
-        return spec
-    return None
-
-
 def _strip(shown: Sequence[Specification], display: pp.Display, path: Path, levels: Sequence[str]) -> None:
     figure = Figure(layout="constrained")
-    images = [display.encode(_still(spec).draw()) for spec in shown]
+    stills = [spec.picture() if isinstance(spec, Clip) else spec for spec in shown]
+    images = [display.encode(spec.draw()) for spec in stills]
     stimulus_strip(images, ppd=shown[0].ppd, labels=[_label(spec, levels) for spec in shown], figure=figure)
     figure.set_size_inches(2.6 * len(shown), 3.0)
     save_figure(figure, path)
-
-
-def _still(spec: Specification) -> Specification:
-    """The frame of a clip in which its contrast is shown, just behind the middle; any other stimulus as it is."""
-    if not isinstance(spec, Clip):
-        return spec
-    return next(iter(spec.stills(spec.frames // 2, spec.frames // 2 + 1).singles()))
 
 
 def _label(spec: Specification, levels: Sequence[str]) -> str:
@@ -171,7 +139,7 @@ def _code(drawn: str, display: pp.Display) -> str:
 def _certificate(spec: Specification, display: pp.Display) -> str:
     """Requested against delivered, as a table."""
     rows = [["quantity", "requested", "delivered", "error", "tolerance", "passed"], ["---"] * 6]
-    for row in (spec if isinstance(spec, Clip) else spec.draw()).measure(display):
+    for row in spec.draw().measure(display):
         told = [
             "" if row.requested is None else f"{row.requested:.6g} {row.unit}",
             f"{row.delivered:.6g} {row.unit}",
@@ -248,16 +216,7 @@ def _smaller(experiment: Experiment) -> tuple[Experiment, Any]:
     # Differences can be put to encoders too, which takes a tenth of the time.
     words = experiment.asking is not None and experiment.probe not in ("discrimination", "acuity")
     who = pp.load_observer(_ANSWERS, logit_sd=0.5) if words else "pixels"
-    if experiment.probe == "orientation":
-        who = pp.observer(_steeper, name="gallery:steeper-direction")
     return experiment.model_copy(update=changes), who
-
-
-def _steeper(images: Sequence[Any], prompt: str) -> str:
-    """In which direction an image changes more: an observer for the task of stripes that stand or lie."""
-    grey = np.asarray(images[0]).mean(axis=-1)
-    across, down = (float(np.abs(np.diff(grey, axis=axis)).sum()) for axis in (1, 0))
-    return "Vertical" if across >= down else "Horizontal"
 
 
 def _thinned(values: Sequence[float]) -> tuple[float, ...]:

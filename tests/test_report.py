@@ -22,6 +22,7 @@ from small_experiment import write_experiment
 import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import InputError
+from psyprobe.experiment import read_experiment
 from psyprobe.plotting.described import Table
 from psyprobe.probes.results import score_layers
 from psyprobe.reporting.compact import packed
@@ -119,6 +120,13 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
     assert [tag for tag, _ in tags].count("script") == 2 and not any("onerror" in given for _, given in tags)
     assert "\x1b" not in page and "\u202e" not in page
     assert figures_in(page)[0]["panels"][0]["title"].startswith("</script><script>")
+
+
+def test_clips_are_shown_by_the_frame_in_their_middle(tmp_path: Path) -> None:
+    flicker = read_experiment("temporal_flicker")
+    few = {"temporal_frequency": (8.0,), "contrast": (0.1, 0.5)}
+    run = pp.run(flicker.model_copy(update={"levels": few}), "pixels", progress=False)
+    assert "data:image/png;base64," in written([run], tmp_path)
 
 
 def test_ten_observers_on_nine_tests_are_under_a_megabyte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from psyprobe.human import list_human
 from psyprobe.light.display import Display
 from psyprobe.probes import probe_summary
 from psyprobe.reporting.page import Picture, picture
-from psyprobe.stimulus import Specification
+from psyprobe.stimulus import Clip, Specification
 from psyprobe.stimulus.catalogue import StimulusSet, read_levels
 
 if TYPE_CHECKING:
@@ -58,15 +58,16 @@ def stimulus_of(result: xr.Dataset) -> Shown | None:
     display = Display.from_dict(dict(_told(result, "display")))
     levels = {name: read_levels(name, values) for name, values in page.get("levels", {}).items()} or found.levels
     drawn = []
-    for at in _places(levels):
-        specification, light = _strongest(found, at, levels.get("contrast"), display)
+    for at in places_of(levels):
+        specification = strongest(found, at, levels.get("contrast", ()), display)
         if specification is not None:
-            drawn.append((specification, light, at | {"contrast": float(specification.value("contrast"))}))
+            told = {"contrast": float(specification.value("contrast"))} if "contrast" in specification.levels() else {}
+            drawn.append((specification, at | told))
     if not drawn:
         return None
-    pictures = [(picture(_codes(display, light), _WIDTH), _words(found, at)) for _, light, at in drawn]
-    _, light, at = drawn[len(drawn) // 2]
-    certificate = light.measure(display)
+    pictures = [(picture(_codes(display, specification), _WIDTH), _words(found, at)) for specification, at in drawn]
+    specification, at = drawn[len(drawn) // 2]
+    certificate = specification.draw().measure(display)
     rows = [
         [
             row.quantity,
@@ -82,8 +83,8 @@ def stimulus_of(result: xr.Dataset) -> Shown | None:
     return Shown(pictures, heading, rows, _words(found, at), certificate.passed)
 
 
-def _places(levels: Mapping[str, FloatArray]) -> list[dict[str, float]]:
-    """The first level at values from low to high, the others in the middle."""
+def places_of(levels: Mapping[str, FloatArray]) -> list[dict[str, float]]:
+    """The first level at values from low to high, the others in the middle; contrast is left to `strongest`."""
     others = {name: float(values[len(values) // 2]) for name, values in levels.items() if name != "contrast"}
     if not others:
         return [{}]
@@ -92,25 +93,25 @@ def _places(levels: Mapping[str, FloatArray]) -> list[dict[str, float]]:
     return [{**others, first: float(levels[first][i])} for i in places]
 
 
-def _strongest(
-    found: StimulusSet, at: Mapping[str, float], contrasts: FloatArray | None, display: Display
-) -> tuple[Specification | None, Any]:
-    """The stimulus of the highest contrast that the display can show."""
-    tried = [float(found.spec(**at).value("contrast"))] if contrasts is None else [float(c) for c in contrasts[::-1]]
-    for contrast in tried:
+def strongest(
+    found: StimulusSet, at: Mapping[str, float], contrasts: Sequence[float] | FloatArray, display: Display
+) -> Specification | None:
+    """The stimulus at the highest of these contrasts, and then its usual one, that the display can show."""
+    usual = found.spec(**at)
+    tried = [usual.changed(contrast=float(contrast)) for contrast in contrasts[::-1]]
+    for specification in [*tried, usual]:
         try:
-            specification = found.spec(**at, contrast=contrast)
-            light = specification.draw()
-            display.encode(light)
+            display.encode(specification.draw())
         except PsyprobeError:
             continue
-        return specification, light
-    return None, None
+        return specification
+    return None
 
 
-def _codes(display: Display, light: Any) -> Any:
-    """uint8 sRGB of what the display is driven with."""
-    return np.rint(255 * np.asarray(display.encode(light), dtype=np.float64)).astype(np.uint8)
+def _codes(display: Display, specification: Specification) -> Any:
+    """uint8 sRGB of what the display is driven with; of a clip in the frame that stands for it."""
+    still = specification.picture() if isinstance(specification, Clip) else specification
+    return np.rint(255 * np.asarray(display.encode(still.draw()), dtype=np.float64)).astype(np.uint8)
 
 
 def _words(found: StimulusSet, at: Mapping[str, float]) -> str:

@@ -90,6 +90,17 @@ class Clip(Specification):
         """The frames from `start` on and before `stop` as still stimuli, a last axis of the batch."""
         raise NotImplementedError
 
+    def picture(self) -> Specification:
+        """The frame at the middle, or just behind it, for where one image must stand for the clip.
+
+        Examples
+        --------
+        >>> from psyprobe.stimulus import Flicker
+        >>> Flicker(contrast=0.2, temporal_frequency=0.5, frames=60, size=64).picture().draw().pixels.shape
+        (64, 64)
+        """
+        return next(self.stills(self.frames // 2, self.frames // 2 + 1).singles())
+
     def cautions(self) -> tuple[str, ...]:
         """What a reader should know of the clip before it is shown, a sentence each."""
         return ()
