@@ -1,4 +1,4 @@
-"""How a simulated observer compares two images: which has the higher contrast, is turned further, has finer stripes."""
+"""How a simulated observer names the direction of stripes, and which of two images has more of something."""
 
 from __future__ import annotations
 
@@ -40,6 +40,17 @@ def asked_to_compare(prompt: str) -> str:
     """
     text = prompt.casefold()
     return next((what for what, words in _WORDS.items() if any(word in text for word in words)), "")
+
+
+def upright(wave: Wave) -> bool:
+    """Whether a wave's stripes are nearer to vertical than to horizontal.
+
+    Examples
+    --------
+    >>> upright(Wave(0.1, 30.0)), upright(Wave(0.1, 95.0))
+    (True, False)
+    """
+    return abs((wave.orientation + 90) % 180 - 90) < 45
 
 
 def wave_of(light: FloatArray) -> Wave:

@@ -28,7 +28,7 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.light.transfer import checked_eotf, light_of_drive
 from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
 from psyprobe.observers.registry import Card, ObserverRow
-from psyprobe.observers.simulated.comparing import asked_to_compare, contrast_dprime, wave_dprime, wave_of
+from psyprobe.observers.simulated.comparing import asked_to_compare, contrast_dprime, upright, wave_dprime, wave_of
 
 if TYPE_CHECKING:
     from psyprobe.stimulus.specification import Specification
@@ -54,6 +54,7 @@ _REMEMBERED = 256
 #: Images that nobody can change any more are known again by themselves: prompts that share one follow each other.
 _LATELY = 4
 FORCED_CHOICE = ("First", "Second")
+DIRECTIONS = ("Vertical", "Horizontal")
 #: What it needs to know of itself to compare two images.
 _COMPARING = ("orientation_jnd", "frequency_jnd")
 #: Its words; ``speech.toml`` says of each list what it is.
@@ -313,8 +314,9 @@ class SimulatedObserver(Answering):
     def _probability(self, images: Sequence[FloatArray], looks: Sequence[Look], prompt: str) -> float:
         mind = self.mind
         what = asked_to_compare(prompt) if len(looks) == 2 else ""
-        if what:
-            p = self._chosen(what, images, looks)
+        direction = len(looks) == 1 and pair_for(prompt) == DIRECTIONS
+        if what or direction:
+            p = self._chosen(what, images, looks) if what else self._upright(images[0], looks[0], prompt)
             return (1 - abs(mind.yes_bias)) * p + max(mind.yes_bias, 0.0)
         seen = [self._seen(look, prompt) for look in looks]
         if len(seen) == 2:
@@ -334,6 +336,14 @@ class SimulatedObserver(Answering):
             waves = [wave_of(self._light(_known_by(_grey(image)))) for image in images]
             d_prime = wave_dprime(what, waves[0], waves[1], jnd)
         return mind.lapse / 2 + (1 - mind.lapse) * NormalDist().cdf(d_prime / math.sqrt(2))
+
+    def _upright(self, image: FloatArray, look: Look, prompt: str) -> float:
+        """How likely it says vertical: it names the direction of what it sees, and guesses where it sees nothing."""
+        if not look.visible > 0:
+            return 0.5
+        seen = self._seen(look, prompt)
+        stands = upright(wave_of(self._light(_known_by(_grey(image)))))
+        return 0.5 + (seen if stands else -seen) / 2
 
     def _seen(self, look: Look, prompt: str) -> float:
         mind = self.mind
