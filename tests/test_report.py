@@ -124,7 +124,7 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
 
 def test_clips_are_shown_by_the_frame_in_their_middle(tmp_path: Path) -> None:
     flicker = read_experiment("temporal_flicker")
-    few = {"temporal_frequency": (8.0,), "contrast": (0.1, 0.5)}
+    few = {"temporal_frequency": (4.0, 8.0), "contrast": (0.1, 0.5)}
     run = pp.run(flicker.model_copy(update={"levels": few}), "pixels", progress=False)
     assert "data:image/png;base64," in written([run], tmp_path)
 
