@@ -38,17 +38,18 @@ _OF_PAPER = {metric.name: metric for metric in (ALIGNMENT, ERROR_MEAN, ERROR_POO
 _COLUMNS = 5
 
 _KEY = (
-    "Spearman's r_s of response with multiples of the human threshold, larger is better; matching: root mean "
-    "square error in log10 contrast, smaller is better.{interval}{people} f32 floor: share of the score points that "
-    "the paper's float32 arithmetic puts at its floor, mean over tests (-: not known, or no angle is scored)"
+    "Each cell is Spearman's r_s of the response with the multiple of the human threshold (larger is better), or of a "
+    "matching test the root mean square error in log10 contrast (smaller is better).",
+    "f32 floor: share of the score points at the floor of the paper's float32 arithmetic, mean over tests (-: not "
+    "known, or no angle is scored).",
 )
 _PEOPLE = (
-    " one person: a person of the data in the place of an observer, on the levels at which that person was measured; "
-    "in parentheses: what an observer scores on these levels over that: 1 is as good as another person, and no limit; "
-    "without them: not determined, or nobody was measured."
+    "one person: a person of the data in the place of an observer, on the levels at which that person was measured. "
+    "In parentheses: what an observer scores on these levels, over that; 1 is as good as another person, and an "
+    "observer may exceed it. No parentheses: not determined, or nobody was measured."
 )
 #: Of the intervals.
-_LEAST = "which take levels as independent: neighbours are not, so that the uncertainty is at least that"
+_LEAST = "which treat levels as independent. Neighbours are not, so the true intervals are wider"
 
 
 @dataclass(frozen=True)
@@ -212,15 +213,15 @@ class Scoreboard:
     def _lines(self) -> list[str]:
         used = {flag for row in self.rows for entry in row.entries.values() for flag in entry.flags}
         notes = [f"{r.title}, {t.experiment}: {e.note}." for r in self.rows for t, e in r.entries.items() if e.note]
-        interval = "" if self.confidence is None else f" Brackets: {100 * self.confidence:g} % intervals, {_LEAST}."
-        people = _PEOPLE if any(row.kind == "people" for row in self.rows) else ""
-        key = _KEY.format(interval=interval, people=people)
-        flags = "; ".join(f"{flag}: {FLAGS[flag]}" for flag in FLAGS if flag in used)
+        brackets = [f"Brackets: {100 * (self.confidence or 0):g} % intervals, {_LEAST}."] * (
+            self.confidence is not None
+        )
+        people = [_PEOPLE] * any(row.kind == "people" for row in self.rows)
+        flags = [f"{flag}: {FLAGS[flag]}." for flag in FLAGS if flag in used]
+        source = ["Published scores: Cai et al. (2025), Figure 6, final table, without intervals."]
         published = any(row.kind == "published" for row in self.rows)
-        source = "Published scores: Cai et al. (2025), Figure 6, final table, without intervals."
-        above = f"{key}. {flags}." if flags else f"{key}."
         # Both errors of matching stand on the same matches, and so on the same notes.
-        return [above, *dict.fromkeys(notes), *[source] * published]
+        return [*_KEY, *brackets, *people, *flags, *dict.fromkeys(notes), *source * published]
 
     def _records(self) -> list[dict[str, Any]]:
         return [

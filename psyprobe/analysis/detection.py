@@ -36,16 +36,21 @@ if TYPE_CHECKING:
 ALIGNMENT = Metric("alignment", "Alignment $r_s$", more_is_better=True, digits=2)
 
 _KEY = (
-    "r_s: Spearman of response with multiples of the human threshold, and its interval ({confidence} %), which takes x "
-    "as independent: neighbours are not, so that the uncertainty is at least that. monotone: mean r_s within a slice. "
-    "level, shape, shift, RMSE: log10 contrast units (0.3 is a factor of two); level: "
-    "unevenness along the human curve; shape and shift: of the iso-response curve most like the human one, with the "
-    "range of shifts where several fit alike; RMSE: of the one nearest to it; reached: x at which it exists "
-    "(without a level grid, as of --score-only, there is no such curve). "
-    "in range: r_s on the levels at which single people were measured; of a person: that over what one of them scores "
-    "there: 1 is as good as another person, and no limit; above flat: 0 of an observer with a flat CSF, 1 of a person. "
-    "f32 floor, noise: share of score points that the paper's float32 arithmetic puts at its floor, and that are not "
-    "above the noise floor."
+    "r_s: Spearman correlation of the response with the multiple of the human threshold, with its {confidence} "
+    "% interval. The interval treats levels as independent. Neighbours are not, so the true one is wider.",
+    "monotone: mean r_s within one slice: one value of every level but contrast.",
+    "level: how uneven the response is along the human curve.",
+    "shape, shift: the iso-response curve most like the human curve: how far it departs from it once shifted, "
+    "and by how much it is shifted. A range stands where several shifts fit alike.",
+    "RMSE: of the iso-response curve nearest to the human curve, not shifted.",
+    "reached: values at which that curve exists. Without a level grid (--score-only) there is no such curve.",
+    "level, shape, shift and RMSE are in log10 units of contrast: 0.3 is a factor of two.",
+    "in range: r_s on the levels at which single people were measured.",
+    "of a person: that, over what one of these people scores there. 1 is as good as another person; a model may"
+    " exceed it.",
+    "above flat: the same on a scale from an observer with a flat CSF (0) to a person (1).",
+    "f32 floor, noise: share of score points at the floor of the paper's float32 arithmetic, and share not "
+    "above the noise floor.",
 )
 
 #: Shifts that differ by more than this, a factor of two, are given as their range.
@@ -100,9 +105,10 @@ class ResponderScore(Recorded):
             notes.append("responses do not rise with contrast, so no change of contrast could level them")
         if shape is None:
             uncrossed = gridded and self.alignment.note != statistics.UNTOLD
-            notes += ["no response level is crossed at two x or more"] * uncrossed
+            notes += ["no response level is crossed at two values or more"] * uncrossed
         elif shape.recrossed:
-            notes.append(f"{shape.recrossed} of {shape.reached} x fall under the level again at higher contrast")
+            told = f"at {shape.recrossed} of {shape.reached} values"
+            notes.append(f"{told} the response falls below the level again at higher contrast")
         return notes
 
     def record(self) -> dict[str, Any]:
@@ -200,7 +206,7 @@ class DetectionScore(LayerScore):
 
     def notes(self) -> list[str]:
         """What the headings mean."""
-        return [_KEY] if self.people else [_KEY, f"{self.experiment}: {NO_PEOPLE}"]
+        return [*_KEY] if self.people else [*_KEY, f"{self.experiment}: {NO_PEOPLE}"]
 
 
 def score_detection(

@@ -41,19 +41,24 @@ _SEEN = 0.1
 _FLAT = 0.01
 
 _KEY = (
-    "thresholds: differences at which the response reaches that to the anchor. shift, shape, RMSE: mean (with the "
-    "{confidence} % interval over levels), standard deviation and root mean square of log10(threshold / that of "
-    "people): 0.3 is a factor of two. reached: levels at which the criterion is reached, of all. dip: smallest "
-    "threshold on a pedestal over that on none; handle, slope: of log threshold over log level; elevation: threshold "
-    "at the strongest mask over that without, of the first orientation; tuning: at the strongest mask, parallel over "
-    "orthogonal; response ratio: to a target of contrast 0.1 with that mask over without. anisotropy: just noticeable "
-    "fraction of frequency over just noticeable turn in radians, geometric mean over levels and its range; 1 for "
-    "pixels at any criterion, 3.4 to 13 for people (Burbeck & Regan 1983)."
+    "thresholds: differences at which the response is as large as that to the anchor.",
+    "shift, shape, RMSE: mean (with its {confidence} % interval over levels), standard deviation and root mean "
+    "square of log10(threshold / threshold of people). 0.3 is a factor of two.",
+    "reached: levels with a threshold, of all.",
+    "dip: the smallest threshold on a pedestal, over that on none.",
+    "handle, slope: of log threshold over log level.",
+    "elevation: threshold at the strongest mask over that without a mask, at the first orientation.",
+    "tuning: threshold at the strongest mask, parallel over orthogonal.",
+    "response ratio: response to a target of contrast 0.1 with that mask, over that without.",
+    "anisotropy: just noticeable change of frequency, as a fraction, over the just noticeable turn in radians; "
+    "geometric mean over levels, and its range. Pixels have 1 at any criterion, people 3.4 to 13 (Burbeck & "
+    "Regan 1983).",
 )
 
 _KEY_OF_LIMITS = (
-    "limit: the highest frequency at which the response is that to the anchor, at each level, 1 / threshold; never "
-    "falls: it is more at the finest stripes that were shown. To an encoder degrees mean nothing: read cycles/px."
+    "limit: 1 / threshold, the highest frequency at which the response is as large as that to the anchor, at "
+    "each level. never falls: it is larger still at the finest stripes shown.",
+    "Degrees mean nothing to an encoder: read its limit in cycles per pixel.",
 )
 #: What a status says of a limit.
 _OF_LIMITS = {"above": "never falls", "never reached": "none"}
@@ -173,7 +178,7 @@ class DiscriminationScore(LayerScore):
 
     def notes(self) -> list[str]:
         """What the headings mean."""
-        key = [_KEY, _KEY_OF_LIMITS] if self.difference == "period" else [_KEY]
+        key = [*_KEY, *_KEY_OF_LIMITS] if self.difference == "period" else [*_KEY]
         return [*key, *([] if self.alignment is None else self.alignment.notes())]
 
 

@@ -289,13 +289,15 @@ ERROR_MEAN = Metric("error_mean", "Error (log$_{10}$ contrast)", more_is_better=
 ERROR_POOLED = Metric("error_pooled", "Error (log$_{10}$ contrast)", more_is_better=False, digits=3, suffix="pooled")
 
 _KEY = (
-    "mean, pooled: root mean square error of matched contrast, log10 units (0.3 is a factor of two), of each "
-    "frequency and then averaged, or of all matches at once, with intervals ({confidence} %); smaller is better. "
-    "Intervals take frequencies as independent; neighbours are not, so that the uncertainty is at least that. "
-    "sat. high, sat. low: saturated matches, which do not exist because no contrast draws as much as the reference, or "
-    "because the lowest draws more; they enter the errors with the end of the contrast range. ambiguous: matches of "
-    "more than one contrast. f32 floor, noise: share of responses to the "
-    "reference that the paper's float32 arithmetic puts at its floor, and that are not above the noise floor."
+    "mean, pooled: root mean square error of the matched contrast in log10 units (0.3 is a factor of two): of "
+    "each frequency and then averaged, and of all matches at once. Smaller is better.",
+    "Intervals ({confidence} %) treat frequencies as independent. Neighbours are not, so the true intervals are wider.",
+    "sat. high, sat. low: matches that do not exist, because no contrast gives as large a response as the "
+    "reference, or because the lowest contrast gives a larger one. The end of the range of contrasts counts in "
+    "their place.",
+    "ambiguous: matches with more than one contrast.",
+    "f32 floor, noise: share of responses to the reference at the floor of the paper's float32 arithmetic, and "
+    "share not above the noise floor.",
 )
 
 
@@ -393,7 +395,7 @@ class MatchingScore(LayerScore):
 
     def notes(self) -> list[str]:
         """What the headings mean."""
-        return [_KEY, f"{self.experiment}: {NO_PEOPLE}"]
+        return [*_KEY, f"{self.experiment}: {NO_PEOPLE}"]
 
 
 @dataclass(frozen=True)

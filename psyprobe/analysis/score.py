@@ -228,12 +228,12 @@ def score_table(scores: Score | Iterable[Score], format: str = "text") -> str:
 
 
 def document(format: str, tables: Sequence[str], lines: Sequence[str]) -> str:
-    """Tables in one of the formats for reading, and paragraphs under them."""
-    if format == "latex":
-        lines = [f"% {line}" for line in lines]
-    elif format == "text":
-        lines = [textwrap.fill(line, 100) for line in lines]
-    return "\n\n".join([*tables, *lines])
+    """Tables in one of the formats for reading, and lines under them."""
+    if format == "text":
+        told = [textwrap.fill(line, 100, subsequent_indent="  ") for line in lines]
+    else:
+        told = [f"{'%' if format == 'latex' else '-'} {line}" for line in lines]
+    return "\n\n".join([*tables, *["\n".join(told)] * bool(told)])
 
 
 def check_format(format: str) -> None:

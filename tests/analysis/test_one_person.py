@@ -199,7 +199,7 @@ def test_the_table_says_who_how_many_and_on_which_range() -> None:
         "one person: 16 people of modelfest, 1.12 to 30 cpd, from 0.58 to 0.98; a flat CSF scores 0.52 there." in text
     )
     flattened = " ".join(text.split())
-    assert "1 is as good as another person, and no limit" in flattened
+    assert "1 is as good as another person; a model may exceed it" in flattened
     assert "best possible" not in flattened
     (row,) = [line for line in text.splitlines() if line.startswith("one person ")]
     assert "0.85 [0.77, 0.90]" in row
@@ -222,7 +222,10 @@ def test_the_scoreboard_has_a_row_of_one_person() -> None:
     for test, entry in mine.entries.items():
         assert entry.of_person == pytest.approx(scored_of(results, test.experiment).score.fractions[0].fraction)
     text = " ".join(board.table().split())
-    assert "16 people of modelfest, 1.12 to 30 cpd" in text and "as good as another person, and no limit" in text
+    assert (
+        "16 people of modelfest, 1.12 to 30 cpd" in text
+        and "as good as another person, and an observer may exceed it" in text
+    )
 
 
 def scored_of(results: list, experiment: str) -> DetectionScore:  # type: ignore[type-arg]

@@ -89,25 +89,28 @@ def answer_agreement(result: xr.Dataset) -> Agreement | None:
 
 
 _KEY = (
-    "r, RMSE: Pearson correlation and root mean square error of sensitivities, with intervals ({confidence} %), of the "
-    "arithmetic mean over prompts; (mean ± SD) of single prompts. r log, RMSE log: the same of log10 sensitivities and "
-    "the geometric mean (0.3 is a factor of two). shape: RMSE log that remains after the best gain; gain: that gain, "
-    "log10. prompts: those with a usable threshold at every scored frequency; frequencies: those scored, of all asked. "
-    "CSF: geometric mean over prompts; usable: prompts in it. read otherwise: differs, of the replies whose text was "
-    "wanted, those that another reader takes for something else; opposite: for the other answer; left out: for "
-    "neither; then the score under it."
+    "r, RMSE: Pearson correlation and root mean square error of sensitivities, arithmetic mean over prompts, "
+    "with intervals ({confidence} %). (mean ± SD): over single prompts.",
+    "r log, RMSE log: the same of log10 sensitivities and their geometric mean; 0.3 is a factor of two.",
+    "shape: RMSE log that remains after the best gain. gain: that gain, log10.",
+    "prompts: those with a usable threshold at every scored frequency. frequencies: those scored, of all asked.",
+    "CSF: geometric mean over prompts. usable: prompts in it.",
+    "read otherwise: of the replies read as text, those that another reader takes differently (opposite: for "
+    "the other answer; left out: for neither), and the score under that reader.",
 )
 _KEY_WITHOUT_PEOPLE = (
-    "thresholds: usable ones, of all prompts and levels. sensitivity: 1 / threshold contrast, geometric mean over "
-    "prompts with its interval ({confidence} %); usable: prompts in it. There is no human reference to compare with."
+    "thresholds: usable ones, of all prompts and levels.",
+    "sensitivity: 1 / threshold contrast, geometric mean over prompts with its interval ({confidence} %). "
+    "usable: prompts in it.",
+    "There is no human reference to compare with.",
 )
 
 _KEY_OF_DIFFERENCES = (
-    "threshold: difference between two images at which 75 % of the choices are right, d' = 0.954; its inverse stands "
-    "in place of a sensitivity to contrast."
+    "threshold: the difference between two images at which 75 % of the choices are right (d' = 0.954). Its "
+    "inverse stands in place of a sensitivity.",
 )
 
-_KEY_OF_ACUITY = "limit: 1 / that period, the highest frequency that is told from uniform."
+_KEY_OF_ACUITY = ("limit: 1 / that period, the highest frequency told from a uniform field.",)
 
 _READOUTS = {"text": "text answers", "p_yes": "P(yes)"}
 #: Resamples where only the values are wanted.
@@ -319,10 +322,8 @@ class ChatScore(Tabled):
 
     def notes(self) -> list[str]:
         """What the headings mean."""
-        told = [_KEY if self.human else _KEY_WITHOUT_PEOPLE]
-        return (
-            told + ([_KEY_OF_DIFFERENCES] if self.difference_unit else []) + ([_KEY_OF_ACUITY] if self.finest else [])
-        )
+        told = _KEY if self.human else _KEY_WITHOUT_PEOPLE
+        return [*told, *_KEY_OF_DIFFERENCES * bool(self.difference_unit), *_KEY_OF_ACUITY * self.finest]
 
 
 @dataclass(frozen=True)
