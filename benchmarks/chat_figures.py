@@ -58,7 +58,7 @@ def main(folder: Path) -> None:
     )
     _, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
     for ax, result, title in zip(axes, (likely, text), ("P(yes) of the first token", "Text"), strict=True):
-        plot_psychometric(chat_csf(result), ax, prompt="texture")
+        plot_psychometric(chat_csf(result), ax, prompt="structure")
         ax.set_title(title)
     axes[0].get_legend().remove()
     keep("psychometric")
