@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: A level of 0 stands so far to the left of the others, on a logarithmic axis.
 _LEFT = 2.5
 _STYLES: dict[str, dict[str, Any]] = {
-    "pixels": {"color": "0.6", "marker": ".", "linewidth": 1.2, "label": "pixels"},
+    "pixels": {"color": "0.6", "marker": ".", "linewidth": 1.2, "label": "pixels (no encoder)"},
     "ideal": {"color": "0.6", "linestyle": ":", "linewidth": 1.6, "label": "linear ideal observer"},
     "people": {"color": "black", "linestyle": "--", "marker": "o", "markersize": 4, "linewidth": 1.4},
 }
@@ -66,14 +66,22 @@ def jnd_panels(
         panels: Sequence[Axes] = [axes.new_axes() if ax is None else ax]
     else:
         place, panels = axes.panels_in(figure, len(shown), min(3, len(shown)), each=(4.0, 3.6))
+    alike = len({one.attrs.get("experiment") for one, _ in shown}) == 1
     found = [list(_curves(one, score)) for (one, _), score in zip(shown, scores, strict=True)]
     for panel, (one, name), score, curves in zip(panels, shown, scores, found, strict=True):
         # Panels of one experiment share their upward axis.
         together = [each for (other, _), each in zip(shown, found, strict=True) if _same(one, other)]
-        _draw(panel, score, curves, [curve for each in together for curve in each])
+        who = "observer" if alike and len(shown) > 1 else score.observer
+        _draw(panel, score, who, curves, [curve for each in together for curve in each])
         title = axes.panel_title(one, name, experiment=several, observer=observer)
-        axes.label(panel, _across(one), axes.level_label(one, score.difference), title, framed=False)
-        panel.legend(fontsize="x-small", framealpha=0.9)
+        axes.label(panel, _across(one), _upwards(one, score.difference), title, framed=False)
+    if alike:
+        # Every panel has its observer's name above it, and the same curves in it.
+        handles, _ = panels[0].get_legend_handles_labels()
+        axes.legend_below(panels[0] if place is None else place, handles, "")
+    else:
+        for panel in panels:
+            panel.legend(fontsize="x-small", framealpha=0.9)
     return panels[0] if place is None else cast("Drawn | SubFigure", place)
 
 
@@ -94,7 +102,7 @@ def jnd_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
     first = drawn[0]
     difference = str(first.attrs["difference"])
     caption = "Differences at which the response reaches that to the anchor; what is not reached is left out."
-    y = Axis(axes.level_label(first, difference), log=True)
+    y = Axis(_upwards(first, difference), log=True)
     x = first[levels_of(first)[-1]].values
     return [Figure("Just noticeable differences", Axis(_across(first), axes.is_logarithmic(x)), y, panels, caption)]
 
@@ -115,7 +123,15 @@ def _line(curve: _Curve, colour: int) -> Line:
 
 
 def _across(result: xr.Dataset) -> str:
-    return axes.level_label(result, levels_of(result)[-1])
+    last = levels_of(result)[-1]
+    label = axes.level_label(result, last)
+    # A difference in contrast is one from a pedestal.
+    return f"Pedestal {label.lower()}" if result.attrs["difference"] == f"{last}_difference" else label
+
+
+def _upwards(result: xr.Dataset, difference: str) -> str:
+    label = axes.level_label(result, difference)
+    return f"Just noticeable {label[:1].lower()}{label[1:]}" if difference.endswith("_difference") else label
 
 
 def _curves(result: xr.Dataset, score: DiscriminationScore) -> Iterator[_Curve]:
@@ -133,7 +149,7 @@ def _curves(result: xr.Dataset, score: DiscriminationScore) -> Iterator[_Curve]:
                 yield _Curve("observer" if who == "score" else who, told, x[here], y[here])
 
 
-def _draw(ax: Axes, score: DiscriminationScore, curves: Sequence[_Curve], together: Sequence[_Curve]) -> None:
+def _draw(ax: Axes, score: DiscriminationScore, who: str, curves: Sequence[_Curve], together: Sequence[_Curve]) -> None:
     known = np.concatenate([curve.y[np.isfinite(curve.y)] for curve in together])
     if not known.size:
         raise InputError(f"no threshold of {score.observer} is reached at the anchor {score.anchor!r}; give another")
@@ -145,7 +161,7 @@ def _draw(ax: Axes, score: DiscriminationScore, curves: Sequence[_Curve], togeth
         if curve.who == "people":
             style["label"] = f"people ({score.human})"
         if curve.who == "observer":
-            style |= {"color": colour, "label": score.observer}
+            style |= {"color": colour, "label": who}
         if curve.at and curve.who in ("people", "observer"):
             style["color"], style["label"] = colour, f"{style['label']}, {curve.at}"
         elif place:
