@@ -68,9 +68,9 @@ def test_a_filter_bank_is_undefined_by_angle_and_scored_by_l2(tmp_path: Path, ba
     assert told["undefined"] == 1 and told["score"]["alignment"]["value"] is None
     board = scoreboard([by_angle])
     assert " eu" in str(board) and "score measure='l2'" in str(board)
-    labels = [text.get_text() for text in pp.plot(result).get_legend().get_texts()]
+    labels = [text.get_text() for text in pp.plot(result).figure.legends[0].get_texts()]
     assert "Undefined: see measure='l2'" in labels
-    labels = [text.get_text() for text in pp.plot(result, measure="l2").get_legend().get_texts()]
+    labels = [text.get_text() for text in pp.plot(result, measure="l2").figure.legends[0].get_texts()]
     assert labels == ["Human (castleCSF)"]
 
 

@@ -59,7 +59,9 @@ def new_axes(width: float = 5.6, height: float = 4.4) -> Axes:
     """Axes of a new pyplot figure of so many inches, with room for labels and colour bars."""
     import matplotlib.pyplot as plt
 
-    axes: Axes = plt.figure(figsize=(width, height), layout="constrained").add_subplot()
+    figure = plt.figure(figsize=(width, height), layout="constrained")
+    figure.set_gid(_OURS)
+    axes: Axes = figure.add_subplot()
     return axes
 
 
@@ -78,7 +80,7 @@ def typeset(width: float | None) -> Iterator[None]:
         "axes.linewidth": 0.5,
         "lines.linewidth": 1.0,
         "lines.markersize": 4,
-        "legend.handlelength": 1.4,
+        "legend.handlelength": 2.2,
     }
     ticks = {f"{axis}tick.{name}": value for axis in "xy" for name, value in _TICKS.items()}
     spaces = {"figure.constrained_layout.h_pad": 0.02, "figure.constrained_layout.w_pad": 0.02}
@@ -96,6 +98,8 @@ def most_across() -> int:
     return 4 if width is None else max(1, min(4, int(width / 42)))
 
 
+#: Marks figures of one panel that psyprobe made.
+_OURS = "psyprobe"
 #: Width in mm within `typeset`; None outside.
 _COLUMN: ContextVar[float | None] = ContextVar("column", default=None)
 _TICKS = {"major.size": 2, "minor.size": 1, "major.width": 0.5, "minor.width": 0.4, "major.pad": 2}
@@ -208,6 +212,9 @@ def legend_below(place: Any, handles: Sequence[Any], title: str) -> None:
     }
     style |= {"fontsize": size, "title_fontsize": size, "frameon": False, "columnspacing": 1.2, "handletextpad": 0.4}
     columns = max(1, min(5, int(across * 72 / (size * 22))))
+    if place.get_figure(root=True).get_gid() == _OURS:
+        # Axes are narrower than their figure, and would give way to a legend that is wider than they.
+        place = place.get_figure(root=True)
     if hasattr(place, "get_subplotspec"):
         # Under the label, which is as high at any size of the axes.
         place.legend(**style, loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=4.8, ncols=columns)
