@@ -16,7 +16,7 @@ from psyprobe.plotting import axes
 from psyprobe.plotting.described import Axis, Figure, Line, Panel, Part, Table, name_of, plain_label
 from psyprobe.plotting.people import people_lines
 from psyprobe.plotting.trials import wilson
-from psyprobe.plotting.words import bounds, delivered_label, fitted_share, sensitivity_label
+from psyprobe.plotting.words import bounds, delivered_label, drawn_answers, fitted_share, sensitivity_label
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -76,7 +76,7 @@ def _functions(csf: xr.Dataset, place: int) -> Figure:
     (level,) = levels_of(csf)
     contrast = csf[ruler_of(csf)].values
     low, high = float(np.nanmin(contrast)) / 1.3, float(np.nanmax(contrast)) * 1.25
-    counted = bool((csf["method"].values.astype(str) == "counts").all())
+    counted = drawn_answers(csf)
     said = "correct" if csf.attrs.get("probe") in FORCED_CHOICE else "yes"
     names = [str(name) for name in csf["prompt"].values]
     views = {name: {"": _function(csf.isel(prompt=p), place, low, high)} for p, name in enumerate(names)}
@@ -93,7 +93,7 @@ def _function(one: xr.Dataset, i: int, low: float, high: float) -> list[Line]:
     use = trials > 0
     share = yes[use] / trials[use]
     reach: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
-    if str(one["method"].values) == "counts":
+    if drawn_answers(one):
         below, above = wilson(yes[use], trials[use])
         reach = (share - below, share + above)
     notes = [f"{n:.0f} answers" for n in trials[use]]

@@ -309,7 +309,7 @@ def plot_psychometric(
     held, unit = one[level].values, one[level].attrs["units"]
     rows = _rows(level, held, values)
     ax = axes.new_axes() if ax is None else ax
-    counted = str(one["method"].values) == "counts"
+    counted = drawn_answers(one)
     contrast = one[ruler_of(one)].values
     low, high = float(np.nanmin(contrast)), float(np.nanmax(contrast))
     left, right = low / 2.2, high * 1.25
@@ -378,6 +378,12 @@ def _draw_function(
         ax.annotate("", xy=(end, 0.5 + 0.02 * i), xytext=(start, 0.5 + 0.02 * i), arrowprops=head)
 
 
+def drawn_answers(csf: xr.Dataset) -> bool:
+    """Whether answers are yes or no, of which a share has Wilson's interval, and not probabilities of yes."""
+    method = csf["method"].values.astype(str)
+    return bool(((method == "counts") | ((method == "posterior") & (csf["yes"].values % 1 == 0).all())).all())
+
+
 def fitted_share(one: xr.Dataset, i: int, x: FloatArray) -> tuple[FloatArray, FloatArray, float] | None:
     """Contrasts, the fitted share of yes there, and the share at threshold, for one level of one wording of a CSF.
 
@@ -387,7 +393,7 @@ def fitted_share(one: xr.Dataset, i: int, x: FloatArray) -> tuple[FloatArray, Fl
     fit = json.loads(str(one.attrs["fit"]))
     if not (np.isfinite(t) and np.isfinite(w) and fit["axis"] == "log"):
         return None
-    function = fit["function"] if str(one["method"].values) == "counts" else "logistic"
+    function = "logistic" if str(one["method"].values) == "logits" else fit["function"]
     share = psychometric_function(np.log10(x), t, max(w, _STEP), guess, lapse, function=function)
     return x, np.asarray(share), guess + (1 - guess - lapse) / 2
 

@@ -29,6 +29,7 @@ from psyprobe.analysis.words.fit import STEPS, experiment_table
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.human import csf as people_csf
 from psyprobe.human import modelfest_csf, modelfest_gabors, noise_matched_csf
+from psyprobe.human.models import human_label
 from psyprobe.stimulus.catalogue import load_stimulus
 
 if TYPE_CHECKING:
@@ -175,12 +176,23 @@ def human_line(
     page = human_of_page(csf) if human is None else None
     (level,) = levels_of(csf)
     if page is not None:
-        return (f"Human ({page[0]})", csf[level].values, page[1]) if page[0] else None
+        return (f"Human ({human_label(page[0])})", csf[level].values, page[1]) if page[0] else None
     if human == "" or level != "frequency":
         return None
     x = np.geomspace(low, high, 121)
     label, curve = human_at(csf, human or default_human(csf), x)
     return label, x, curve
+
+
+def curve_label(name: str) -> str:
+    """What a human curve is called where it is read: one of `human_names`, or what a page names.
+
+    Examples
+    --------
+    >>> curve_label("watson_malo"), curve_label("castle_csf")
+    ('Watson-Malo', 'castleCSF')
+    """
+    return HUMAN_CURVES[name][0] if name in HUMAN_CURVES else human_label(name)
 
 
 def human_at(csf: xr.Dataset, human: str, frequency: FloatArray) -> tuple[str, FloatArray]:

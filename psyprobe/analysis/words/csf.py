@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.words import fit
+from psyprobe.analysis.words.posterior_fit import by_posterior, design_options, fit_posterior
 from psyprobe.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -76,9 +77,9 @@ def chat_csf(
         Over `prompt` and the level (`frequency`, in cpd): `status`, `threshold` (log10 contrast) and `sensitivity` with
         `_low` and `_high`, `usable` (the threshold enters means and scores), `width`, `guess`, `lapse`, `p_value` of
         the deviance, `raw_threshold` (where half of the answers are yes), `dprime_threshold` (where d' = 1 against the
-        catch trials), `excluded_rate`, `low_validity` and `method` ("counts" or "logits"); with `contrast_level`
-        besides: `contrast`, `trials`, `yes`, `excluded`; `catch_yes` and `catch_trials` by prompt. Over the level:
-        `mean_sensitivity`, geometric over usable wordings, with its interval, and `n_usable`.
+        catch trials), `excluded_rate`, `low_validity` and `method` ("counts", "logits" or "posterior"); with
+        `contrast_level` besides: `contrast`, `trials`, `yes`, `excluded`; `catch_yes` and `catch_trials` by prompt.
+        Over the level: `mean_sensitivity`, geometric over usable wordings, with its interval, and `n_usable`.
 
     Raises
     ------
@@ -87,6 +88,11 @@ def chat_csf(
 
     Notes
     -----
+    A run by qCSF (``design = "quick_csf"``) puts few questions at each frequency, all near the threshold that it
+    expects there. Its curve is that of the design: the mean of its posterior with central credible intervals, told the
+    answers as they are read here. Where `guess`, `lapse`, `function` or `axis` is given, or the page has a [fit], each
+    frequency is fitted by itself, as in all other runs; such fits of a run by qCSF are biased, and many are open.
+
     Replies that are ambiguous, refusals or unreadable are left out and counted: above 10 % a curve is flagged
     (`low_validity`), above 50 % its status is "unreadable" and it has no threshold. The interval of the mean is
     over wordings, Student's t of the log sensitivities; with fewer than three wordings that of the curves themselves,
@@ -103,9 +109,15 @@ def chat_csf(
     given = {"guess": guess, "lapse": lapse, "function": function, "axis": axis}
     rates = _rates(result, given)
     how = fit.FitSettings(**rates, confidence=confidence, resamples=resamples, goodness=goodness, seed=seed)
-    counts, logits = fit.counted(at), _with_logits(at) & (how.axis == "log")
-    found = _without_unreadable(_fit(at, counts, logits, how), counts)
-    return _dataset(result, counts, found, logits, how)
+    counts = fit.counted(at)
+    if by_posterior(result) and all(value is None for value in given.values()):
+        options = design_options(result)
+        how = replace(how, function=options["function"], axis="log")
+        found, method = fit_posterior(result, at, counts, how), np.full(len(at.prompts), "posterior")
+    else:
+        options, logits = {}, _with_logits(at) & (how.axis == "log")
+        found, method = _fit(at, counts, logits, how), np.where(logits, "logits", "counts")
+    return _dataset(result, counts, _without_unreadable(found, counts), method, how, options)
 
 
 def chat_csfs(results: Iterable[xr.Dataset], **options: Any) -> list[xr.Dataset]:
@@ -242,7 +254,12 @@ def _summed(own: FloatArray, which: npt.NDArray[np.bool_], *, few: bool) -> Floa
 
 
 def _dataset(
-    result: xr.Dataset, counts: fit.ChatCounts, found: fit.ChatFit, logits: npt.NDArray[np.bool_], how: fit.FitSettings
+    result: xr.Dataset,
+    counts: fit.ChatCounts,
+    found: fit.ChatFit,
+    method: npt.NDArray[np.str_],
+    how: fit.FitSettings,
+    options: Mapping[str, str],
 ) -> xr.Dataset:
     import xarray as xr
 
@@ -268,7 +285,7 @@ def _dataset(
         "p_value": (dims, found.p_value, "", "Of the deviance"),
         "raw_threshold": (dims, found.raw_threshold, log_c, "Where half of the answers are yes"),
         "dprime_threshold": (dims, dprime_thresholds(counts), log_c, "Where d' = 1 against the catch trials"),
-        "method": (dims[:1], np.where(logits, "logits", "counts"), "", "What was fitted"),
+        "method": (dims[:1], method, "", "What was fitted"),
         "group": (dims[:1], np.array(counts.groups), "", "Kind of wording"),
         ruler: ((*dims, "contrast_level"), counts.contrast, unit, f"Delivered {ruler.replace('_', ' ')}"),
         "trials": ((*dims, "contrast_level"), counts.trials, "", "Answers that count"),
@@ -289,7 +306,7 @@ def _dataset(
     about = result[counts.level].attrs
     # Without what the column of a run says of catch trials.
     label = str(about.get("long_name", counts.level)).split(";")[0]
-    fitted = {name: getattr(how, name) for name in ("guess", "lapse", "function", "axis")}
+    fitted = {name: getattr(how, name) for name in ("guess", "lapse", "function", "axis")} | dict(options)
     return xr.Dataset(
         {
             name: (dims, values, {"units": unit, "long_name": text})

@@ -164,7 +164,7 @@ def places(result: xr.Dataset) -> Places:
     prompt = np.array([number[name] for name in names.tolist()], dtype=np.int64)
     nominal = result[ruler].values.astype(np.float64)
     catch = nominal == 0
-    delivered = _delivered(result)
+    delivered = delivered_contrast(result)
     shown = result["shown"].values.astype(bool) if "shown" in result else np.ones(nominal.shape, dtype=bool)
     shown &= catch | ~(delivered < _LEAST_GAIN * nominal)
     counted = shown & np.isfinite(result["said"].values.astype(np.float64))
@@ -215,7 +215,7 @@ def count_answers(result: xr.Dataset) -> ChatCounts:
 def counted(at: Places) -> ChatCounts:
     """Count the answers of a run whose questions have their places."""
     result, shape = at.result, at.shape
-    said, delivered = at.column("said"), _delivered(result)
+    said, delivered = at.column("said"), delivered_contrast(result)
     tests, blanks = at.counted & ~at.catch, at.counted & at.catch
     # A contrast that only got replies that do not count has a contrast all the same.
     known = at.shown & ~at.catch & np.isfinite(delivered)
@@ -256,7 +256,8 @@ def _commonest(result: xr.Dataset, asked: npt.NDArray[np.bool_]) -> str:
     return f" ({n} of {int(asked.sum())} are {shorten(printable(reply), 60)!r})"
 
 
-def _delivered(result: xr.Dataset) -> FloatArray:
+def delivered_contrast(result: xr.Dataset) -> FloatArray:
+    """What arrived of the contrast or the difference of each question, shape (trials,)."""
     ruler = ruler_of(result)
     name = f"delivered_{ruler}" if f"delivered_{ruler}" in result else ruler
     return np.asarray(result[name].values.astype(np.float64))

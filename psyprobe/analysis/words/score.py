@@ -226,7 +226,7 @@ class ChatScore(Tabled):
             title = f"{self.experiment} ({readout})"
             rows = [Row(title, OBSERVER, "", cells, self._record("", None), notes=self._remarks())]
         else:
-            rows = self._compared(f"{self.experiment} ({readout}, against {self.human})")
+            rows = self._compared(f"{self.experiment} ({readout}, against {comparison.curve_label(self.human)})")
         of_frequency = self.human and self.level == "frequency" and not self.difference_unit
         axis = "CSF (cpd)" if of_frequency else f"{self.level} ({self.unit})"
         curve = f"{self.observer}{loud}: {axis}"
