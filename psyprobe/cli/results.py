@@ -17,7 +17,7 @@ from psyprobe.analysis.score import score_table
 from psyprobe.errors import InputError
 from psyprobe.files.output import make_folder, write_whole
 from psyprobe.files.terminal import say, settings, show
-from psyprobe.probes.conduct import load_results
+from psyprobe.probes.conduct import load_results, together
 from psyprobe.probes.export import export
 from psyprobe.probes.results import plot, score_layers, scoreboard
 from psyprobe.reporting.report import report
@@ -187,4 +187,4 @@ def _check_options(arguments: argparse.Namespace, option: str) -> None:
 
 
 def _load(paths: list[str]) -> list[xarray.Dataset]:
-    return [result for path in paths for result in load_results(path)]
+    return together([result for path in paths for result in load_results(path)])

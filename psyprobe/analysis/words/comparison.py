@@ -432,7 +432,7 @@ def _samples(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...], resampl
     n = len(log_s)
     if "threshold_samples" in csf:
         stored = -csf["threshold_samples"].values[:, *place]
-        drawn = stored[rng.integers(len(stored), size=resamples)]
+        drawn = stored[rng.integers(len(stored), size=resamples)] + _of_screen(csf, place[-1], resamples, rng)
     elif n >= FEW:
         drawn = np.broadcast_to(log_s, (resamples, *log_s.shape))
     else:
@@ -449,6 +449,16 @@ def _samples(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...], resampl
     chosen = rng.integers(n, size=(resamples, n))
     common = _common_spread(csf, log_s, place) * rng.normal(size=(resamples, 1, log_s.shape[1]))
     return np.asarray(np.take_along_axis(drawn, chosen[..., None], axis=1) + common)
+
+
+def _of_screen(csf: xr.Dataset, scored: Any, resamples: int, rng: np.random.Generator) -> FloatArray:
+    """What a person's screen may add to log sensitivities, (B, 1, F): an offset, and single steps of a panel."""
+    if "screen_sd" not in csf:
+        return np.zeros((1, 1, 1))
+    offset, total = float(csf.attrs["screen_offset"]), csf["screen_sd"].values[np.ravel(scored)]
+    single = np.sqrt(np.maximum(total**2 - offset**2, 0.0))
+    common, own = rng.normal(size=(resamples, 1, 1)), rng.normal(size=(resamples, 1, total.size))
+    return np.asarray(offset * common + single * own)
 
 
 def _common_spread(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...]) -> FloatArray:

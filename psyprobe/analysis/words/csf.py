@@ -11,8 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words import fit
-from psyprobe.analysis.words.posterior_fit import by_posterior, design_options, fit_posterior
+from psyprobe.analysis.words.posterior_fit import (
+    SittingCurves,
+    by_posterior,
+    design_options,
+    fit_posterior,
+    sitting_curves,
+)
+from psyprobe.analysis.words.sittings import screen_error, sittings_of
 from psyprobe.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -28,7 +36,7 @@ FEW = 3
 _COPIED = (
     "experiment", "experiment_digest", "experiment_toml", "display", "observer", "observer_card", "random_weights",
     "probe", "levels", "readout", "design", "size", "human",
-    "ppd", "psyprobe_version", "difference", "difference_label",
+    "ppd", "psyprobe_version", "sittings", "difference", "difference_label",
 )  # fmt: skip
 
 
@@ -81,6 +89,10 @@ def chat_csf(
         `contrast_level` besides: `contrast`, `trials`, `yes`, `excluded`; `catch_yes` and `catch_trials` by prompt.
         Over the level: `mean_sensitivity`, geometric over usable wordings, with its interval, and `n_usable`.
 
+        Of a person, the intervals of the mean hold the error of the screen, whose standard deviation is `screen_sd`;
+        where `unsure`, the threshold lies below a contrast of 0.03 on a screen that nobody measured. By `sitting`:
+        `sitting_offset`, and `sitting_area` under the log CSF with its interval.
+
     Raises
     ------
     InputError
@@ -113,11 +125,16 @@ def chat_csf(
     if by_posterior(result) and all(value is None for value in given.values()):
         options = design_options(result)
         how = replace(how, function=options["function"], axis="log")
-        found, method = fit_posterior(result, at, counts, how), np.full(len(at.prompts), "posterior")
+        sittings = sittings_of(result)
+        curves = sitting_curves(result, at, sittings, how) if sittings else None
+        found = fit_posterior(result, at, counts, how, None if curves is None else curves.offset)
+        method = np.full(len(at.prompts), "posterior")
     else:
         options, logits = {}, _with_logits(at) & (how.axis == "log")
         found, method = _fit(at, counts, logits, how), np.where(logits, "logits", "counts")
-    return _dataset(result, counts, _without_unreadable(found, counts), method, how, options)
+        curves = None
+    made = _dataset(result, counts, _without_unreadable(found, counts), method, how, options)
+    return _with_screen(made, curves)
 
 
 def chat_csfs(results: Iterable[xr.Dataset], **options: Any) -> list[xr.Dataset]:
@@ -204,6 +221,35 @@ def _without_unreadable(found: fit.ChatFit, counts: fit.ChatCounts) -> fit.ChatF
     silent = np.all(np.isin(status, (UNREADABLE, "empty")), axis=1, keepdims=True)
     rates = {name: np.where(silent, np.nan, getattr(found, name)) for name in ("guess", "lapse")}
     return replace(found, status=status, **blank, **rates)
+
+
+def _with_screen(csf: xr.Dataset, curves: SittingCurves | None) -> xr.Dataset:
+    """The curve of a person with the error of the screen in the intervals of its mean; any other as it is."""
+    from scipy.special import ndtri
+
+    sittings = sittings_of(csf)
+    if not sittings:
+        return csf
+    (level,) = levels_of(csf)
+    mean, low, high = (np.log10(csf[f"mean_sensitivity{end}"].values) for end in ("", "_low", "_high"))
+    error = screen_error([one.screen for one in sittings], [one.trials for one in sittings], -mean)
+    reach = float(ndtri((1 + float(csf.attrs["confidence"])) / 2)) * error.total
+    about = {name: csf[name].attrs for name in ("mean_sensitivity_low", "mean_sensitivity_high")}
+    shares = {"units": "log10 contrast", "long_name": "Standard deviation of the error that stays with the screen"}
+    told = {"units": "1", "long_name": "Whether so little of the panel is known that its single steps may decide"}
+    ends = {
+        "mean_sensitivity_low": 10.0 ** (mean - np.hypot(mean - low, reach)),
+        "mean_sensitivity_high": 10.0 ** (mean + np.hypot(high - mean, reach)),
+    }
+    added: dict[str, Any] = {name: ((level,), values, about[name]) for name, values in ends.items()}
+    added |= {"screen_sd": ((level,), error.total, shares), "unsure": ((level,), error.unsure, told)}
+    if curves is not None:
+        areas = {"units": "1", "long_name": "Area under the log CSF"}
+        offsets = {"units": "log10 contrast", "long_name": "Thresholds of the sitting over those of all"}
+        added["sitting_offset"] = (("sitting",), curves.offset, offsets)
+        for name, values in zip(("sitting_area", "sitting_area_low", "sitting_area_high"), curves.area, strict=True):
+            added[name] = (("sitting",), values, areas)
+    return csf.assign(added).assign_attrs(screen_offset=error.offset)
 
 
 def prompt_mean(found: fit.ChatFit, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray, str]:

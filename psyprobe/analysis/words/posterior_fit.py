@@ -7,7 +7,7 @@ tell together is in the posterior, here with whatever reading of the answers cou
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,11 +16,14 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric.csf_posterior import CsfPosterior, csf_posterior
 from psyprobe.analysis.psychometric.sigmoids import threshold_at
 from psyprobe.analysis.words import fit
+from psyprobe.analysis.words.sittings import SittingRecord, sitting_offsets
 from psyprobe.stimulus.catalogue import read_levels
 
 if TYPE_CHECKING:
     import xarray as xr
 
+#: Draws of curves behind the area under one.
+_DRAWS = 2000
 #: What of the design shapes its posterior, unless the page says otherwise.
 _USUAL = {"prior": "any", "function": "logistic"}
 
@@ -69,7 +72,9 @@ def trial_answers(at: fit.Places) -> Iterator[TrialAnswer]:
             yield TrialAnswer(int(prompt), place, x, float(np.mean(heard)), int(of))
 
 
-def told_posteriors(result: xr.Dataset, at: fit.Places, offsets: FloatArray | None = None) -> list[CsfPosterior]:
+def told_posteriors(
+    result: xr.Dataset, at: fit.Places, offsets: FloatArray | None = None, sitting: int | None = None
+) -> list[CsfPosterior]:
     """The posterior of each wording.
 
     Parameters
@@ -80,15 +85,44 @@ def told_posteriors(result: xr.Dataset, at: fit.Places, offsets: FloatArray | No
         Of its questions.
     offsets : ndarray, shape (S,), optional
         By how many log10 units the thresholds of each sitting lie above those of all.
+    sitting : int, optional
+        Told is this one alone.
     """
     contrasts = _contrasts(result)
     task = "two_interval" if result.attrs["probe"] in fit.FORCED_CHOICE else "yes_no"
     frequencies, options = tuple(at.values.tolist()), design_options(result)
     found = [csf_posterior(frequencies, contrasts, task, **options) for _ in at.prompts]  # type: ignore[arg-type]
     for one in trial_answers(at):
+        if sitting is not None and one.sitting != sitting:
+            continue
         shift = 0.0 if offsets is None else float(offsets[one.sitting])
         found[one.prompt].tell(one.place, one.x - shift, one.said)
     return found
+
+
+class SittingCurves(NamedTuple):
+    """What the sittings of a person tell one by one."""
+
+    #: By how many log10 units the thresholds of each lie above those of all, shape (S,).
+    offset: FloatArray
+    #: Area under the log CSF: mean and ends of its interval, shape (3, S).
+    area: FloatArray
+
+
+def sitting_curves(
+    result: xr.Dataset, at: fit.Places, sittings: Sequence[SittingRecord], how: fit.FitSettings
+) -> SittingCurves:
+    """The offset and the area under the log CSF of each sitting, from its own posterior."""
+    level, variance = np.empty(len(sittings)), np.empty(len(sittings))
+    areas = np.empty((3, len(sittings)))
+    ends = [(1 - how.confidence) / 2, (1 + how.confidence) / 2]
+    for number in range(len(sittings)):
+        (posterior,) = told_posteriors(result, at, sitting=number)
+        heights = posterior.draw(_DRAWS, how.seed).mean(axis=1)
+        level[number], variance[number] = heights.mean(), heights.var()
+        area = posterior.areas(_DRAWS, how.seed)
+        areas[:, number] = area.mean(), *np.quantile(area, ends)
+    return SittingCurves(sitting_offsets(level, variance, [one.screen for one in sittings]), areas)
 
 
 def fit_posterior(

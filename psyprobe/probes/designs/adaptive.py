@@ -345,10 +345,7 @@ class QuickCSF(Adaptive[CsfPosterior]):
     def estimate(self) -> DesignEstimate:
         """What is known so far, the area under the log CSF between the lowest and the highest frequency included."""
         found = super().estimate()
-        order = np.argsort(self.values)
-        x = np.log10(self.values)[order]
-        height = np.maximum(self.posterior.draw(_DRAWS, self._seed)[:, order], 0.0)
-        areas = ((height[:, 1:] + height[:, :-1]) / 2 * np.diff(x)).sum(axis=1)
+        areas = self.posterior.areas(_DRAWS, self._seed)
         low, high = np.quantile(areas, [(1 - found.level) / 2, (1 + found.level) / 2])
         return replace(found, aulcsf=float(areas.mean()), aulcsf_low=float(low), aulcsf_high=float(high))
 

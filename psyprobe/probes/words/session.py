@@ -15,6 +15,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.words.score import score_chat
+from psyprobe.analysis.words.sittings import merge_sittings, part_of
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest
@@ -433,6 +434,8 @@ class WordsProbe:
     score = staticmethod(score_chat)
     plot = staticmethod(csf_panels)
     report = staticmethod(csf_parts)
+    part_of = staticmethod(part_of)
+    merge = staticmethod(merge_sittings)
 
     def plan(self, experiment: Experiment, observer: Any) -> WordsSession:
         """As in `Probe`."""
