@@ -19,7 +19,7 @@ from psyprobe.files.output import make_folder, write_whole
 from psyprobe.files.terminal import say, settings, show
 from psyprobe.probes.conduct import load_results, together
 from psyprobe.probes.export import export
-from psyprobe.probes.results import plot, score_layers, scoreboard
+from psyprobe.probes.results import all_scores, plot, scoreboard
 from psyprobe.reporting.report import report
 from psyprobe.running.merge import merge
 from psyprobe.running.store import Store
@@ -33,7 +33,7 @@ def score_command(arguments: argparse.Namespace) -> int:
         return 0
     _check_options(arguments, "--scoreboard")
     results = _load(arguments.results) if arguments.judge is None else _judged(arguments)
-    scores = [one for result in results for one in score_layers(result, measure=arguments.measure)]
+    scores = all_scores(results, measure=arguments.measure)
     show([one.to_dict() for one in scores], score_table(scores, arguments.format), as_json=arguments.json)
     return 0
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.words.group import score_people
 from psyprobe.analysis.words.score import score_chat
 from psyprobe.analysis.words.sittings import merge_sittings, part_of
 from psyprobe.errors import InputError
@@ -436,6 +437,7 @@ class WordsProbe:
     report = staticmethod(csf_parts)
     part_of = staticmethod(part_of)
     merge = staticmethod(merge_sittings)
+    score_together = staticmethod(score_people)
 
     def plan(self, experiment: Experiment, observer: Any) -> WordsSession:
         """As in `Probe`."""
