@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import xarray
 
+from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.cli.checking import display_from
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment, read_experiment
@@ -240,10 +241,10 @@ def _screen_of(record: RunRecord) -> Screen:
 
 def _told(result: xarray.Dataset, screen: Screen) -> dict[str, Any]:
     """What the page draws: the curve with its intervals, and people's."""
-    (estimate,) = json.loads(result.attrs["design_estimates"]).values()
-    names = ("values", "log10_sensitivity", "low", "high")
+    csf = chat_csf(result)
+    logs = [np.log10(csf[f"mean_sensitivity{end}"].values) for end in ("", "_low", "_high")]
     keys = ("frequency", "mean", "low", "high")
-    rows = zip(*(np.asarray(estimate[name]).tolist() for name in names), strict=True)
+    rows = zip(*(each.tolist() for each in (csf["frequency"].values, *logs)), strict=True)
     people = json.loads(result.attrs.get("human", "{}"))
     return {
         "curve": [dict(zip(keys, row, strict=True)) for row in rows],

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 #: Blue and vermilion first: they differ most.
 _COLOURS = (axes.COLOURS[0], axes.COLOURS[5], axes.COLOURS[2], axes.COLOURS[3], axes.COLOURS[1], axes.COLOURS[4])
 _MARKERS = ("o", "s", "D", "v", "P", "X")
+#: Lines of a legend for which a figure has room, and inches that a further one takes.
+_KEYS, _KEY_INCHES = 7, 0.16
 #: How contrast is told of kinds of it, and of those that are not listed.
 _CONTRASTS = {"michelson": "Michelson", "rms": "SD/mean", "weber": "Weber"}
 _EQUIVALENT = r"$\sqrt{2}\,$SD/mean"
@@ -95,6 +97,7 @@ def plot_csf(
     names = [_name(csf) for csf in csfs] if labels is None else list(map(axes.printable, labels))
     if len(names) != len(csfs):
         raise InputError(f"{len(names)} labels do not fit {len(csfs)} results; give one a result")
+    new = ax is None
     ax = axes.new_axes() if ax is None else ax
     people, of_people = people_curve(csfs), _COLOURS[0]
     # Several people have one colour, which no model has.
@@ -110,6 +113,9 @@ def plot_csf(
         draw_mean(ax, people, of_people)
     alone = len(csfs) == 1 and labels is None
     _finish(ax, csfs, curve, (axes.title_of(csfs[0]) if alone else "") if title is None else title, human)
+    if new and (longer := axes.keys_below(ax.figure) - _KEYS) > 0:
+        width, height = ax.figure.get_size_inches()
+        ax.figure.set_size_inches(width, height + _KEY_INCHES * longer)
     return ax
 
 
