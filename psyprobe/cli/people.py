@@ -21,7 +21,7 @@ from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.files.output import make_folder
 from psyprobe.files.terminal import say, show, tell, told_to_end
 from psyprobe.light.display import Display
-from psyprobe.observers.people.observer import PersonObserver, Sitting, checked_person, drawing_of, number_of
+from psyprobe.observers.people.observer import GIVEN_UP, PersonObserver, Sitting, checked_person, drawing_of, number_of
 from psyprobe.observers.people.screen import Screen, pixel_pitch
 from psyprobe.probes import load_probe
 from psyprobe.probes.conduct import checked, run
@@ -188,7 +188,8 @@ class PersonVisit:
             if not mine:
                 return None, 0
             # A store knows digests by their first digits.
-            whom = (answered.question.observer for answered, _ in store.kept_answers())
+            kept = (answered for answered, _ in store.kept_answers())
+            whom = (each.question.observer for each in kept if each.answer["reply"]["finish"] != GIVEN_UP)
             return mine[-1], sum(mine[-1].observer_digest.startswith(each) for each in whom)
 
     def _observer(self, screen: Screen, session: str, put: Any) -> PersonObserver:
