@@ -16,6 +16,7 @@ from psyprobe.analysis.words import fit
 from psyprobe.analysis.words.posterior_fit import (
     SittingCurves,
     by_posterior,
+    design_frequencies,
     design_options,
     fit_posterior,
     sitting_curves,
@@ -117,12 +118,13 @@ def chat_csf(
     """
     if not 0 < confidence < 1:
         raise InputError(f"confidence {confidence:g} must lie between 0 and 1; usual is 0.95")
-    at = fit.places(result)
     given = {"guess": guess, "lapse": lapse, "function": function, "axis": axis}
+    designed = by_posterior(result) and all(value is None for value in given.values())
+    at = fit.places(result, design_frequencies(result) if designed else ())
     rates = _rates(result, given)
     how = fit.FitSettings(**rates, confidence=confidence, resamples=resamples, goodness=goodness, seed=seed)
     counts = fit.counted(at)
-    if by_posterior(result) and all(value is None for value in given.values()):
+    if designed:
         options = design_options(result)
         how = replace(how, function=options["function"], axis="log")
         sittings = sittings_of(result)

@@ -33,6 +33,12 @@ def by_posterior(result: xr.Dataset) -> bool:
     return result.attrs.get("design") == "quick_csf" and not fit.experiment_table(result, "fit")
 
 
+def design_frequencies(result: xr.Dataset) -> tuple[float, ...]:
+    """Frequencies of the design: its curve passes through all, whether or not they were asked."""
+    levels = fit.experiment_table(result, "levels")
+    return tuple(read_levels("frequency", levels["frequency"]).tolist()) if "frequency" in levels else ()
+
+
 def design_options(result: xr.Dataset) -> dict[str, str]:
     """The prior and the psychometric function that the design took."""
     given = json.loads(str(result.attrs.get("asking", "{}"))).get("options", {})
@@ -142,6 +148,8 @@ def fit_posterior(
     status = np.full(threshold.shape, "ok", dtype="<U16")
     low, high = np.log10(_contrasts(result)[[0, -1]])
     asked = counts.trials.sum(axis=-1) > 0
+    # What could not be shown is not measured, though the curve passes there.
+    status[~asked & (counts.not_shown > 0)] = "empty"
     status[asked & (threshold > high)] = "censored_above"
     status[asked & (threshold < low)] = "censored_below"
     known = status == "ok"
