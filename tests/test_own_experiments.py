@@ -122,7 +122,7 @@ def test_phase_of_a_chat_model(pages: Path) -> None:
 def test_size_of_a_chat_model(pages: Path) -> None:
     found = pp.score(run(pages / "size.toml", SIMULATED))
     people = castle_csf(2, luminance=40, area=[0.2, 0.8], direction="achromatic")
-    assert found.human == "castle_csf" and "castle_csf" in str(found)
+    assert found.human == "castle_csf" and "castleCSF" in str(found)
     np.testing.assert_allclose([point.human for point in found.curve], people, rtol=1e-9)
     small, large = (point.sensitivity for point in found.curve)
     assert small < large
@@ -134,7 +134,7 @@ def test_luminance_of_a_chat_model(pages: Path) -> None:
     people = castle_csf(2, luminance=[10, 40], area=np.pi, direction="achromatic")
     np.testing.assert_allclose([point.human for point in found.curve], people, rtol=1e-9)
     labels = [line.get_label() for line in pp.plot(result).lines]
-    assert "Human (castle_csf)" in labels
+    assert "Human (castleCSF)" in labels
 
 
 def test_colour_of_a_chat_model(pages: Path) -> None:

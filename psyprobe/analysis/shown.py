@@ -51,6 +51,15 @@ def stimulus_on(page: Mapping[str, Any]) -> StimulusSet | None:
     return stimulus_set({"title": "stimulus", **entry}, "stimulus", Path())
 
 
+def contrast_kind_of(result: xr.Dataset) -> str:
+    """What kind of contrast the stimulus of a result has, as "michelson"; empty where its page does not tell."""
+    try:
+        shown = stimulus_on(page_of(result))
+        return "" if shown is None or shown.parts else str(shown.spec().contrast_kind or "")
+    except InputError:
+        return ""
+
+
 def conditions_of(result: xr.Dataset) -> Conditions | None:
     """Under which conditions people are to be looked for whose thresholds belong to a result.
 

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 import xarray
 
+from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.cli.checking import display_from
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.files.output import make_folder
 from psyprobe.files.terminal import say, show, tell, told_to_end
 from psyprobe.light.display import Display
-from psyprobe.observers.people.observer import PersonObserver, Sitting, checked_person, drawing_of, number_of
+from psyprobe.observers.people.observer import GIVEN_UP, PersonObserver, Sitting, checked_person, drawing_of, number_of
 from psyprobe.observers.people.screen import Screen, pixel_pitch
 from psyprobe.probes import load_probe
 from psyprobe.probes.conduct import checked, run
@@ -187,7 +188,8 @@ class PersonVisit:
             if not mine:
                 return None, 0
             # A store knows digests by their first digits.
-            whom = (answered.question.observer for answered, _ in store.kept_answers())
+            kept = (answered for answered, _ in store.kept_answers())
+            whom = (each.question.observer for each in kept if each.answer["reply"]["finish"] != GIVEN_UP)
             return mine[-1], sum(mine[-1].observer_digest.startswith(each) for each in whom)
 
     def _observer(self, screen: Screen, session: str, put: Any) -> PersonObserver:
@@ -240,10 +242,10 @@ def _screen_of(record: RunRecord) -> Screen:
 
 def _told(result: xarray.Dataset, screen: Screen) -> dict[str, Any]:
     """What the page draws: the curve with its intervals, and people's."""
-    (estimate,) = json.loads(result.attrs["design_estimates"]).values()
-    names = ("values", "log10_sensitivity", "low", "high")
+    csf = chat_csf(result)
+    logs = [np.log10(csf[f"mean_sensitivity{end}"].values) for end in ("", "_low", "_high")]
     keys = ("frequency", "mean", "low", "high")
-    rows = zip(*(np.asarray(estimate[name]).tolist() for name in names), strict=True)
+    rows = zip(*(each.tolist() for each in (csf["frequency"].values, *logs)), strict=True)
     people = json.loads(result.attrs.get("human", "{}"))
     return {
         "curve": [dict(zip(keys, row, strict=True)) for row in rows],

@@ -17,9 +17,9 @@ from psyprobe.analysis.score import score_table
 from psyprobe.errors import InputError
 from psyprobe.files.output import make_folder, write_whole
 from psyprobe.files.terminal import say, settings, show
-from psyprobe.probes.conduct import load_results
+from psyprobe.probes.conduct import load_results, together
 from psyprobe.probes.export import export
-from psyprobe.probes.results import plot, score_layers, scoreboard
+from psyprobe.probes.results import all_scores, plot, scoreboard
 from psyprobe.reporting.report import report
 from psyprobe.running.merge import merge
 from psyprobe.running.store import Store
@@ -33,7 +33,7 @@ def score_command(arguments: argparse.Namespace) -> int:
         return 0
     _check_options(arguments, "--scoreboard")
     results = _load(arguments.results) if arguments.judge is None else _judged(arguments)
-    scores = [one for result in results for one in score_layers(result, measure=arguments.measure)]
+    scores = all_scores(results, measure=arguments.measure)
     show([one.to_dict() for one in scores], score_table(scores, arguments.format), as_json=arguments.json)
     return 0
 
@@ -187,4 +187,4 @@ def _check_options(arguments: argparse.Namespace, option: str) -> None:
 
 
 def _load(paths: list[str]) -> list[xarray.Dataset]:
-    return [result for path in paths for result in load_results(path)]
+    return together([result for path in paths for result in load_results(path)])

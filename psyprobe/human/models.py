@@ -35,6 +35,30 @@ _OURS: Mapping[str, tuple[ContrastSensitivity, Limits]] = {
 CSF_MODELS: Mapping[str, ContrastSensitivity] = {name: model for name, (model, _) in _OURS.items()}
 
 
+#: What figures, tables and pages call those whose name as it is typed is no name.
+_LABELS = {
+    "castle_csf": "castleCSF",
+    "stela_csf": "stelaCSF",
+    "barten_csf": "Barten",
+    "watson_malo_csf": "Watson-Malo",
+    "watson_ahumada_csf": "Watson-Ahumada HPmH",
+    "ela_tcsf": "elaTCSF",
+    "foley1994": "Foley 1994",
+    "gegenfurtner_kiper1992": "Gegenfurtner & Kiper 1992",
+}
+
+
+def human_label(name: str) -> str:
+    """What a model of people, or a study, is called where it is read and not typed.
+
+    Examples
+    --------
+    >>> human_label("castle_csf"), human_label("my_csf")
+    ('castleCSF', 'my_csf')
+    """
+    return _LABELS.get(name, name)
+
+
 @dataclass(frozen=True)
 class HumanRow:
     """One line of the listing of what people can be represented by."""

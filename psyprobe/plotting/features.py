@@ -25,6 +25,7 @@ from psyprobe.analysis.direction import ADVISED, UNDEFINED
 from psyprobe.analysis.matching import Method, match_result, matching_layers
 from psyprobe.analysis.responses import MEASURE_LABELS, Responses, layers_of, levels_of, select
 from psyprobe.errors import InputError
+from psyprobe.human.models import human_label
 from psyprobe.plotting import axes
 from psyprobe.plotting.people import Human, draw_people, drawn_of, measured_points, people_handles, people_title
 
@@ -37,12 +38,6 @@ if TYPE_CHECKING:
 Levels = Literal["linear", "log"] | npt.ArrayLike
 
 Masked = np.ma.MaskedArray[Any, np.dtype[np.float64]]
-
-_HUMAN_LABELS = {
-    "castle_csf": "castleCSF",
-    "foley1994": "Foley 1994",
-    "gegenfurtner_kiper1992": "Gegenfurtner & Kiper 1992",
-}
 
 #: Width of a band between linear levels of angles, as in the paper.
 _STEP = 0.02
@@ -407,7 +402,7 @@ def human_points(result: xr.Dataset, found: Responses) -> tuple[str, FloatArray,
     else:
         return None
     model = str(result.attrs.get("human_model", ""))
-    name = f"Human ({_HUMAN_LABELS.get(model, axes.printable(model))})" if model else "Human"
+    name = f"Human ({axes.printable(human_label(model))})" if model else "Human"
     if not upwards(result):
         return name, at, sensitivity
     # Thresholds behind a mask are measured points, not a model's curve.

@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.comparison import human_line
 from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.analysis.words.fit import FORCED_CHOICE, ruler_of
+from psyprobe.analysis.words.group import people_curve
+from psyprobe.analysis.words.sittings import person_of
 from psyprobe.plotting import axes
 from psyprobe.plotting.described import Axis, Figure, Line, Panel, Part, Table, name_of, plain_label
 from psyprobe.plotting.people import people_lines
+from psyprobe.plotting.sitters import mean_line, sitter_name, sitter_notes
 from psyprobe.plotting.trials import wilson
-from psyprobe.plotting.words import bounds, delivered_label, fitted_share, sensitivity_label
+from psyprobe.plotting.words import bounds, delivered_label, drawn_answers, fitted_share, sensitivity_label
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -38,12 +42,13 @@ def csf_parts(results: Sequence[xr.Dataset]) -> list[Part]:
     csfs = chat_csfs(results)
     (level,) = levels_of(csfs[0])
     values = np.concatenate([csf[level].values for csf in csfs])
+    several = people_curve(csfs)
     behind: list[Figure] = []
     lines: list[Line] = []
     for i, csf in enumerate(csfs):
         own = range(len(behind), len(behind) + csf.sizes[level])
         behind += [_functions(csf, place) for place in range(csf.sizes[level])]
-        lines.append(_sensitivity(csf, i, list(own)))
+        lines.append(_sensitivity(csf, i, list(own), alone=several is None or not person_of(csf)))
         if found := bounds(csf):
             at, bound, side = (np.array(each, dtype=np.float64) for each in zip(*found, strict=True))
             notes = ["at most: sensitivity is lower" if one < 0 else "at least: sensitivity is higher" for one in side]
@@ -51,6 +56,8 @@ def csf_parts(results: Sequence[xr.Dataset]) -> list[Part]:
             name = f"{name_of(csf)}, bound"
             places = csf[level].values[at.astype(int)]
             lines.append(Line(name, places, bound, style="points", colour=i, notes=notes, behind=which))
+    if several is not None:
+        lines.insert(0, mean_line(several, len(csfs)))
     people = human_line(csfs[0], None, values.min(), values.max())
     over = [] if people is None else [Line(people[0], people[1], people[2], style="people")]
     over += people_lines(csfs[0])
@@ -58,17 +65,23 @@ def csf_parts(results: Sequence[xr.Dataset]) -> list[Part]:
     y = Axis(plain_label(sensitivity_label(csfs[0])), log=True, inverse=ruler_of(csfs[0]).replace("_", " "))
     panel = Panel("", {"": {"": lines}})
     caption = "Geometric mean over wordings, with intervals. A point opens the psychometric functions behind it."
+    if any(person_of(csf) for csf in csfs):
+        caption += " Intervals of people hold the error of their screen."
+    if several is not None:
+        caption += f" The {several.name} has a band over people; theirs are in the tables of scores."
     drawn = Figure("Contrast sensitivity", x, y, [panel], caption, over=over, behind=behind)
     return [drawn, _wordings(results, csfs), _replies(results)]
 
 
-def _sensitivity(csf: xr.Dataset, colour: int, behind: Sequence[int]) -> Line:
+def _sensitivity(csf: xr.Dataset, colour: int, behind: Sequence[int], alone: bool) -> Line:
     (level,) = levels_of(csf)
     mean, low, high = (csf[f"mean_sensitivity{end}"].values for end in ("", "_low", "_high"))
     usable = [f"{n} of {csf.sizes['prompt']} wordings usable" for n in csf["n_usable"].values]
+    usable = sitter_notes(csf) if person_of(csf) else usable
     # An interval without an end runs off the axis.
-    ends = np.maximum(low, mean * 1e-3), np.minimum(high, mean * 1e3)
-    return Line(name_of(csf), csf[level].values, mean, *ends, colour=colour, notes=usable, behind=behind)
+    ends: tuple[FloatArray | None, FloatArray | None] = np.maximum(low, mean * 1e-3), np.minimum(high, mean * 1e3)
+    ends = ends if alone else (None, None)
+    return Line(sitter_name(csf), csf[level].values, mean, *ends, colour=colour, notes=usable, behind=behind)
 
 
 def _functions(csf: xr.Dataset, place: int) -> Figure:
@@ -76,7 +89,7 @@ def _functions(csf: xr.Dataset, place: int) -> Figure:
     (level,) = levels_of(csf)
     contrast = csf[ruler_of(csf)].values
     low, high = float(np.nanmin(contrast)) / 1.3, float(np.nanmax(contrast)) * 1.25
-    counted = bool((csf["method"].values.astype(str) == "counts").all())
+    counted = drawn_answers(csf)
     said = "correct" if csf.attrs.get("probe") in FORCED_CHOICE else "yes"
     names = [str(name) for name in csf["prompt"].values]
     views = {name: {"": _function(csf.isel(prompt=p), place, low, high)} for p, name in enumerate(names)}
@@ -93,7 +106,7 @@ def _function(one: xr.Dataset, i: int, low: float, high: float) -> list[Line]:
     use = trials > 0
     share = yes[use] / trials[use]
     reach: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
-    if str(one["method"].values) == "counts":
+    if drawn_answers(one):
         below, above = wilson(yes[use], trials[use])
         reach = (share - below, share + above)
     notes = [f"{n:.0f} answers" for n in trials[use]]

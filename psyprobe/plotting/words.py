@@ -20,13 +20,17 @@ from psyprobe.analysis.iso_response import iso_contrast
 from psyprobe.analysis.psychometric.fit import PsychometricFit
 from psyprobe.analysis.psychometric.sigmoids import psychometric_function
 from psyprobe.analysis.responses import MEASURE_LABELS, levels_of, select
+from psyprobe.analysis.shown import contrast_kind_of
 from psyprobe.analysis.words.comparison import bridge, human_line
 from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.analysis.words.fit import FORCED_CHOICE, STEPS, ruler_of
+from psyprobe.analysis.words.group import people_curve
 from psyprobe.analysis.words.score import refuse_features
+from psyprobe.analysis.words.sittings import person_of
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.plotting import axes
 from psyprobe.plotting.people import Human, draw_people, drawn_of, measured_points, people_handles, people_title
+from psyprobe.plotting.sitters import draw_hollow, draw_mean, draw_one_of_several, hollow_handles, sitter_name
 from psyprobe.plotting.trials import draw_fit, wilson
 
 if TYPE_CHECKING:
@@ -37,8 +41,11 @@ if TYPE_CHECKING:
 #: Blue and vermilion first: they differ most.
 _COLOURS = (axes.COLOURS[0], axes.COLOURS[5], axes.COLOURS[2], axes.COLOURS[3], axes.COLOURS[1], axes.COLOURS[4])
 _MARKERS = ("o", "s", "D", "v", "P", "X")
-#: Label of the axis of sensitivities.
-SENSITIVITY = r"Sensitivity (1 / contrast, $\sqrt{2}\,$SD/mean)"
+#: Lines of a legend for which a figure has room, and inches that a further one takes.
+_KEYS, _KEY_INCHES = 7, 0.16
+#: How contrast is told of kinds of it, and of those that are not listed.
+_CONTRASTS = {"michelson": "Michelson", "rms": "SD/mean", "weber": "Weber"}
+_EQUIVALENT = r"$\sqrt{2}\,$SD/mean"
 
 
 def plot_csf(
@@ -72,7 +79,9 @@ def plot_csf(
     matplotlib.axes.Axes
         The level (frequency, phase, ...) to the right, sensitivity upwards, logarithmic. Points are geometric means
         over wordings with their intervals, hollow where a step between two contrasts enters them; arrows say that
-        sensitivity lies beyond the contrasts that were shown.
+        sensitivity lies beyond the contrasts that were shown. People have thin lines, and hollow points where nothing
+        is claimed: below a contrast of 0.03 on a screen that nobody measured. Of three people or more the mean is
+        drawn, with a band over people.
 
     Raises
     ------
@@ -88,11 +97,25 @@ def plot_csf(
     names = [_name(csf) for csf in csfs] if labels is None else list(map(axes.printable, labels))
     if len(names) != len(csfs):
         raise InputError(f"{len(names)} labels do not fit {len(csfs)} results; give one a result")
+    new = ax is None
     ax = axes.new_axes() if ax is None else ax
+    people, of_people = people_curve(csfs), _COLOURS[0]
+    # Several people have one colour, which no model has.
+    others = [csf for csf in csfs if people is None or not person_of(csf)]
+    first = int(people is not None)
     for i, (csf, name) in enumerate(zip(csfs, names, strict=True)):
-        _draw(ax, csf, name, _COLOURS[i % len(_COLOURS)], _MARKERS[i % len(_MARKERS)])
+        if people is not None and person_of(csf):
+            draw_one_of_several(ax, csf, name, of_people, _MARKERS[i % len(_MARKERS)])
+        else:
+            place = first + next(j for j, one in enumerate(others) if one is csf)
+            _draw(ax, csf, name, _COLOURS[place % len(_COLOURS)], _MARKERS[place % len(_MARKERS)])
+    if people is not None:
+        draw_mean(ax, people, of_people)
     alone = len(csfs) == 1 and labels is None
     _finish(ax, csfs, curve, (axes.title_of(csfs[0]) if alone else "") if title is None else title, human)
+    if new and (longer := axes.keys_below(ax.figure) - _KEYS) > 0:
+        width, height = ax.figure.get_size_inches()
+        ax.figure.set_size_inches(width, height + _KEY_INCHES * longer)
     return ax
 
 
@@ -172,13 +195,13 @@ def _draw(ax: Axes, csf: xr.Dataset, name: str, colour: str, marker: str) -> Non
     known = np.isfinite(mean)
     # An interval without an end runs off the axis.
     reach = np.stack([mean - np.maximum(low, mean * 1e-3), np.minimum(high, mean * 1e3) - mean])[:, known]
-    style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.5, "label": name}
+    style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "label": name}
+    style["linewidth"] = 0.9 if person_of(csf) else 1.5
     ax.errorbar(values[known], mean[known], yerr=reach, elinewidth=1, capsize=2, zorder=3, **style)
     # A step lies somewhere between two contrasts that were shown; its place was not measured.
     steps = known & (np.isin(csf["status"].values.astype(str), STEPS) & csf["usable"].values.astype(bool)).any(axis=0)
-    if steps.any():
-        hollow = {**style, "linestyle": "none", "markerfacecolor": "white", "label": "_steps"}
-        ax.plot(values[steps], mean[steps], zorder=3.1, **hollow)
+    unsure = csf["unsure"].values & known if "unsure" in csf else np.zeros_like(steps)
+    draw_hollow(ax, values[steps | unsure], mean[steps | unsure], colour, marker, 5)
     head = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.4}
     for i, bound, side in bounds(csf):
         ax.annotate("", xy=(values[i], bound * 1.6**side), xytext=(values[i], bound), arrowprops=head)
@@ -229,17 +252,14 @@ def _finish(ax: Axes, csfs: Sequence[xr.Dataset], curve: str | None, title: str,
     axes.level_axis(ax.xaxis, values, margin=1.25)
     axes.log_axis(ax.yaxis, float(drawn.min()) / 2, float(drawn.max()) * 2)
     axes.label(ax, axes.level_label(csfs[0], level), sensitivity_label(csfs[0]), title, framed=False)
-    handles = [*ax.get_legend_handles_labels()[0], *people_handles(beside, surface=True)]
+    handles = [*ax.get_legend_handles_labels()[0], *hollow_handles(list(csfs)), *people_handles(beside, surface=True)]
     axes.legend_below(ax, handles, people_title(beside) if beside else "")
 
 
 def _name(csf: xr.Dataset) -> str:
-    name = str(csf.attrs.get("observer", ""))
-    return axes.printable(name) + (" (RANDOM WEIGHTS)" if csf.attrs.get("random_weights", 0) else "")
+    return axes.printable(sitter_name(csf))
 
 
-#: Label of the axis of contrasts.
-DELIVERED = r"Delivered contrast ($\sqrt{2}\,$SD/mean)"
 #: Width at which a step, of width 0, is drawn.
 _STEP = 1e-3
 
@@ -247,7 +267,7 @@ _STEP = 1e-3
 def sensitivity_label(csf: xr.Dataset) -> str:
     """Of the axis of 1 / threshold, of contrast or of the difference that was asked about."""
     if ruler_of(csf) == "contrast":
-        return SENSITIVITY
+        return f"Sensitivity (1 / contrast, {_CONTRASTS.get(contrast_kind_of(csf), _EQUIVALENT)})"
     if ruler_of(csf) == "period":
         return "Highest frequency (cpd)"
     unit = str(csf[ruler_of(csf)].attrs["units"])
@@ -256,7 +276,9 @@ def sensitivity_label(csf: xr.Dataset) -> str:
 
 def delivered_label(csf: xr.Dataset) -> str:
     """Of the axis of contrasts or differences."""
-    return DELIVERED if ruler_of(csf) == "contrast" else axes.level_label(csf, ruler_of(csf))
+    if ruler_of(csf) == "contrast":
+        return f"Delivered contrast ({_CONTRASTS.get(contrast_kind_of(csf), _EQUIVALENT)})"
+    return axes.level_label(csf, ruler_of(csf))
 
 
 def plot_psychometric(
@@ -309,7 +331,7 @@ def plot_psychometric(
     held, unit = one[level].values, one[level].attrs["units"]
     rows = _rows(level, held, values)
     ax = axes.new_axes() if ax is None else ax
-    counted = str(one["method"].values) == "counts"
+    counted = drawn_answers(one)
     contrast = one[ruler_of(one)].values
     low, high = float(np.nanmin(contrast)), float(np.nanmax(contrast))
     left, right = low / 2.2, high * 1.25
@@ -378,6 +400,12 @@ def _draw_function(
         ax.annotate("", xy=(end, 0.5 + 0.02 * i), xytext=(start, 0.5 + 0.02 * i), arrowprops=head)
 
 
+def drawn_answers(csf: xr.Dataset) -> bool:
+    """Whether answers are yes or no, of which a share has Wilson's interval, and not probabilities of yes."""
+    method = csf["method"].values.astype(str)
+    return bool(((method == "counts") | ((method == "posterior") & (csf["yes"].values % 1 == 0).all())).all())
+
+
 def fitted_share(one: xr.Dataset, i: int, x: FloatArray) -> tuple[FloatArray, FloatArray, float] | None:
     """Contrasts, the fitted share of yes there, and the share at threshold, for one level of one wording of a CSF.
 
@@ -387,7 +415,7 @@ def fitted_share(one: xr.Dataset, i: int, x: FloatArray) -> tuple[FloatArray, Fl
     fit = json.loads(str(one.attrs["fit"]))
     if not (np.isfinite(t) and np.isfinite(w) and fit["axis"] == "log"):
         return None
-    function = fit["function"] if str(one["method"].values) == "counts" else "logistic"
+    function = "logistic" if str(one["method"].values) == "logits" else fit["function"]
     share = psychometric_function(np.log10(x), t, max(w, _STEP), guess, lapse, function=function)
     return x, np.asarray(share), guess + (1 - guess - lapse) / 2
 

@@ -203,7 +203,7 @@ def load_results(path: str | Path | Store) -> list[xarray.Dataset]:
     Returns
     -------
     list of xarray.Dataset
-        In the order in which the runs were begun.
+        In the order in which the runs were begun; the sittings of one person with one experiment are one result.
 
     Raises
     ------
@@ -221,7 +221,30 @@ def load_results(path: str | Path | Store) -> list[xarray.Dataset]:
         raise InputError(
             f"{path} has no finished run ({len(records)} unfinished); run the experiment again to go on with it"
         )
-    return finished
+    return together(finished)
+
+
+def together(results: Sequence[xarray.Dataset]) -> list[xarray.Dataset]:
+    """Results in which those are one that their probe takes for one, as the sittings of a person.
+
+    Parameters
+    ----------
+    results : sequence of xarray.Dataset
+        Of any runs, of any files.
+    """
+    groups: dict[Any, list[xarray.Dataset]] = {}
+    for place, one in enumerate(results):
+        part_of = getattr(load_probe(str(one.attrs["probe"])), "part_of", None)
+        name = None if part_of is None else part_of(one)
+        groups.setdefault(place if name is None else (one.attrs["probe"], name), []).append(one)
+    return [members[0] if len(members) == 1 else _merged(members) for members in groups.values()]
+
+
+def _merged(members: list[xarray.Dataset]) -> xarray.Dataset:
+    """What the probe makes of results that are parts of one."""
+    probe: Any = load_probe(str(members[0].attrs["probe"]))
+    merged: xarray.Dataset = probe.merge(members)
+    return merged
 
 
 def observer_for(experiment: Experiment, observer: str | Observer | None = None, /, **options: Any) -> Any:

@@ -7,7 +7,7 @@ layer, levels)``, which gives Axes, a figure or the subfigure that it was given.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from psyprobe.analysis.score import NO_SCORE, Score
@@ -76,6 +76,29 @@ def score_layers(result: xr.Dataset, **options: Any) -> tuple[Score, ...]:
         As for `score`.
     """
     return tuple(_offered(result, "score", "scored")(result, **options))
+
+
+def all_scores(results: Sequence[xr.Dataset], **options: Any) -> list[Score]:
+    """Scores of each result, and those that a probe finds in several together, as in several people.
+
+    Parameters
+    ----------
+    results : sequence of xarray.Dataset
+        Of any runs.
+    **options
+        As for `score`.
+    """
+    return [one for result in results for one in score_layers(result, **options)] + scores_together(results)
+
+
+def scores_together(results: Sequence[xr.Dataset]) -> list[Score]:
+    """Scores that probes find in several results together, such as several people against each other."""
+    found: list[Score] = []
+    for name in dict.fromkeys(map(_probe_of, results)):
+        together = getattr(load_probe(name), "score_together", None)
+        if together is not None:
+            found += together([one for one in results if _probe_of(one) == name])
+    return found
 
 
 def scoreboard(

@@ -15,6 +15,7 @@ from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.shown import page_of, stimulus_on
 from psyprobe.errors import PsyprobeError
 from psyprobe.human import list_human
+from psyprobe.human.models import human_label
 from psyprobe.light.display import Display
 from psyprobe.probes import probe_summary
 from psyprobe.reporting.page import Picture, picture
@@ -144,7 +145,7 @@ def methods(experiments: Sequence[Sequence[xr.Dataset]]) -> Mapping[str, Any]:
         name = next((str(page["human"][key]) for key in ("model", "data") if key in page.get("human", {})), "")
         if name:
             row = known.get(name)
-            sentences.append(f"People are represented by {name}{cite(row.source) if row else ''}.")
+            sentences.append(f"People are represented by {human_label(name)}{cite(row.source) if row else ''}.")
         sentences.append(f"Observers: {', '.join(str(one.attrs['observer']) for one in results)}.")
         departures = [str(each) for each in page.get("differences", ())]
         assumed = [str(each) for each in page.get("assumed", ())]

@@ -17,8 +17,8 @@ from psyprobe.analysis.shown import page_of
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.plotting.described import Figure, Gallery, Part, Table
 from psyprobe.probes import load_probe
-from psyprobe.probes.conduct import load_results
-from psyprobe.probes.results import score_layers, scoreboard
+from psyprobe.probes.conduct import load_results, together
+from psyprobe.probes.results import score_layers, scoreboard, scores_together
 from psyprobe.reporting.compact import compact
 from psyprobe.reporting.page import picture, render, write_page
 from psyprobe.reporting.provenance import made_with, methods, observers_table, stimulus_of
@@ -114,6 +114,7 @@ def report(
                 sound.append(one)
             except PsyprobeError as error:
                 failures.append((f"{section.name}, {one.attrs['observer']}", f"not scored: {error}"))
+        section.scores += scores_together(sound)
         try:
             section.parts = [_shown(part, figures) for part in _parts(sound)]
         except PsyprobeError as error:
@@ -164,7 +165,7 @@ def _loaded(sources: Sequence[Any]) -> tuple[list[xr.Dataset], list[tuple[str, s
             with open_store(one, create=False) as store:
                 unfinished = [run for run in store.runs() if run.finished is None]
             left += [(f"{run.experiment}, {run.observer}", f"not finished; begun {run.started}") for run in unfinished]
-    return results, left
+    return together(results), left
 
 
 def _sections(results: Sequence[xr.Dataset]) -> list[_Section]:

@@ -11,6 +11,7 @@ import webdriver
 
 from psyprobe.cli.people import PersonVisit
 from psyprobe.experiment import read_experiment
+from psyprobe.observers.people.observer import GIVEN_UP
 from psyprobe.observers.people.server import PersonServer
 from psyprobe.running.store import open_store
 
@@ -101,7 +102,7 @@ def test_from_consent_to_a_trial_and_a_pause(tmp_path: Path, browser: webdriver.
         browser.wait("document.body.dataset.trial[0]", "2")
         visit.pause()
     with open_store(store, create=False) as opened:
-        ((answered, _),) = opened.kept_answers()
-    sitting = answered.answer["reply"]["sitting"]
-    assert sitting["void"][0]["why"] == "paused" and sitting["attempt"] > 1
+        first, *_, last = (answered.answer["reply"] for answered, _ in opened.kept_answers())
+    assert first["finish"] == GIVEN_UP and first["sitting"]["why"] == "paused"
+    assert last["finish"] == "stop" and last["sitting"]["number"] == 1 and last["sitting"]["attempt"] > 1
     assert browser.complaints() == []

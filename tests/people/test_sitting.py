@@ -11,6 +11,7 @@ from simulated_person import FREQUENCIES, SimulatedPerson
 import psyprobe as pp
 from psyprobe.cli.people import PersonVisit
 from psyprobe.experiment import read_experiment
+from psyprobe.observers.people.observer import GIVEN_UP
 from psyprobe.observers.people.server import PersonServer
 from psyprobe.running.store import open_store
 
@@ -34,10 +35,16 @@ def test_a_whole_sitting_gives_the_curve_of_who_sat(tmp_path: Path) -> None:
     true = np.array([person.truth(frequency) for frequency in FREQUENCIES])
     assert np.sqrt(np.mean((found - true) ** 2)) < 0.2
     answers = kept(store)
-    sittings = [answer["reply"]["sitting"] for answer in answers]
+    told = [answer["reply"]["sitting"] for answer in answers]
+    given_up = [answer["reply"]["sitting"] for answer in answers if answer["reply"]["finish"] == GIVEN_UP]
+    sittings = [each for each in told if each not in given_up]
     assert sorted(each["number"] for each in sittings) == list(range(1, 91))
-    assert "beginning" in sittings[0] and sum(len(each["void"]) for each in sittings) > 0
-    assert len({each["dither_seed"] for each in sittings}) == 90
+    assert "beginning" in told[0] and given_up and {each["why"] for each in given_up} == {"frames"}
+    # Each attempt is a question of its own, with a dither of its own.
+    assert sorted((each["number"], each["attempt"]) for each in told) == sorted(
+        (each["number"], attempt) for each in sittings for attempt in range(1, each["attempt"] + 1)
+    )
+    assert len({each["dither_seed"] for each in told}) == len(told)
     (result,) = pp.load_results(store)
     assert set(np.unique(result.order)) == {0.0, 1.0}
     # Answers of another sitting are its own, though the seeds of the experiment are the same.

@@ -29,6 +29,7 @@ from psyprobe.analysis.words.fit import STEPS, experiment_table
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.human import csf as people_csf
 from psyprobe.human import modelfest_csf, modelfest_gabors, noise_matched_csf
+from psyprobe.human.models import human_label
 from psyprobe.stimulus.catalogue import load_stimulus
 
 if TYPE_CHECKING:
@@ -175,12 +176,23 @@ def human_line(
     page = human_of_page(csf) if human is None else None
     (level,) = levels_of(csf)
     if page is not None:
-        return (f"Human ({page[0]})", csf[level].values, page[1]) if page[0] else None
+        return (f"Human ({human_label(page[0])})", csf[level].values, page[1]) if page[0] else None
     if human == "" or level != "frequency":
         return None
     x = np.geomspace(low, high, 121)
     label, curve = human_at(csf, human or default_human(csf), x)
     return label, x, curve
+
+
+def curve_label(name: str) -> str:
+    """What a human curve is called where it is read: one of `human_names`, or what a page names.
+
+    Examples
+    --------
+    >>> curve_label("watson_malo"), curve_label("castle_csf")
+    ('Watson-Malo', 'castleCSF')
+    """
+    return HUMAN_CURVES[name][0] if name in HUMAN_CURVES else human_label(name)
 
 
 def human_at(csf: xr.Dataset, human: str, frequency: FloatArray) -> tuple[str, FloatArray]:
@@ -420,7 +432,7 @@ def _samples(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...], resampl
     n = len(log_s)
     if "threshold_samples" in csf:
         stored = -csf["threshold_samples"].values[:, *place]
-        drawn = stored[rng.integers(len(stored), size=resamples)]
+        drawn = stored[rng.integers(len(stored), size=resamples)] + _of_screen(csf, place[-1], resamples, rng)
     elif n >= FEW:
         drawn = np.broadcast_to(log_s, (resamples, *log_s.shape))
     else:
@@ -437,6 +449,16 @@ def _samples(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...], resampl
     chosen = rng.integers(n, size=(resamples, n))
     common = _common_spread(csf, log_s, place) * rng.normal(size=(resamples, 1, log_s.shape[1]))
     return np.asarray(np.take_along_axis(drawn, chosen[..., None], axis=1) + common)
+
+
+def _of_screen(csf: xr.Dataset, scored: Any, resamples: int, rng: np.random.Generator) -> FloatArray:
+    """What a person's screen may add to log sensitivities, (B, 1, F): an offset, and single steps of a panel."""
+    if "screen_sd" not in csf:
+        return np.zeros((1, 1, 1))
+    offset, total = float(csf.attrs["screen_offset"]), csf["screen_sd"].values[np.ravel(scored)]
+    single = np.sqrt(np.maximum(total**2 - offset**2, 0.0))
+    common, own = rng.normal(size=(resamples, 1, 1)), rng.normal(size=(resamples, 1, total.size))
+    return np.asarray(offset * common + single * own)
 
 
 def _common_spread(csf: xr.Dataset, log_s: FloatArray, place: tuple[Any, ...]) -> FloatArray:

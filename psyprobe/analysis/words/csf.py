@@ -11,7 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words import fit
+from psyprobe.analysis.words.posterior_fit import (
+    SittingCurves,
+    by_posterior,
+    design_frequencies,
+    design_options,
+    fit_posterior,
+    sitting_curves,
+)
+from psyprobe.analysis.words.sittings import screen_error, sittings_of
 from psyprobe.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -27,7 +37,7 @@ FEW = 3
 _COPIED = (
     "experiment", "experiment_digest", "experiment_toml", "display", "observer", "observer_card", "random_weights",
     "probe", "levels", "readout", "design", "size", "human",
-    "ppd", "psyprobe_version", "difference", "difference_label",
+    "ppd", "psyprobe_version", "sittings", "difference", "difference_label",
 )  # fmt: skip
 
 
@@ -76,9 +86,13 @@ def chat_csf(
         Over `prompt` and the level (`frequency`, in cpd): `status`, `threshold` (log10 contrast) and `sensitivity` with
         `_low` and `_high`, `usable` (the threshold enters means and scores), `width`, `guess`, `lapse`, `p_value` of
         the deviance, `raw_threshold` (where half of the answers are yes), `dprime_threshold` (where d' = 1 against the
-        catch trials), `excluded_rate`, `low_validity` and `method` ("counts" or "logits"); with `contrast_level`
-        besides: `contrast`, `trials`, `yes`, `excluded`; `catch_yes` and `catch_trials` by prompt. Over the level:
-        `mean_sensitivity`, geometric over usable wordings, with its interval, and `n_usable`.
+        catch trials), `excluded_rate`, `low_validity` and `method` ("counts", "logits" or "posterior"); with
+        `contrast_level` besides: `contrast`, `trials`, `yes`, `excluded`; `catch_yes` and `catch_trials` by prompt.
+        Over the level: `mean_sensitivity`, geometric over usable wordings, with its interval, and `n_usable`.
+
+        Of a person, the intervals of the mean hold the error of the screen, whose standard deviation is `screen_sd`;
+        where `unsure`, the threshold lies below a contrast of 0.03 on a screen that nobody measured. By `sitting`:
+        `sitting_offset`, and `sitting_area` under the log CSF with its interval.
 
     Raises
     ------
@@ -87,6 +101,11 @@ def chat_csf(
 
     Notes
     -----
+    A run by qCSF (``design = "quick_csf"``) puts few questions at each frequency, all near the threshold that it
+    expects there. Its curve is that of the design: the mean of its posterior with central credible intervals, told the
+    answers as they are read here. Where `guess`, `lapse`, `function` or `axis` is given, or the page has a [fit], each
+    frequency is fitted by itself, as in all other runs; such fits of a run by qCSF are biased, and many are open.
+
     Replies that are ambiguous, refusals or unreadable are left out and counted: above 10 % a curve is flagged
     (`low_validity`), above 50 % its status is "unreadable" and it has no threshold. The interval of the mean is
     over wordings, Student's t of the log sensitivities; with fewer than three wordings that of the curves themselves,
@@ -99,13 +118,25 @@ def chat_csf(
     """
     if not 0 < confidence < 1:
         raise InputError(f"confidence {confidence:g} must lie between 0 and 1; usual is 0.95")
-    at = fit.places(result)
     given = {"guess": guess, "lapse": lapse, "function": function, "axis": axis}
+    designed = by_posterior(result) and all(value is None for value in given.values())
+    at = fit.places(result, design_frequencies(result) if designed else ())
     rates = _rates(result, given)
     how = fit.FitSettings(**rates, confidence=confidence, resamples=resamples, goodness=goodness, seed=seed)
-    counts, logits = fit.counted(at), _with_logits(at) & (how.axis == "log")
-    found = _without_unreadable(_fit(at, counts, logits, how), counts)
-    return _dataset(result, counts, found, logits, how)
+    counts = fit.counted(at)
+    if designed:
+        options = design_options(result)
+        how = replace(how, function=options["function"], axis="log")
+        sittings = sittings_of(result)
+        curves = sitting_curves(result, at, sittings, how) if sittings else None
+        found = fit_posterior(result, at, counts, how, None if curves is None else curves.offset)
+        method = np.full(len(at.prompts), "posterior")
+    else:
+        options, logits = {}, _with_logits(at) & (how.axis == "log")
+        found, method = _fit(at, counts, logits, how), np.where(logits, "logits", "counts")
+        curves = None
+    made = _dataset(result, counts, _without_unreadable(found, counts), method, how, options)
+    return _with_screen(made, curves)
 
 
 def chat_csfs(results: Iterable[xr.Dataset], **options: Any) -> list[xr.Dataset]:
@@ -194,6 +225,35 @@ def _without_unreadable(found: fit.ChatFit, counts: fit.ChatCounts) -> fit.ChatF
     return replace(found, status=status, **blank, **rates)
 
 
+def _with_screen(csf: xr.Dataset, curves: SittingCurves | None) -> xr.Dataset:
+    """The curve of a person with the error of the screen in the intervals of its mean; any other as it is."""
+    from scipy.special import ndtri
+
+    sittings = sittings_of(csf)
+    if not sittings:
+        return csf
+    (level,) = levels_of(csf)
+    mean, low, high = (np.log10(csf[f"mean_sensitivity{end}"].values) for end in ("", "_low", "_high"))
+    error = screen_error([one.screen for one in sittings], [one.trials for one in sittings], -mean)
+    reach = float(ndtri((1 + float(csf.attrs["confidence"])) / 2)) * error.total
+    about = {name: csf[name].attrs for name in ("mean_sensitivity_low", "mean_sensitivity_high")}
+    shares = {"units": "log10 contrast", "long_name": "Standard deviation of the error that stays with the screen"}
+    told = {"units": "1", "long_name": "Whether so little of the panel is known that its single steps may decide"}
+    ends = {
+        "mean_sensitivity_low": 10.0 ** (mean - np.hypot(mean - low, reach)),
+        "mean_sensitivity_high": 10.0 ** (mean + np.hypot(high - mean, reach)),
+    }
+    added: dict[str, Any] = {name: ((level,), values, about[name]) for name, values in ends.items()}
+    added |= {"screen_sd": ((level,), error.total, shares), "unsure": ((level,), error.unsure, told)}
+    if curves is not None:
+        areas = {"units": "1", "long_name": "Area under the log CSF"}
+        offsets = {"units": "log10 contrast", "long_name": "Thresholds of the sitting over those of all"}
+        added["sitting_offset"] = (("sitting",), curves.offset, offsets)
+        for name, values in zip(("sitting_area", "sitting_area_low", "sitting_area_high"), curves.area, strict=True):
+            added[name] = (("sitting",), values, areas)
+    return csf.assign(added).assign_attrs(screen_offset=error.offset)
+
+
 def prompt_mean(found: fit.ChatFit, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray, str]:
     """Average the log10 sensitivities of all usable thresholds at each level.
 
@@ -242,7 +302,12 @@ def _summed(own: FloatArray, which: npt.NDArray[np.bool_], *, few: bool) -> Floa
 
 
 def _dataset(
-    result: xr.Dataset, counts: fit.ChatCounts, found: fit.ChatFit, logits: npt.NDArray[np.bool_], how: fit.FitSettings
+    result: xr.Dataset,
+    counts: fit.ChatCounts,
+    found: fit.ChatFit,
+    method: npt.NDArray[np.str_],
+    how: fit.FitSettings,
+    options: Mapping[str, str],
 ) -> xr.Dataset:
     import xarray as xr
 
@@ -268,7 +333,7 @@ def _dataset(
         "p_value": (dims, found.p_value, "", "Of the deviance"),
         "raw_threshold": (dims, found.raw_threshold, log_c, "Where half of the answers are yes"),
         "dprime_threshold": (dims, dprime_thresholds(counts), log_c, "Where d' = 1 against the catch trials"),
-        "method": (dims[:1], np.where(logits, "logits", "counts"), "", "What was fitted"),
+        "method": (dims[:1], method, "", "What was fitted"),
         "group": (dims[:1], np.array(counts.groups), "", "Kind of wording"),
         ruler: ((*dims, "contrast_level"), counts.contrast, unit, f"Delivered {ruler.replace('_', ' ')}"),
         "trials": ((*dims, "contrast_level"), counts.trials, "", "Answers that count"),
@@ -289,7 +354,7 @@ def _dataset(
     about = result[counts.level].attrs
     # Without what the column of a run says of catch trials.
     label = str(about.get("long_name", counts.level)).split(";")[0]
-    fitted = {name: getattr(how, name) for name in ("guess", "lapse", "function", "axis")}
+    fitted = {name: getattr(how, name) for name in ("guess", "lapse", "function", "axis")} | dict(options)
     return xr.Dataset(
         {
             name: (dims, values, {"units": unit, "long_name": text})

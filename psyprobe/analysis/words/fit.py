@@ -13,6 +13,7 @@ import hashlib
 import json
 import tomllib
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
@@ -131,13 +132,15 @@ class Places:
         return total
 
 
-def places(result: xr.Dataset) -> Places:
+def places(result: xr.Dataset, values: Sequence[float] = ()) -> Places:
     """Find where each question of a run belongs.
 
     Parameters
     ----------
     result : xarray.Dataset
         Of a questioning run.
+    values : sequence of float, optional
+        Of the level, that have a place though nobody may have asked there.
 
     Returns
     -------
@@ -164,7 +167,7 @@ def places(result: xr.Dataset) -> Places:
     prompt = np.array([number[name] for name in names.tolist()], dtype=np.int64)
     nominal = result[ruler].values.astype(np.float64)
     catch = nominal == 0
-    delivered = _delivered(result)
+    delivered = delivered_contrast(result)
     shown = result["shown"].values.astype(bool) if "shown" in result else np.ones(nominal.shape, dtype=bool)
     shown &= catch | ~(delivered < _LEAST_GAIN * nominal)
     counted = shown & np.isfinite(result["said"].values.astype(np.float64))
@@ -174,12 +177,12 @@ def places(result: xr.Dataset) -> Places:
             f"their words for yes and no suit the probe {result.attrs.get('probe', 'yes_no')!r}?"
         )
     asked = result[level].values.astype(np.float64)
-    values = np.unique(asked[~catch])
-    value = np.where(catch, -1, np.searchsorted(values, asked).clip(max=len(values) - 1))
+    held = np.unique(np.concatenate([asked[~catch], np.asarray(values, dtype=np.float64)]))
+    value = np.where(catch, -1, np.searchsorted(held, asked).clip(max=len(held) - 1))
     step = np.full(nominal.shape, -1, dtype=np.int64)
     most = 1
     for p in range(len(prompts)):
-        for f in range(len(values)):
+        for f in range(len(held)):
             here = (prompt == p) & (value == f) & shown
             if not here.any():
                 continue
@@ -188,7 +191,7 @@ def places(result: xr.Dataset) -> Places:
             arrived = np.bincount(index, delivered[here]) / np.bincount(index)
             step[here] = np.argsort(np.argsort(arrived, kind="stable"))[index]
             most = max(most, len(own))
-    return Places(result, prompt, value, step, prompts, level, values, most, catch, counted, shown)
+    return Places(result, prompt, value, step, prompts, level, held, most, catch, counted, shown)
 
 
 def count_answers(result: xr.Dataset) -> ChatCounts:
@@ -215,7 +218,7 @@ def count_answers(result: xr.Dataset) -> ChatCounts:
 def counted(at: Places) -> ChatCounts:
     """Count the answers of a run whose questions have their places."""
     result, shape = at.result, at.shape
-    said, delivered = at.column("said"), _delivered(result)
+    said, delivered = at.column("said"), delivered_contrast(result)
     tests, blanks = at.counted & ~at.catch, at.counted & at.catch
     # A contrast that only got replies that do not count has a contrast all the same.
     known = at.shown & ~at.catch & np.isfinite(delivered)
@@ -256,7 +259,8 @@ def _commonest(result: xr.Dataset, asked: npt.NDArray[np.bool_]) -> str:
     return f" ({n} of {int(asked.sum())} are {shorten(printable(reply), 60)!r})"
 
 
-def _delivered(result: xr.Dataset) -> FloatArray:
+def delivered_contrast(result: xr.Dataset) -> FloatArray:
+    """What arrived of the contrast or the difference of each question, shape (trials,)."""
     ruler = ruler_of(result)
     name = f"delivered_{ruler}" if f"delivered_{ruler}" in result else ruler
     return np.asarray(result[name].values.astype(np.float64))

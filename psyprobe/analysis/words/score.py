@@ -24,11 +24,14 @@ from psyprobe.analysis.words import comparison
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.fit import ruler_of
 from psyprobe.analysis.words.readers import Rereading, rereadings
+from psyprobe.analysis.words.sittings import sittings_of
 from psyprobe.errors import InputError
 
 if TYPE_CHECKING:
     import xarray as xr
 
+#: What is said of a threshold below what is claimed.
+UNSURE = "contrast below 0.03 on a screen that nobody measured"
 #: Below this agreement, text should count and not the first token.
 ENOUGH = 0.95
 
@@ -115,7 +118,8 @@ _KEY_OF_ACUITY = ("limit: 1 / that period, the highest frequency told from a uni
 _READOUTS = {"text": "text answers", "p_yes": "P(yes)"}
 #: Resamples where only the values are wanted.
 _FEWEST = 100
-_HEADINGS = dict(zip(comparison.STATISTICS, ("r", "RMSE", "r log", "RMSE log", "shape"), strict=True))
+#: Of the statistics, in tables.
+HEADINGS = dict(zip(comparison.STATISTICS, ("r", "RMSE", "r log", "RMSE log", "shape"), strict=True))
 
 
 @dataclass(frozen=True)
@@ -141,22 +145,25 @@ class CsfPoint:
     low_validity: int
     #: Questions that do not count because their contrast could not be delivered.
     not_shown: int
+    #: Whether the threshold lies below a contrast of 0.03 on a screen that nobody measured.
+    unsure: bool
 
     def cells(self, unit: str, finest: bool) -> dict[str, str]:
         """Rounded for reading: sensitivities, the threshold of a difference in its unit, or the highest frequency."""
         said = [f"{n} {status}" for status, n in self.statuses.items() if status != "ok"]
         said += [f"{self.low_validity} low validity"] if self.low_validity else []
         said += [f"{self.not_shown} questions could not be shown"] if self.not_shown else []
+        said += [UNSURE] * self.unsure
         shown = [self.sensitivity, self.low, self.high]
         people = self.human
         if unit and not finest:
             shown = [_inverse(self.sensitivity), _inverse(self.high), _inverse(self.low)]
             people = _inverse(people)
-        found, low, high = map(_plain, shown)
+        found, low, high = map(plain_number, shown)
         heading = "limit (cpd)" if finest else f"threshold ({unit})" if unit else "sensitivity"
         return {
             heading: "-" if self.sensitivity is None else f"{found} [{low}, {high}]",
-            "people": _plain(people),
+            "people": plain_number(people),
             "usable": f"{self.usable}/{self.prompts}",
             "remarks": ", ".join(said),
         }
@@ -199,6 +206,8 @@ class ChatScore(Tabled):
     readings: tuple[Rereading, ...]
     #: What was sent in place of what was asked for, as sentences.
     instead: tuple[str, ...]
+    #: Of a person: how much was asked, and what the screen leaves open, as sentences.
+    sittings: tuple[str, ...]
     #: Of all intervals.
     confidence: float
     #: Of what two images differed in; empty where contrast was varied.
@@ -226,7 +235,7 @@ class ChatScore(Tabled):
             title = f"{self.experiment} ({readout})"
             rows = [Row(title, OBSERVER, "", cells, self._record("", None), notes=self._remarks())]
         else:
-            rows = self._compared(f"{self.experiment} ({readout}, against {self.human})")
+            rows = self._compared(f"{self.experiment} ({readout}, against {comparison.curve_label(self.human)})")
         of_frequency = self.human and self.level == "frequency" and not self.difference_unit
         axis = "CSF (cpd)" if of_frequency else f"{self.level} ({self.unit})"
         curve = f"{self.observer}{loud}: {axis}"
@@ -248,7 +257,7 @@ class ChatScore(Tabled):
                     "differs": percent(each.differ, 2),
                     "opposite": percent(each.opposite, 2),
                     "left out": percent(each.excluded, 2),
-                    **{_HEADINGS[name]: number(value, _digits(name)) for name, value in each.score.items()},
+                    **{HEADINGS[name]: number(value, digits_of(name)) for name, value in each.score.items()},
                 },
             )
             for each in self.readings
@@ -258,7 +267,7 @@ class ChatScore(Tabled):
     def _compared(self, title: str) -> list[Row]:
         found = self.scores[self.human]
         statistics: dict[str, comparison.Statistic] = {name: getattr(found, name) for name in comparison.STATISTICS}
-        cells = {_HEADINGS[name]: _interval(one, name) for name, one in statistics.items()}
+        cells = {HEADINGS[name]: interval_cell(one, name) for name, one in statistics.items()}
         cells |= {
             "gain": number(found.gain, sign=True),
             "prompts": f"{found.n_valid}/{found.n_prompts}",
@@ -266,10 +275,10 @@ class ChatScore(Tabled):
         }
         rows = [Row(title, OBSERVER, "", cells, self._record(self.human, found), notes=self._remarks())]
         if found.n_prompts > 1:
-            spread = {_HEADINGS[name]: _spread(one, name) for name, one in statistics.items()}
+            spread = {HEADINGS[name]: _spread(one, name) for name, one in statistics.items()}
             rows.append(Row(title, OBSERVER, "  single prompts", spread))
         for label, values in (("flat curve", self.flat), ("blind observer", self.blind)):
-            trivial = {_HEADINGS[name]: number(values[name], _digits(name)) for name in comparison.STATISTICS}
+            trivial = {HEADINGS[name]: number(values[name], digits_of(name)) for name in comparison.STATISTICS}
             rows.append(Row(title, label, label, trivial))
         others = [(name, one) for name, one in self.scores.items() if name != self.human]
         return rows + [Row("", OBSERVER, "", {}, self._record(name, one)) for name, one in others]
@@ -302,10 +311,10 @@ class ChatScore(Tabled):
         }
 
     def _remarks(self) -> list[str]:
-        notes = []
+        notes = [*self.sittings]
         if self.human and self.scores[self.human].interval_over == comparison.NOTHING:
             notes.append("scores have no intervals: few wordings are usable, and a threshold's is open at both ends")
-        if self.guess is not None and self.lapse is not None:
+        if self.guess is not None and self.lapse is not None and not self.sittings:
             notes.append(f"yes without a pattern {self.guess:.2f}, no to any {self.lapse:.2f} (medians over prompts)")
         if self.excluded:
             notes.append(f"{percent(self.excluded, 2)} of the replies say neither yes nor no and are left out")
@@ -316,7 +325,7 @@ class ChatScore(Tabled):
             notes.append(f"first token and text agree in {found.agreement:.3f} of {found.n} answers{kappa}{remark}")
         notes += self.instead
         alike = [each.reader for each in self.readings if not each.differ]
-        if alike:
+        if alike and not self.sittings:
             notes.append(f"read alike by {' and by '.join(alike)}: all {self.readings[0].n} replies")
         return notes
 
@@ -416,9 +425,34 @@ def score_chat(
             agreement=answer_agreement(result),
             readings=rereadings(result, _values(scores[name]) if curves else {}, statistics),
             instead=asked_instead(result),
+            sittings=sitting_notes(csf),
             confidence=confidence,
         ),
     )
+
+
+def sitting_notes(csf: xr.Dataset) -> tuple[str, ...]:
+    """What is to be said of the sittings of a person, of `chat_csf`; nothing of anybody else."""
+    sittings = sittings_of(csf)
+    if not sittings:
+        return ()
+    trials = sum(one.trials for one in sittings)
+    lapse = _median(csf["lapse"].values)
+    told = [f"{trials} answers in {len(sittings)} sitting{'s' * (len(sittings) > 1)}"]
+    told[0] += "" if lapse is None else f", wrong at any contrast {lapse:.2f}"
+    if "prior" in (options := json.loads(csf.attrs["fit"])):
+        whose = "ordinary eyes" if options["prior"] == "people" else "any eyes"
+        told[0] += f"; the curve is the posterior of qCSF with the prior for {whose}"
+    if "sitting_area" in csf and len(sittings) > 1:
+        areas = ", ".join(f"{area:.2f}" for area in csf["sitting_area"].values)
+        told.append(f"area under the log CSF of each sitting, in order: {areas}")
+    measured = all(one.screen.light == "measured" for one in sittings)
+    offset = float(csf.attrs["screen_offset"])
+    told.append(
+        f"intervals hold the screen's error, {offset:.2g} log10 (1 SD) for all thresholds"
+        + ("" if measured else " and 0.15 below a contrast of 0.03 on one that nobody measured")
+    )
+    return tuple(told)
 
 
 def asked_instead(result: xr.Dataset) -> tuple[str, ...]:
@@ -465,6 +499,7 @@ def _points(csf: xr.Dataset, level: str, human: FloatArray) -> tuple[CsfPoint, .
             statuses=dict(Counter(csf["status"].values[:, i].tolist())),
             low_validity=int(csf["low_validity"].values[:, i].sum()),
             not_shown=int(csf["not_shown"].values[i]),
+            unsure="unsure" in csf and bool(csf["unsure"].values[i]),
         )
         for i in range(csf.sizes[level])
     )
@@ -497,21 +532,24 @@ def _inverse(value: float | None) -> float | None:
     return None if value is None else 1 / value
 
 
-def _plain(value: float | None) -> str:
+def plain_number(value: float | None) -> str:
+    """With three significant digits, or all of those before the point; a dash for none."""
     return "-" if value is None else f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
-def _interval(statistic: comparison.Statistic, name: str) -> str:
-    digits = _digits(name)
+def interval_cell(statistic: comparison.Statistic, name: str) -> str:
+    """A statistic with its interval, rounded for reading."""
+    digits = digits_of(name)
     ends = "" if statistic.low is None else f" [{number(statistic.low, digits)}, {number(statistic.high, digits)}]"
     return number(statistic.value, digits) + ends
 
 
 def _spread(statistic: comparison.Statistic, name: str) -> str:
-    digits = _digits(name)
+    digits = digits_of(name)
     spread = "" if statistic.prompt_sd is None else f" ± {number(statistic.prompt_sd, digits)}"
     return number(statistic.prompt_mean, digits) + spread
 
 
-def _digits(name: str) -> int:
+def digits_of(name: str) -> int:
+    """Behind the point, of a statistic."""
     return {"rmse_linear": 1, "rmse_log10": 2, "shape_rmse_log10": 2}.get(name, 3)

@@ -1,7 +1,8 @@
 """A person as an observer: each question goes to the page in front of them, one after the other.
 
 Person, sitting and screen are on the card, so that nobody's answers are taken for another's, nor one sitting's for
-another. An attempt that dropped frames or was interrupted is marked, and the pattern is shown again.
+another. An attempt that dropped frames or was interrupted is an answer of its own, given up, and the same pattern is
+asked again as another attempt.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ _PSEUDONYM = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII)
 MOST_DROPPED = 2
 #: Why the page gives an attempt up.
 VOID = ("frames", "hidden", "resized", "too early", "too late", "paused")
+#: How the answer of such an attempt ends.
+GIVEN_UP = "given up"
 #: What the page tells of an attempt: name to lowest and highest value.
 _TOLD = {
     "reaction_ms": (0.0, 600_000.0),
@@ -119,7 +122,8 @@ class Sitting:
         self._changed = threading.Condition()
         self._number, self._attempt = first - 1, 1
         self._inquiry: Inquiry | None = None
-        self._voids: list[dict[str, Any]] = []
+        #: Whether the next question is another attempt at the last.
+        self._again = False
         self._answer: Answer | None = None
         self._end: dict[str, Any] | None = None
         self._uniforms = screen.uniforms()
@@ -180,8 +184,8 @@ class Sitting:
             if choice is None or told["frames_dropped"] > MOST_DROPPED:
                 if choice is None and why not in VOID:
                     raise InputError(f"attempt {self._attempt} has no answer because of {why!r:.40}; give a reason")
-                self._voids.append({**told, "why": why if choice is None else "frames"})
-                self._attempt += 1
+                told["why"] = why if choice is None else "frames"
+                self._answer, self._again = self._answered("", told, "", finish=GIVEN_UP), True
             elif choice not in inquiry.words:
                 raise InputError(f"the answer is {choice!r:.40}; give {' or '.join(inquiry.words)}")
             else:
@@ -189,25 +193,25 @@ class Sitting:
             self._changed.notify_all()
 
     def _show(self, inquiry: Inquiry) -> None:
-        self._number, self._attempt, self._voids, self._answer = self._number + 1, 1, [], None
-        self._inquiry = inquiry
+        self._number += not self._again
+        self._attempt = int((inquiry.drawing or {}).get("attempt", 1))
+        self._inquiry, self._answer, self._again = inquiry, None, False
         self._changed.notify_all()
 
     def _something(self) -> bool:
         return self._end is not None or (self._inquiry is not None and self._answer is None)
 
-    def _answered(self, choice: str, told: Mapping[str, Any], key: str) -> Answer:
+    def _answered(self, choice: str, told: Mapping[str, Any], key: str, finish: str = "stop") -> Answer:
         sitting = {
             "session": self.session,
             "number": self._number,
             **told,
             "key": key,
-            "void": self._voids,
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            **({"beginning": self._beginning} if self._number == 1 else {}),
+            **({"beginning": self._beginning} if (self._number, self._attempt) == (1, 1) else {}),
         }
         seconds = told["reaction_ms"] / 1000
-        return Answer(choice, latency=seconds, attempts=self._attempt, model="a person", sitting=sitting)
+        return Answer(choice, finish=finish, latency=seconds, attempts=self._attempt, model="a person", sitting=sitting)
 
     def _trial(self, inquiry: Inquiry) -> dict[str, Any]:
         assert inquiry.drawing is not None
@@ -222,8 +226,8 @@ class Sitting:
         }
 
     def _seed(self, inquiry: Inquiry) -> int:
-        """Of the dither: another one in each attempt, which the key and the attempt tell again."""
-        text = f"{self.session} {inquiry.key} {self._attempt}"
+        """Of the dither: another one in each attempt, which the key tells again."""
+        text = f"{self.session} {inquiry.key}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
 
 

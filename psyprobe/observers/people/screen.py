@@ -158,6 +158,9 @@ def threshold_error(
 
 #: Fewest device pixels in a period of upright or lying stripes: fewer blur them by more than 0.08 log10.
 LEAST_PIXELS = 3
+#: Contrast below which single steps of a panel decide, and the error there where nobody measured it (de Wit 2023).
+STEPS_BELOW = 0.03
+_STEPS_SD = 0.15
 #: Points of a measured tone curve as the page's shader takes it.
 _CURVE_POINTS = 4097
 
@@ -207,6 +210,25 @@ class Screen:
     def offset(self) -> float:
         """Standard deviation of the error that all thresholds of a sitting share, log10 contrast."""
         return 0.01 if self.light == "measured" else 0.04
+
+    def threshold_sd(self, contrast: FloatArray) -> FloatArray:
+        """Standard deviation of the error of single thresholds that stays with the screen, log10 contrast.
+
+        Below a contrast of 0.03 one step of the panel decides, which only a photometer knows.
+
+        Parameters
+        ----------
+        contrast : ndarray
+            At threshold, Michelson.
+
+        Examples
+        --------
+        >>> screen = Screen(pitch=0.265, distance=1000, display=Display(peak=200))
+        >>> (screen.threshold_sd(np.array([0.01, 0.1])) > 0.1).tolist()
+        [True, False]
+        """
+        single = np.where((np.asarray(contrast) < STEPS_BELOW) & (self.light != "measured"), _STEPS_SD, 0.0)
+        return np.asarray(np.hypot(self.offset, single))
 
     def drawn(self, native: Specification, finest: Specification) -> Specification:
         """A stimulus over the same degrees in the pixels of this screen.

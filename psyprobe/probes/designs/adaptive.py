@@ -9,27 +9,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import replace
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric.csf_posterior import CsfGrid, CsfPosterior, Prior, csf_posterior
+from psyprobe.analysis.psychometric.posterior import Function, Grid, Task, ThresholdPosterior, default_grid, seen
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.probes.designs.posterior import (
-    Function,
-    Grid,
-    Posterior,
-    Task,
-    ThresholdPosterior,
-    csf_width_and_rates,
-    default_grid,
-    seen,
-)
 from psyprobe.probes.designs.protocol import DesignEstimate, Estimating, Level, P, checked
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 About: TypeAlias = Literal["threshold", "all"]
 
@@ -286,200 +275,6 @@ class QuestPlus(Adaptive[ThresholdPosterior]):
         return binary_entropy(yes) - self.posterior.joint(place).reshape(-1) @ noise
 
 
-def log_parabola(
-    frequency: FloatArray, gain: FloatArray, peak: FloatArray, bandwidth: FloatArray, truncation: FloatArray
-) -> FloatArray:
-    """log10 sensitivity of the truncated log-parabola, of the broadcast shape of all arguments; not floored.
-
-    Watson & Ahumada 2005, Journal of Vision 5(9):6; in the form of Lesmes et al. (2010), Eq. 1.
-
-    Parameters
-    ----------
-    frequency : ndarray
-        Spatial frequency in cpd.
-    gain : ndarray
-        log10 of the peak sensitivity.
-    peak : ndarray
-        log10 of the frequency of the peak in cpd.
-    bandwidth : ndarray
-        log10 of beta. The full width at half height is log10(2 beta) in log10 units, that is 1 + log2(beta) octaves:
-        beta itself only where it is 1 or 2.
-    truncation : ndarray
-        By how many log10 units at most sensitivity falls below its peak at frequencies below that of the peak.
-
-    Examples
-    --------
-    Half of the peak sensitivity lies half a bandwidth, here one octave, above the peak:
-
-    >>> curve = log_parabola(np.array([0.5, 3.0, 6.0]), 2.0, np.log10(3.0), np.log10(2.0), 0.5)
-    >>> (10**curve).round(2).tolist()
-    [31.62, 100.0, 50.0]
-    """
-    x = np.log10(np.asarray(frequency, dtype=np.float64))
-    half = (np.log10(2.0) + np.asarray(bandwidth)) / 2
-    curve = gain - np.log10(2.0) * ((x - peak) / half) ** 2
-    return np.asarray(np.where((x < peak) & (curve < gain - truncation), gain - truncation, curve))
-
-
-@dataclass(frozen=True, eq=False)
-class CsfGrid:
-    """Values that the parameters of a truncated log-parabola may take, all equally likely beforehand.
-
-    Parameters
-    ----------
-    gain, peak, bandwidth, truncation : ndarray
-        See `log_parabola`.
-    deviation : float
-        Standard deviation in log10 units by which frequencies deviate from the parabola; 0 for the parabola itself, as
-        qCSF was published. It also bridges the steps of the grid.
-    """
-
-    gain: FloatArray = field(default_factory=lambda: np.linspace(0.5, 3.2, 19))
-    peak: FloatArray = field(default_factory=lambda: np.linspace(-0.3, 1.3, 9))
-    bandwidth: FloatArray = field(default_factory=lambda: np.linspace(0.0, 1.2, 7))
-    truncation: FloatArray = field(default_factory=lambda: np.linspace(0.02, 1.6, 6))
-    deviation: float = 0.07
-
-    def parameters(self) -> FloatArray:
-        """Every combination of the parameters, shape (P, 4)."""
-        mesh = np.meshgrid(self.gain, self.peak, self.bandwidth, self.truncation, indexing="ij")
-        return np.stack([each.ravel() for each in mesh], axis=1)
-
-
-def people_prior(grid: Grid) -> tuple[Grid, CsfGrid]:
-    """What is likely of people with ordinary eyes at 20 to 200 cd/m²: widths and rates in a grid, and parabolas.
-
-    It is worth about 30 trials in 100, and says something false of low vision and of screens that are not as assumed:
-    there the prior for any curve is the one to take.
-
-    Examples
-    --------
-    >>> grid, csf = people_prior(csf_width_and_rates((0.001, 1.0), "two_interval"))
-    >>> grid.width.tolist(), csf.parameters().shape
-    ([0.35, 0.5, 0.7], (5616, 4))
-    """
-    widths, lapses = np.array([0.35, 0.5, 0.7]), np.array([0.01, 0.04])
-    of_width, of_lapse = np.array([1.0, 2.0, 1.0]), np.array([0.7, 0.3])
-    csf = CsfGrid(
-        gain=np.linspace(1.3, 2.5, 13),
-        peak=np.linspace(-0.2, 0.9, 9),
-        bandwidth=np.linspace(0.2, 0.9, 8),
-        truncation=np.linspace(0.05, 0.9, 6),
-    )
-    return replace(grid, width=widths, lapse=lapses, width_prior=of_width, lapse_prior=of_lapse), csf
-
-
-class CsfPosterior(Posterior):
-    """What answers tell of a contrast sensitivity function that may deviate from a truncated log-parabola.
-
-    log10 sensitivity at each tested frequency is that of the parabola plus a deviation of its own, normal with mean 0.
-    So what answers at one frequency tell of the others passes through the parabola, while a curve that is none still
-    comes out as it is where it was asked: intervals hold the truth of observers that the model does not fit. Given the
-    parabola, the width and the rates of guess and lapse, which all frequencies share, frequencies are independent; so
-    the joint posterior is kept exactly as one table of threshold a frequency and one over the parabolas.
-
-    Parameters
-    ----------
-    frequencies : sequence of float
-        In cpd.
-    grid : Grid
-        Thresholds, widths and rates, with their prior; the width is one for all frequencies.
-    csf : CsfGrid
-        Parabolas and the deviation from them.
-
-    Examples
-    --------
-    Three frequencies, of which two were asked; the third is expected to be in between:
-
-    >>> grid = Grid(np.linspace(-3.5, 0.5, 81), np.array([0.8]), np.array([0.02]), np.array([0.02]))
-    >>> posterior = CsfPosterior((2.0, 4.0, 8.0), grid, CsfGrid())
-    >>> for x, said in ((-2.4, 0), (-2.2, 0), (-1.8, 1), (-1.6, 1)):
-    ...     posterior.tell(0, x, said)
-    ...     posterior.tell(2, x + 0.4, said)
-    >>> -2.2 < posterior.mean(1) < -1.6
-    True
-    """
-
-    one_width = True
-
-    def __init__(self, frequencies: tuple[float, ...], grid: Grid, csf: CsfGrid) -> None:
-        from scipy.sparse import csr_array
-
-        t, w, g, l = grid.shape
-        super().__init__(len(frequencies), grid, (t, w * g * l))
-        self._step = float(grid.threshold[1] - grid.threshold[0])
-        self._parameters = csf.parameters()
-        place = -log_parabola(np.array(frequencies)[:, None], *self._parameters.T)
-        nearest = np.rint((place - grid.threshold[0]) / self._step).astype(np.int64)
-        self._cell = np.clip(nearest, 0, t - 1)
-        count = self._parameters.shape[0]
-        self._gather: list[csr_array] = [
-            csr_array((np.ones(count), (cells, np.arange(count))), shape=(t, count)) for cells in self._cell
-        ]
-        self._spread = _spread(grid.threshold, csf.deviation)
-        self._likelihood = [np.ones((t, w * g * l)) for _ in frequencies]
-        self._smooth = [np.ones((t, w * g * l)) for _ in frequencies]
-        prior = grid.width_prior[:, None, None] * grid.guess_prior[:, None] * grid.lapse_prior
-        with np.errstate(divide="ignore"):
-            self._log_prior = np.log(prior).reshape(-1)
-        self._log = np.zeros((count, w * g * l))
-        self._share()
-
-    def mean_parameters(self) -> dict[str, float]:
-        """Posterior means of gain, peak, bandwidth and truncation of the parabola (see `log_parabola`)."""
-        means = self._mass.sum(axis=1) @ self._parameters
-        return dict(zip(("gain", "peak", "bandwidth", "truncation"), means.tolist(), strict=True))
-
-    def draw(self, n: int, seed: int = 0) -> FloatArray:
-        """Draws of log10 sensitivity at all frequencies from the joint posterior, shape (n, F)."""
-        rng = np.random.default_rng(seed)
-        flat = rng.choice(self._mass.size, size=n, p=self._mass.reshape(-1))
-        row, column = np.unravel_index(flat, self._mass.shape)
-        draws = np.empty((n, len(self._cell)))
-        for each in range(len(self._cell)):
-            density = self._spread[:, self._cell[each, row]] * self._likelihood[each][:, column]
-            cumulative = np.cumsum(density, axis=0)
-            u = rng.random(n) * cumulative[-1]
-            cell = (cumulative < u).sum(axis=0)
-            draws[:, each] = -(self.grid.threshold[cell] + self._step * (rng.random(n) - 0.5))
-        return draws
-
-    def _tables(self, place: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        # What all other answers say of the parabola here, the deviation from it, and the answers here.
-        parabola = self._gather[place] @ self._mass / self._smooth[place]
-        joint = (self._spread @ parabola) * self._likelihood[place]
-        joint = (joint / joint.sum()).reshape(self.grid.shape)
-        g, l = self.grid.guess[:, None], self.grid.lapse
-        mass, guess, rise = ((joint * factor).sum(axis=(2, 3)) for factor in (np.ones((1, 1)), g, 1 - g - l))
-        return mass, guess, rise
-
-    def _seen(self, place: int, x: float) -> FloatArray:
-        return seen(np.array(x), self.grid.threshold[:, None], self.grid.width, self.grid.function)
-
-    def _condition(self, place: int) -> None:
-        log = self._log_likelihood(place)
-        before = self._smooth[place]
-        # Relative to the highest of all rates: these differ in evidence, which must not be lost.
-        self._likelihood[place] = np.exp(log - log.max())
-        self._smooth[place] = np.maximum(self._spread.T @ self._likelihood[place], 1e-200)
-        self._log += (np.log(self._smooth[place]) - np.log(before))[self._cell[place]]
-
-    def _share(self) -> None:
-        catch = np.broadcast_to(self._catch[0] + self._catch[1] / self.dispersion, self.grid.shape[1:]).reshape(-1)
-        self._mass = self._normalised(self._log + (self._log_prior + catch))
-
-    def _common(self) -> FloatArray:
-        return np.asarray(self._mass.sum(axis=0).reshape(self.grid.shape[1:]))
-
-
-def _spread(threshold: FloatArray, deviation: float) -> FloatArray:
-    """Probability of each threshold (rows) where the parabola's is each threshold (columns)."""
-    if deviation == 0:
-        return np.eye(threshold.size)
-    weights = np.exp(-0.5 * ((threshold[:, None] - threshold) / deviation) ** 2)
-    return np.asarray(weights / weights.sum(axis=0))
-
-
 #: Draws from the posterior behind the interval of the area under the log CSF.
 _DRAWS = 2000
 
@@ -534,19 +329,15 @@ class QuickCSF(Adaptive[CsfPosterior]):
         function: Function = "logistic",
         grid: Grid | None = None,
         csf: CsfGrid | None = None,
-        prior: Literal["any", "people"] = "any",
+        prior: Prior = "any",
         seed: int = 0,
     ) -> None:
         super().__init__(frequencies, contrasts, task, stop, n_max, catch, top, seed)
         if len(self.values) < 2:
             raise InputError("qCSF needs at least two frequencies; use QUEST+ for one")
         self._seed = seed
-        if prior not in ("any", "people"):
-            raise unknown_name("prior of quick_csf", str(prior), ("any", "people"))
-        usual = csf_width_and_rates(self.contrasts, task, function), CsfGrid()
-        likely = usual if prior == "any" else people_prior(usual[0])
-        grid = likely[0] if grid is None else grid
-        self.posterior = CsfPosterior(self.values, grid, likely[1] if csf is None else csf)
+        self.posterior = csf_posterior(self.values, self.contrasts, task, function, prior, grid, csf)
+        grid = self.posterior.grid
         self._visible = seen(
             np.log10(self.contrasts), grid.threshold[:, None, None], grid.width[:, None], grid.function
         )
@@ -554,10 +345,7 @@ class QuickCSF(Adaptive[CsfPosterior]):
     def estimate(self) -> DesignEstimate:
         """What is known so far, the area under the log CSF between the lowest and the highest frequency included."""
         found = super().estimate()
-        order = np.argsort(self.values)
-        x = np.log10(self.values)[order]
-        height = np.maximum(self.posterior.draw(_DRAWS, self._seed)[:, order], 0.0)
-        areas = ((height[:, 1:] + height[:, :-1]) / 2 * np.diff(x)).sum(axis=1)
+        areas = self.posterior.areas(_DRAWS, self._seed)
         low, high = np.quantile(areas, [(1 - found.level) / 2, (1 + found.level) / 2])
         return replace(found, aulcsf=float(areas.mean()), aulcsf_low=float(low), aulcsf_high=float(high))
 

@@ -15,8 +15,8 @@ from typing import Literal, TypeAlias, TypedDict, Unpack, get_args
 import numpy as np
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric.posterior import Task, seen
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.probes.designs.posterior import Task, seen
 
 DesignName: TypeAlias = Literal["constant", "ladder", "quest_plus", "quick_csf"]
 DESIGNS: tuple[DesignName, ...] = get_args(DesignName)

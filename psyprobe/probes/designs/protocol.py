@@ -14,8 +14,8 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric.posterior import Posterior
 from psyprobe.errors import InputError, unknown_name
-from psyprobe.probes.designs.posterior import Posterior
 
 #: What may be asked: whether a pattern is there, or in which of two images.
 TASKS = ("yes_no", "two_interval")

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from psyprobe.analysis.psychometric.posterior import Function, Task, ThresholdPosterior, default_grid
 from psyprobe.errors import InputError
-from psyprobe.probes.designs.posterior import Function, Task, ThresholdPosterior, default_grid
 from psyprobe.probes.designs.protocol import Estimating, Level, checked
 
 

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from psyprobe._typing import FloatArray
+from psyprobe.analysis.words.group import score_people
 from psyprobe.analysis.words.score import score_chat
+from psyprobe.analysis.words.sittings import merge_sittings, part_of
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest
 from psyprobe.human.models import CSF_MODELS
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Example, Inquiry, ask_all
+from psyprobe.observers.people.observer import GIVEN_UP
 from psyprobe.observers.people.screen import Screen
 from psyprobe.plotting.word_parts import csf_parts
 from psyprobe.plotting.words import csf_panels
@@ -86,6 +89,9 @@ class WordsSession(ExperimentSession):
         self._round: dict[tuple[Trial, int], Question] = {}
         self._answers: dict[str, Mapping[str, Any]] = {}
         self._log: list[dict[str, Any]] = []
+        #: At which attempt of a person each trial is, and those whose attempt was given up.
+        self._attempts: dict[Trial, int] = {}
+        self._again: list[Trial] = []
 
     def layout(self) -> dict[str, Any]:
         """The level, what is asked, and how it is shown."""
@@ -126,6 +132,9 @@ class WordsSession(ExperimentSession):
 
     def next(self) -> list[Batch]:
         """The questions of a round; those that decide which reading counts come first, as a round of their own."""
+        if self._again:
+            again, self._again = self._again, []
+            return self._batches(again)
         if self._after_pilot:
             rest, self._after_pilot = self._after_pilot, None
             return self._batches(rest)
@@ -142,6 +151,9 @@ class WordsSession(ExperimentSession):
     def tell(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
         """Let a pilot decide, and tell every design the answers to a whole round in the order in which it asked."""
         self._answers |= answers
+        self._give_up(answers)
+        if self._again:
+            return
         if self._after_pilot is not None:
             self._decide()
             if self._after_pilot:
@@ -325,6 +337,7 @@ class WordsSession(ExperimentSession):
             "words": list(wording.prompt.words),
             "decoding": wording.decoding(trial),
             **({"examples": self._examples} if self._examples else {}),
+            **({"attempt": self._attempts.get(trial, 1)} if self._one_at_a_time else {}),
         }
 
     def _heard(self, trial: Trial, order: int) -> Read | None:
@@ -332,6 +345,14 @@ class WordsSession(ExperimentSession):
         if answer is None or answer["refused"]:
             return None
         return read_answer(Answer.from_dict(answer["reply"]), self._wordings[trial.prompt].prompt)
+
+    def _give_up(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
+        """Ask those trials again, as another attempt, whose attempt a person gave up."""
+        lost = {key for key, each in answers.items() if (each["reply"] or {}).get("finish") == GIVEN_UP}
+        if lost:
+            self._again = [trial for (trial, _), question in self._round.items() if question.key in lost]
+            self._attempts |= {trial: self._attempts.get(trial, 1) + 1 for trial in self._again}
+            self._log = [entry for entry in self._log if entry["key"] not in lost]
 
     def _decide(self) -> None:
         """Let each wording's answers show which reading of them counts."""
@@ -364,9 +385,10 @@ def put(observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]) -> It
             shown = work.scene.shown(*work.trial)
             images, measured = work.scene.draw(shown, observer.delivered)
             stimuli = {**work.scene.identity(shown), "stimuli": [spec.to_dict() for spec in shown.specs]}
-            drawing = stimuli if work.scene.delivery.format == "page" else None
             for question in batch.questions:
                 asked = work.asked[question.asked]
+                page = work.scene.delivery.format == "page"
+                drawing = {**stimuli, "attempt": asked["attempt"]} if page else None
                 contents = ((question.shown, "shown", stimuli), (question.asked, "asked", asked))
                 answered = Answered(question, {**measured, "reply": None}, contents)
                 if measured["refused"]:
@@ -433,6 +455,9 @@ class WordsProbe:
     score = staticmethod(score_chat)
     plot = staticmethod(csf_panels)
     report = staticmethod(csf_parts)
+    part_of = staticmethod(part_of)
+    merge = staticmethod(merge_sittings)
+    score_together = staticmethod(score_people)
 
     def plan(self, experiment: Experiment, observer: Any) -> WordsSession:
         """As in `Probe`."""

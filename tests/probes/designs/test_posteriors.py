@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
+from psyprobe.analysis.psychometric.csf_posterior import CsfPosterior, log_parabola
+from psyprobe.analysis.psychometric.posterior import GivenAnswer, ThresholdPosterior, default_grid, dispersion, seen
 from psyprobe.errors import InputError
 from psyprobe.probes.designs import CsfGrid, Grid
-from psyprobe.probes.designs.adaptive import CsfPosterior, log_parabola
-from psyprobe.probes.designs.posterior import GivenAnswer, ThresholdPosterior, default_grid, dispersion, seen
 
 SMALL = Grid(
     threshold=np.linspace(-3.0, 0.0, 7),

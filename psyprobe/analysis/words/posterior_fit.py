@@ -1,0 +1,178 @@
+"""The contrast sensitivity function of a run by qCSF: the posterior of its design, told the answers again.
+
+Its answers lie near the thresholds that the design expected, too few at each frequency for a fit of its own. What they
+tell together is in the posterior, here with whatever reading of the answers counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from psyprobe._typing import FloatArray
+from psyprobe.analysis.psychometric.csf_posterior import CsfPosterior, csf_posterior
+from psyprobe.analysis.psychometric.sigmoids import threshold_at
+from psyprobe.analysis.words import fit
+from psyprobe.analysis.words.sittings import SittingRecord, sitting_offsets
+from psyprobe.stimulus.catalogue import read_levels
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Draws of curves behind the area under one.
+_DRAWS = 2000
+#: What of the design shapes its posterior, unless the page says otherwise.
+_USUAL = {"prior": "any", "function": "logistic"}
+
+
+def by_posterior(result: xr.Dataset) -> bool:
+    """Whether a run was designed by qCSF, and its page does not say how to fit each frequency by itself."""
+    return result.attrs.get("design") == "quick_csf" and not fit.experiment_table(result, "fit")
+
+
+def design_frequencies(result: xr.Dataset) -> tuple[float, ...]:
+    """Frequencies of the design: its curve passes through all, whether or not they were asked."""
+    levels = fit.experiment_table(result, "levels")
+    return tuple(read_levels("frequency", levels["frequency"]).tolist()) if "frequency" in levels else ()
+
+
+def design_options(result: xr.Dataset) -> dict[str, str]:
+    """The prior and the psychometric function that the design took."""
+    given = json.loads(str(result.attrs.get("asking", "{}"))).get("options", {})
+    return {name: str(given.get(name, usual)) for name, usual in _USUAL.items()}
+
+
+class TrialAnswer(NamedTuple):
+    """One trial, in whatever orders it was asked."""
+
+    prompt: int
+    #: Of the level; None for a catch trial.
+    place: int | None
+    #: log10 of the delivered contrast.
+    x: float
+    #: Mean of what was said over the orders.
+    said: float
+    #: In which sitting, from 0.
+    sitting: int
+
+
+def trial_answers(at: fit.Places) -> Iterator[TrialAnswer]:
+    """The trials of a run that have an answer which counts, in the order in which they were put."""
+    result = at.result
+    nominal, said = at.column(fit.ruler_of(result)), at.column("said")
+    delivered = fit.delivered_contrast(result)
+    repeat = at.column("repeat") if "repeat" in result else np.arange(len(said))
+    sitting = result["sitting"].values.astype(int) if "sitting" in result else np.zeros(len(said), dtype=int)
+    rows: dict[tuple[Any, ...], list[int]] = {}
+    for i in np.flatnonzero(at.shown).tolist():
+        rows.setdefault((sitting[i], at.prompt[i], at.value[i], nominal[i], repeat[i]), []).append(i)
+    for (of, prompt, value, contrast, _), own in rows.items():
+        heard = [said[i] for i in own if at.counted[i]]
+        if heard:
+            arrived = delivered[own[0]] if delivered[own[0]] > 0 else contrast
+            place = None if contrast == 0 else int(value)
+            x = -np.inf if place is None else float(np.log10(arrived))
+            yield TrialAnswer(int(prompt), place, x, float(np.mean(heard)), int(of))
+
+
+def told_posteriors(
+    result: xr.Dataset, at: fit.Places, offsets: FloatArray | None = None, sitting: int | None = None
+) -> list[CsfPosterior]:
+    """The posterior of each wording.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        Of a run by qCSF.
+    at : Places
+        Of its questions.
+    offsets : ndarray, shape (S,), optional
+        By how many log10 units the thresholds of each sitting lie above those of all.
+    sitting : int, optional
+        Told is this one alone.
+    """
+    contrasts = _contrasts(result)
+    task = "two_interval" if result.attrs["probe"] in fit.FORCED_CHOICE else "yes_no"
+    frequencies, options = tuple(at.values.tolist()), design_options(result)
+    found = [csf_posterior(frequencies, contrasts, task, **options) for _ in at.prompts]  # type: ignore[arg-type]
+    for one in trial_answers(at):
+        if sitting is not None and one.sitting != sitting:
+            continue
+        shift = 0.0 if offsets is None else float(offsets[one.sitting])
+        found[one.prompt].tell(one.place, one.x - shift, one.said)
+    return found
+
+
+class SittingCurves(NamedTuple):
+    """What the sittings of a person tell one by one."""
+
+    #: By how many log10 units the thresholds of each lie above those of all, shape (S,).
+    offset: FloatArray
+    #: Area under the log CSF: mean and ends of its interval, shape (3, S).
+    area: FloatArray
+
+
+def sitting_curves(
+    result: xr.Dataset, at: fit.Places, sittings: Sequence[SittingRecord], how: fit.FitSettings
+) -> SittingCurves:
+    """The offset and the area under the log CSF of each sitting, from its own posterior."""
+    level, variance = np.empty(len(sittings)), np.empty(len(sittings))
+    areas = np.empty((3, len(sittings)))
+    ends = [(1 - how.confidence) / 2, (1 + how.confidence) / 2]
+    for number in range(len(sittings)):
+        (posterior,) = told_posteriors(result, at, sitting=number)
+        heights = posterior.draw(_DRAWS, how.seed).mean(axis=1)
+        level[number], variance[number] = heights.mean(), heights.var()
+        area = posterior.areas(_DRAWS, how.seed)
+        areas[:, number] = area.mean(), *np.quantile(area, ends)
+    return SittingCurves(sitting_offsets(level, variance, [one.screen for one in sittings]), areas)
+
+
+def fit_posterior(
+    result: xr.Dataset, at: fit.Places, counts: fit.ChatCounts, how: fit.FitSettings, offsets: FloatArray | None = None
+) -> fit.ChatFit:
+    """Thresholds with their central credible intervals, and draws of whole curves.
+
+    A threshold expected beyond the contrasts that could be shown is censored where the level was asked.
+    """
+    posteriors, places = told_posteriors(result, at, offsets), range(len(at.values))
+    threshold = np.array([[one.mean(place) for place in places] for one in posteriors])
+    ends = np.array([[one.interval(place, how.confidence) for place in places] for one in posteriors])
+    shape = np.ones_like(threshold)
+    width = np.array([[one.mean_width(place) for place in places] for one in posteriors])
+    guess = shape * np.array([[one.mean_guess()] for one in posteriors])
+    lapse = shape * np.array([[one.mean_lapse()] for one in posteriors])
+    status = np.full(threshold.shape, "ok", dtype="<U16")
+    low, high = np.log10(_contrasts(result)[[0, -1]])
+    asked = counts.trials.sum(axis=-1) > 0
+    # What could not be shown is not measured, though the curve passes there.
+    status[~asked & (counts.not_shown > 0)] = "empty"
+    status[asked & (threshold > high)] = "censored_above"
+    status[asked & (threshold < low)] = "censored_below"
+    known = status == "ok"
+    return fit.ChatFit(
+        status=status,
+        threshold=np.where(known, threshold, np.nan),
+        threshold_low=ends[..., 0],
+        threshold_high=ends[..., 1],
+        width=width,
+        guess=guess,
+        lapse=lapse,
+        raw_threshold=np.where(known, threshold_at(0.5, threshold, width, guess, lapse, function=how.function), np.nan),
+        p_value=np.full(threshold.shape, np.nan),
+        samples=np.stack([-one.draw(how.resamples, how.seed) for one in posteriors], axis=1),
+    )
+
+
+def _contrasts(result: xr.Dataset) -> FloatArray:
+    """Lowest and highest contrast that the design could show; of a result without its page, those that it did."""
+    levels = fit.experiment_table(result, "levels")
+    if "contrast" in levels:
+        shown = read_levels("contrast", levels["contrast"])[[0, -1]]
+        # As designs round them.
+        return np.asarray(10 ** np.round(np.log10(shown), 6))
+    nominal = result["contrast"].values.astype(np.float64)
+    return np.array([nominal[nominal > 0].min(), nominal.max()])

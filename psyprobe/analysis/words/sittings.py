@@ -1,0 +1,190 @@
+"""Sittings of people: one person's become one result, and the error of the screen goes with the curve.
+
+A sitting on another screen or at another distance may lie higher or lower as a whole. How far is estimated from the
+sittings' own curves, and its answers are moved by it before all are taken together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from psyprobe._typing import FloatArray
+from psyprobe.errors import InputError
+from psyprobe.observers.people.screen import Screen
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Standard deviation between sittings on different screens, log10.
+_BETWEEN_SCREENS = 0.05
+#: What a merged result does not take from its first sitting.
+_OF_ONE = ("design_estimates", "observer_card", "display", "delivery", "size", "ppd")
+
+
+@dataclass(frozen=True)
+class SittingRecord:
+    """One sitting, as a result tells it."""
+
+    #: Its own random name.
+    session: str
+    screen: Screen
+    #: Answers in it.
+    trials: int
+
+
+def person_of(result: xr.Dataset) -> str:
+    """The pseudonym of who was asked; empty where that was no person."""
+    return str(_options(result).get("person", ""))
+
+
+def sittings_of(result: xr.Dataset) -> tuple[SittingRecord, ...]:
+    """The sittings of a person's result, or of `chat_csf` of it, in order; none of anybody else's."""
+    if "sittings" in result.attrs:
+        told = json.loads(result.attrs["sittings"])
+        return tuple(SittingRecord(one["session"], Screen.from_dict(one["screen"]), one["trials"]) for one in told)
+    options = _options(result)
+    if "person" not in options:
+        return ()
+    trials = result.sizes["trial"] if "trial" in result.sizes else int(result["trials"].sum())
+    return (SittingRecord(options["session"], Screen.from_dict(options["screen"]), trials),)
+
+
+def _options(result: xr.Dataset) -> Mapping[str, Any]:
+    found = json.loads(str(result.attrs.get("observer_card", "{}"))).get("options", {})
+    return found if isinstance(found, dict) else {}
+
+
+def part_of(result: xr.Dataset) -> str | None:
+    """What all sittings of one person with one experiment have in common; None of a result of anybody else."""
+    person = person_of(result)
+    return f"{person} {result.attrs['experiment_digest']}" if person else None
+
+
+def merge_sittings(results: Sequence[xr.Dataset]) -> xr.Dataset:
+    """The sittings of one person with one experiment as one result, with a variable `sitting`.
+
+    Parameters
+    ----------
+    results : sequence of xarray.Dataset
+        Of which `part_of` is the same; a sitting that comes twice counts once.
+
+    Returns
+    -------
+    xarray.Dataset
+        Its attribute `sittings` lists session, screen and number of answers of each. Those that say something of one
+        sitting alone are left out: `design_estimates`, and what belongs to the screen where there were several.
+    """
+    import xarray as xr
+
+    sessions: dict[str, SittingRecord] = {}
+    parts = []
+    for one in results:
+        numbers = one["sitting"].values.astype(int) if "sitting" in one else np.zeros(one.sizes["trial"], dtype=int)
+        for number, sitting in enumerate(sittings_of(one)):
+            if sitting.session in sessions:
+                # The same sitting, from two files.
+                continue
+            rows = one.isel(trial=np.flatnonzero(numbers == number))
+            place = np.full(rows.sizes["trial"], float(len(sessions)))
+            about = {"units": "1", "long_name": "Sitting, from 0"}
+            parts.append(rows.assign(sitting=(("trial",), place, about)))
+            sessions[sitting.session] = sitting
+    if len(parts) == 1:
+        return results[0]
+    merged = xr.concat(parts, "trial", combine_attrs="override", coords="minimal", compat="override")
+    card = json.loads(str(results[0].attrs["observer_card"]))
+    card["options"] = {"person": person_of(results[0])}
+    told = [{"session": one.session, "screen": one.screen.to_dict(), "trials": one.trials} for one in sessions.values()]
+    kept = {name: value for name, value in results[0].attrs.items() if name not in _OF_ONE}
+    screens = {json.dumps(one.screen.to_dict(), sort_keys=True) for one in sessions.values()}
+    if len(screens) == 1:
+        kept = {name: value for name, value in results[0].attrs.items() if name != "design_estimates"}
+    merged.attrs = {**kept, "observer_card": json.dumps(card), "sittings": json.dumps(told)}
+    return merged
+
+
+@dataclass(frozen=True)
+class ScreenError:
+    """The error of thresholds that stays with the screens, as standard deviations in log10 contrast."""
+
+    #: Shared by all thresholds.
+    offset: float
+    #: Of each threshold, the offset included.
+    total: FloatArray
+    #: Whether a threshold lies where an unmeasured panel's single steps decide, so that little is claimed of it.
+    unsure: npt.NDArray[np.bool_]
+
+
+def screen_error(screens: Sequence[Screen], weights: Sequence[float], threshold: FloatArray) -> ScreenError:
+    """What the screens of one mean add to the intervals of its thresholds.
+
+    Parameters
+    ----------
+    screens : sequence of Screen
+        Of sittings, or of people; equal ones share their error, others have errors of their own, which average out.
+    weights : sequence of float
+        With which they enter the mean.
+    threshold : ndarray
+        log10 contrast.
+    """
+    share: dict[str, float] = {}
+    by_name: dict[str, Screen] = {}
+    for screen, weight in zip(screens, weights, strict=True):
+        # Another distance or another fit of the card is no other light.
+        light = {"display": screen.display.to_dict(), "known": screen.light, "size": screen.size}
+        name = json.dumps({**light, "ratio": screen.device_pixel_ratio}, sort_keys=True)
+        by_name[name] = screen
+        share[name] = share.get(name, 0.0) + weight / sum(weights)
+    contrast = 10.0**threshold
+    offset = np.sqrt(sum((share[name] * one.offset) ** 2 for name, one in by_name.items()))
+    total = np.sqrt(sum((share[name] * one.threshold_sd(contrast)) ** 2 for name, one in by_name.items()))
+    unsure = np.any([one.threshold_sd(contrast) > one.offset for one in by_name.values()], axis=0)
+    return ScreenError(float(offset), np.asarray(total), np.asarray(unsure))
+
+
+def sitting_offsets(level: FloatArray, variance: FloatArray, screens: Sequence[Screen]) -> FloatArray:
+    """By how many log10 units the thresholds of each sitting lie above those of all.
+
+    Parameters
+    ----------
+    level : ndarray, shape (S,)
+        Mean log10 sensitivity of each sitting by itself.
+    variance : ndarray, shape (S,)
+        Of these, by the answers.
+    screens : sequence of Screen
+        Of the sittings; those of one screen have one offset.
+
+    Returns
+    -------
+    ndarray, shape (S,)
+        The best linear prediction where offsets are normal with mean 0 and a standard deviation of 0.05; 0 where all
+        sat at one screen.
+
+    Examples
+    --------
+    >>> from psyprobe.light.display import Display
+    >>> screens = [Screen(pitch=0.265, distance=each, display=Display(peak=200)) for each in (900, 1000)]
+    >>> sitting_offsets(np.array([2.0, 1.9]), np.array([0.0, 0.0]), screens).round(3).tolist()
+    [-0.05, 0.05]
+    """
+    if not len(level) == len(screens):
+        raise InputError(f"{len(screens)} screens do not fit {len(level)} sittings; give one for each")
+    names = [json.dumps(one.to_dict(), sort_keys=True) for one in screens]
+    distinct = list(dict.fromkeys(names))
+    if len(distinct) == 1:
+        return np.zeros(len(level))
+    found = np.empty((2, len(distinct)))
+    for i, name in enumerate(distinct):
+        own = [j for j, each in enumerate(names) if each == name]
+        precision = 1 / np.maximum(variance[own], 1e-12)
+        found[:, i] = precision @ level[own] / precision.sum(), 1 / precision.sum()
+    weight = 1 / (_BETWEEN_SCREENS**2 + found[1])
+    centre = weight @ found[0] / weight.sum()
+    above = _BETWEEN_SCREENS**2 * weight * (found[0] - centre)
+    return -np.array([above[distinct.index(name)] for name in names])
