@@ -355,7 +355,7 @@ class Planes:
 
     def cones(self, rows: slice = slice(None)) -> Float64:
         """Cone contrasts of some rows, shape (3, h, W)."""
-        assert self.lms is not None
+        assert self.lms is not None and self.background is not None
         contrasts = self.lms[:, rows] / self.background
         contrasts -= 1
         return np.asarray(contrasts)

@@ -108,7 +108,7 @@ class _Wave(Modulation):
         wave, phase = self._sine(), np.radians(self.phase)
         average, spread, lowest, highest = _levels(wave.image(np.cos(phase), -np.sin(phase)))
         fit = wave.fit(planes.light)
-        sheet.add("mean luminance", level * (1 + depth * average), fit.mean, "mean over pixels")
+        sheet.add("mean luminance", level * (1 + depth * average), float(fit.mean), "mean over pixels")
         noise = sheet.noise(self.contrast, 2 * np.pi * self.frequency * max(self.field))
         background = float(fit.background)
         extra = STANDARD_ERRORS * float(fit.background_gain) * noise / level
@@ -117,7 +117,7 @@ class _Wave(Modulation):
             fit = wave.fit(planes.pattern)
             sheet.add("background modulation", 0.0, float(fit.background) / level - 1, _LINEAR, key="cone contrast")
         if self.contrast == 0:
-            sheet.add("distortion", 0.0, fit.deviation / level, "SD over background")
+            sheet.add("distortion", 0.0, float(fit.deviation) / level, "SD over background")
             return
         scale = STANDARD_ERRORS * noise / (self.contrast * level)
         contrast = float(np.divide(fit.amplitude, background))
