@@ -22,9 +22,10 @@ MODULES: dict[str, tuple[str, str | None]] = {
     "psyprobe.stimulus.pattern": ("What kinds of stimuli are built from", "pixel_positions cos_sin_degrees"),
     "psyprobe.stimulus.estimate": (
         "Estimators that know nothing of the drawing",
-        "LinearFit SineFit PatternFit rms_contrast fit_patterns fit_sine refine_sine dominant_frequency fourier_power "
-        "radial_frequency out_of_band_energy band_limits pixel_centres gaussian to_float64",
+        "LinearFit rms_contrast fit_patterns fourier_power radial_frequency out_of_band_energy band_limits "
+        "pixel_centres gaussian to_float64",
     ),
+    "psyprobe.stimulus.sines": ("Sines fitted to pixels", "Sine SineFit PatternFit dominant_frequency"),
     "psyprobe.light.display": ("Displays", "Display Gamut pixels_per_degree display_presets"),
     "psyprobe.light.screen": ("A screen that was measured", "Screen read_screen"),
     "psyprobe.light.transfer": ("Transfer functions", "light_of_drive drive_of_light"),

@@ -344,12 +344,25 @@ class Planes:
     pattern: Float64
     #: Luminance (of the named observer, L + M, if the image has colour), cd/m².
     light: Float64
-    #: Cone contrasts, shape (3, H, W).
-    cones: Float64 | None = None
+    #: lms, background: LMS, shape (3, H, W), and that of the background, (3, 1, 1), if this states its chromaticity.
+    lms: Float64 | None = None
+    background: Float64 | None = None
+
+    @property
+    def in_colour(self) -> bool:
+        """Whether there are cone contrasts."""
+        return self.lms is not None
+
+    def cones(self, rows: slice = slice(None)) -> Float64:
+        """Cone contrasts of some rows, shape (3, h, W)."""
+        assert self.lms is not None and self.background is not None
+        contrasts = self.lms[:, rows] / self.background
+        contrasts -= 1
+        return np.asarray(contrasts)
 
 
 def planes_of(image: Float64, space: str, spec: Any, display: Display | None) -> Planes:
-    """The planes of an image; cone contrasts only of a background that states its chromaticity."""
+    """The planes of an image; LMS only of a background that states its chromaticity."""
     if not hasattr(spec, "white"):
         light = luminance_of(image, space, spec, display)
         return Planes(light, light)
@@ -360,13 +373,12 @@ def planes_of(image: Float64, space: str, spec: Any, display: Display | None) ->
         return Planes(image, image)
     lms = to_lms(image, space, spec, display)
     background = cone_observer(spec.observer).from_xyz @ white_xyz(spec.white)
-    cones = np.moveaxis(lms, -1, 0) / (background * spec.luminance)[:, None, None]
-    cones -= 1
-    pattern = np.tensordot(spec.luminance * direction_vector(direction, background) / 3, cones, axes=1)
-    pattern += spec.luminance
-    light = lms[..., 0] + lms[..., 1]
+    planes, along = np.moveaxis(lms, -1, 0), direction_vector(direction, background) / 3
+    pattern = np.einsum("k,kij->ij", along / background, planes)
+    pattern += spec.luminance * (1 - along.sum())
+    light = planes[0] + planes[1]
     light /= background[:2].sum()
-    return Planes(np.asarray(pattern), np.asarray(light), np.asarray(cones))
+    return Planes(pattern, np.asarray(light), planes, (background * spec.luminance)[:, None, None])
 
 
 def to_lms(image: Float64, space: str, spec: Specification, display: Display | None) -> Float64:

@@ -152,8 +152,9 @@ class Uniform(Specification):
         """One level everywhere, and no colour but that of the background."""
         sheet.add("mean luminance", self.luminance, planes.light.mean(), "mean over pixels")
         sheet.add("uniformity", 0.0, planes.light.std() / self.luminance, "SD over luminance")
-        if planes.cones is not None:
-            cast = np.abs(planes.cones - planes.cones.mean(axis=0)).max()
+        if planes.in_colour:
+            cones = planes.cones()
+            cast = np.abs(cones - cones.mean(axis=0)).max()
             sheet.add("colour cast", 0.0, cast, "largest difference between cone contrasts")
 
 
@@ -296,7 +297,7 @@ class Modulation(Specification):
         background = float(fit.background)
         extra = STANDARD_ERRORS * float(fit.gain[-1]) * noise / level
         sheet.add("background", level, background, _OWN_PATTERN, extra=extra)
-        contrast = float(np.divide(fit.coefficients[0], background if planes.cones is None else level))
+        contrast = float(np.divide(fit.coefficients[0], level if planes.in_colour else background))
         extra = STANDARD_ERRORS * float(fit.gain[0]) * noise / (abs(self.contrast) * level)
         sheet.add_contrast("contrast", self.contrast, contrast, _OWN_PATTERN, extra=extra)
         left = float(fit.residual) / level
@@ -307,7 +308,7 @@ class Modulation(Specification):
         """What the kind promises, and the cone contrasts of an image in colour."""
         planes = planes_of(image, space, self, display)
         self.promises(planes, sheet)
-        if planes.cones is not None and not sheet.shown:
+        if planes.in_colour and not sheet.shown:
             _cone_rows(planes, self, sheet)
         return sheet.rows
 
@@ -321,27 +322,33 @@ def _cone_contrast(direction: Direction, white: str | tuple[float, float], obser
 
 def _cone_rows(planes: Planes, spec: Modulation, sheet: Sheet) -> None:
     """Contrast of each cone class along the direction, and silence off it."""
-    assert planes.cones is not None
     wanted = spec.cone_contrast
-    along = planes.pattern / spec.luminance - 1
+    sums, products, furthest = np.zeros(4), np.zeros(4), 0.0
+    # Some rows at a time stay in the cache, and need no new memory.
+    for start in range(0, spec.shape[0], 32):
+        some = slice(start, start + 32)
+        along, cones = planes.pattern[some] / spec.luminance, planes.cones(some)
+        along -= 1
+        sums += [*cones.sum(axis=(1, 2)), along.sum()]
+        products += [*(cones.reshape(3, -1) @ along.ravel()), np.vdot(along, along)]
+        cones -= wanted[:, None, None] * along
+        cones *= cones
+        furthest = max(furthest, float(np.sqrt(cones.sum(axis=0).max())))
     slack = STANDARD_ERRORS * roundoff(sheet.precision) * (1 + abs(spec.contrast))
     if abs(spec.contrast) > 0:
-        fit = estimate.fit_patterns(planes.cones, along[None])
+        products -= sums * sums[3] / planes.pattern.size
         rows = [row for row in sheet.rows if row.quantity in ("contrast", "rms contrast")]
         delivered = rows[0].delivered if rows else spec.contrast
-        for name, asked, slope in zip("LMS", wanted, fit.coefficients[:, 0], strict=True):
+        for name, asked, slope in zip("LMS", wanted, products[:3] / products[3], strict=True):
             extra = slack + tolerance("contrast", sheet.precision) * abs(spec.contrast * asked)
             extra += rows[0].tolerance * abs(spec.contrast * asked) if rows and rows[0].tolerance else 0.0
             requested, found, how = spec.contrast * asked, delivered * slope, "least squares on the pattern"
             sheet.add(f"{name} cone contrast", requested, found, how, key="cone contrast", extra=extra)
-    squared = np.zeros_like(along)
-    for cone, one in zip(planes.cones, wanted, strict=True):
-        squared += (cone - one * along) ** 2
-    furthest = np.sqrt(squared.max())
     how = "largest distance of a pixel from the line through the background"
     sheet.add("off-direction cone contrast", 0.0, furthest, how, extra=slack)
     if spec.luminance_share == 0:
-        change, how = np.abs(planes.light / spec.luminance - 1).max(), f"largest change of L + M of {spec.observer}"
+        ends = np.array([planes.light.min(), planes.light.max()]) / spec.luminance
+        change, how = np.abs(ends - 1).max(), f"largest change of L + M of {spec.observer}"
         sheet.add("luminance modulation", 0.0, change, how, extra=slack)
 
 

@@ -22,6 +22,7 @@ from psyprobe.light.display import Display
 from psyprobe.stimulus import AnnulusNoise, Gabor, Grating, Modulation, Noise, Specification, Uniform, estimate
 from psyprobe.stimulus.certificate import Row, image_rows, to_lms
 from psyprobe.stimulus.estimate import Float64
+from psyprobe.stimulus.sines import wave_vector
 from psyprobe.testing.faults import (
     FULL_WIDTH,
     Asked,
@@ -249,7 +250,7 @@ def _as_delivered(rows: Mapping[str, Row], asked: Specification) -> Specificatio
 def _phase_at_centre(rows: Mapping[str, Row], asked: Gabor | Grating) -> float:
     """Phase at the centre of the envelope delivered, deg; that of the certificate is at the centre asked for."""
     shift = [rows[f"position {axis}"].error or 0.0 if f"position {axis}" in rows else 0.0 for axis in "xy"]
-    vector = estimate.wave_vector(rows["frequency"].delivered, rows["orientation"].delivered)
+    vector = wave_vector(rows["frequency"].delivered, rows["orientation"].delivered)
     return float(rows["phase"].delivered + 360 * np.dot(vector, shift) / asked.ppd)
 
 
@@ -300,7 +301,7 @@ def _is_half_pixel(rows: Mapping[str, Row], asked: Gabor | Grating) -> bool:
         return False
     if not _failed(rows, "phase"):
         return False
-    along = np.array(estimate.wave_vector(asked.frequency, asked.orientation)) * 360 * 0.5 / asked.ppd
+    along = np.array(wave_vector(asked.frequency, asked.orientation)) * 360 * 0.5 / asked.ppd
     lags = [abs(dx * along[0] + dy * along[1]) for dx in (-1, 0, 1) for dy in (-1, 0, 1)]
     late = abs(rows["phase"].error or 0.0)
     return any(lag > 0 and abs(late - lag) < 0.02 * lag + 1e-3 for lag in lags)

@@ -16,9 +16,10 @@ import numpy as np
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
 from psyprobe.light.transfer import Eotf
-from psyprobe.stimulus import Disc, Gabor, Grating, Modulation, Noise, Specification, Stimulus, estimate
+from psyprobe.stimulus import Disc, Gabor, Grating, Modulation, Noise, Specification, Stimulus
 from psyprobe.stimulus.certificate import Row
 from psyprobe.stimulus.estimate import Float64
+from psyprobe.stimulus.sines import Sine
 
 if TYPE_CHECKING:
     from psyprobe.testing.light import Light
@@ -209,9 +210,8 @@ def _other_forms(asked: Asked) -> Iterator[Faulty]:
     if not isinstance(spec, Gabor | Grating) or spec.contrast == 0 or spec.direction != "achromatic":
         return
     envelope = spec.envelope()
-    vector = estimate.wave_vector(spec.frequency, spec.orientation)
-    across, down = estimate.carrier(spec.shape, spec.ppd, *vector, spec.x, spec.y)
-    carrier = (np.outer(down, across) * np.exp(1j * np.radians(spec.phase))).real
+    place = {name: getattr(spec, name) for name in ("shape", "ppd", "frequency", "orientation", "x", "y")}
+    carrier = Sine(**place).image(np.cos(np.radians(spec.phase)), -np.sin(np.radians(spec.phase)))
     patterns = [("square", np.sign(carrier) * envelope)]
     patterns += [("stretched_sine", _stretched(carrier) * envelope), ("stretched_sine", _stretched(carrier * envelope))]
     for key, pattern in patterns:

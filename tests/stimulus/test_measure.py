@@ -24,8 +24,8 @@ from psyprobe.stimulus.certificate import (
     roundoff,
     tolerance,
 )
-from psyprobe.stimulus.estimate import refine_sine
 from psyprobe.stimulus.kinds.patches import Ring
+from psyprobe.stimulus.sines import Sine
 
 SIZE, PPD, LEVEL = 128, 60.0, 100.0
 
@@ -57,7 +57,7 @@ def test_amplitude_phase_and_background_of_any_sine_are_exact(
     frequency: float, degrees: float, phase: float, contrast: float
 ) -> None:
     image = LEVEL * (1 + contrast * wave(frequency, degrees, phase))
-    fit = estimate.fit_sine(image, ppd=PPD, frequency=frequency, orientation=degrees)
+    fit = Sine(shape=image.shape, ppd=PPD, frequency=frequency, orientation=degrees).fit(image)
     assert float(fit.amplitude) == pytest.approx(contrast * LEVEL, rel=1e-11 / contrast * 1e-2)
     assert float(fit.background) == pytest.approx(LEVEL, rel=1e-13)
     assert abs((float(fit.phase) - phase + 180) % 360 - 180) < 1e-10 / contrast
@@ -67,7 +67,7 @@ def test_amplitude_phase_and_background_of_any_sine_are_exact(
 @pytest.mark.parametrize("phase", [0.0, 45.0, 90.0])
 def test_amplitude_is_exact_where_samples_miss_the_peaks(ratio: float, phase: float) -> None:
     image = LEVEL * (1 + 0.5 * wave(PPD / ratio, 0.0, phase))
-    fit = estimate.fit_sine(image, ppd=PPD, frequency=PPD / ratio)
+    fit = Sine(shape=image.shape, ppd=PPD, frequency=PPD / ratio).fit(image)
     assert float(fit.amplitude) == pytest.approx(50.0, rel=1e-12)
 
 
@@ -83,9 +83,8 @@ def test_all_parameters_of_a_gabor_are_found_from_a_wrong_start(
     frequency: float, degrees: float, phase: float, sigma: float, place: float, off: float
 ) -> None:
     image = LEVEL * (1 + 0.3 * envelope(sigma, place, -place) * wave(frequency, degrees, phase, place, -place))
-    fit = refine_sine(
-        image, ppd=PPD, frequency=off * frequency, orientation=degrees + 1, x=place, y=-place, radius=off * sigma
-    )
+    start: dict[str, Any] = {"frequency": off * frequency, "orientation": degrees + 1, "radius": off * sigma}
+    fit = Sine(shape=image.shape, ppd=PPD, x=place, y=-place, **start).refine(image)
     assert fit.frequency == pytest.approx(frequency, rel=1e-10)
     assert fit.orientation == pytest.approx(degrees, abs=1e-9)
     assert (fit.x, fit.y) == pytest.approx((place, -place), abs=1e-10)
@@ -97,23 +96,26 @@ def test_all_parameters_of_a_gabor_are_found_from_a_wrong_start(
 
 def test_a_frequency_far_from_the_start_is_found_by_its_spectrum() -> None:
     image = LEVEL * (1 + 0.3 * wave(17.3, 40.0))
-    fit = refine_sine(image, ppd=PPD, frequency=4.0)
+    fit = Sine(shape=image.shape, ppd=PPD, frequency=4.0).refine(image)
     assert (fit.frequency, fit.orientation % 180) == pytest.approx((17.3, 40.0), abs=1e-9)
 
 
 def test_a_batch_is_fitted_image_by_image() -> None:
     images = np.stack([LEVEL * (1 + c * wave(5.0)) for c in (0.1, 0.4)])
-    fit = estimate.fit_sine(images, ppd=PPD, frequency=5.0)
+    sine = Sine(shape=images[0].shape, ppd=PPD, frequency=5.0)
+    fit = sine.fit(images)
     np.testing.assert_allclose(fit.amplitude, [10.0, 40.0], rtol=1e-12)
     with pytest.raises(InputError, match="one image"):
-        refine_sine(images, ppd=PPD, frequency=5.0)
+        sine.refine(images)
+    with pytest.raises(InputError, match=r"of 3 x 4 px.*of 128 x 128"):
+        sine.fit(np.ones((3, 4)))
 
 
 def test_standard_errors_are_those_of_noisy_repetitions() -> None:
     rng = np.random.default_rng(1)
     clean = LEVEL * (1 + 0.5 * envelope(0.3) * wave(4.0, 20.0))
-    start: dict[str, Any] = {"ppd": PPD, "frequency": 4.0, "orientation": 20.0, "radius": 0.3}
-    fits = [refine_sine(clean + rng.normal(size=clean.shape), **start) for _ in range(60)]
+    sine = Sine(shape=clean.shape, ppd=PPD, frequency=4.0, orientation=20.0, radius=0.3)
+    fits = [sine.refine(clean + rng.normal(size=clean.shape)) for _ in range(60)]
     for name in ("frequency", "x", "radius", "background"):
         scatter = np.std([getattr(fit, name) for fit in fits])
         predicted = fits[0].gain[name] * (1 if name != "frequency" else 1 / np.sqrt(2))
@@ -170,7 +172,7 @@ def test_what_cannot_be_measured_is_refused() -> None:
 def test_tensors_are_measured_as_they_are() -> None:
     torch = pytest.importorskip("torch")
     image = LEVEL * (1 + 0.5 * wave(5.0))
-    fit = estimate.fit_sine(torch.from_numpy(image), ppd=PPD, frequency=5.0)
+    fit = Sine(shape=image.shape, ppd=PPD, frequency=5.0).fit(torch.from_numpy(image))
     assert float(fit.amplitude) == pytest.approx(50.0, rel=1e-12)
     assert precision_of(torch.zeros(3, dtype=torch.bfloat16)) == "bfloat16"
     assert estimate.to_float64(torch.zeros(2, 2, dtype=torch.bfloat16)).dtype == np.float64

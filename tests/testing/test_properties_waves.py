@@ -17,6 +17,7 @@ from image_measures import centroid, michelson_contrast
 from psyprobe.errors import InputError
 from psyprobe.light.display import Display
 from psyprobe.stimulus import Gabor, Grating, estimate
+from psyprobe.stimulus.sines import Sine
 from psyprobe.testing import (
     assert_calibrated,
     assert_contrast,
@@ -248,6 +249,6 @@ def test_p18_pixels_are_points_and_averages_of_them_follow_sinc(frequency: float
     asked = Grating(frequency=frequency, contrast=0.5, ppd=PPD, size=(1, 32))
     fine = pixels(Grating(frequency=frequency, contrast=0.5, ppd=PPD * times, size=(times, 32 * times)))
     averaged = fine.reshape(1, times, 32, times).mean(axis=(1, 3))
-    fit = estimate.fit_sine(averaged, ppd=PPD, frequency=frequency)
+    fit = Sine(shape=averaged.shape, ppd=PPD, frequency=frequency).fit(averaged)
     assert float(fit.amplitude) / (0.5 * LEVEL) == pytest.approx(np.sinc(frequency / PPD), rel=1e-3)
     assert_contrast(asked.draw())

@@ -137,25 +137,18 @@ class Derivatives:
     curve: FloatArray
     #: Gradient by guess and lapse, shape (P, 2).
     rates: FloatArray
-    #: Exact and non-negative curvature: within curves (P, M, 2, 2), curves by rates (P, M, 2, 2), rates (P, 2, 2).
-    blocks: tuple[FloatArray, FloatArray]
-    across: tuple[FloatArray, FloatArray]
-    corner: tuple[FloatArray, FloatArray]
+    #: blocks, across, corner: Exact and non-negative curvature: within curves and of curves by rates, (2, P, M, 2, 2),
+    #: and of rates, (2, P, 2, 2).
+    blocks: FloatArray
+    across: FloatArray
+    corner: FloatArray
 
     def with_equal_rates(self) -> Derivatives:
         """Those by a single rate that guess and lapse both are; it stands in the place of guess, and lapse rests."""
         keep = np.array([1.0, 0.0])
-
-        def united(corner: FloatArray) -> FloatArray:
-            return np.asarray(corner.sum(axis=(-1, -2))[:, None, None] * np.diag(keep) + np.diag(1 - keep))
-
-        return Derivatives(
-            self.curve,
-            self.rates.sum(axis=-1, keepdims=True) * keep,
-            self.blocks,
-            (self.across[0].sum(axis=-1, keepdims=True) * keep, self.across[1].sum(axis=-1, keepdims=True) * keep),
-            (united(self.corner[0]), united(self.corner[1])),
-        )
+        united = self.corner.sum(axis=(-1, -2))[..., None, None] * np.diag(keep) + np.diag(1 - keep)
+        rates, across = (each.sum(axis=-1, keepdims=True) * keep for each in (self.rates, self.across))
+        return Derivatives(self.curve, rates, self.blocks, across, united)
 
 
 def level_log_likelihood(
@@ -258,38 +251,42 @@ def differentiate(model: Model, counts: Counts, point: Point) -> Derivatives:
     log_p, log_q, share = log_mixture(log_lower, log_upper, point.guess[:, None, None], point.lapse[:, None, None])
     a, b, aa, bb = _pulls(counts.yes, counts.trials, log_p, log_q, point.eta[:, None, None])
 
-    # Of the three that follow: by z, by guess and by lapse.
-    parts = np.empty((3, *z.shape))
+    # Of the three that follow: by z, by guess and by lapse; before them, of yes and of no. A call for each would cost a
+    # small fit more than all else here.
+    parts, of_both = np.empty((3, *z.shape)), np.empty((3, 2, 1, *z.shape))
     parts[0], parts[1], parts[2] = share + family.log_density(z), log_upper, log_lower
-    over_p, over_q = (np.exp(np.minimum(parts - log_rate, _LARGEST)) for log_rate in (log_p, log_q))
-    (zp, gp, lp), (zq, gq, lq) = over_p, over_q
-    pull_z, pull_g, pull_l = a * zp - b * zq, a * gp - b * gq, b * lq - a * lp
-    (az, ag, al), (bz, bg, bl) = aa * over_p, bb * over_q
-    bend = pull_z * np.exp(-share)  # of guess or lapse with z: how p's slope shrinks with them
-    zz, zg, zl = az * zp + bz * zq, az * gp + bz * gq, -(az * lp + bz * lq)
+    of_both[:, :, 0] = (log_p, log_q), (a, b), (aa, bb)
+    over = np.exp(np.minimum(parts - of_both[0], _LARGEST))
+    pulls, bent = of_both[1] * over, of_both[2] * over
+    pull, by_z, by_rate = pulls[0] - pulls[1], bent[:, :1] * over, bent[:, 1:] * over[:, 1:]
+    squares, mixed = by_rate[0] + by_rate[1], bent[0, 1] * over[0, 2] + bent[1, 1] * over[1, 2]
+    bend = pull[0] * np.exp(-share)  # of guess or lapse with z: how p's slope shrinks with them
     # Exact, and never indefinite.
     bends = np.empty((2, 3, *z.shape))
-    bends[0, 0], bends[0, 1], bends[0, 2] = zz - pull_z * family.log_density_slope(z), zg + bend, zl + bend
-    bends[1, 0], bends[1, 1], bends[1, 2] = zz, zg, zl
+    np.add(by_z[0], by_z[1], out=bends[1])
+    np.negative(bends[1, 2], out=bends[1, 2])
+    bends[0, 0] = bends[1, 0] - pull[0] * family.log_density_slope(z)
+    np.add(bends[1, 1:], bend, out=bends[0, 1:])
     kappa = family.span * np.exp(point.slope)
     away = z - family.median
-    # Sums over levels: a call for each costs a small fit more than all else here.
     total = np.add.reduce
-    pulled, summed, leaned = total(pull_z, -1), total(bends, -1), total(bends * away, -1)
-    curve = pair(-kappa * pulled, total(pull_z * away, -1))
-    rates = pair(total(pull_g, (-1, -2)), total(pull_l, (-1, -2)))
-    squared, crossed = total(bends[:, 0] * away**2, -1), -kappa * summed
-    blocks, across = [], []
-    for kind, second in ((0, 1.0), (1, 0.0)):
-        ts = -kappa * leaned[kind, 0] + second * kappa * pulled
-        ss = squared[kind] - second * curve[..., 1]
-        blocks.append(_square(kappa**2 * summed[kind, 0], ts, ss))
-        across.append(pair(*(pair(crossed[kind, rate], leaned[kind, rate]) for rate in (1, 2))))
-    corner = _square(
-        total(ag * gp + bg * gq, (-1, -2)), -total(ag * lp + bg * lq, (-1, -2)), total(al * lp + bl * lq, (-1, -2))
+    pulled, summed, leaned = total(pull[0], -1), total(bends, -1), total(bends * away, -1)
+    curve = pair(-kappa * pulled, total(pull[0] * away, -1))
+    of_rates = total(pull[1:], (-1, -2))
+    crossed = -kappa * summed
+    ts, ss = -kappa * leaned[:, 0], total(bends[:, 0] * away**2, -1)
+    ts[0] += kappa * pulled
+    ss[0] -= curve[..., 1]
+    across = np.empty((2, *curve.shape, 2))
+    across[..., 0, 0], across[..., 0, 1] = crossed[:, 1], crossed[:, 2]
+    across[..., 1, 0], across[..., 1, 1] = leaned[:, 1], leaned[:, 2]
+    of_squares = total(squares, (-1, -2))
+    corner = np.empty((2, len(z), 2, 2))
+    corner[:] = _square(of_squares[0], -total(mixed, (-1, -2)), of_squares[1])
+    found = Derivatives(
+        curve, pair(of_rates[0], -of_rates[1]), _square(kappa**2 * summed[:, 0], ts, ss), across, corner
     )
-    _add_catch_trials(counts, point, rates, corner)
-    found = Derivatives(curve, rates, (blocks[0], blocks[1]), (across[0], across[1]), (corner, corner.copy()))
+    _add_catch_trials(counts, point, found)
     if model.priors.by_name:
         _add_priors(counts, point, model.priors, found)
     return found
@@ -309,13 +306,13 @@ def _square(first: FloatArray, mixed: FloatArray, second: FloatArray) -> FloatAr
     return square
 
 
-def _add_catch_trials(counts: Counts, point: Point, rates: FloatArray, corner: FloatArray) -> None:
+def _add_catch_trials(counts: Counts, point: Point, found: Derivatives) -> None:
     if not counts.catch_trials.any():
         return
     p, q = np.maximum(point.guess, 1e-12), np.maximum(1 - point.guess, 1e-12)
     a, b, aa, bb = _pulls(counts.catch_yes, counts.catch_trials, np.log(p), np.log(q), point.eta)
-    rates[:, 0] += a / p - b / q
-    corner[:, 0, 0] += aa / p**2 + bb / q**2
+    found.rates[:, 0] += a / p - b / q
+    found.corner[:, :, 0, 0] += aa / p**2 + bb / q**2
 
 
 def _add_priors(counts: Counts, point: Point, priors: LogPriors, found: Derivatives) -> None:

@@ -53,6 +53,7 @@ def maximise(task: Task, start: Point) -> tuple[Point, FloatArray, _Mask]:
     converged = np.zeros(value.shape, dtype=bool)
     running: Index = np.flatnonzero(np.isfinite(value))
     left = task if running.size == value.size else task.take(running)
+    bounds = _bounds(left)
     for _ in range(_ROUNDS):
         if running.size == 0:
             break
@@ -60,7 +61,8 @@ def maximise(task: Task, start: Point) -> tuple[Point, FloatArray, _Mask]:
         slope = likelihood.differentiate(model, left.counts, here)
         if model.equal_rates:
             slope = slope.with_equal_rates()
-        free_curve, free_rates = _free(slope, here, left.lower, left.upper)
+        free_curve = _free(slope.curve, likelihood.pair(here.threshold, here.slope), bounds.curve)
+        free_rates = _free(slope.rates, likelihood.pair(here.guess, here.lapse), bounds.rates)
         move_curve, move_rates = _step(slope, free_curve, free_rates, damping[running])
         promised = (slope.curve * move_curve).sum((-1, -2)) + (slope.rates * move_rates).sum(-1)
         if model.equal_rates:
@@ -79,59 +81,60 @@ def maximise(task: Task, start: Point) -> tuple[Point, FloatArray, _Mask]:
         if done.any():
             running = running[~done]
             left = task.take(running)
+            bounds = _bounds(left)
     return point, value, converged
 
 
-def _free(slope: likelihood.Derivatives, at: Point, lower: Point, upper: Point) -> tuple[_Mask, _Mask]:
+@dataclass(frozen=True)
+class _Bounds:
+    """Of threshold and slope, (P, M, 2), and of guess and lapse, (P, 2): lower and upper, and whether they differ."""
+
+    curve: tuple[FloatArray, FloatArray, _Mask]
+    rates: tuple[FloatArray, FloatArray, _Mask]
+
+
+def _bounds(task: Task) -> _Bounds:
+    def both(first: str, second: str) -> tuple[FloatArray, FloatArray, _Mask]:
+        low, high = (likelihood.pair(getattr(end, first), getattr(end, second)) for end in (task.lower, task.upper))
+        return low, high, high > low
+
+    return _Bounds(both("threshold", "slope"), both("guess", "lapse"))
+
+
+def _free(gradient: FloatArray, value: FloatArray, bounds: tuple[FloatArray, FloatArray, _Mask]) -> _Mask:
     """Which parameters may move: not those held at a bound, nor those that the gradient pushes against one."""
-
-    def may(gradient: FloatArray, *names: str) -> _Mask:
-        value, low, high = (likelihood.pair(*(getattr(point, n) for n in names)) for point in (at, lower, upper))
-        return np.asarray(((value > low) | (gradient > 0)) & ((value < high) | (gradient < 0)) & (high > low))
-
-    return may(slope.curve, "threshold", "slope"), may(slope.rates, "guess", "lapse")
+    low, high, apart = bounds
+    return np.asarray(((value > low) | (gradient > 0)) & ((value < high) | (gradient < 0)) & apart)
 
 
 def _step(
     slope: likelihood.Derivatives, free_curve: _Mask, free_rates: _Mask, damping: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
+    """The step by the exact curvature, or by the other where that is not positive definite."""
     curve, rates = np.where(free_curve, slope.curve, 0.0), np.where(free_rates, slope.rates, 0.0)
-    exact_curve, exact_rates, exact = _solved(slope, 0, curve, rates, free_curve, free_rates, damping)
-    if exact.all():
-        return exact_curve, exact_rates
-    move_curve, move_rates, _ = _solved(slope, 1, curve, rates, free_curve, free_rates, damping)
-    return (np.where(exact[:, None, None], exact_curve, move_curve), np.where(exact[:, None], exact_rates, move_rates))
-
-
-def _solved(
-    slope: likelihood.Derivatives,
-    kind: int,
-    curve: FloatArray,
-    rates: FloatArray,
-    free_curve: _Mask,
-    free_rates: _Mask,
-    damping: FloatArray,
-) -> tuple[FloatArray, FloatArray, _Mask]:
-    """The step by one kind of curvature, and where that is positive definite."""
-    blocks = _bounded(slope.blocks[kind], slope.blocks[1], free_curve, damping[:, None])
-    corner = _bounded(slope.corner[kind], slope.corner[1], free_rates, damping)
-    across = slope.across[kind] * free_curve[..., :, None] * free_rates[:, None, None, :]
+    blocks = _bounded(slope.blocks, free_curve, damping[:, None])
+    corner = _bounded(slope.corner, free_rates, damping)
+    across = slope.across * (free_curve[..., :, None] & free_rates[:, None, None, :])
     inverse, sound = _inverse(blocks)
     carried = inverse @ across
-    schur, sound_rates = _inverse(corner - (across.swapaxes(-1, -2) @ carried).sum(axis=1))
-    lone = (inverse @ curve[..., None])[..., 0]
-    pulled = rates - (across.swapaxes(-1, -2) @ lone[..., None]).sum(axis=1)[..., 0]
-    move_rates = (schur @ pulled[..., None])[..., 0]
-    move_curve = lone - (carried @ move_rates[:, None, :, None])[..., 0]
-    return move_curve, move_rates, sound.all(axis=-1) & sound_rates
+    turned = across.swapaxes(-1, -2)
+    schur, sound_rates = _inverse(corner - (turned @ carried).sum(axis=2))
+    lone = inverse @ curve[..., None]
+    pulled = rates[..., None] - (turned @ lone).sum(axis=2)
+    move_rates = schur @ pulled
+    move_curve = (lone - carried @ move_rates[:, :, None])[..., 0]
+    exact = sound[0].all(axis=-1) & sound_rates[0]
+    return (
+        np.where(exact[:, None, None], move_curve[0], move_curve[1]),
+        np.where(exact[:, None], move_rates[0, ..., 0], move_rates[1, ..., 0]),
+    )
 
 
-def _bounded(curvature: FloatArray, scale: FloatArray, free: _Mask, damping: FloatArray) -> FloatArray:
+def _bounded(curvature: FloatArray, free: _Mask, damping: FloatArray) -> FloatArray:
     """Curvature with damping on its diagonal, and the unit matrix for parameters that are not free."""
-    diagonal = scale.diagonal(axis1=-2, axis2=-1)
-    damped = curvature + (damping[..., None] * diagonal + 1e-12)[..., None] * _UNIT
+    added = damping[..., None] * curvature[1].diagonal(axis1=-2, axis2=-1) + 1e-12
     both = free[..., :, None] & free[..., None, :]
-    return np.where(both, damped, _UNIT)
+    return np.where(both, curvature + added[..., None] * _UNIT, _UNIT)
 
 
 def _inverse(matrices: FloatArray) -> tuple[FloatArray, _Mask]:

@@ -13,6 +13,7 @@ from psyprobe.stimulus.clip import TemporalModulation
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.kinds.patches import Disc, Gabor
 from psyprobe.stimulus.parameters import AREA, DerivedLevel, parameter
+from psyprobe.stimulus.sines import Sine
 from psyprobe.stimulus.specification import stimulus_kind
 
 #: What a still has in common with its clip.
@@ -93,11 +94,9 @@ class _TemporalGabor(TemporalModulation):
 
     def patterns(self) -> Float64:
         """The cosine and the sine under the envelope."""
-        place = {"x": self.x, "y": self.y}
-        envelope = estimate.gaussian(self.shape, self.ppd, self.radius, **place)
-        return estimate.sine_patterns(
-            self.shape, self.ppd, self.frequency, self.orientation, envelope=envelope, **place
-        )
+        names = ("shape", "ppd", "frequency", "orientation", "x", "y", "radius")
+        wave = Sine(**{name: getattr(self, name) for name in names})
+        return np.stack([wave.image(1.0, 0.0), wave.image(0.0, 1.0)])
 
 
 @stimulus_kind("counterphase")

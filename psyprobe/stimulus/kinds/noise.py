@@ -136,7 +136,7 @@ def level_rows(
     level, noise = spec.luminance, sheet.noise(spec.contrast)
     sheet.add("mean luminance", level, planes.light.mean(), "mean over pixels")
     sheet.add("peak luminance", None, planes.light.max(), "largest pixel")
-    if planes.cones is not None:
+    if planes.in_colour:
         off = planes.pattern.mean() / level - 1
         sheet.add("background modulation", 0.0, off, "mean over pixels", key="cone contrast")
     if spec.contrast == 0:

@@ -17,6 +17,7 @@ from psyprobe.stimulus.certificate import STANDARD_ERRORS, Planes, Sheet, roundo
 from psyprobe.stimulus.estimate import Float64
 from psyprobe.stimulus.parameters import AREA, DerivedLevel, parameter, tells_names
 from psyprobe.stimulus.pattern import Modulation
+from psyprobe.stimulus.sines import PatternFit, Sine
 from psyprobe.stimulus.specification import Stimulus, drawn, stimulus_kind
 
 _LINEAR = "least squares on {E cos, E sin, 1}"
@@ -103,45 +104,42 @@ class _Wave(Modulation):
 
     def promises(self, planes: Planes, sheet: Sheet) -> None:
         """Levels, contrast, and where the wave really lies."""
-        envelope, level, depth = self.envelope(), self.luminance, self.contrast * self.luminance_share
-        known: dict[str, Any] = {name: getattr(self, name) for name in ("ppd", "frequency", "orientation", "x", "y")}
-        known["pedestal"] = self.balanced
-        waves = estimate.sine_patterns(self.shape, envelope=envelope, **known)
-        phase = np.radians(self.phase)
-        unit = np.cos(phase) * waves[0]
-        unit -= np.sin(phase) * waves[1]
-        if self.balanced:
-            unit = unit - envelope * (unit.sum() / envelope.sum())
-        sheet.add("mean luminance", level * (1 + depth * unit.mean()), planes.light.mean(), "mean over pixels")
+        level, depth = self.luminance, self.contrast * self.luminance_share
+        wave, phase = self._sine(), np.radians(self.phase)
+        average, spread, lowest, highest = _levels(wave.image(np.cos(phase), -np.sin(phase)))
+        fit = wave.fit(planes.light)
+        sheet.add("mean luminance", level * (1 + depth * average), float(fit.mean), "mean over pixels")
         noise = sheet.noise(self.contrast, 2 * np.pi * self.frequency * max(self.field))
-        fit = estimate.fit_waves(planes.light, waves)
         background = float(fit.background)
         extra = STANDARD_ERRORS * float(fit.background_gain) * noise / level
         sheet.add("background", level, background, _LINEAR, extra=extra)
-        if planes.cones is not None:
-            fit = estimate.fit_waves(planes.pattern, waves)
+        if planes.in_colour:
+            fit = wave.fit(planes.pattern)
             sheet.add("background modulation", 0.0, float(fit.background) / level - 1, _LINEAR, key="cone contrast")
         if self.contrast == 0:
-            sheet.add("distortion", 0.0, planes.pattern.std() / level, "SD over background")
+            sheet.add("distortion", 0.0, float(fit.deviation) / level, "SD over background")
             return
         scale = STANDARD_ERRORS * noise / (self.contrast * level)
         contrast = float(np.divide(fit.amplitude, background))
         sheet.add_contrast("contrast", self.contrast, contrast, _LINEAR, extra=scale * float(fit.gain))
-        if planes.cones is None:
-            rms = level * depth * unit.std() / (level * (1 + depth * unit.mean()))
-            delivered = planes.light.std() / planes.light.mean()
-            extra = scale / np.sqrt(unit.size) / max(unit.std(), 1e-6)
-            sheet.add("rms contrast", rms, delivered, "SD over mean", extra=extra)
-        peak = level * (1 + max(depth * unit.max(), depth * unit.min()))
+        if not planes.in_colour:
+            rms = level * depth * spread / (level * (1 + depth * average))
+            extra = scale / np.sqrt(fit.left.size) / max(spread, 1e-6)
+            sheet.add("rms contrast", rms, float(np.divide(fit.deviation, fit.mean)), "SD over mean", extra=extra)
+        peak = level * (1 + max(depth * highest, depth * lowest))
         sheet.add("peak luminance", peak, planes.light.max(), "largest pixel")
         if sheet.refined:
-            radius, aspect = (self.radius, self.aspect) if self.window == "gaussian" else (None, 1.0)
-            window = None if self.window == "none" else envelope
-            known |= {"radius": radius, "aspect": aspect, "window": window, "start": fit}
-            fitted = estimate.refine_sine(planes.pattern, **known)
-            self._refined(fitted, noise, sheet)
+            self._refined(wave.refine(planes.pattern, start=fit), noise, sheet)
 
-    def _refined(self, fit: estimate.PatternFit, noise: float, sheet: Sheet) -> None:
+    def _sine(self) -> Sine:
+        """What is looked for in its pixels."""
+        names = ("shape", "ppd", "frequency", "orientation", "x", "y")
+        asked = {name: getattr(self, name) for name in names} | {"pedestal": self.balanced}
+        if self.window == "gaussian":
+            return Sine(**asked, radius=self.radius, aspect=self.aspect)
+        return Sine(**asked, window=None if self.window == "none" else self.envelope())
+
+    def _refined(self, fit: PatternFit, noise: float, sheet: Sheet) -> None:
         """Where the wave and its envelope lie, and what no wave explains."""
 
         def slack(name: str, unit: float = 1.0) -> float:
@@ -165,6 +163,13 @@ class _Wave(Modulation):
         how = "RMS that no Gabor or grating explains, over background"
         extra = doubt * self.contrast + 2 * noise / self.luminance
         sheet.add("distortion", 0.0, fit.residual / self.luminance, how, extra=extra)
+
+
+def _levels(image: Float64) -> tuple[float, float, float, float]:
+    """Mean, standard deviation, smallest and largest pixel of an image, which is used up."""
+    mean, lowest, highest = float(image.mean()), float(image.min()), float(image.max())
+    image -= mean
+    return mean, float(np.sqrt(np.vdot(image, image) / image.size)), lowest, highest
 
 
 @stimulus_kind("gabor")
@@ -360,7 +365,7 @@ class Disc(Modulation):
         fit = estimate.fit_patterns(planes.pattern, disc[None])
         step, background = float(fit.coefficients[0]), float(fit.background)
         extra = STANDARD_ERRORS * float(fit.gain[-1]) * noise / level + abs(self.contrast) * doubt**2
-        if planes.cones is None:
+        if not planes.in_colour:
             base = background
             sheet.add("background", level, background, _ON_DISC, extra=extra)
         else:
