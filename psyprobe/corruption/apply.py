@@ -202,7 +202,7 @@ def corrupt(
             raise InputError(f"a denoiser is for 'cnn_denoise', not for {name!r}; leave it out")
         function = functools.partial(ways.cnn_denoise, denoiser=denoiser)
     if dimension.computed == "table" and given.dtype == np.uint8:
-        return _by_table(given, lambda ramp: function(ramp, amount, rng))
+        return _looked_up(given, _table(function, amount, rng))
     result = function(values, amount, rng)
     if result.dtype == np.uint8:
         return result.reshape(given.shape)
@@ -222,13 +222,26 @@ def _check_packages() -> None:
         raise PsyprobeError("corruptions need cv2: pip install 'psyprobe[corruption]'")
 
 
-def _by_table(codes: Any, function: Callable[[FloatArray], FloatArray]) -> Any:
-    """What a function of each value by itself makes of 8-bit codes: computed for all 256, and looked up."""
+@functools.lru_cache(maxsize=8)
+def _table(
+    function: Callable[[FloatArray, float, np.random.Generator], FloatArray], amount: float, rng: np.random.Generator
+) -> Any:
+    """What a function of each value by itself makes of all pairs of 8-bit codes, in the order of 16-bit numbers."""
     ramp = (np.arange(256, dtype=np.float32) / np.float32(255))[:, None, None]
-    table = np.rint(np.clip(function(ramp), 0, 1) * 255).astype(np.uint8).ravel()
+    codes = np.rint(np.clip(function(ramp, amount, rng), 0, 1) * 255).astype(np.uint16).ravel()
+    return (codes[:, None] << 8 | codes).ravel()
+
+
+def _looked_up(codes: Any, table: Any) -> Any:
+    """Two codes at once, which takes half the time of one by one."""
     import cv2
 
-    return np.asarray(cv2.LUT(codes, table)).reshape(codes.shape)
+    result = np.empty(codes.shape, np.uint8)
+    here, there = np.ascontiguousarray(codes).reshape(-1), result.reshape(-1)
+    even = codes.size // 2 * 2
+    cv2.LUT(here[None, :even].view(np.uint16), table, dst=there[None, :even].view(np.uint16))
+    there[even:] = table[here[even:]].astype(np.uint8)
+    return result
 
 
 def _checked(image: Any, dimension: Dimension) -> tuple[Any, Any]:

@@ -25,7 +25,7 @@ LUMA = np.array([0.299, 0.587, 0.114])
 
 def luma(image: FloatArray) -> FloatArray:
     """Luma of an RGB image, shape (H, W)."""
-    return np.asarray(image @ LUMA.astype(image.dtype))
+    return _transformed(image, LUMA[None])
 
 
 def srgb_to_linear(image: FloatArray) -> FloatArray:

@@ -322,3 +322,33 @@ def test_a_large_disk_is_convolved_exactly(photographs: list[Any], radius: float
             for i in range(image.shape[-1])
         ]
         assert np.abs(corrupt(image, "lens_blur", radius) - np.stack(expected, axis=-1)).max() < largest
+
+
+@pytest.mark.parametrize("name", ["contrast_change", "grayscale_quantization", "minimum_darken", "mean_shift"])
+@pytest.mark.parametrize("shape", [(9, 11), (9, 11, 3), (8, 10, 3)])
+def test_codes_are_looked_up_in_pairs_and_the_last_alone(name: str, shape: tuple[int, ...]) -> None:
+    codes = np.random.default_rng(4).integers(0, 256, shape, dtype=np.uint8)
+    for image in (codes, codes[::-1]):
+        by_values = corrupt(image.astype(np.float32) / np.float32(255), name, "mid", seed=1)
+        np.testing.assert_array_equal(corrupt(image, name, "mid", seed=1), np.rint(by_values * 255))
+
+
+@pytest.mark.parametrize("kind", ["uint8", "float32", "float64"])
+def test_green_is_shifted_where_there_are_edges(photographs: list[Any], kind: str) -> None:
+    ndimage = pytest.importorskip("scipy.ndimage")
+    values = photographs[1][:151, :140] / 255
+    image = np.rint(values * 255).astype(np.uint8) if kind == "uint8" else values.astype(kind)
+    found = corrupt(image, "color_shift", 6.0, seed=2) / (255 if kind == "uint8" else 1)
+    steep = np.hypot(*np.gradient(values @ [0.299, 0.587, 0.114]))
+    mask = ndimage.gaussian_filter(steep, 4.0, truncate=4.0, mode="nearest")
+    mask = np.clip((mask - mask.min()) / np.ptp(mask), 0.1, 1)
+    low, high = np.percentile(mask, [1, 99])
+    mask = np.clip((mask - low) / (high - low), 0, 1)
+    # Some shift of one quadrant and 6 px explains every pixel.
+    shifts = {(round(6 * np.cos(angle)), round(6 * np.sin(angle))) for angle in np.linspace(0, np.pi / 2, 200)}
+    off = []
+    for down, right in shifts:
+        moved = np.pad(values[..., 1], ((down, 0), (right, 0)), mode="edge")[:151, :140]
+        off.append(np.abs(found[..., 1] - (values[..., 1] + mask * (moved - values[..., 1]))).max())
+    assert min(off) <= {"uint8": 0.501 / 255, "float32": 2e-6, "float64": 1e-12}[kind]
+    np.testing.assert_array_equal(found[..., [0, 2]], image[..., [0, 2]] / (255 if kind == "uint8" else 1))
