@@ -24,7 +24,6 @@ from psyprobe.reporting.report import report
 from psyprobe.running.merge import merge
 from psyprobe.running.store import Store
 from psyprobe.running.upkeep import summary, vacuum, verify
-from psyprobe.tasks.bridges.commands import export_runs, import_answers
 
 
 def score_command(arguments: argparse.Namespace) -> int:
@@ -114,8 +113,10 @@ def store_command(arguments: argparse.Namespace) -> int:
     if arguments.keep is not None and arguments.what != "merge":
         raise InputError(f"store {arguments.what} takes no --keep")
     _check_harness(arguments)
-    if arguments.what == "import":
-        return import_answers(arguments)
+    if arguments.harness is not None:
+        from psyprobe.tasks.bridges.commands import export_runs, import_answers
+
+        return import_answers(arguments) if arguments.what == "import" else export_runs(arguments)
     if arguments.what == "merge":
         merged = merge(arguments.stores, arguments.output, keep=arguments.keep)
         one = {"store": arguments.output, **asdict(merged)}
@@ -125,8 +126,6 @@ def store_command(arguments: argparse.Namespace) -> int:
         return 0
     if writes and len(arguments.stores) > 1:
         raise InputError(f"store export takes one store, not {len(arguments.stores)}; merge them first")
-    if arguments.harness is not None:
-        return export_runs(arguments)
     told, lines = [], []
     for path in arguments.stores:
         with Store(path, create=False) as store:

@@ -121,7 +121,7 @@ def test_the_command_reads_a_log(page: Experiment, evaluated: Path, tmp_path: Pa
 def test_a_run_as_a_log_and_back(page: Experiment, store: Store, ending: str, tmp_path: Path) -> None:
     record, path = store.runs()[0], tmp_path / f"run{ending}"
     assert write_inspect_log(record, store, path, page.folder) == QUESTIONS
-    found = log.read_eval_log(str(path))
+    found = log.read_eval_log(str(path), resolve_attachments=True)
     (own,) = load_results(store)
     assert found.results.completed_samples == len(found.samples) == QUESTIONS
     assert found.eval.model == "simulated/watson-malo"

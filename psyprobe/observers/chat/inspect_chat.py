@@ -68,13 +68,6 @@ class InspectObserver(Answering):
         Pixels a side at which the model looks, where you know them: stimuli are then drawn at this size.
     **model_args
         What the provider of inspect-ai takes besides.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> observer = InspectObserver("mockllm/model")
-    >>> observer.answer([np.full((8, 8, 3), 128 / 255)], "Is there a pattern?").text
-    'Default output from mockllm/model'
     """
 
     bits = 8
@@ -158,6 +151,11 @@ def generate_config(decoding: Decoding, *, logprobs: bool) -> dict[str, Any]:
     ------
     InputError
         It holds a form of the reply, which inspect-ai takes in another shape.
+
+    Examples
+    --------
+    >>> generate_config(Decoding(max_tokens=4), logprobs=False)
+    {'temperature': 0.0, 'max_tokens': 4}
     """
     told = decoding.to_dict()
     if told.pop("response_format", None) is not None:

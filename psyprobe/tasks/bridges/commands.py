@@ -39,6 +39,8 @@ def questions_command(arguments: argparse.Namespace) -> int:
 
 def export_runs(arguments: argparse.Namespace) -> int:
     """Write each finished run of a store as a result of another harness."""
+    if len(arguments.stores) > 1:
+        raise InputError(f"store export takes one store, not {len(arguments.stores)}; merge them first")
     path, harness = arguments.stores[0], arguments.harness
     with Store(path, create=False) as store:
         records = [record for record in store.runs() if record.finished is not None]
