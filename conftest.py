@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
 from psyprobe.files import kept
+
+#: Modules that only inspect-ai loads, and that cannot be imported without it.
+collect_ignore = [] if find_spec("inspect_ai") else ["psyprobe/tasks/bridges/inspect_tasks.py"]
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -107,11 +107,16 @@ def replay_command(arguments: argparse.Namespace) -> int:
 
 def store_command(arguments: argparse.Namespace) -> int:
     """Say what is in each store, verify it, take out what is empty, put all into one, or write a table."""
-    writes = arguments.what in ("merge", "export")
+    writes = arguments.what in ("merge", "export", "import")
     if writes != (arguments.output is not None):
         raise InputError(f"store {arguments.what} {'needs' if writes else 'takes no'} -o FILE")
     if arguments.keep is not None and arguments.what != "merge":
         raise InputError(f"store {arguments.what} takes no --keep")
+    _check_harness(arguments)
+    if arguments.harness is not None:
+        from psyprobe.tasks.bridges.commands import export_runs, import_answers
+
+        return import_answers(arguments) if arguments.what == "import" else export_runs(arguments)
     if arguments.what == "merge":
         merged = merge(arguments.stores, arguments.output, keep=arguments.keep)
         one = {"store": arguments.output, **asdict(merged)}
@@ -129,6 +134,18 @@ def store_command(arguments: argparse.Namespace) -> int:
         lines += about
     show(told, "\n".join(lines), as_json=arguments.json)
     return 0
+
+
+def _check_harness(arguments: argparse.Namespace) -> None:
+    """Refuse options of an exchange with other harnesses where there is none."""
+    given = {f"--{name.replace('_', '-')}": vars(arguments)[name] for name in ("experiment", "observer", "input_size")}
+    if arguments.what == "import" and arguments.harness is None:
+        raise InputError("store import needs --as inspect, vlmevalkit or lmms-eval: whose file it is")
+    if arguments.what not in ("export", "import"):
+        given["--as"] = arguments.harness
+    for name, value in given.items():
+        if value is not None and arguments.what != "import":
+            raise InputError(f"store {arguments.what} takes no {name}")
 
 
 def _verified(store: Store, path: str, _: str | None) -> tuple[dict[str, Any], list[str]]:

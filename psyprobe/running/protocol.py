@@ -191,7 +191,11 @@ class Session(Protocol):
 
 
 class Probe(Protocol):
-    """A task that is put to observers; a module or an object with these names."""
+    """A task that is put to observers; a module or an object with these names.
+
+    One about items may have ``marks(result)`` besides: how right each answer is, by the name of its question, which
+    logs for other harnesses tell.
+    """
 
     #: Of "features", "difference" and "answer": an observer has one of these.
     ABILITIES: tuple[str, ...]

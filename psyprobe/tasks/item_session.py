@@ -90,6 +90,11 @@ class ItemSession(ExperimentSession):
             "keys": list(self._keys.values()),
         }
 
+    @property
+    def named(self) -> list[dict[str, str]]:
+        """The key of each question, and what it is called."""
+        return [{"key": key, "item": name} for name, key in self._keys.items()]
+
     def contents(self) -> Iterator[tuple[str, str, Any]]:
         """The items and the cards."""
         yield digest(self.task.items), "items", self.task.items

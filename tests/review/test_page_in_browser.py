@@ -49,7 +49,11 @@ def test_two_annotators_accept_and_reject_with_keys(
             browser.press(key)
             if place < 4:
                 browser.wait(TASK, names[place + 6])
-        browser.wait("document.getElementById('error').textContent.slice(0, 14)", "All is decided")
+        # Done is told as what it is, and not as an error.
+        browser.wait("document.getElementById('done').textContent.slice(0, 14)", "All is decided")
+        assert browser.text("error") == ""
+        colours = "['done', 'error'].map(each => getComputedStyle(document.getElementById(each)).color)"
+        assert len(set(browser.run(colours))) == 2
     with ReviewServer(worklist(candidates, "review", "bob")) as server:
         browser.open(server.address)
         browser.wait(TASK, names[0])
@@ -94,3 +98,41 @@ def test_a_key_is_unlocked_and_edited_within_ten_words(r_bench_set: Path, browse
     assert decision is not None
     assert (decision.value, decision.text) == ("edit", "two cats")
     assert browser.complaints() == [] or all("400" in each for each in browser.complaints())
+
+
+def test_rejects_have_reasons_images_zoom_and_keys_are_told(
+    candidates: Path, browser: webdriver.Browser, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pair = sorted(candidates.glob("**/1001_*.png"))
+    same = next(path for path in pair if path.stem.endswith("_s"))
+    next(path for path in pair if path.stem.endswith("_e")).write_bytes(same.read_bytes())
+    first = worklist(candidates, "review", "ann")
+    names = [task.name for task in first.tasks]
+    with ReviewServer(first) as server:
+        browser.open(server.address)
+        browser.wait(TASK, names[0])
+        assert browser.text("warning") == "The two images are identical, pixel for pixel."
+        shortcuts = (
+            "[...document.querySelectorAll('#choices button')].map(each => each.getAttribute('aria-keyshortcuts'))"
+        )
+        assert browser.run(shortcuts) == list("aqwibr")
+        assert "w reject: answer" in browser.text("told") and "z enlarges the image" in browser.text("told")
+        browser.press("z")
+        browser.wait("document.getElementById('zoom').open", True)
+        browser.press("+")
+        wide = "document.getElementById('large').getBoundingClientRect().width * devicePixelRatio"
+        browser.wait(wide, 192)  # twice the 96 pixels, each shown as a square
+        assert browser.run("getComputedStyle(document.getElementById('large')).imageRendering") == "pixelated"
+        browser.press("a")  # decides nothing while an image is looked at
+        browser.run("document.getElementById('zoom').close()")
+        assert browser.run(TASK) == names[0]
+        browser.press("w")
+        browser.wait(TASK, names[1])
+        browser.press("r")
+        browser.wait(TASK, names[2])
+        browser.press(webdriver.LEFT)
+        browser.wait(TASK, names[1])
+        assert browser.run("document.querySelector('.said').title") == "another reason"
+    assert main(["review", str(candidates), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["reasons"]["ann"] == {"the answer is not right": 1, "another reason": 1}
+    assert browser.complaints() == []

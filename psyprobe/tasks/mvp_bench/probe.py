@@ -204,6 +204,13 @@ def read_run(result: xarray.Dataset) -> pd.DataFrame:
     return with_categories(said(questions, predictions, json.loads(result.attrs["options"])["parser"]))
 
 
+def marks(result: xarray.Dataset) -> dict[str, float]:
+    """How right each reply is, 0 or 1, by the name of its question."""
+    table = read_run(result)
+    right = (table["said"] == table["answer"]).astype(float)
+    return dict(zip(map(_name, table.to_dict("records")), right, strict=True))
+
+
 @dataclass(frozen=True)
 class MvpScore(TaskScore):
     """What one observer got right."""

@@ -217,6 +217,12 @@ def read_run(result: xarray.Dataset, confidence: float = 0.9) -> RBenchRun:
     return RBenchRun(table, verdicts, metrics, _facts(result, table, found, confidence))
 
 
+def marks(result: xarray.Dataset) -> dict[str, float]:
+    """How right each answer about a corrupted image is, from 0 to 1, by the name of its question."""
+    table = read_run(result).table
+    return {f"dis\n{name}": float(value) for name, value in zip(table["name"], table["absolute"], strict=True)}
+
+
 @dataclass(frozen=True)
 class RBenchScore(TaskScore):
     """Robustness of one observer."""

@@ -62,6 +62,10 @@ def _reviewed(folder: Path) -> tuple[Any, list[str]]:
         f"{name}: {list(said.values()).count('accept')} of {len(said)} accepted, {len(tasks) - len(said)} to decide"
         for name, said in verdicts.items()
     ]
+    reasons = lists.reasons_of(folder, tasks)
+    for name, counts in reasons.items():
+        if counts:
+            lines.append(f"{name} rejected: " + ", ".join(f"{n} {reason}" for reason, n in counts.items()))
     lines += [str(each) for each in found]
     kinds = {kind: lists.agreements(said) for kind, said in lists.by_kind(tasks, verdicts).items()}
     lines += [f"  {kind}: {each}" for kind, parts in kinds.items() for each in parts if each.both]
@@ -70,6 +74,7 @@ def _reviewed(folder: Path) -> tuple[Any, list[str]]:
     lines.append(kept_line if found else "two annotators must review a set before questions of it are kept")
     result = {
         "annotators": verdicts,
+        "reasons": reasons,
         "agreement": [each.to_dict() for each in found],
         "agreement_by_kind": {kind: [each.to_dict() for each in parts] for kind, parts in kinds.items()},
         "kept": kept,

@@ -32,7 +32,7 @@ import pandas as pd
 
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, StoreError
-from psyprobe.files.images import file_digest
+from psyprobe.files.images import file_digest, read_image
 from psyprobe.files.output import digest, write_text
 from psyprobe.files.parsing import parse_json
 from psyprobe.files.terminal import printable
@@ -68,6 +68,8 @@ class Choice:
     label: str
     #: Whether the text of the field belongs to it.
     with_text: bool = False
+    #: Why, where a decision carries a reason; written down as its text.
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -115,12 +117,18 @@ class Task:
     def checked(self, value: str, text: str) -> str:
         """The text that belongs to a decision, if the decision can be made.
 
-        Empty where the choice takes none.
+        Empty where the choice takes none; of one that carries a reason, that reason, the last where none is given.
         """
-        choice = next((each for each in self.choices if each.value == value), None)
-        if choice is None:
-            raise InputError(f"{value!r} is none of {', '.join(each.value for each in self.choices)}")
-        if not choice.with_text:
+        choices = [each for each in self.choices if each.value == value]
+        if not choices:
+            known = dict.fromkeys(each.value for each in self.choices)
+            raise InputError(f"{value!r} is none of {', '.join(known)}")
+        reasons = [each.reason for each in choices if each.reason]
+        if reasons:
+            if text and text not in reasons:
+                raise InputError(f"the reason {text!r:.60} is none of {', '.join(reasons)}")
+            return text or reasons[-1]
+        if not choices[0].with_text:
             return ""
         words = len(text.split())
         if not 1 <= words <= self.most_words:
@@ -134,7 +142,7 @@ class Decision:
 
     #: Of the choice.
     value: str
-    #: Of the field; empty where the choice takes none.
+    #: Of the field, or the reason; empty where the choice takes none.
     text: str = ""
 
 
@@ -283,7 +291,14 @@ def accepted_by_both(verdicts: Mapping[str, Mapping[str, str]]) -> set[str]:
 
 # -- what there is to decide -------------------------------------------------------------------------------------------
 
-_VERDICTS = (Choice("a", "accept", "Accept"), Choice("r", "reject", "Reject"))
+_VERDICTS = (
+    Choice("a", "accept", "Accept"),
+    Choice("q", "reject", "Reject: question", reason="the question is unclear or wrong"),
+    Choice("w", "reject", "Reject: answer", reason="the answer is not right"),
+    Choice("i", "reject", "Reject: image", reason="an image is not fit, or the two do not differ"),
+    Choice("b", "reject", "Reject: blind", reason="it is answered without looking"),
+    Choice("r", "reject", "Reject: other", reason="another reason"),
+)
 _AGREE, _REPORT = Choice("a", "agree", "Agree"), Choice("p", "report", "Report a problem")
 
 
@@ -314,8 +329,14 @@ class Worklist:
         """One task with what was decided on it, as plain values for the page."""
         task = self.tasks[self._checked(number)]
         decision = self.journal.decision(task)
-        told = {**task.to_dict(), "number": number, "decided": None if decision is None else decision.value}
-        if decision is not None and decision.text:
+        told = {**task.to_dict(), "number": number, "decided": None, "reason": ""}
+        if decision is not None:
+            told["decided"] = decision.value
+            if any(each.reason == decision.text for each in task.choices):
+                told["reason"] = decision.text
+        if _identical([path for _, path in task.images]):
+            told["warning"] = "The two images are identical, pixel for pixel."
+        if decision is not None and decision.text and not told["reason"]:
             told["draft"] = decision.text
             if task.locked:  # to agree is to agree with what stood there first
                 told["facts"] = [*told["facts"], ["Before it was edited", printable(task.draft or "")]]
@@ -455,6 +476,15 @@ def verdicts_of(folder: str | Path, tasks: list[Task]) -> dict[str, dict[str, st
     return {person: {name: each.value for name, each in said.items()} for person, said in found.items()}
 
 
+def reasons_of(folder: str | Path, tasks: list[Task]) -> dict[str, dict[str, int]]:
+    """How often each annotator rejected for which reason."""
+    found = decisions(folder, "review", tasks)
+    return {
+        person: dict(Counter(each.text for each in said.values() if each.value == "reject").most_common())
+        for person, said in found.items()
+    }
+
+
 def by_kind(tasks: list[Task], verdicts: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, dict[str, str]]]:
     """Verdicts by kind of question, which is yes or no, one image or both images."""
     kinds = {task.name: task.heading.split(" · ")[1] for task in tasks}
@@ -486,6 +516,17 @@ def _question_task(folder: Path, row: dict[str, Any]) -> Task:
         text=row["question"],
         choices=yes_no if row["task"] == "yes_no" else _letters(split_choices(row["question"])[1]),
     )
+
+
+def _identical(paths: Sequence[Path]) -> bool:
+    """Whether the two images of a pair, or the two halves of one file that holds both, are the same pixel for pixel."""
+    try:
+        shown = [read_image(path) for path in paths]
+    except InputError:
+        return False
+    if len(shown) == 1 and shown[0].shape[1] % 2 == 0:
+        shown = np.split(shown[0], 2, axis=1)
+    return len(shown) == 2 and np.array_equal(*shown)
 
 
 def _inside(folder: Path, name: str) -> Path:

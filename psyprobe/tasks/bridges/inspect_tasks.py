@@ -1,0 +1,113 @@
+"""Our experiments as tasks of inspect-ai, which finds them by an entry point: ``inspect eval psyprobe/csf``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+
+from psyprobe.errors import InputError
+from psyprobe.experiment import read_experiment
+from psyprobe.experiment.experiment import experiment_of
+from psyprobe.experiment.prompts import Prompt
+from psyprobe.files.terminal import settings
+from psyprobe.observers.chat.answering import Answer, Decoding
+from psyprobe.observers.chat.inspect_chat import answer_of, generate_config, inspect_card, messages_of
+from psyprobe.probes.conduct import load_results
+from psyprobe.probes.words.reading import Readout
+from psyprobe.running.store import Store
+from psyprobe.tasks.bridges.inspect_logs import KEY, read_as
+from psyprobe.tasks.bridges.turns import Replies, key_of, numbers_of, questions_of, take
+
+
+@task
+def csf(
+    experiment: str = "hernandez2025",
+    readout: Readout = "text",
+    input_size: int | None = None,
+    set: str | Sequence[str] = (),
+) -> Task:
+    """Contrast sensitivity: is a faint pattern seen? All questions of an experiment in words, a sample each.
+
+    Parameters
+    ----------
+    experiment : str
+        A name of psyprobe's catalogue, or the path of a page, whose probe asks in words.
+    readout : {"text", "p_yes"}
+        What counts of a reply: its words, or the first token's probability of yes, where the provider gives it.
+    input_size : int, optional
+        Pixels a side at which the model looks, where you know them: stimuli are then drawn at this size.
+    set : str or sequence of str
+        Other values of keys of the page, KEY=VALUE, as of ``psyprobe run --set``.
+    """
+    changed = settings([set] if isinstance(set, str) else list(set), "set")
+    page = read_experiment(experiment).with_settings({"asking.readout": readout, **changed})
+    if page.asking is None:
+        raise InputError(f"{page.name} asks nothing in words (probe {page.probe!r}); take one that does")
+    card, prompts = inspect_card("MODEL", input_size), {prompt.id: prompt for prompt in page.asking.prompts}
+    samples = [
+        Sample(
+            input=messages_of(turn.inquiry),
+            id=turn.id,
+            target=key_of(turn, prompts),
+            metadata={
+                **turn.about,
+                "wording": prompts[turn.about["prompt"]].to_dict(),
+                "decoding": turn.inquiry.decoding.to_dict(),
+            },
+        )
+        for turn in questions_of(page, card)
+    ]
+    return Task(
+        dataset=MemoryDataset(samples, name=page.name),
+        solver=ask(),
+        scorer=reply_reader(readout),
+        metrics=[sensitivity(page.toml, page.name, str(page.folder), input_size, len(samples))],
+        metadata={KEY: {"experiment": page.name, "page": page.toml, "input_size": input_size}},
+    )
+
+
+@solver
+def ask() -> Solver:
+    """Put a question as its experiment has it: temperature, tokens, seed, log-probabilities."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        decoding = Decoding(**state.metadata["decoding"])
+        return await generate(state, **generate_config(decoding, logprobs=True))
+
+    return solve
+
+
+@scorer(metrics=[])
+def reply_reader(readout: Readout = "text") -> Scorer:
+    """Read replies by psyprobe's rules: 1 for seen, 0 for not seen, unscored where a reply says neither."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        prompt = Prompt.from_dict(state.metadata["wording"])
+        return Score(**read_as(answer_of(state.output), prompt, state.metadata["order"], readout))
+
+    return score
+
+
+@metric
+def sensitivity(page: str, experiment: str, folder: str, input_size: int | None, questions: int) -> Metric:
+    """Sensitivity, 1 / threshold contrast, at each level, and how near it comes to people's; once all is answered."""
+
+    def of(scores: list[SampleScore]) -> Value:
+        if len(scores) < questions:
+            return {"questions left": questions - len(scores)}
+        told = {str(one.sample_id): (one.score.metadata or {})["reply"] for one in scores}
+        replies = Replies(
+            experiment_of(page, experiment, Path(folder)),
+            inspect_card("MODEL", input_size),
+            {name: Answer.from_dict(reply) for name, reply in told.items()},
+        )
+        with Store(None) as store:
+            _, left = take(replies, store, progress=False)
+            return {"questions left": left} if left else numbers_of(load_results(store)[0])
+
+    return of

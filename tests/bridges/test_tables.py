@@ -1,0 +1,231 @@
+"""Task and result files of VLMEvalKit and lmms-eval: both ways, and through their own readers where they are installed.
+
+VLMEvalKit is no package of the index (``pip install ms-vlmeval`` is a copy of it, with a hundred dependencies);
+lmms-eval is: ``pip install lmms-eval``. Fixtures below are made by hand after what both write.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from asked import IMAGES, QUESTIONS, ran, small_page
+
+from psyprobe.cli import main
+from psyprobe.errors import InputError
+from psyprobe.experiment import Experiment
+from psyprobe.files.images import decode_png
+from psyprobe.observers.chat.answering import eight_bit
+from psyprobe.probes.conduct import load_results
+from psyprobe.running.store import Store
+from psyprobe.tasks.bridges import tables
+from psyprobe.tasks.bridges.turns import questions_of, take, turns_of
+
+CARD = tables.card_elsewhere("sim", "vlmevalkit")
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    return small_page(tmp_path_factory.mktemp("page"))
+
+
+@pytest.fixture(scope="module")
+def store(page: Experiment) -> Iterator[Store]:
+    """A store with one run of it."""
+    with Store(None) as opened:
+        ran(opened, page)
+        yield opened
+
+
+def test_a_run_is_the_questions_of_its_page_with_the_answers_of_its_store(page: Experiment, store: Store) -> None:
+    turns, (result,) = list(turns_of(store.runs()[0], store, page.folder)), load_results(store)
+    asked = list(questions_of(page, CARD))
+    assert [turn.id for turn in asked] == [turn.id for turn in turns]
+    assert len({turn.id for turn in turns}) == len(turns) == result.sizes["trial"] == QUESTIONS
+    # In the order of asking, reply by reply, with the level that each was about.
+    assert [turn.answer.text for turn in turns if turn.answer] == result["text"].values.tolist()
+    np.testing.assert_array_equal([turn.about["contrast"] for turn in turns], result["contrast"])
+    assert not any(turn.resized for turn in turns)
+
+
+def test_what_depends_on_answers_is_refused(tmp_path: Path) -> None:
+    told = (
+        ("asking.design", "quick_csf", "by the design 'quick_csf'"),
+        ("asking.readout", "auto", "the first answers"),
+    )
+    for key, value, match in told:
+        with pytest.raises(InputError, match=match):
+            list(questions_of(small_page(tmp_path, **{key: value}), CARD))
+    with pytest.raises(InputError, match="has no place; leave it out"):
+        brief = small_page(tmp_path, **{"asking.system": "Be brief."})
+        tables.write_vlmevalkit_task(questions_of(brief, CARD), brief, tmp_path)
+
+
+def _same_answers(result: Any, again: Any) -> None:
+    for name in ("text", "read", "said", "contrast", "delivered_contrast", "prompt", "order"):
+        np.testing.assert_array_equal(result[name].values, again[name].values, err_msg=name)
+
+
+@pytest.mark.parametrize("ending", [".xlsx", ".tsv", ".json"])
+def test_predictions_of_vlmevalkit_both_ways(page: Experiment, store: Store, ending: str, tmp_path: Path) -> None:
+    pytest.importorskip("openpyxl", reason="the excel extra is not installed")
+    path = tmp_path / f"sim_small{ending}"
+    assert tables.write_predictions(store.runs()[0], store, path, page.folder) == QUESTIONS
+    with Store(None) as other:
+        assert take(tables.read_predictions(path, page, CARD), other, progress=False) == (QUESTIONS, 0)
+        _same_answers(load_results(store)[0], load_results(other)[0])
+
+
+def test_a_data_set_as_vlmevalkit_reads_it(page: Experiment, tmp_path: Path) -> None:
+    """Its rules: TSV, an image as base64 or the index of an earlier row, several as a list in words."""
+    turns = list(questions_of(page, CARD))
+    table, beside = tables.write_vlmevalkit_task(turns, page, tmp_path)
+    read = pd.read_csv(table, sep="\t", dtype=str)
+    assert (
+        read["index"].tolist() == [str(i) for i in range(1, QUESTIONS + 1)]
+        and read["question"][0] == turns[0].inquiry.prompt
+    )
+    images = dict(zip(read["index"], read["image"], strict=True))
+    full = [image if len(image) > 64 else images[image] for image in read["image"]]
+    assert sum(len(image) > 64 for image in read["image"]) == IMAGES and all(len(image) > 64 for image in full)
+    for image, turn in zip(full, turns, strict=True):
+        np.testing.assert_array_equal(decode_png(base64.b64decode(image)), eight_bit(turn.inquiry.images[0]))
+    # What is there decides what is right, whichever way the question is asked.
+    there, blank = (read[read["prompt"] == name] for name in ("seen", "blank"))
+    assert set(there["answer"][there["contrast"].astype(float) > 0]) == {"yes"}
+    assert set(blank["answer"][blank["contrast"].astype(float) > 0]) == {"no"}
+    assert beside.read_text(encoding="utf-8") == page.toml
+
+
+def test_two_images_are_a_list(tmp_path: Path) -> None:
+    page = small_page(tmp_path, **{"probe": "two_interval", "asking.prompts": "two_image"})
+    turns = list(questions_of(page, CARD))
+    table, _ = tables.write_vlmevalkit_task(turns[:2], page, tmp_path)
+    image = pd.read_csv(table, sep="\t")["image"][0]
+    assert [decode_png(base64.b64decode(one)).shape for one in ast.literal_eval(image)] == [(64, 64, 3)] * 2
+
+
+def test_predictions_made_by_hand_and_one_that_failed(page: Experiment, tmp_path: Path) -> None:
+    """As VLMEvalKit writes them: every column of the data set but the image, and the prediction."""
+    turns = list(questions_of(page, CARD))
+    rows = [
+        {"index": i, "id": turn.id, "question": "?", "answer": "yes", "prediction": "Yes"}
+        for i, turn in enumerate(turns)
+    ]
+    rows[3]["prediction"] = "Failed to obtain answer via API."
+    path = tmp_path / "kit.json"
+    path.write_text(json.dumps(rows))
+    with Store(None) as store:
+        assert take(tables.read_predictions(path, page, CARD), store, progress=False) == (QUESTIONS - 1, 1)
+        assert store.runs()[0].finished is None
+        # The one that is missing comes later, and the run is finished.
+        rows[3]["prediction"] = "No"
+        path.write_text(json.dumps(rows))
+        assert take(tables.read_predictions(path, page, CARD), store, progress=False) == (QUESTIONS, 0)
+        assert load_results(store)[0]["text"].values.tolist() == ["Yes"] * 3 + ["No"] + ["Yes"] * (QUESTIONS - 4)
+    path.write_text(json.dumps([{"index": 1, "prediction": "Yes"}]))
+    with pytest.raises(InputError, match="has no column 'id'"):
+        tables.read_predictions(path, page, CARD)
+
+
+def test_samples_of_lmms_eval_both_ways(page: Experiment, store: Store, tmp_path: Path) -> None:
+    assert tables.write_lmms_eval_results(store.runs()[0], store, tmp_path, page.folder) == QUESTIONS
+    (folder,) = tmp_path.iterdir()
+    (samples,), (results,) = folder.glob("*_samples_*.jsonl"), folder.glob("*_results.json")
+    found = json.loads(results.read_text())
+    assert found["n-samples"]["psyprobe_small"]["effective"] == QUESTIONS
+    assert found["results"]["psyprobe_small"]["sensitivity at 2 cpd,none"] > 10
+    with Store(None) as other:
+        assert take(tables.read_lmms_eval_samples(samples, page, CARD), other, progress=False) == (QUESTIONS, 0)
+        _same_answers(load_results(store)[0], load_results(other)[0])
+    samples.write_text('{"doc_id": 0, "filtered_resps": ["Yes"]}\n')
+    with pytest.raises(InputError, match="line 1, is no sample of a task that psyprobe wrote"):
+        tables.read_lmms_eval_samples(samples, page, CARD)
+
+
+def _task(page: Experiment, folder: Path) -> tuple[dict[str, Any], Path]:
+    yaml, code, questions, _ = tables.write_lmms_eval_task(questions_of(page, CARD), page, folder)
+    module: dict[str, Any] = {"__file__": str(code)}
+    exec(compile(code.read_text(encoding="utf-8"), str(code), "exec"), module)
+    assert str(questions.resolve()) in yaml.read_text(encoding="utf-8")
+    return module, questions
+
+
+def test_a_task_of_lmms_eval_asks_and_keeps_what_was_said(page: Experiment, tmp_path: Path) -> None:
+    module, questions = _task(page, tmp_path)
+    docs = [json.loads(line) for line in questions.read_text(encoding="utf-8").splitlines()]
+    turns = list(questions_of(page, CARD))
+    for doc, turn in zip(docs, turns, strict=True):
+        assert module["doc_to_text"](doc) == turn.inquiry.prompt
+        (image,) = module["doc_to_visual"](doc)
+        np.testing.assert_array_equal(np.asarray(image), eight_bit(turn.inquiry.images[0]))
+    kept = [module["process_results"](doc, ["Yes, there is."]) for doc in docs]
+    # What lmms-eval then logs of a sample: the metrics beside its own keys.
+    samples = tmp_path / "samples.jsonl"
+    lines = [{"doc_id": i, "filtered_resps": ["Yes, there is."], "target": "yes", **one} for i, one in enumerate(kept)]
+    samples.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    replies = tables.read_lmms_eval_samples(samples, page, CARD)
+    assert {turn.id for turn in turns} == set(replies.answers) and replies.answers[turns[0].id].text == "Yes, there is."
+    right = np.mean([doc["answer"] == "yes" for doc in docs])
+    assert module["share_right"]([one["psyprobe"] for one in kept]) == pytest.approx(right)
+
+
+def test_the_commands(
+    page: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    small_page(tmp_path)
+    assert main(["questions", "small.toml", "--as", "vlmevalkit", "-o", "."]) == 0
+    table = pd.read_csv("small.tsv", sep="\t").drop(columns="image").assign(prediction="no")
+    table.to_csv("p.tsv", sep="\t", index=False)
+    given = ["store", "import", "--as", "vlmevalkit", "p.tsv", "-o", "s.sqlite"]
+    assert main(given) == 2 and "give --experiment PAGE.toml" in capsys.readouterr().err
+    given += ["--observer", "sim", "--experiment", "small.toml"]
+    assert main(given) == 0
+    assert f"{len(table)} answers of vlmevalkit:sim in small" in capsys.readouterr().out
+    assert main([*given, "--input-size", "128"]) == 2
+    assert "answers no question of small" in capsys.readouterr().err
+    for harness, written in (("vlmevalkit", "out/*.xlsx"), ("lmms-eval", "out/*/*.jsonl")):
+        assert main(["store", "export", "s.sqlite", "--as", harness, "-o", "out"]) == 0
+        assert len(list(tmp_path.glob(written))) == 1
+    for wrong, why in (
+        (["store", "import", "p.tsv", "-o", "s.sqlite"], "needs --as"),
+        (["store", "info", "s.sqlite", "--as", "inspect"], "takes no --as"),
+        (["store", "export", "s.sqlite", "-o", "a.csv", "--observer", "a"], "takes no --observer"),
+    ):
+        assert main(wrong) == 2 and why in capsys.readouterr().err
+
+
+def test_through_vlmevalkits_own_reader(page: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LMUData", str(tmp_path))
+    dataset = pytest.importorskip("vlmeval.dataset", reason="pip install ms-vlmeval, or VLMEvalKit from its repository")
+    smp = pytest.importorskip("vlmeval.smp")
+    turns = list(questions_of(page, CARD))
+    tables.write_vlmevalkit_task(turns, page, tmp_path)
+    read = dataset.CustomVQADataset("small")
+    assert len(read) == QUESTIONS
+    for i in (0, 1, QUESTIONS - 1):
+        message = read.build_prompt(read.data.iloc[i])
+        assert message[-1]["value"] == turns[i].inquiry.prompt
+        codes = decode_png(Path(message[0]["value"]).read_bytes())
+        np.testing.assert_array_equal(codes, eight_bit(turns[i].inquiry.images[0]))
+    predictions = read.data.drop(columns="image").assign(prediction="Yes")
+    smp.dump(predictions, str(tmp_path / "sim_small.xlsx"))
+    replies = tables.read_predictions(tmp_path / "sim_small.xlsx", page, CARD)
+    assert set(replies.answers) == {turn.id for turn in turns}
+
+
+def test_through_lmms_evals_own_task(page: Experiment, tmp_path: Path) -> None:
+    tasks = pytest.importorskip("lmms_eval.tasks", reason="pip install lmms-eval")
+    _task(page, tmp_path)
+    manager = tasks.TaskManager(include_path=str(tmp_path), include_defaults=False)
+    (task,) = tasks.get_task_dict(["psyprobe_small"], manager).values()
+    docs = list(task.test_docs())
+    assert len(docs) == QUESTIONS and task.doc_to_visual(docs[0])[0].size == (64, 64)
