@@ -119,7 +119,7 @@ def test_the_error_of_the_screen_is_in_the_interval() -> None:
     ax = pp.plotting.plot_csf(guessed)
     hollow = [line for line in ax.lines if line.get_markerfacecolor() == "white" and line.get_label() == "_hollow"]
     assert sum(len(line.get_xdata()) for line in hollow) == below.sum()
-    assert "contrast < 0.03, screen not measured" in [text.get_text() for text in ax.get_legend().get_texts()]
+    assert "contrast < 0.03, screen not measured" in [text.get_text() for text in ax.figure.legends[0].get_texts()]
     plt.close(ax.figure)
 
 
@@ -159,7 +159,7 @@ def test_people_and_models_stand_in_one_figure_and_one_table(store: Path) -> Non
     assert score in all_scores([*results, model])
     assert "one person (noise ceiling)" in str(score) and "mean of 3 people" in str(score)
     ax = pp.plot([*results, model])
-    labels = [text.get_text() for text in ax.get_legend().get_texts()]  # type: ignore[union-attr]
+    labels = [text.get_text() for text in ax.figure.legends[0].get_texts()]
     expected = {"mean of 3 people", "person:ANNA (60 answers in 2 sittings)", "simulated:watson-malo"}
     assert expected | {"Human (castleCSF)"} <= set(labels)
     plt.close(ax.figure)
