@@ -22,6 +22,12 @@ from psyprobe.stimulus.catalogue import StimulusSet, catalogue_folder, catalogue
 _LEVELS = 7
 #: Whom experiments in words are shown with, and in how many wordings.
 _ANSWERS, _WORDINGS = "simulated:watson-malo", 1
+#: The picture of each part.
+_COVERS = {
+    "stimuli": "stimuli-gabor_achromatic.png",
+    "experiments": "experiments-gabor_achromatic.png",
+    "probes": "experiments-contrast_discrimination.png",
+}
 #: Displays of stimuli that are meant for one of their own.
 _DISPLAYS = {"noise_hernandez2025": "hernandez2025", "noise_hernandez2025_atd": "hernandez2025_atd"}
 #: Pages of the docs that say more about a probe, and the experiment or figure that shows it.
@@ -55,7 +61,7 @@ def write(folder: Path) -> None:
         "# Gallery",
         "Every stimulus, experiment and probe that comes with psyprobe, drawn when this site was built. Each page has "
         "its figure, what was requested beside what was delivered, and the file it was made from, to copy and change.",
-        *(f"- [{title}]({name}.md): {len(cards)} pages" for title, name, cards in sections),
+        _cards([(title, name, _COVERS[name], f"{len(cards)} pages") for title, name, cards in sections]),
         _toctree([name for _, name, _ in sections]),
     )
 
@@ -68,17 +74,19 @@ def _toctree(pages: Sequence[str]) -> str:
     return "\n".join(["```{toctree}", ":hidden:", "", *pages, "```"])
 
 
+def _cards(shown: Sequence[tuple[str, str, str, str]]) -> str:
+    """Heading, page, picture and words of each, as cards beside each other."""
+    items = []
+    for heading, page, image, words in shown:
+        picture = [f":img-top: {image}"] if image else []
+        items += [":::{grid-item-card} " + heading, f":link: {page}", ":link-type: doc", *picture, "", words, ":::", ""]
+    return "\n".join(["::::{grid} 2 2 3 3", ":gutter: 3", "", *items, "::::"])
+
+
 def _section(title: str, cards: Mapping[str, tuple[str, str]]) -> str:
     """An index with a picture a page."""
-    items = []
-    for name, (heading, image) in cards.items():
-        picture = [f":img-top: {image}"] if image else []
-        link = [f":link: {title.lower()}-{name}", ":link-type: doc"]
-        items += [":::{grid-item-card} " + heading, *link, *picture, "", f"`{name}`", ":::", ""]
-    pages = [f"{title.lower()}-{page}" for page in cards]
-    return "\n".join(
-        [f"# {title}", "", "::::{grid} 2 2 3 3", ":gutter: 3", "", *items, "::::", "", _toctree(pages), ""]
-    )
+    shown = [(heading, f"{title.lower()}-{name}", image, f"`{name}`") for name, (heading, image) in cards.items()]
+    return "\n\n".join([f"# {title}", _cards(shown), _toctree([page for _, page, _, _ in shown]), ""])
 
 
 # -- stimuli ----------------------------------------------------------------------------------------------------------
