@@ -52,6 +52,10 @@ class StoreError(PsyprobeError):
     """The store cannot be read or written."""
 
 
+class UnfinishedError(PsyprobeError):
+    """A run stopped before its end though nothing is wrong: what is answered is kept, and the same run goes on."""
+
+
 class ConditionWarning(UserWarning):
     """What is shown is not what people saw with whom it is compared, or what answers is not what answered before."""
 

@@ -98,7 +98,6 @@ def test_a_file_that_cannot_be(capsys: Output, output: str) -> None:
         {"timeout": "a"},
         {"timeout": int(MANY)},
         {"rate": []},
-        {"price_in": "a"},
         {"base_url": 5},
         {"base_url": []},
         {"base_url": ""},

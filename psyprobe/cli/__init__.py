@@ -1,7 +1,7 @@
 """The command ``psyprobe``: one line an error, results on standard output, all else on standard error.
 
 Exit codes: 0 done; 1 a check found that delivered is not what was requested; 2 the input is wrong or something is
-missing; 130 stopped by Ctrl-C.
+missing; 3 nothing is wrong, and it is not finished; 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from psyprobe import __version__
-from psyprobe.errors import ConditionWarning, PsyprobeError, clipped, own_failure, own_place
+from psyprobe.errors import ConditionWarning, PsyprobeError, UnfinishedError, clipped, own_failure, own_place
 from psyprobe.files.terminal import printable, tell
 
 _PAGE = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
@@ -71,6 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has enough of it (| head); Python must not complain about it on exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except UnfinishedError as stop:
+        tell(_cut(f"psyprobe {parsed.command}: not finished: {stop}", _MOST))
+        return 3
     except (Exception, SystemExit) as error:
         if parsed.debug:
             print(printable("".join(traceback.format_exception(error))), end="", file=sys.stderr)

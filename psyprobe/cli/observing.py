@@ -19,6 +19,7 @@ from psyprobe.files.images import read_image
 from psyprobe.files.terminal import say, settings, show, tell, told_to_end
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding
+from psyprobe.observers.chat.prices import charge, money, read_prices
 from psyprobe.observers.simulated.serving import Behaviour, Faults, serve
 from psyprobe.probes.asking import at_native_size
 from psyprobe.probes.words.delivery import Delivery, deliver
@@ -36,6 +37,8 @@ def ask_command(arguments: argparse.Namespace) -> int:
             f"{observer.card.name} does not answer in words; name an observer that does, such as simulated:watson-malo "
             "or openai:MODEL"
         )
+    if hasattr(observer, "purse"):
+        charge([observer], read_prices(arguments.prices), None)
     decoding = Decoding(temperature=arguments.temperature, max_tokens=arguments.max_tokens)
     images = _images(arguments, observer)
     answer = observer.answer(images, arguments.prompt, system=arguments.system, decoding=decoding)
@@ -66,7 +69,7 @@ def _images(arguments: argparse.Namespace, observer: AnswerObserver) -> tuple[Fl
 
 def _spent(answer: Answer) -> list[str]:
     tokens = [] if answer.tokens_in is None else [f"{answer.tokens_in} tokens in, {answer.tokens_out} out"]
-    cost = [] if answer.cost is None else [f"{answer.cost:.2g} USD"]
+    cost = [] if answer.cost is None else [money(answer.cost, answer.currency)]
     return [*tokens, *cost, f"{answer.latency:.2f} s"]
 
 

@@ -8,19 +8,23 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
 import xarray
 
 from psyprobe.analysis.score import Score, score_table
-from psyprobe.errors import InputError, unknown_name
+from psyprobe.errors import InputError, UnfinishedError, unknown_name
 from psyprobe.experiment import Experiment, read_suite
 from psyprobe.files.output import digest, json_text, make_folder, write_text, write_whole
 from psyprobe.files.terminal import say, say_json, settings, show, tell
+from psyprobe.observers.chat.prices import Purse, read_prices
+from psyprobe.observers.chat.spending import spent_on
 from psyprobe.observers.registry import Card, read_observers
 from psyprobe.probes import load_probe
 from psyprobe.probes.conduct import checked, load_results, observer_for, opened_executor, plan, run, run_shard
+from psyprobe.probes.expense import duration, priced_plan
 from psyprobe.probes.results import plot, score_layers
 
 #: Seconds until worker processes have loaded an observer.
@@ -39,6 +43,18 @@ def run_command(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.output)
     store = folder / "runs.sqlite" if arguments.store is None else Path(arguments.store)
     options = {"store": store, "batch_size": arguments.batch_size, "score_only": arguments.score_only}
+    known = arguments.prices is not None or arguments.budget is not None
+    options["prices"] = prices = read_prices(arguments.prices) if known else None
+    purse = None if arguments.budget is None or prices is None else Purse(arguments.budget, prices.currency)
+    if arguments.probe and not (arguments.plan or arguments.batch):
+        raise InputError("--probe puts one question before many; add --plan or --batch FOLDER")
+    if arguments.submit and arguments.batch is None:
+        raise InputError("--submit sends the files of a batch; add --batch FOLDER")
+    if arguments.batch is not None and purse is not None and not arguments.plan:
+        raise InputError(
+            "--budget stops a run while it asks, and a batch is asked elsewhere; --plan tells what it costs, so leave "
+            "one of them out"
+        )
     if arguments.plan:
         return _plan(arguments, experiments, options)
     # Made for the results even where the store is elsewhere: a folder that cannot be made must not cost a run.
@@ -49,8 +65,12 @@ def run_command(arguments: argparse.Namespace) -> int:
     with opened_executor(executor) as workers:
         options["executor"] = workers
         if arguments.shard is not None:
+            if purse is not None:
+                raise InputError(
+                    "--budget stops a run, and --shard asks a share of one elsewhere; leave one of them out"
+                )
             return _run_shard(arguments, experiments, options)
-        return _run(arguments, experiments, folder, options)
+        return _run(arguments, experiments, folder, options | {"budget": purse})
 
 
 def _varied(experiments: list[Experiment], variants: dict[str, list[float]]) -> list[Experiment]:
@@ -84,16 +104,19 @@ def _plan(arguments: argparse.Namespace, experiments: list[Experiment], options:
     for experiment, observer in _asked(arguments, experiments):
         # A network that is not loaded yet would take longer to load than all else that a plan tells.
         loaded = getattr(observer, "loaded", True)
-        plans.append(plan(experiment, observer, timed=loaded, **options))
+        served = hasattr(observer, "served")
+        plans.append(plan(experiment, observer, timed=arguments.probe if served else loaded, **options))
         timed &= loaded
         # A server is asked many questions at once by one process.
-        spread += 0.0 if hasattr(observer, "served") else plans[-1].seconds or 0.0
+        spread += 0.0 if served else plans[-1].seconds or 0.0
     seconds, images = sum(planned.seconds or 0 for planned in plans), sum(planned.images for planned in plans)
     shared = _with_workers(arguments.workers or os.cpu_count() or 1, seconds, spread)
     known = f"what is left takes about {max(seconds, 1):.0f} s, an estimate that leaves out drawing{shared}"
     unknown = "how long that takes is not known before the network is loaded; psyprobe.plan(timed=True) finds out"
     takes = f"In all {images} distinct images; {known if timed else unknown}."
-    text = "\n".join([*map(str, plans), takes])
+    # What is shown to encoders has no price.
+    expenses = [left for planned in plans if (left := getattr(planned, "left", None))]
+    text = "\n".join([*map(str, plans), takes, *priced_plan(expenses, arguments.budget)])
     show([planned.to_dict() for planned in plans], text, as_json=arguments.json)
     return 0
 
@@ -111,8 +134,17 @@ def _with_workers(count: int, seconds: float, spread: float) -> str:
 def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: Path, options: dict[str, Any]) -> int:
     scores: list[Score] = []
     reports = []
+    unfinished: list[UnfinishedError] = []
     for experiment, observer in _asked(arguments, experiments):
-        result = run(experiment, observer, **options)
+        began = monotonic()
+        try:
+            result = run(experiment, observer, **options)
+        except UnfinishedError as stop:
+            # Batches of others can be written meanwhile; a budget is everyone's.
+            unfinished.append(stop)
+            tell(f"{experiment.name} with {observer.card.label}: not finished: {stop}")
+            continue
+        took = monotonic() - began
         found = score_layers(result)
         files = write_result(result, found, _own(folder / _stem(arguments, experiment, observer.card), result))
         scores += found
@@ -121,17 +153,23 @@ def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: P
                 "experiment": experiment.name,
                 "observer": observer.card.name,
                 "store": str(options["store"]),
+                "seconds": took,
+                **({"spent": json.loads(result.attrs["spent"])} if "spent" in result.attrs else {}),
                 "files": {kind: str(path) for kind, path in files.items()},
                 "scores": [one.to_dict() for one in found],
             }
         )
         if not arguments.json:
             tell(f"{experiment.name} with {observer.card.label}: {', '.join(map(str, files.values()))}")
+            if "spent" in result.attrs:
+                tell(f"{spent_on(result.attrs)}; this run of the command took {duration(took)}")
+    if unfinished and not reports:
+        raise unfinished[-1]
     if arguments.json:
         say_json(reports)
     else:
         say(score_table(scores))
-    return 0
+    return 3 if unfinished else 0
 
 
 def _run_shard(arguments: argparse.Namespace, experiments: list[Experiment], options: dict[str, Any]) -> int:
@@ -202,6 +240,11 @@ def _asked(arguments: argparse.Namespace, experiments: list[Experiment]) -> Iter
             fed = experiment.observer
             if fed not in loaded:
                 loaded[fed] = observer_for(experiment, name, **options)
+                if arguments.batch is not None:
+                    from psyprobe.observers.chat.openai_batch import BatchObserver
+
+                    how = {"submit": arguments.submit, "probe": arguments.probe}
+                    loaded[fed] = BatchObserver(loaded[fed], arguments.batch, **how)
             yield experiment, loaded[fed]
 
 

@@ -18,6 +18,7 @@ from psyprobe.errors import ConditionWarning, InputError, unknown_name
 from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.experiment.experiment import Page, in_file, variant_label
 from psyprobe.files.output import digest
+from psyprobe.observers.chat.prices import Prices, Purse, charge, read_prices
 from psyprobe.probes import load_probe
 from psyprobe.running.loop import Executor, ask
 from psyprobe.running.protocol import Plan, RunRecord, Session
@@ -44,6 +45,8 @@ def run(
     variants: Mapping[str, Sequence[float]] | None = None,
     executor: Any = None,
     progress: bool | None = None,
+    prices: str | Path | Prices | None = None,
+    budget: float | Purse | None = None,
 ) -> xarray.Dataset:
     """Run an experiment, or what is left of it.
 
@@ -69,6 +72,10 @@ def run(
         scheduler, by its address or by a client of it. By default this process, which asks a server many at once.
     progress : bool, optional
         Whether to show a progress bar; by default on a terminal and in a notebook.
+    prices : str, Path or Prices, optional
+        What paid models cost, as `psyprobe.observers.chat.prices.read_prices` takes it.
+    budget : float or Purse, optional
+        What may be spent, in the currency of the prices; a purse may be shared by several runs.
 
     Returns
     -------
@@ -85,12 +92,21 @@ def run(
         The store cannot be used.
     WeightsError
         The observer's weights are not on this machine.
+    UnfinishedError
+        The budget is spent; what is answered is in the store, and the same call goes on.
     """
     read, who = _prepared(experiment, observer, score_only, variants)
+    purse = budget if isinstance(budget, Purse) or budget is None else Purse(budget, _known(prices).currency)
+    if purse is not None and executor is not None:
+        raise InputError(
+            "a budget is kept by one process, which asks a server many questions at once: leave workers out"
+        )
     results = []
-    with open_store(store) as opened, opened_executor(executor) as workers:
+    with open_store(store) as opened, opened_executor(_putting(who, executor)) as workers:
         for one in read.expanded():
-            record = _ask(opened, _session(one, who, batch_size), one, workers, progress)
+            session = _session(one, who, batch_size)
+            _charge(session, prices, purse)
+            record = _ask(opened, session, one, workers, progress)
             results.append(load_probe(one.probe).result(record, opened))
     if not read.variants or read.variant:
         return results[0]
@@ -108,6 +124,7 @@ def run_shard(
     variants: Mapping[str, Sequence[float]] | None = None,
     executor: Any = None,
     progress: bool | None = None,
+    prices: str | Path | Prices | None = None,
 ) -> None:
     """Ask one share of what `run` with the same arguments asks, into a store of its own.
 
@@ -119,7 +136,7 @@ def run_shard(
     ----------
     shard : str
         "2/3" is the second of three shares.
-    experiment, observer, store, batch_size, score_only, variants, executor, progress
+    experiment, observer, store, batch_size, score_only, variants, executor, progress, prices
         As for `run`.
 
     Raises
@@ -129,9 +146,10 @@ def run_shard(
     """
     holds = _share(shard)
     read, who = _prepared(experiment, observer, score_only, variants)
-    with open_store(store) as opened, opened_executor(executor) as workers:
+    with open_store(store) as opened, opened_executor(_putting(who, executor)) as workers:
         for one in read.expanded():
             session = _session(one, who, batch_size)
+            _charge(session, prices, None)
             session.narrow(holds)
             _ask(opened, session, one, workers, progress, part=True)
 
@@ -164,19 +182,21 @@ def plan(
     batch_size: int | None = None,
     score_only: bool = False,
     variants: Mapping[str, Sequence[float]] | None = None,
+    prices: str | Path | Prices | None = None,
     timed: bool = False,
 ) -> Plan:
     """What `run` with the same arguments would show and ask, and what it takes; nothing is asked.
 
     A store that does not exist yet is not made. With ``timed``, a network is given two batches of grey images to see
-    how long it takes. The plan prints as a paragraph.
+    how long it takes, and a server the first question. The plan prints as a paragraph.
 
     Parameters
     ----------
-    experiment, observer, store, batch_size, score_only, variants
+    experiment, observer, store, batch_size, score_only, variants, prices
         As for `run`.
     timed : bool, optional
-        Give a network two batches of grey images, to see how long it takes.
+        Give a network two batches of grey images, to see how long it takes; and put one question to a server whose
+        answers the store does not hold, to count tokens and time.
 
     Examples
     --------
@@ -187,8 +207,12 @@ def plan(
     read, who = _prepared(experiment, observer, score_only, variants)
     if isinstance(store, str | Path) and not Path(store).exists():
         store = None
+    plans = []
     with open_store(store) as opened:
-        plans = [_session(one, who, batch_size).cost(opened, timed=timed) for one in read.expanded()]
+        for one in read.expanded():
+            session = _session(one, who, batch_size)
+            _charge(session, prices, None)
+            plans.append(session.cost(opened, timed=timed))
     return plans[0] if len(plans) == 1 else plans[0].with_all(plans[1:])
 
 
@@ -339,6 +363,26 @@ def _session(experiment: Experiment, observer: Any, batch_size: int | None) -> S
     options = {} if batch_size is None else {"batch_size": batch_size}
     with in_file(experiment.name):
         return probe.plan(experiment, observer, **options)
+
+
+def _putting(observer: Any, executor: Any) -> Any:
+    """Who puts the questions: an observer that is asked in files does so itself."""
+    if not hasattr(observer, "put"):
+        return executor
+    if executor is not None:
+        raise InputError(f"{observer.card.name} is asked in batches, by this process alone; leave workers out")
+    return observer
+
+
+def _charge(session: Session, prices: str | Path | Prices | None, purse: Purse | None) -> None:
+    """Let those who are asked and paid for know their prices and the budget."""
+    paid = [who for who in session.observers.values() if hasattr(who, "purse")]
+    if paid or prices is not None:
+        charge(paid, _known(prices), purse)
+
+
+def _known(prices: str | Path | Prices | None) -> Prices:
+    return prices if isinstance(prices, Prices) else read_prices(prices)
 
 
 def _averaged(results: list[xarray.Dataset], variants: Mapping[str, Any], chosen: Sequence[Any]) -> xarray.Dataset:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from psyprobe.errors import StoreError
 from psyprobe.files.output import software_versions
 from psyprobe.files.terminal import progress_bar
+from psyprobe.observers.chat.spending import shown_on
 from psyprobe.running.origin import Origins
 from psyprobe.running.protocol import Answered, Batch, Probe, RunRecord, Session
 from psyprobe.running.store import Store
@@ -98,8 +99,9 @@ def ask(
     keys: set[str] = set()
     with Lease(store) as lease, progress_bar(0, progress, "question") as bar:
         bar.set_description(label)
+        told = put if bar.disable else lambda observers, agenda: shown_on(bar, observers, put(observers, agenda))
         while batches := session.next():
-            asked = ask_round(store, put, session.observers, origins, batches, bar, lease)
+            asked = ask_round(store, told, session.observers, origins, batches, bar, lease)
             keys |= asked
             session.tell(_Answers(store, asked))
     return record if part else store.finish(record.key, session.outcome(), keys)

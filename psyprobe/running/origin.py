@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from psyprobe.errors import ConditionWarning, PsyprobeError, StoreError
+from psyprobe.errors import ConditionWarning, PsyprobeError, StoreError, UnfinishedError
 from psyprobe.files.output import software_versions
 from psyprobe.files.terminal import printable_line
 from psyprobe.running.protocol import Origin
@@ -88,7 +88,7 @@ class Origins:
         try:
             served = observer.served(certain=bool(before))
         except PsyprobeError as problem:
-            if not before:
+            if not before or isinstance(problem, UnfinishedError):
                 raise
             raise StoreError(
                 f"{self._store.name} holds answers of {card.name}, and its server cannot be asked whether it still "

@@ -11,15 +11,18 @@ from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest
-from psyprobe.observers.chat.answering import Answer, AnswerObserver
+from psyprobe.observers.chat.answering import Answer, AnswerObserver, Spending
+from psyprobe.observers.chat.prices import USD
+from psyprobe.probes.expense import Expense, Pace, expense, measured_pace
 from psyprobe.running.loop import ExperimentSession, attributes_of
 from psyprobe.running.protocol import Batch, RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks import asking
-from psyprobe.tasks.asking import Case, ItemQuestion, Judge
+from psyprobe.tasks.asking import Case, ItemQuestion, Judge, read_planned
 
-#: Seconds to an answer, as a guess.
+#: Seconds to an answer, as a guess, and what is said of it.
 _LATENCY = 1.0
+_UNKNOWN = "Tokens are not known before a question is answered, and 1 s an answer is a guess."
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,9 @@ class TaskPlan(Recorded):
     seconds: float
     #: What comes afterwards, in words.
     afterwards: str = ""
+    #: What is left takes, of an observer that answers in words; and from where that is known, as a sentence.
+    left: Expense | None = None
+    source: str = ""
 
     def _repr_html_(self) -> str:
         from psyprobe.files import html
@@ -59,6 +65,7 @@ class TaskPlan(Recorded):
         return (
             f"{self.experiment} with {self.observer}: {self.questions:,} questions about {self.images:,} images; "
             f"{self.answered:,} are answered.{self.afterwards}"
+            + (f"\nLeft are {self.left}. {self.source}" if self.left else "")
         )
 
 
@@ -120,17 +127,30 @@ class ItemSession(ExperimentSession):
     def cost(self, store: Store, *, timed: bool) -> TaskPlan:
         """What is left to ask of the observer."""
         keys = list(self._keys.values())
-        left, afterwards = store.missing(keys), ""
+        found, afterwards = store.answers(keys), ""
+        questions = self.task.questions
+        pace = measured_pace(
+            store,
+            self.observer,
+            [each["reply"] for each in found.values()],
+            {"probe": self.experiment.probe},
+            asking.put if timed else None,
+            asking.batches_of(questions[:1], self.observer, self.task.version),
+        ) or Pace(None, 0.0, None, _LATENCY, None, USD, _UNKNOWN)
+        sizes = [read_planned(*image).shape[:2] for image in questions[0].images] if questions else []
+        left = expense(self.observer, pace, sum(key not in found for key in keys), sizes)
         if self.judge is not None:
             afterwards = f" What rules leave open is asked of {self.judge.observer.card.name} afterwards."
         return TaskPlan(
             experiment=self.experiment.name,
             observer=self.observer.card.name,
             questions=len(keys),
-            answered=sum(key not in left for key in keys),
+            answered=sum(key in found for key in keys),
             images=len({sha256 for question in self.task.questions for _, sha256 in question.images}),
-            seconds=len(left) * _LATENCY,
+            seconds=left.seconds,
             afterwards=afterwards,
+            left=left,
+            source=pace.source,
         )
 
     def _batches(self) -> Iterator[list[Batch]]:
@@ -180,4 +200,5 @@ def judged_attributes(record: RunRecord, store: Store) -> dict[str, Any]:
     found = store.answers_of_all([key for _, _, keys in cases for key in keys])
     replies = {key: (answer["reply"]["text"], answer["reply"]["finish"]) for key, answer in found.items()}
     judged = [(name, prompt, [replies[key] for key in keys]) for name, prompt, keys in cases]
-    return attributes_of(record, options=layout["options"], judge=layout["judge"], judged=judged)
+    spent = Spending(answer["reply"] for answer in (*store.answers(layout["keys"]).values(), *found.values())).to_dict()
+    return attributes_of(record, options=layout["options"], judge=layout["judge"], judged=judged, spent=spent)

@@ -104,7 +104,6 @@ _OPTIONS = {
     "timeout": ("a", "0", "-1", "NaN", "[]", '{"a": 1}', "Infinity"),
     "retries": ("a", "-1", "1.5", "[]", LONG),
     "rate": ("a", "0", "-1", "NaN", "[]"),
-    "price_in": ("a", "-1", "NaN", "[]"),
     "detail": ("5", "[]", "sharp"),
     "model": ("5",),
 }

@@ -32,6 +32,7 @@ from psyprobe.observers import load_observer
 from psyprobe.observers.chat import openai_chat
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
 from psyprobe.observers.chat.openai_chat import OpenAIObserver
+from psyprobe.observers.chat.prices import Price
 from psyprobe.observers.simulated.observer import SimulatedObserver
 from psyprobe.observers.simulated.serving import Behaviour, Faults, SimulatedServer, serve
 
@@ -79,7 +80,8 @@ def all_at_once(observer: AnswerObserver, asked: list[Inquiry], simulated: Simul
 
 
 def test_answers_as_the_observer_behind_the_server(simulated: SimulatedObserver, images: list[FloatArray]) -> None:
-    with serve(simulated) as server, client(server, price_in=2.0, price_out=10.0) as observer:
+    with serve(simulated) as server, client(server) as observer:
+        observer.price = Price(2.0, 10.0)
         assert isinstance(observer, AnswerObserver)
         decoding = Decoding(1.0, max_tokens=3, seed=4)
         answer = observer.answer(images[:1], PROMPT, decoding=decoding)
@@ -391,7 +393,6 @@ def test_one_place_for_loopback_and_another_for_each_server() -> None:
         ({"retries": -1}, "retries -1"),
         ({"rate": 0}, "rate is 0; give a finite number > 0"),
         ({"timeout": float("nan")}, "timeout is nan"),
-        ({"price_in": -1.0}, "price_in is -1.0 USD"),
         ({"detail": "huge"}, "detail is 'huge'"),
         ({"base_url": "localhost:8000"}, "no address of a server"),
         ({"base_url": "http://me:secret@host/v1"}, "put the key into OPENAI_API_KEY"),

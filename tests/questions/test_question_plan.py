@@ -9,6 +9,7 @@ from small_questions import Seeing, digests, write_questions
 
 import psyprobe as pp
 from psyprobe.experiment import read_experiment
+from psyprobe.observers.chat.prices import Price, Purse
 from psyprobe.probes import load_probe
 from psyprobe.probes.words.plan import refused_levels
 
@@ -62,12 +63,14 @@ def test_words_are_planned_as_they_are_asked(tmp_path: Path) -> None:
 
 def test_time_and_price(tmp_path: Path) -> None:
     class Priced(Seeing):
-        prices = (2.0, 8.0)
+        price: Price | None = None
+        purse: Purse | None = None
         concurrency = 4
         rate = 100.0
 
     path, observer = write_questions(tmp_path), Priced()
-    planned = pp.plan(path, observer)
+    (tmp_path / "prices.toml").write_text("[models.seeing]\ninput = 2\noutput = 8", encoding="utf-8")
+    planned = pp.plan(path, observer, prices=tmp_path / "prices.toml")
     chosen = planned.chosen
     assert chosen.cost == pytest.approx((2 * chosen.tokens_in + 8 * chosen.tokens_out) / 1e6, rel=0.01)
     assert chosen.seconds == pytest.approx(planned.questions / 4)

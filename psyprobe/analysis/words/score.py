@@ -26,6 +26,7 @@ from psyprobe.analysis.words.fit import ruler_of
 from psyprobe.analysis.words.readers import Rereading, rereadings
 from psyprobe.analysis.words.sittings import sittings_of
 from psyprobe.errors import InputError
+from psyprobe.observers.chat.spending import spent_on
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -208,6 +209,8 @@ class ChatScore(Tabled):
     instead: tuple[str, ...]
     #: Of a person: how much was asked, and what the screen leaves open, as sentences.
     sittings: tuple[str, ...]
+    #: What the answers took in tokens and money, as a sentence; empty where nothing was counted.
+    spent: str
     #: Of all intervals.
     confidence: float
     #: Of what two images differed in; empty where contrast was varied.
@@ -323,7 +326,7 @@ class ChatScore(Tabled):
             kappa = "" if found.kappa is None else f", kappa {found.kappa:.2f}"
             remark = "" if found.enough or self.readout == "text" else "; below 0.95, so read the text instead"
             notes.append(f"first token and text agree in {found.agreement:.3f} of {found.n} answers{kappa}{remark}")
-        notes += self.instead
+        notes += [*self.instead, *([self.spent] if self.spent else [])]
         alike = [each.reader for each in self.readings if not each.differ]
         if alike and not self.sittings:
             notes.append(f"read alike by {' and by '.join(alike)}: all {self.readings[0].n} replies")
@@ -426,6 +429,7 @@ def score_chat(
             readings=rereadings(result, _values(scores[name]) if curves else {}, statistics),
             instead=asked_instead(result),
             sittings=sitting_notes(csf),
+            spent=spent_on(result.attrs),
             confidence=confidence,
         ),
     )

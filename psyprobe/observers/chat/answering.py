@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -83,6 +84,17 @@ class Decoding:
 
 
 _GREEDY = Decoding()
+#: What `Spending` counts of an answer.
+_TOKENS = ("tokens_in", "tokens_cached", "tokens_out", "tokens_thinking")
+#: Fields of `Answer` that few have, and what stands in all others.
+_RARE: dict[str, Any] = {
+    "thinking": "",
+    "tokens_thinking": 0,
+    "tokens_cached": 0,
+    "currency": "USD",
+    "instead": {},
+    "sitting": {},
+}
 _YES_NO = ("yes", "no")
 
 
@@ -156,13 +168,17 @@ class Answer:
     attempts : int
         How often it was sent.
     cost : float, optional
-        Price in USD where the server tells it, or a price was given.
+        Its price, where the server tells it or prices of the model were given.
     model, server : str
         What answered, as it names itself: the model's identifier, and the server's version or fingerprint.
     thinking : str
         What the server tells of the model's thinking apart from the reply.
     tokens_thinking : int, optional
         How many of the reply's tokens went into thinking; by their share of the characters where it does not tell.
+    tokens_cached : int, optional
+        How many of the question's tokens the server had cached, as it tells.
+    currency : str
+        Of `cost`.
     instead : mapping of str to list
         What was sent in place of what was asked for, as [asked, sent], by name, where the server refuses it.
     sitting : mapping, optional
@@ -187,11 +203,13 @@ class Answer:
     server: str = ""
     thinking: str = ""
     tokens_thinking: int | None = None
+    tokens_cached: int | None = None
+    currency: str = "USD"
     instead: Mapping[str, Any] = field(default_factory=dict, hash=False)
     sitting: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("text", "finish", "model", "server", "thinking"):
+        for name in ("text", "finish", "model", "server", "thinking", "currency"):
             object.__setattr__(self, name, _speakable(getattr(self, name)))
         if self.first_tokens is not None and not "".join([token for token, _ in self.first_tokens]).isascii():
             tokens = tuple((_speakable(token), logprob) for token, logprob in self.first_tokens)
@@ -199,8 +217,8 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values that JSON can hold, one entry a field; what few answers have only where it is."""
-        rare = ("thinking", "tokens_thinking", "instead", "sitting")
-        return {name: value for name, value in vars(self).items() if name not in rare or value}
+        rare = {name for name, usual in _RARE.items() if getattr(self, name) in (None, usual)}
+        return {name: value for name, value in vars(self).items() if name not in rare}
 
     @property
     def named(self) -> dict[str, str]:
@@ -213,6 +231,52 @@ class Answer:
         tokens = values.get("first_tokens")
         pairs = None if tokens is None else tuple((str(token), float(logprob)) for token, logprob in tokens)
         return cls(**{**values, "first_tokens": pairs})
+
+
+class Spending:
+    """The sum over replies, each as `Answer.to_dict` gives it; how long they took is not in it.
+
+    Examples
+    --------
+    >>> spending = Spending([{"tokens_in": 700, "tokens_out": 5, "cost": 0.25}, {"tokens_in": 800, "tokens_out": 6}])
+    >>> spending.to_dict()["tokens_in"], spending.to_dict()["cost"], spending.to_dict()["unpriced"]
+    (1500, {'USD': 0.25}, 1)
+    """
+
+    def __init__(self, replies: Iterable[Mapping[str, Any]] = ()) -> None:
+        self._answers = self._unpriced = 0
+        self._tokens: Counter[str] = Counter()
+        self._cost: dict[str, float] = {}
+        for reply in replies:
+            self.add(reply)
+
+    def add(self, reply: Mapping[str, Any] | None) -> None:
+        """Take one more; None is a question that nobody was asked."""
+        if reply is None:
+            return
+        self._answers += 1
+        self._tokens.update({name: reply.get(name) or 0 for name in _TOKENS})
+        cost = reply.get("cost")
+        if cost is None:
+            self._unpriced += 1
+        else:
+            currency = reply.get("currency", "USD")
+            self._cost[currency] = self._cost.get(currency, 0.0) + cost
+
+    def to_dict(self) -> dict[str, Any]:
+        """Answers, tokens by kind, cost by currency, and how many answers have a price that is not known."""
+        cost = dict(sorted(self._cost.items()))
+        return {
+            "answers": self._answers,
+            **{name: self._tokens[name] for name in _TOKENS},
+            "cost": cost,
+            "unpriced": self._unpriced,
+        }
+
+    @property
+    def currency(self) -> str:
+        """Of all costs, or several with "and" between."""
+        return " and ".join(sorted(self._cost)) or "USD"
 
 
 def _speakable(text: str) -> str:

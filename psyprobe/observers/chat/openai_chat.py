@@ -27,18 +27,19 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.errors import ConditionWarning, InputError, PsyprobeError
+from psyprobe.errors import ConditionWarning, InputError, PsyprobeError, UnfinishedError
 from psyprobe.files.images import encode_png
 from psyprobe.observers.chat.answering import Answer, Answering, Decoding, Inquiry, eight_bit
 from psyprobe.observers.chat.openai_protocol import OPENAI, URL_VARIABLE
 from psyprobe.observers.chat.openai_sending import Endpoint, LeftOutError, Question, Sender
+from psyprobe.observers.chat.prices import Price, Purse
 from psyprobe.observers.registry import Card
 
 #: Images whose PNG is kept: 25 prompts share one.
 _REMEMBERED = 8
 #: Questions taken from whoever asks, for each that is under way: those that wait to be tried again take no place.
 _AHEAD = 4
-#: Seconds, requests a second and USD that nobody means; and characters of an address.
+#: Seconds and requests a second that nobody means; and characters of an address.
 _MOST, _LONGEST_ADDRESS = 1e6, 2000
 #: Held while a connection is opened, so that threads share one.
 _OPENING = threading.Lock()
@@ -93,8 +94,6 @@ class OpenAIObserver(Answering):
         Seconds after which an attempt is given up.
     retries : int
         How often a question is sent again after it failed.
-    price_in, price_out : float, optional
-        USD per million tokens of questions and of answers, where the server does not tell the cost itself.
     detail : {"high", "low", "auto"}
         How large servers that tell sizes apart take the images.
     thinking : int
@@ -103,6 +102,13 @@ class OpenAIObserver(Answering):
         Pixels (height, width) at which the model looks, where you know them: stimuli are then drawn at this size.
     server : str
         A name of yours for the server, where the model's name does not tell two of them apart; a part of the card.
+
+    Attributes
+    ----------
+    price : Price, optional
+        What its questions cost; without it, an answer costs what the server says.
+    purse : Purse, optional
+        What may be spent on it.
 
     Examples
     --------
@@ -117,6 +123,8 @@ class OpenAIObserver(Answering):
 
     bits = 8
     takes_all = True
+    price: Price | None = None
+    purse: Purse | None = None
 
     def __init__(
         self,
@@ -127,8 +135,6 @@ class OpenAIObserver(Answering):
         rate: float | None = None,
         timeout: float = 300.0,
         retries: int = 8,
-        price_in: float | None = None,
-        price_out: float | None = None,
         detail: str = "high",
         thinking: int = 4096,
         input_size: int | Sequence[int] | None = None,
@@ -142,9 +148,6 @@ class OpenAIObserver(Answering):
         for name, value in (("rate", rate), ("timeout", timeout)):
             if value is not None and not (_is_number(value) and 0 < value <= _MOST):
                 raise InputError(f"{name} is {value!r}; give a finite number > 0 and up to {_MOST:g}")
-        for name, value in (("price_in", price_in), ("price_out", price_out)):
-            if value is not None and not (_is_number(value) and 0 <= value <= _MOST):
-                raise InputError(f"{name} is {value!r} USD per million tokens; give a number from 0 to {_MOST:g}")
         if detail not in ("high", "low", "auto"):
             raise InputError(f"detail is {detail!r}; give 'high', 'low' or 'auto'")
         if type(thinking) is not int or not 0 <= thinking <= _MOST:
@@ -152,8 +155,7 @@ class OpenAIObserver(Answering):
         size = _size(input_size)
         url = os.environ.get(URL_VARIABLE) or None if base_url is None else base_url
         place = _place(url)
-        self._endpoint = Endpoint(model, url, concurrency, rate, timeout, retries, detail, thinking)
-        self._prices = (price_in, price_out)
+        self.endpoint = Endpoint(model, url, concurrency, rate, timeout, retries, detail, thinking)
         self._encoded: deque[tuple[FloatArray, bytes]] = deque(maxlen=_REMEMBERED)
         self._sender: Sender | None = None
         self._capabilities: Capabilities | None = None
@@ -168,7 +170,7 @@ class OpenAIObserver(Answering):
         )
 
     def __repr__(self) -> str:
-        return f"OpenAIObserver({self._endpoint.model!r})"
+        return f"OpenAIObserver({self.endpoint.model!r})"
 
     def __enter__(self) -> OpenAIObserver:
         return self
@@ -179,15 +181,25 @@ class OpenAIObserver(Answering):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_sender": None}
 
+    @property
+    def concurrency(self) -> int:
+        """Questions under way at once."""
+        return self.endpoint.concurrency
+
+    @property
+    def rate(self) -> float | None:
+        """Requests a second at most."""
+        return self.endpoint.rate
+
     def capabilities(self) -> Capabilities:
         """What the server can do; it is asked once, with two small questions."""
         if self._capabilities is None:
             grey = np.full((64, 64, 3), 128 / 255, np.float32)
             prompt = "Is there a pattern visible in the image? Answer with yes or no."
             # A temperature of 1 is the one that every model takes.
-            sender = self._sending()
+            sender = self.sending()
             inquiry = Inquiry(prompt, (grey,), decoding=Decoding(temperature=1.0, seed=0))
-            one = sender.submit(self._question(inquiry)).result()
+            one = sender.submit(self.question(inquiry)).result()
             dialect = sender.dialect
             # What is found is what is given back.
             sender.found.clear()
@@ -219,7 +231,7 @@ class OpenAIObserver(Answering):
         PsyprobeError
             It cannot be told; never where it need not be certain.
         """
-        if listed := self._sending().listed():
+        if listed := self.sending().listed():
             return {"listed": listed}
         if not certain:
             return {}
@@ -229,10 +241,10 @@ class OpenAIObserver(Answering):
         return self._reply(inquiry).named
 
     def _reply(self, inquiry: Inquiry) -> Answer:
-        sender = self._sending()
-        future = sender.submit(self._question(inquiry))
+        sender = self.sending()
+        future = sender.submit(self.question(inquiry))
         try:
-            return self._priced(future.result())
+            return future.result()
         finally:
             future.cancel()
             _tell(sender)
@@ -248,21 +260,24 @@ class OpenAIObserver(Answering):
         PsyprobeError
             A question cannot be answered; what else has been answered by then is yielded before. Where others were
             answered while it was tried, those that are left are asked before.
+        UnfinishedError
+            Another question might not fit into the purse; what was under way is yielded before.
         """
-        sender = self._sending()
+        sender = self.sending()
         source = iter(inquiries)
         out: dict[Future[Answer], Inquiry] = {}
         done: queue.SimpleQueue[Future[Answer]] = queue.SimpleQueue()
         more, answered, left_out = True, 0, 0
         last: LeftOutError | None = None
+        stopped: UnfinishedError | None = None
         try:
             while more or out:
-                while more and len(out) < _AHEAD * self._endpoint.concurrency and done.empty():
+                while more and len(out) < _AHEAD * self.endpoint.concurrency and done.empty():
                     inquiry = next(source, None)
                     if inquiry is None:
                         more = False
                         break
-                    future = sender.submit(self._question(self.checked(inquiry)))
+                    future = sender.submit(self.question(self.checked(inquiry)))
                     out[future] = inquiry
                     future.add_done_callback(done.put)
                 if not out:
@@ -270,6 +285,11 @@ class OpenAIObserver(Answering):
                 future = done.get()
                 _tell(sender)
                 problem = future.exception()
+                if isinstance(problem, UnfinishedError):
+                    # Nothing new is sent; what is under way is paid for, and waited for.
+                    del out[future]
+                    more, stopped = False, problem
+                    continue
                 if isinstance(problem, LeftOutError) and left_out < answered:
                     del out[future]
                     left_out, last = left_out + 1, problem
@@ -277,13 +297,15 @@ class OpenAIObserver(Answering):
                 if problem is not None:
                     del out[future]
                     for each in [each for each in out if each.done() and each.exception() is None]:
-                        yield out.pop(each), self._priced(each.result())
+                        yield out.pop(each), each.result()
                     raise problem
                 answered += 1
-                yield out.pop(future), self._priced(future.result())
+                yield out.pop(future), future.result()
         finally:
             for future in out:
                 future.cancel()
+        if stopped is not None:
+            raise stopped
         if last is not None:
             raise PsyprobeError(f"{last} ({left_out} of {answered + left_out} questions are without an answer)")
 
@@ -293,18 +315,21 @@ class OpenAIObserver(Answering):
             self._finalizer()
             self._sender = None
 
-    def _sending(self) -> Sender:
+    def sending(self) -> Sender:
+        """What sends to the server; made when it is first needed."""
         with _OPENING:
             # After a fork, the thread that sends is not there.
             if self._sender is None or self._sender.pid != os.getpid():
-                self._sender = Sender(self._endpoint)
+                self._sender = Sender(self.endpoint)
                 self._finalizer = weakref.finalize(self, self._sender.close)
+            self._sender.price, self._sender.purse = self.price, self.purse
             return self._sender
 
     def _check_image(self, image: FloatArray) -> None:
         """Left to `_url`, which sees each image once, however many questions share it."""
 
-    def _question(self, inquiry: Inquiry) -> Question:
+    def question(self, inquiry: Inquiry) -> Question:
+        """A question as it is sent, its images as data."""
         before = (image for example in inquiry.examples for image in example.images)
         return Question(inquiry, [self._url(image) for image in (*before, *inquiry.images)])
 
@@ -319,13 +344,6 @@ class OpenAIObserver(Answering):
             known = (shown.copy(), b"data:image/png;base64," + base64.b64encode(png))
             self._encoded.appendleft(known)
         return known[1]
-
-    def _priced(self, answer: Answer) -> Answer:
-        price_in, price_out = self._prices
-        if answer.cost is not None or self._prices == (None, None):
-            return answer
-        tokens = (answer.tokens_in or 0) * (price_in or 0.0) + (answer.tokens_out or 0) * (price_out or 0.0)
-        return replace(answer, cost=tokens / 1e6)
 
 
 def _tell(sender: Sender) -> None:

@@ -6,6 +6,7 @@ import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -49,8 +50,24 @@ class Connection:
         self._headers = {"Authorization": f"Bearer {key}", "Accept-Encoding": "gzip", "User-Agent": "psyprobe"}
         self._session: Any = None
 
-    async def exchange(self, method: str, path: str, body: bytes | None = None) -> Reply:
-        """One request, of which the body is JSON."""
+    async def exchange(self, method: str, path: str, body: Any = None) -> Reply:
+        """One request, of which the body is JSON, or a form of aiohttp."""
+        async with self._request(method, path, body) as response:
+            return Reply(response.status, response.headers, await _read(response))
+
+    async def download(self, path: str, file: Path, most: int) -> Reply:
+        """Write what is at a path into a file, piece by piece; the reply holds the body only where it is no success."""
+        async with self._request("GET", path, None, packed=False) as response:
+            if response.status != 200:
+                return Reply(response.status, response.headers, await _read(response))
+            with file.open("wb") as whole:
+                async for piece in response.content.iter_any():
+                    whole.write(piece)
+                    if whole.tell() > most:
+                        raise ReplyError(f"the file is longer than {most / 2**20:g} MiB")
+            return Reply(200, response.headers, b"")
+
+    def _request(self, method: str, path: str, body: Any, *, packed: bool = True) -> Any:
         import aiohttp
 
         if self._session is None:
@@ -62,10 +79,10 @@ class Connection:
                 auto_decompress=False,
                 proxy=_proxy(self._base_url),
             )
-        told = None if body is None else {"Content-Type": "application/json"}
+        told = {"Content-Type": "application/json"} if isinstance(body, bytes) else {}
+        told |= {} if packed else {"Accept-Encoding": "identity"}
         url = f"{self._base_url}{path}"
-        async with self._session.request(method, url, data=body, headers=told, allow_redirects=False) as response:
-            return Reply(response.status, response.headers, await _read(response))
+        return self._session.request(method, url, data=body, headers=told, allow_redirects=False)
 
     async def close(self) -> None:
         """Close all connections."""

@@ -219,6 +219,14 @@ def instead(inquiry: Inquiry, dialect: Dialect) -> dict[str, list[Any]]:
     return changed
 
 
+def with_instead(answer: Answer, inquiry: Inquiry, dialect: Dialect) -> Answer:
+    """An answer with what was sent in place of what was asked for."""
+    changed = instead(inquiry, dialect)
+    if answer.first_tokens is None and "logprobs" in settings(inquiry.decoding, dialect):
+        changed["logprobs"] = [True, None]
+    return replace(answer, instead=changed) if changed else answer
+
+
 def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
     """The answer in the body of a response, or a ProblemError; its cost is what the server itself tells.
 
@@ -265,6 +273,7 @@ def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
         tokens_out=tokens_out,
         thinking=thinking,
         tokens_thinking=_thought(text, thinking, tokens_out, usage.get("completion_tokens_details")),
+        tokens_cached=_detail(usage.get("prompt_tokens_details"), "cached_tokens"),
         cost=_amount(usage.get("cost", headers.get("x-litellm-response-cost"))),
         model=_name(data.get("model")),
         server=_name(server),
@@ -273,8 +282,7 @@ def read_completion(body: bytes, headers: Mapping[str, str]) -> Answer:
 
 def _thought(text: str, apart: str, tokens_out: int | None, details: Any) -> int | None:
     """Tokens of thinking: as the server tells, else by their share of the characters; None where there are none."""
-    told = _count(details.get("reasoning_tokens")) if isinstance(details, dict) else None
-    if told:
+    if told := _detail(details, "reasoning_tokens"):
         return told
     inside = _THINKING.match(text)
     characters = len(apart) + (len(inside[0]) if inside else 0)
@@ -389,6 +397,10 @@ def _amount(value: Any) -> float | None:
 def _count(value: Any) -> int | None:
     """A number of tokens; None for what is none, or more than any model takes."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS else None
+
+
+def _detail(details: Any, name: str) -> int | None:
+    return _count(details.get(name)) if isinstance(details, dict) else None
 
 
 def _name(value: Any) -> str:

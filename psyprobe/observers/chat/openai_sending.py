@@ -18,10 +18,10 @@ import random
 import secrets
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from psyprobe.errors import PsyprobeError
 from psyprobe.observers.chat.answering import Answer, Inquiry
@@ -35,12 +35,13 @@ from psyprobe.observers.chat.openai_protocol import (
     cut_in_thought,
     error_of,
     harmless,
-    instead,
     messages,
     problem_of_status,
     read_completion,
     settings,
+    with_instead,
 )
+from psyprobe.observers.chat.prices import Price, Purse, priced
 
 #: Answers from which it is learnt how long one takes: the last ones, since it changes with the load; enough to trust;
 #: enough for a guess.
@@ -63,6 +64,9 @@ _SHORT_EXCHANGE = 10.0
 _FIRST_CONTACT = 4
 #: Characters of a name that is kept as it is.
 _LONGEST_NAME = 200
+
+
+T = TypeVar("T")
 
 
 class LeftOutError(PsyprobeError):
@@ -93,14 +97,30 @@ class Endpoint:
     thinking: int
 
 
+def request_body(endpoint: Endpoint, question: Question, dialect: Dialect) -> bytes:
+    """A question as the chat-completions protocol has it, in the dialect of a server."""
+    marks = [f"image {i} {_MARK}" for i in range(len(question.urls))]
+    said = messages(question.inquiry, marks, endpoint.detail, dialect)
+    body = json.dumps(
+        {"model": endpoint.model, "messages": said, **settings(question.inquiry.decoding, dialect)}
+    ).encode()
+    for mark, url in zip(marks, question.urls, strict=True):
+        # Put in when all else is JSON already: to look through an image for quotes takes longer than to send it.
+        body = body.replace(mark.encode(), url, 1)
+    return body
+
+
 class Sender:
     """Sends questions from a thread with an event loop of its own."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self._client = _client(endpoint)
+        self.client = _client(endpoint)
         self._answered = -math.inf
         self.endpoint, self.dialect, self.pid = endpoint, Dialect(), os.getpid()
         self._heard = False
+        #: What questions cost, where that is known; and what may be spent on them.
+        self.price: Price | None = None
+        self.purse: Purse | None = None
         #: What the server has been found to refuse, as sentences that were not told yet.
         self.found: deque[str] = deque()
         self._leading, self._known = False, asyncio.Event()
@@ -130,9 +150,13 @@ class Sender:
         self._thread.join()
         self._loop.close()
 
+    def wait_for(self, exchange: Coroutine[Any, Any, T]) -> T:
+        """What comes of something that is done with `client` in the thread that sends."""
+        return asyncio.run_coroutine_threadsafe(exchange, self._loop).result()
+
     def listed(self) -> str:
         """What the server lists about the model that is asked, in one line; empty where it does not tell."""
-        return asyncio.run_coroutine_threadsafe(self._listed(), self._loop).result()
+        return self.wait_for(self._listed())
 
     async def models(self) -> list[dict[str, Any]]:
         """The models that the server lists, each with its "id"; none where it lists none in time."""
@@ -140,7 +164,7 @@ class Sender:
 
         try:
             async with asyncio.timeout(_SHORT_EXCHANGE):
-                reply = await self._client.exchange("GET", "/models")
+                reply = await self.client.exchange("GET", "/models")
             return [each for each in json.loads(reply.body)["data"] if isinstance(each["id"], str)]
         except (aiohttp.ClientError, OSError, ReplyError, ValueError, KeyError, TypeError, RuntimeError):
             return []
@@ -163,7 +187,7 @@ class Sender:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-        await self._client.close()
+        await self.client.close()
 
     async def _settle(self, question: Question) -> Answer:
         """Send a question until it is answered, or there is no hope that it will be."""
@@ -216,7 +240,8 @@ class Sender:
             first = asyncio.ensure_future(self._send(question))
             try:
                 factor, failures = 1.0, 0
-                if await self._overdue(1.0, first):
+                # What is paid for by the piece is not sent twice while the first may still be answered.
+                if self.purse is None and await self._overdue(1.0, first):
                     while not first.done():
                         second = await self._send_beside(first, factor, question)
                         if isinstance(second, Answer):
@@ -259,10 +284,20 @@ class Sender:
 
     async def _send(self, question: Question) -> Answer | ProblemError:
         """One request; what went wrong is returned."""
+        if self.purse is not None:
+            self.purse.take()
         question.sent += 1
         dialect = self.dialect
         began = _now()
-        outcome = await self._exchange(question, dialect)
+        outcome: Answer | ProblemError | None = None
+        try:
+            outcome = await self._exchange(question, dialect)
+            if isinstance(outcome, Answer):
+                outcome = priced(outcome, self.price, question.inquiry)
+        finally:
+            if self.purse is not None:
+                paid = (outcome.cost, outcome.currency) if isinstance(outcome, Answer) else (None,)
+                self.purse.settle(*paid, answered=isinstance(outcome, Answer))
         if isinstance(outcome, Answer):
             self._answered = _now()
             took = self._answered - began
@@ -280,20 +315,10 @@ class Sender:
     async def _exchange(self, question: Question, dialect: Dialect) -> Answer | ProblemError:
         import aiohttp
 
-        inquiry = question.inquiry
-        marks = [f"image {i} {_MARK}" for i in range(len(question.urls))]
-        body = {
-            "model": self.endpoint.model,
-            "messages": messages(inquiry, marks, self.endpoint.detail, dialect),
-            **settings(inquiry.decoding, dialect),
-        }
-        sent = json.dumps(body).encode()
-        for mark, url in zip(marks, question.urls, strict=True):
-            # Put in when all else is JSON already: to look through an image for quotes takes longer than to send it.
-            sent = sent.replace(mark.encode(), url, 1)
+        sent = request_body(self.endpoint, question, dialect)
         try:
             async with asyncio.timeout(self.endpoint.timeout):
-                reply = await self._client.exchange("POST", "/chat/completions", sent)
+                reply = await self.client.exchange("POST", "/chat/completions", sent)
             self._heard |= reply.status < 300 or reply.status >= 400
             if reply.status != 200:
                 return problem_of_status(reply.status, error_of(reply.body), reply.headers)
@@ -304,10 +329,7 @@ class Sender:
             return ProblemError(f"no answer within {self.endpoint.timeout:g} s", passing=True)
         except (ReplyError, aiohttp.ClientError, OSError, RuntimeError) as error:  # the last as the process ends
             return ProblemError(what_broke(error), passing=True)
-        changed = instead(inquiry, dialect)
-        if "logprobs" in body and answer.first_tokens is None:
-            changed["logprobs"] = [True, None]
-        return replace(answer, instead=changed) if changed else answer
+        return with_instead(answer, question.inquiry, dialect)
 
     async def _turn(self) -> None:
         """Wait while the server rests, and until the rate allows a request."""

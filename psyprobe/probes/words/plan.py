@@ -10,15 +10,17 @@ import inspect
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psyprobe.observers.chat.prices import USD, money
 from psyprobe.probes import designs
 from psyprobe.probes.asking import spread
 from psyprobe.probes.designs.expected import DESIGNS, Asked, DesignName
 from psyprobe.probes.designs.rounds import catch_trials
+from psyprobe.probes.expense import Expense, Pace, duration, expense, measured_pace
 from psyprobe.probes.words.wording import ruler
 from psyprobe.running.store import Store
 from psyprobe.stimulus.specification import level_of
@@ -47,12 +49,13 @@ class DesignCost:
     #: Questions in all, and distinct images; of an adaptive design as expected.
     questions: int
     images: int
-    #: About so many, and about so long.
-    tokens_in: int
-    tokens_out: int
+    #: About so many, where that is known, and about so long.
+    tokens_in: int | None
+    tokens_out: int | None
     seconds: float
-    #: About so much, in USD; None where no price is known.
+    #: About so much, in this currency; 0 of a model of one's own, None where no price is known.
     cost: float | None
+    currency: str
     #: Expected width of the 95 % interval of a log10 threshold, of one prompt and one level.
     interval_width: float
 
@@ -75,7 +78,10 @@ class WordsPlan:
     refused: tuple[str, ...]
     #: What may spoil the measurement.
     remarks: tuple[str, ...]
-    #: Whether tokens and seconds a question come from answers in the store; else they are a guess.
+    #: What is left of it takes.
+    left: Expense
+    #: From where tokens and seconds are known, as a sentence; and whether they were measured, or are a guess.
+    source: str
     measured: bool
     #: Pixels (H, W) of an image, and pixels per degree.
     size: tuple[int, int]
@@ -93,8 +99,8 @@ class WordsPlan:
 
     @property
     def seconds(self) -> float:
-        """About so long, as far as it is known."""
-        return self.chosen.seconds
+        """What is left takes about so long."""
+        return self.left.seconds
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as numbers, text and lists.
@@ -120,26 +126,22 @@ class WordsPlan:
             f"{self.answered:,} are answered.",
             *(f"Not shown: {reason}." for reason in self.refused),
             *(f"Note: {remark}." for remark in self.remarks),
+            *([f"Left are {self.left}."] if self.answered else []),
             "",
             *_table([self.chosen, *self.others]),
             "",
             "* chosen; where a model gives no probabilities, the design is asked as text. 95 % interval: expected",
             "width, log10 contrast, for the threshold of one wording and frequency, if the psychometric function is",
             f"0.8 wide, guess and lapse rates are 0.02 and log odds scatter by {_LOGIT_SD:g} from image to image.",
-            "Numbers of adaptive designs are expected ones."
-            + (
-                " Tokens and seconds are those of answers in the store."
-                if self.measured
-                else f" Tokens and seconds are guesses:\n{_PATCH} x {_PATCH} px or {_LETTERS} letters a token, "
-                f"{_LATENCY:g} s an answer."
-            ),
+            "Numbers of adaptive designs are expected ones.",
+            self.source,
         ]
         return "\n".join(lines)
 
 
-def words_plan(session: WordsSession, store: Store) -> WordsPlan:
-    """What a run of a session would ask that has not begun; nothing is asked."""
-    answered, pace = _so_far(session, store)
+def words_plan(session: WordsSession, store: Store, *, timed: bool) -> WordsPlan:
+    """What a run of a session would ask that has not begun; nothing is asked, or `timed` one question of a server."""
+    answered, pace = _so_far(session, store, timed)
     refused, drawn = refused_levels(session)
     levels = len(session.experiment.levels[session.level]) * len(ruler(session.experiment)[1])
     not_asked = round(len(refused) * levels / drawn)
@@ -154,6 +156,8 @@ def words_plan(session: WordsSession, store: Store) -> WordsPlan:
     }
     name: DesignName = session.asking.design
     chosen = costs.pop((name, readout), None) or _cost(session, name, readout, not_asked, pace)
+    known = _pace(session, readout, pace)
+    left = expense(session.observer, known, max(chosen.questions - answered, 0), _sizes(session))
     return WordsPlan(
         experiment=session.experiment.name,
         observer=session.observer.card.name,
@@ -163,6 +167,8 @@ def words_plan(session: WordsSession, store: Store) -> WordsPlan:
         answered=answered,
         refused=_told(session, refused),
         remarks=(*session.remarks, *_remarks(session), *_of_some(drawn, levels)),
+        left=left,
+        source=known.source,
         measured=pace is not None,
         size=session.scene.spec.shape,
         ppd=session.scene.spec.ppd,
@@ -222,12 +228,14 @@ def _remarks(session: WordsSession) -> tuple[str, ...]:
     )
 
 
-def _so_far(session: WordsSession, store: Store) -> tuple[int, tuple[float, ...] | None]:
-    """How many questions are answered, and tokens in, tokens out and seconds of one: played as far as it goes."""
-    if not store.origins_of(session.observer.card.digest):
-        return 0, None
+def _so_far(session: WordsSession, store: Store, timed: bool) -> tuple[int, Pace | None]:
+    """How many questions are answered, and what one takes: played as far as it goes."""
+    who, layout = session.observer, session.layout()
+    alike = {name: layout[name] for name in ("size", "asking")} | {"probe": session.experiment.probe}
     answered, replies = 0, []
-    while batches := session.next():
+    batches = first = session.next()
+    known = store.origins_of(who.card.digest)
+    while batches and known:
         keys = [question.key for batch in batches for question in batch.questions]
         found = store.answers(keys)
         told = [found[key] for key in keys if key in found]
@@ -236,39 +244,58 @@ def _so_far(session: WordsSession, store: Store) -> tuple[int, tuple[float, ...]
         if len(told) < len(keys):
             break
         session.tell(found)
-    if not replies:
-        return 0, None
-    sums = (sum(each[name] or 0 for each in replies) for name in ("tokens_in", "tokens_out", "latency"))
-    return answered, tuple(each / len(replies) for each in sums)
+        batches = session.next()
+    put = session.task.answer if timed else None
+    return answered, measured_pace(store, who, replies, alike, put, first)
 
 
-def _cost(
-    session: WordsSession, design: DesignName, readout: str, refused: int, pace: tuple[float, ...] | None
-) -> DesignCost:
-    asking, orders, prompts = session.asking, len(session.task.orders), len(session.asking.prompts)
+def _pace(session: WordsSession, readout: str, measured: Pace | None) -> Pace:
+    """What one question takes on average, where of some the first token alone is wanted."""
+    pace = measured or _guess(session)
+    if not pace.whole_text or pace.tokens_out is None:
+        return pace
+    share = 1.0 if readout == "text" else session.asking.check
+    return replace(pace, tokens_out=1 + share * (pace.tokens_out - 1))
+
+
+def _guess(session: WordsSession) -> Pace:
+    """What one question takes if patches and letters are tokens."""
+    asking = session.asking
+    letters = sum(len(prompt.full) for prompt in asking.prompts) / len(asking.prompts)
+    patches = sum(math.ceil(height / _PATCH) * math.ceil(columns / _PATCH) for height, columns in _sizes(session))
+    by = f"{_PATCH} x {_PATCH} px or {_LETTERS} letters a token, {_LATENCY:g} s an answer"
+    return Pace(
+        tokens_in=patches + (letters + len(asking.system)) / _LETTERS,
+        tokens_cached=0.0,
+        tokens_out=asking.max_tokens,
+        seconds=_LATENCY,
+        cost=None,
+        currency=USD,
+        source=f"Tokens and seconds are guesses: {by}.",
+        whole_text=True,
+    )
+
+
+def _sizes(session: WordsSession) -> list[tuple[int, int]]:
+    """Pixels (height, width) of the images of a question, those of examples among them."""
+    return [session.scene.spec.shape] * session.task.intervals * (1 + len(session.asking.examples))
+
+
+def _cost(session: WordsSession, design: DesignName, readout: str, refused: int, pace: Pace | None) -> DesignCost:
+    orders, prompts = len(session.task.orders), len(session.asking.prompts)
     trials, shared = _trials(session, design, readout, refused)
     questions = trials * prompts * orders
-    if pace is None:
-        height, columns = session.scene.spec.shape
-        letters = sum(len(prompt.full) for prompt in asking.prompts) / prompts
-        patches = orders * math.ceil(height / _PATCH) * math.ceil(columns / _PATCH)
-        checked = 1.0 if readout == "text" else asking.check
-        pace = (patches + (letters + len(asking.system)) / _LETTERS, 1 + checked * (asking.max_tokens - 1), _LATENCY)
-    tokens_in, tokens_out, seconds = (questions * each for each in pace)
-    who: Any = session.observer
-    price_in, price_out = getattr(who, "prices", (None, None))
-    seconds /= getattr(who, "concurrency", None) or 1
-    rate = getattr(who, "rate", None)
-    priced = price_in is not None or price_out is not None
+    all_of_it = expense(session.observer, _pace(session, readout, pace), questions, _sizes(session))
     return DesignCost(
         design=design,
         readout=readout,
         questions=questions,
         images=orders * (shared + (trials - shared) * prompts),
-        tokens_in=round(tokens_in),
-        tokens_out=round(tokens_out),
-        seconds=max(seconds, questions / rate) if rate else seconds,
-        cost=(tokens_in * (price_in or 0) + tokens_out * (price_out or 0)) / 1e6 if priced else None,
+        tokens_in=all_of_it.tokens_in,
+        tokens_out=all_of_it.tokens_out,
+        seconds=all_of_it.seconds,
+        cost=all_of_it.cost,
+        currency=all_of_it.currency,
         interval_width=designs.expected_interval_width(design, trials, **_asked(session, readout)),
     )
 
@@ -320,34 +347,13 @@ def _table(costs: list[DesignCost]) -> list[str]:
         (
             ("* " if cost is costs[0] else "  ") + cost.design,
             cost.readout,
-            *(f"{each:,}" for each in (cost.questions, cost.images, cost.tokens_in, cost.tokens_out)),
+            *(f"{each:,}" for each in (cost.questions, cost.images)),
+            *("-" if each is None else f"{each:,}" for each in (cost.tokens_in, cost.tokens_out)),
             duration(cost.seconds),
-            "-" if cost.cost is None else f"{cost.cost:.2f} USD",
+            "-" if cost.cost is None else money(cost.cost, cost.currency) if cost.cost else "none",
             f"{cost.interval_width:.2f}",
         )
         for cost in costs
     ]
     layouts = [f"{'<' if i < 2 else '>'}{max(map(len, column))}" for i, column in enumerate(zip(*rows, strict=True))]
     return ["  ".join(map(format, row, layouts)).rstrip() for row in rows]
-
-
-def duration(seconds: float) -> str:
-    """A time as one reads it.
-
-    Parameters
-    ----------
-    seconds : float
-        Of any length.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> duration(42), duration(600), duration(90000)
-    ('42 s', '10 min', '25.0 h')
-    """
-    if seconds < 120:
-        return f"{max(seconds, 1):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -18,7 +18,7 @@ import numpy as np
 
 from psyprobe.analysis.words.reply import read_first_token, read_reply
 from psyprobe.experiment.prompts import Prompt
-from psyprobe.observers.chat.answering import Answer
+from psyprobe.observers.chat.answering import Answer, Spending
 from psyprobe.running.loop import attributes_of
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
@@ -164,15 +164,16 @@ _OF_REPLY = ("text", "tokens_in", "tokens_out", "tokens_thinking", "cost", "fini
 _NOTHING = Answer("", finish="")
 
 
-def _variables(by: Mapping[str, str] | None) -> dict[str, tuple[str, str]]:
+def _variables(by: Mapping[str, str] | None, currency: str) -> dict[str, tuple[str, str]]:
     """`VARIABLES`, in which nothing is called contrast that is a difference between two images."""
+    known = {**VARIABLES, "cost": (currency, VARIABLES["cost"][1])}
     if by is None:
-        return dict(VARIABLES)
+        return known
     told = {
         "contrast": (by["name"], (by["unit"], f"{by['label']} that was asked for")),
         "delivered_contrast": (f"delivered_{by['name']}", (by["unit"], f"{by['label']} in the images as they arrived")),
     }
-    return dict(told.get(name, (name, about)) for name, about in VARIABLES.items())
+    return dict(told.get(name, (name, about)) for name, about in known.items())
 
 
 def _told(instead: Counter[str]) -> list[dict[str, Any]]:
@@ -209,6 +210,7 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
     rows: list[dict[str, Any]] = []
     heard: dict[str, list[Read]] = {name: [] for name in prompts}
     instead: Counter[str] = Counter()
+    spending = Spending()
     for trial in trials:
         answer, prompt = found[trial["key"]], prompts[trial["prompt"]]
         asked = answer["reply"] is not None
@@ -216,6 +218,7 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
         read = read_answer(reply, prompt) if asked else Read("")
         heard[prompt.id] += [read] * asked
         instead.update(json.dumps([name, *pair]) for name, pair in reply.instead.items())
+        spending.add(answer["reply"])
         rows.append(
             {ruler: trial["contrast"], f"delivered_{ruler}": answer["delivered_contrast"]}
             | {name: trial[name] for name in ("repeat", "order", "image_seed")}
@@ -249,7 +252,7 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
             np.array([row[name] for row in rows], dtype=object if unit == "text" else np.float64),
             {"units": "1" if unit == "text" else unit, "long_name": long_name},
         )
-        for name, (unit, long_name) in {**variables, **_variables(by)}.items()
+        for name, (unit, long_name) in {**variables, **_variables(by, spending.currency)}.items()
     }
     used = set(readouts.values())
     return xarray.Dataset(
@@ -264,6 +267,7 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
                 asking=layout["asking"],
                 design_estimates=record.outcome["estimates"],
                 size=layout["size"],
+                spent=spending.to_dict(),
                 **({"asked_instead": _told(instead)} if instead else {}),
             ),
             **{name: json.dumps(layout[name]) for name in ("prompts", "human") if name in layout},

@@ -171,7 +171,7 @@ class WordsSession(ExperimentSession):
         """What is left to ask: questions, images, tokens, time, price, and the precision to expect."""
         from psyprobe.probes.words.plan import words_plan
 
-        return words_plan(self, store)
+        return words_plan(self, store, timed=timed)
 
     # -- before anything is asked ------------------------------------------------------------------------------------
 
