@@ -77,7 +77,7 @@ def jnd_panels(
         axes.label(panel, _across(one), _upwards(one, score.difference), title, framed=False)
     if alike:
         # Every panel has its observer's name above it, and the same curves in it.
-        handles, _ = panels[0].get_legend_handles_labels()
+        handles = panels[0].get_legend_handles_labels()[0]
         axes.legend_below(panels[0] if place is None else place, handles, "")
     else:
         for panel in panels:
