@@ -47,8 +47,8 @@ def distances(test: npt.ArrayLike, reference: npt.ArrayLike) -> dict[str, FloatA
     dict of str to ndarray of float64, shape (...)
         "angular": S_ac, angle over pi, 0 to 1 (orthogonal features give 0.5), as `angular_distance`;
         "cosine": cosine similarity, -1 to 1; "l1": sum of absolute differences, in feature units;
-        "l2": Euclidean length of the difference, in feature units. Angle and cosine are NaN where one of both vectors
-        has length zero, so that it points nowhere.
+        "l2": Euclidean length of the difference, and "length": of the test's vector, in feature units. Angle and cosine
+        are NaN where one of both vectors has length zero, so that it points nowhere.
 
     Raises
     ------
@@ -143,9 +143,9 @@ class SummedDistances:
         }
 
     def distances_of_means(self) -> dict[str, FloatArray]:
-        """Of the means of the parts: as `distances`, and "length"."""
+        """Of the means of the parts: as `distances`."""
         test, reference = (self._sums[name] / self._parts for name in ("mean test", "mean reference"))
-        return {**distances(test, reference), "length": lengths(test)}
+        return distances(test, reference)
 
 
 def angular_distance(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
@@ -272,8 +272,8 @@ def _measured(a: npt.ArrayLike, b: npt.ArrayLike, names: tuple[str, str]) -> dic
         cosine[rows] = np.clip(work.sum(axis=-1), -1.0, 1.0)
         along = np.sqrt(_square(np.add(u, v, out=work), work))
         angular[rows] = 2 / np.pi * np.arctan2(np.sqrt(_square(np.subtract(u, v, out=work), work)), along)
-    measured = {"angular": angular, "cosine": cosine, "l1": l1, "l2": np.sqrt(apart)}
-    return {measure: measured[measure].reshape(shape) for measure in MEASURES}
+    measured = {"angular": angular, "cosine": cosine, "l1": l1, "l2": np.sqrt(apart), "length": np.sqrt(squares)}
+    return {measure: found.reshape(shape) for measure, found in measured.items()}
 
 
 def _broadcast(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:

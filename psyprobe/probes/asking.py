@@ -88,6 +88,16 @@ def _tests_of(batch: Batch) -> FloatArray:
     return np.empty(0) if isinstance(tests[0], Clip) else show(tests, batch.work.display)
 
 
+def keep_freed_memory() -> None:
+    """Have the C library keep up to 62 MiB of freed memory for the next batch, where that is glibc.
+
+    It gives back what lies free at the end of its memory as soon as that is twice as much as the largest block that it
+    had from the system and gave back, and gets it again page by page, cleared. So it is shown a large block; the
+    system provides none of its pages, since nobody writes to them.
+    """
+    np.empty(31 << 20, np.uint8)
+
+
 #: Levels that are drawn before anything is asked.
 MOST_DRAWN = 256
 
@@ -313,8 +323,6 @@ def respond(
             both = zip(seen, np.broadcast_to(compared, seen.shape), strict=True)
             found["angular_float32"] = np.array([float(angular_distance_float32(*pair)) for pair in both])
         found[DIFFERENCE] = found["angular"]
-        if LENGTH in measures:
-            found[LENGTH] = lengths(seen)
         for grown in GROWING.keys() & found.keys():
             found[grown] *= planes ** GROWING[grown]
         for measure, key in enumerate(measures):

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.distance import SummedDistances, distances, lengths
+from psyprobe.analysis.distance import SummedDistances, distances
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.light.display import Display
@@ -200,10 +200,7 @@ def _whole_features(
         return {name: np.concatenate([part[name] for part in parts]) for name in who.card.features}
 
     one, other = seen(tests), seen(references)
-    return {
-        name: {**distances(one[name], other[name][list(rows)]), LENGTH: lengths(one[name])}
-        for name in who.card.features
-    }
+    return {name: distances(one[name], other[name][list(rows)]) for name in who.card.features}
 
 
 def _frame_features(

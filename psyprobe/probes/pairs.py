@@ -35,6 +35,7 @@ from psyprobe.observers.registry import STIMULUS_PPD
 from psyprobe.probes.asking import (
     LENGTH,
     features,
+    keep_freed_memory,
     lengths_of,
     plain,
     presented,
@@ -413,6 +414,7 @@ def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[A
     An answer holds "values": of each layer a list, one value a measure. Where there are features it holds "lengths",
     too: of each layer the length of the test's, of the reference's, and of what one step of rounding changes in it.
     """
+    keep_freed_memory()
     kept: list[str] = []
     references: dict[str, Mapping[str, FloatArray]] = {}
     known: dict[str, FloatArray | None] = {}

@@ -206,7 +206,7 @@ class Store:
 
     def begin(self, record: RunRecord) -> RunRecord:
         """Open a run, or go on with the one that asks the same, whose grouping of questions is binding."""
-        values = {name: value for name, value in asdict(record).items() if name not in _OF_THE_TABLE}
+        values = {name: value for name, value in vars(record).items() if name not in _OF_THE_TABLE}
         with self.database.transaction():
             self.database.insert("run", [(_name(record.key), _packed(values), _now(), None, None, None)])
         begun = self.find(record.key)
@@ -227,7 +227,7 @@ class Store:
 
     def adopt(self, record: RunRecord) -> None:
         """Take over a run of another store: one that is there stays, but for what it lacks to be finished."""
-        values = {name: value for name, value in asdict(record).items() if name not in _OF_THE_TABLE}
+        values = {name: value for name, value in vars(record).items() if name not in _OF_THE_TABLE}
         name = _name(record.key)
         ended: tuple[str | bytes | None, ...] = (None, None, None)
         if record.finished is not None:

@@ -1,0 +1,36 @@
+"""Memory that a batch frees is there for the next one, and not handed out by the system anew."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+#: Frees 24 MB in blocks of 2 MB, as a batch does, and again; says how many pages the system handed out the second time.
+_BATCHES = """
+import resource
+import numpy as np
+from psyprobe.probes.asking import keep_freed_memory
+
+def batch():
+    return [np.ones(1 << 18) for _ in range(12)]
+
+{kept}
+batch()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+batch()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries keep memory by rules of their own")
+def test_freed_memory_is_kept_for_the_next_batch() -> None:
+    def pages(kept: str) -> int:
+        code = _BATCHES.format(kept=kept)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+        return int(done.stdout)
+
+    assert pages("") > 1000
+    assert pages("keep_freed_memory()") < 100
