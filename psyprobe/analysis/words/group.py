@@ -22,7 +22,7 @@ from psyprobe.analysis.score import OBSERVER, PERSON, Row, Tabled, number
 from psyprobe.analysis.words import comparison
 from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.analysis.words.score import HEADINGS, UNSURE, digits_of, interval_cell, plain_number
-from psyprobe.analysis.words.sittings import person_of, screen_error, sittings_of
+from psyprobe.analysis.words.sittings import is_remote, person_of, screen_error, sittings_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -72,6 +72,9 @@ def people_curve(
     from scipy.special import ndtri
 
     people = [csf for csf in csfs if person_of(csf)]
+    here = [csf for csf in people if not is_remote(csf)]
+    # Screens elsewhere are no part of a mean with calibrated ones.
+    people = here if len(here) >= FEWEST else [csf for csf in people if is_remote(csf)]
     if len(people) < FEWEST:
         return None
     (level,) = levels_of(people[0])
