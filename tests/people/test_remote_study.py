@@ -83,7 +83,8 @@ def answers(folder: Path, **changes: Any) -> dict[str, Any]:
     screen = {
         "card": 323, "device_pixel_ratio": 1, "width": 1920, "height": 1080, "distance": 1000, "period": 16.7
     }  # fmt: skip
-    whole = {"format": study["format"], "experiment": study["experiment"], "person": "EVA", "session": "abc"}
+    whole = {"format": study["format"], "experiment": study["experiment"], "consent": True}
+    whole |= {"person": "EVA", "session": "abc"}
     return {**whole, "screen": screen, "trials": trials, **changes}
 
 
@@ -109,6 +110,7 @@ def test_answers_come_back_as_those_of_a_person(tmp_path: Path) -> None:
     [
         ({"format": "other"}, "this is no file of a study"),
         ({"person": "Anna Smith"}, "give a pseudonym"),
+        ({"consent": None}, "nobody agreed"),
         ({"trials": []}, "it breaks off before trial 1"),
         ({"screen": {}}, "device pixel ratio is None"),
         ({"experiment": {"name": "x", "toml": 'stimulus = "a.py:f"'}}, "names code of a file"),

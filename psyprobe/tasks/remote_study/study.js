@@ -185,6 +185,6 @@ const end = {
   },
 };
 jsPsych.run([
-  { type: Step, html: `<h1>${STUDY.title}</h1>${TEXT.consent.map((each) => `<p>${each}</p>`).join("")}${button(TEXT.agree)}` },
+  { type: Step, html: `<h1>${STUDY.title}</h1>${TEXT.consent.map((each) => `<p>${each}</p>`).join("")}${button(TEXT.agree)}`, check: () => { known.consent = true; return ""; } },
   fitted, distance, practice, ...trials, end,
 ]);

@@ -161,6 +161,8 @@ def import_people(path: str | Path, store: str | Path) -> xarray.Dataset:
         session = str(told.get("session", ""))
         if not (session.isascii() and session.isalnum() and len(session) <= 40):
             raise InputError(f"the sitting is called {session!r:.60}; it has up to 40 letters and digits")
+        if told.get("consent") is not True:
+            raise InputError("nobody agreed on its first page; its answers are not taken")
         given = _Given(session, trials)
         observer = PersonObserver(checked_person(str(told.get("person"))), session, _screen_of(told), given.put)
         return run(experiment, observer, store=store, progress=False)
@@ -212,5 +214,6 @@ class _Given:
         limits = {"reaction_ms": 6e5, "frames_shown": 1e5, "frames_dropped": 1e5, "period_ms": 1e3, "attempt": 1e5}
         kept = {name: number_of(told, name, 0, most) for name, most in limits.items()}
         sitting = {"session": self._session, "number": self._number, **kept}
+        sitting |= {"beginning": {"consent": True}} if self._number == 1 else {}
         seconds = kept["reaction_ms"] / 1000
         return Answer(str(told["choice"]), latency=seconds, model="a person", sitting=sitting)
