@@ -113,9 +113,10 @@ def plot_csf(
         draw_mean(ax, people, of_people)
     alone = len(csfs) == 1 and labels is None
     _finish(ax, csfs, curve, (axes.title_of(csfs[0]) if alone else "") if title is None else title, human)
-    if new and (longer := axes.keys_below(ax.figure) - _KEYS) > 0:
-        width, height = ax.figure.get_size_inches()
-        ax.figure.set_size_inches(width, height + _KEY_INCHES * longer)
+    figure = cast("Figure", ax.figure)
+    if new and (longer := axes.keys_below(figure) - _KEYS) > 0:
+        width, height = figure.get_size_inches()
+        figure.set_size_inches(width, height + _KEY_INCHES * longer)
     return ax
 
 

@@ -77,7 +77,7 @@ def export_study(experiment: str | Path | Experiment, folder: str | Path) -> int
     read = read.with_settings({"asking.readout": "text"})
     probe: Any = load_probe(read.probe)
     session = probe.plan(read, PersonObserver("study", "", _USUAL, _nobody))
-    patterns = []
+    patterns: list[dict[str, Any]] = []
     while batches := session.next():
         for batch in batches:
             (spec,) = batch.work.scene.shown(*batch.work.trial).specs
