@@ -8,7 +8,7 @@ import numpy as np
 
 from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words.group import PeopleCurve
-from psyprobe.analysis.words.sittings import sittings_of
+from psyprobe.analysis.words.sittings import is_remote, sittings_of
 from psyprobe.plotting.axes import paler
 from psyprobe.plotting.described import Line, name_of
 
@@ -27,15 +27,17 @@ def sitter_name(csf: xr.Dataset) -> str:
     sittings = sittings_of(csf)
     if not sittings:
         return name_of(csf)
+    where = ", elsewhere" * is_remote(csf)
     several = f" in {len(sittings)} sittings" if len(sittings) > 1 else ""
-    return f"{name_of(csf)} ({sum(one.trials for one in sittings)} answers{several})"
+    return f"{name_of(csf)} ({sum(one.trials for one in sittings)} answers{several}{where})"
 
 
 def draw_one_of_several(ax: Axes, csf: xr.Dataset, name: str, colour: Any, marker: str) -> None:
     """A person behind the mean of all: a thin pale line, without an interval."""
     (level,) = levels_of(csf)
     mean = csf["mean_sensitivity"].values
-    style: dict[str, Any] = {
+    style: dict[str, Any] = {"linestyle": "--" if is_remote(csf) else "-"}
+    style |= {
         "color": paler(colour, _PALE),
         "marker": marker,
         "markersize": 4,

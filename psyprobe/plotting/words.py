@@ -26,7 +26,7 @@ from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.analysis.words.fit import FORCED_CHOICE, STEPS, ruler_of
 from psyprobe.analysis.words.group import people_curve
 from psyprobe.analysis.words.score import refuse_features
-from psyprobe.analysis.words.sittings import person_of
+from psyprobe.analysis.words.sittings import is_remote, person_of
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.plotting import axes
 from psyprobe.plotting.people import Human, draw_people, drawn_of, measured_points, people_handles, people_title
@@ -80,8 +80,8 @@ def plot_csf(
         The level (frequency, phase, ...) to the right, sensitivity upwards, logarithmic. Points are geometric means
         over wordings with their intervals, hollow where a step between two contrasts enters them; arrows say that
         sensitivity lies beyond the contrasts that were shown. People have thin lines, and hollow points where nothing
-        is claimed: below a contrast of 0.03 on a screen that nobody measured. Of three people or more the mean is
-        drawn, with a band over people.
+        is claimed: below a contrast of 0.03 on a screen that nobody measured; dashed ones where the
+        screen was elsewhere. Of three people or more the mean is drawn, with a band over people.
 
     Raises
     ------
@@ -113,9 +113,10 @@ def plot_csf(
         draw_mean(ax, people, of_people)
     alone = len(csfs) == 1 and labels is None
     _finish(ax, csfs, curve, (axes.title_of(csfs[0]) if alone else "") if title is None else title, human)
-    if new and (longer := axes.keys_below(ax.figure) - _KEYS) > 0:
-        width, height = ax.figure.get_size_inches()
-        ax.figure.set_size_inches(width, height + _KEY_INCHES * longer)
+    figure = cast("Figure", ax.figure)
+    if new and (longer := axes.keys_below(figure) - _KEYS) > 0:
+        width, height = figure.get_size_inches()
+        figure.set_size_inches(width, height + _KEY_INCHES * longer)
     return ax
 
 
@@ -197,6 +198,7 @@ def _draw(ax: Axes, csf: xr.Dataset, name: str, colour: str, marker: str) -> Non
     reach = np.stack([mean - np.maximum(low, mean * 1e-3), np.minimum(high, mean * 1e3) - mean])[:, known]
     style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "label": name}
     style["linewidth"] = 0.9 if person_of(csf) else 1.5
+    style["linestyle"] = "--" if is_remote(csf) else "-"
     ax.errorbar(values[known], mean[known], yerr=reach, elinewidth=1, capsize=2, zorder=3, **style)
     # A step lies somewhere between two contrasts that were shown; its place was not measured.
     steps = known & (np.isin(csf["status"].values.astype(str), STEPS) & csf["usable"].values.astype(bool)).any(axis=0)

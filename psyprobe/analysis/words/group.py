@@ -22,7 +22,7 @@ from psyprobe.analysis.score import OBSERVER, PERSON, Row, Tabled, number
 from psyprobe.analysis.words import comparison
 from psyprobe.analysis.words.csf import chat_csfs
 from psyprobe.analysis.words.score import HEADINGS, UNSURE, digits_of, interval_cell, plain_number
-from psyprobe.analysis.words.sittings import person_of, screen_error, sittings_of
+from psyprobe.analysis.words.sittings import is_remote, person_of, screen_error, sittings_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -72,6 +72,9 @@ def people_curve(
     from scipy.special import ndtri
 
     people = [csf for csf in csfs if person_of(csf)]
+    here = [csf for csf in people if not is_remote(csf)]
+    # Screens elsewhere are no part of a mean with calibrated ones.
+    people = here if len(here) >= FEWEST else [csf for csf in people if is_remote(csf)]
     if len(people) < FEWEST:
         return None
     (level,) = levels_of(people[0])
@@ -90,9 +93,9 @@ def people_curve(
         weights += [one.trials / sum(each.trials for each in own) for one in own]
     error = screen_error(screens, weights, -mean)
     reach = np.hypot(reach, float(ndtri((1 + confidence) / 2)) * error.total)
-    ends = [10.0**each for each in (mean, mean - reach, mean + reach)]
+    middle, low, high = (np.asarray(10.0**each) for each in (mean, mean - reach, mean + reach))
     persons = tuple(map(person_of, people))
-    return PeopleCurve(persons, np.array(values), log_s, *ends, error.unsure)
+    return PeopleCurve(persons, np.array(values), log_s, middle, low, high, error.unsure)
 
 
 def people_ceiling(found: PeopleCurve, *, resamples: int = 2000, seed: int = 0) -> dict[str, Ceiling]:
@@ -168,7 +171,7 @@ class PeopleScore(Tabled):
         title = f"{self.experiment} (against the {self.observer})"
         rows = [self._against(title, name, found) for name, found in self.scores.items()]
         cells = {HEADINGS[name]: _interval_of(one, name) for name, one in self.ceiling.items()}
-        record = {"experiment": self.experiment, "responder": PERSON, "human": self.observer}
+        record: dict[str, Any] = {"experiment": self.experiment, "responder": PERSON, "human": self.observer}
         for name, one in self.ceiling.items():
             record |= {name: one.value, f"{name}_low": one.low, f"{name}_high": one.high, f"{name}_sd": one.sd}
         persons = f"people: {', '.join(self.persons)}"

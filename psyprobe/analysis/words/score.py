@@ -24,7 +24,7 @@ from psyprobe.analysis.words import comparison
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.analysis.words.fit import ruler_of
 from psyprobe.analysis.words.readers import Rereading, rereadings
-from psyprobe.analysis.words.sittings import sittings_of
+from psyprobe.analysis.words.sittings import is_remote, sittings_of
 from psyprobe.errors import InputError
 from psyprobe.observers.chat.spending import spent_on
 
@@ -450,6 +450,11 @@ def sitting_notes(csf: xr.Dataset) -> tuple[str, ...]:
     if "sitting_area" in csf and len(sittings) > 1:
         areas = ", ".join(f"{area:.2f}" for area in csf["sitting_area"].values)
         told.append(f"area under the log CSF of each sitting, in order: {areas}")
+    if is_remote(csf):
+        told.append(
+            "answered elsewhere, on a screen of their own: its light, the distance within 10 % and who sat there are "
+            "taken on trust; groups and differences within a person can be told, thresholds of one person cannot"
+        )
     measured = all(one.screen.light == "measured" for one in sittings)
     offset = float(csf.attrs["screen_offset"])
     told.append(

@@ -55,6 +55,11 @@ def sittings_of(result: xr.Dataset) -> tuple[SittingRecord, ...]:
     return (SittingRecord(options["session"], Screen.from_dict(options["screen"]), trials),)
 
 
+def is_remote(result: xr.Dataset) -> bool:
+    """Whether a person answered on a screen of their own elsewhere, of which nothing can be promised."""
+    return any(one.screen.light == "remote" for one in sittings_of(result))
+
+
 def _options(result: xr.Dataset) -> Mapping[str, Any]:
     found = json.loads(str(result.attrs.get("observer_card", "{}"))).get("options", {})
     return found if isinstance(found, dict) else {}
