@@ -104,6 +104,11 @@ def file_digest(path: str | Path) -> str:
     return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
+def same_pixels(one: str | Path, other: str | Path) -> bool:
+    """Whether two image files show the same, pixel for pixel; an `InputError` where one cannot be read."""
+    return file_digest(one) == file_digest(other) or np.array_equal(read_image(one), read_image(other))
+
+
 def images_in(folder: str | Path) -> list[Path]:
     """The image files of a folder, by name, and not those of folders in it; an `InputError` where there are none."""
     place = Path(folder)

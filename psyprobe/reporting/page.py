@@ -16,6 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
+from psyprobe.files.images import encode_png
 from psyprobe.files.output import write_text
 from psyprobe.files.terminal import printable
 
@@ -102,6 +103,22 @@ def picture(image: Any, width: int = 320) -> Picture:
         streams[kind] = stream.getvalue()
     kind = min(streams, key=lambda name: len(streams[name]))
     return Picture(f"data:image/{kind};base64,{base64.b64encode(streams[kind]).decode()}", shown.width, shown.height)
+
+
+def detail(image: Any, side: int = 96) -> Picture:
+    """The middle of an image inside a page, lossless, to be shown larger: what a codec did is seen there.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (H, W, 3)
+        sRGB.
+    side : int
+        Of the part, px, at most.
+    """
+    top, left = (max(0, (length - side) // 2) for length in image.shape[:2])
+    part = np.ascontiguousarray(image[top : top + side, left : left + side], dtype=np.uint8)
+    url = f"data:image/png;base64,{base64.b64encode(encode_png(part)).decode()}"
+    return Picture(url, part.shape[1], part.shape[0])
 
 
 def write_page(text: str, path: str | Path) -> Path:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import io
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,6 +134,51 @@ def write_tsv(table: pd.DataFrame, path: Path) -> None:
     """Write a table as VLMEvalKit reads its data sets, whole or not at all."""
     how: dict[str, Any] = {"sep": "\t", "index": False, "quoting": csv.QUOTE_ALL, "lineterminator": "\n"}
     write_whole(path, lambda partial: table.to_csv(partial, **how))
+
+
+def printed_name(model: str, known: Iterable[str]) -> str | None:
+    """The name under which a paper prints a model, however it is written; None where it prints no such model.
+
+    Case, signs, the "v" of a version, a maker before a slash, and "hf", "chat" and "instruct" at the end do not count;
+    nor do "VL" or a size that one of the two leaves out, where only one printed model can be meant.
+
+    Examples
+    --------
+    >>> printed_name("llava_v1.5_7b", ["LLaVA-1.5 (7B)", "LLaVA-1.5 (13B)"])
+    'LLaVA-1.5 (7B)'
+    >>> printed_name("liuhaotian/llava-v1.5-7b", ["LLaVA1.5", "LLaVANext"]), printed_name("llava", ["LLaVA1.5"])
+    ('LLaVA1.5', None)
+    """
+    names = list(known)
+    for dropped in ("", "vl"):
+        stem, size = _stem_and_size(model, dropped)
+        others = {name: each for name in names if (each := _stem_and_size(name, dropped))[0] == stem}
+        equal = [name for name, each in others.items() if each[1] == size]
+        near = equal or [name for name, each in others.items() if not (each[1] and size)]
+        if len(near) == 1:
+            return near[0]
+    return None
+
+
+def near_names(model: str, known: Iterable[str]) -> str:
+    """A line for a model that a paper does not print under this name, though it has some like it; else empty."""
+    names = {_plain_name(name): name for name in known}
+    near = [names[each] for each in difflib.get_close_matches(_plain_name(model), names, n=3, cutoff=0.7)]
+    return f"{model}: no printed values stand under this name; near: {', '.join(near)}." if near else ""
+
+
+def _stem_and_size(model: str, dropped: str) -> tuple[str, str]:
+    """A plain name without some letters, and the size at its end ("7b") apart."""
+    found = re.fullmatch(r"(.*?)\|?(\d+(?:\.\d+)?b)?", _plain_name(model))
+    assert found is not None
+    return found[1].replace(dropped, "") if dropped else found[1], found[2] or ""
+
+
+def _plain_name(model: str) -> str:
+    text = re.sub(r"(?<![a-z])v(?=\d)", "", model.lower().rsplit("/", 1)[-1])
+    text = re.sub(r"(?:[-_ ](?:hf|chat|instruct))+$", "", text)
+    # Numbers stay apart, so that a version does not run into a size.
+    return re.sub(r"[^a-z0-9.|]", "", re.sub(r"(?<=\d)[^a-z0-9.]+(?=\d)", "|", text))
 
 
 def all_metrics(metrics: Mapping[str, pd.DataFrame], format: str) -> str:

@@ -287,3 +287,26 @@ def test_bad_requests_are_one_sentence(bench: Path, tmp_path: Path, capsys: pyte
     page.write_text(page.read_text().replace("items", "# items"))
     assert main(["run", str(page), "--observer", "simulated:watson-malo", "--output", str(tmp_path)]) == 2
     assert "give the folder that holds them" in capsys.readouterr().err
+
+
+def test_pairs_that_do_not_differ_are_told(bench: Path) -> None:
+    questions = read_questions(bench / "questions.json")
+    assert check_questions(questions, bench).identical_pairs == ()
+    shutil.copy(bench / "Single_Images" / "2_s.png", bench / "Single_Images" / "2_e.png")
+    report = check_questions(questions, bench)
+    assert report.identical_pairs == (2,)
+    assert "1 pairs show the same image twice, pixel for pixel: 2" in str(report)
+
+
+def test_output_holds_what_is_printed(bench: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    replies = [{"question_id": i, "output": "yes"} for i in read_questions(bench / "questions.json")["question_id"]]
+    (bench / "replies.jsonl").write_text("".join(json.dumps(each) + "\n" for each in replies))
+    given = ["mvp-bench", str(bench / "questions.json"), "--output", str(tmp_path / "out")]
+    assert main(given) == 0 and (tmp_path / "out" / "mvp_bench_questions.json").is_file()
+    assert main([*given, "--model", "GPT-4-o", str(bench / "replies.jsonl"), "--parser", "rule"]) == 0
+    assert "as printed (GPT-4o)" in capsys.readouterr().out
+    written = pd.read_csv(tmp_path / "out" / "mvp_bench.csv")
+    assert set(written["model"]) >= {"GPT-4-o"} and (tmp_path / "out" / "mvp_bench.json").is_file()
+    assert main([*given, "--model", "gemini_pro_4o", str(bench / "replies.jsonl"), "--parser", "rule"]) == 0
+    assert main([*given, "--model", "LLaVA-2.5 (7B)", str(bench / "replies.jsonl"), "--parser", "rule"]) == 0
+    assert "no printed values stand under this name; near: LLaVA-1.5 (7B)" in capsys.readouterr().out

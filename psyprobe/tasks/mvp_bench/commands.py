@@ -13,7 +13,7 @@ import pandas as pd
 from psyprobe.analysis.words.people import with_people
 from psyprobe.errors import InputError
 from psyprobe.files.images import read_image
-from psyprobe.files.output import make_folder, write_text
+from psyprobe.files.output import json_text, make_folder, write_text
 from psyprobe.files.terminal import say, show, tell
 from psyprobe.probes.conduct import load_results
 from psyprobe.reporting.page import Picture, picture, render, write_page
@@ -41,7 +41,8 @@ def add_mvp_options(parser: argparse.ArgumentParser) -> None:
     about = "what psyprobe run asked: score it, and write predictions and a page of failed pairs"
     add("--results", metavar="STORE|RESULT.nc", help=about, **several)
     add("--rotations", action="store_true", help="each multiple choice in every rotation too")
-    add("--output", default="psyprobe-results", metavar="DIR", help="folder (default %(default)s)")
+    about = "write what is printed here too, as CSV and JSON (what --results replied: psyprobe-results without it)"
+    add("--output", metavar="DIR", help=about)
     add("--parser", default="rule+judge", help="rule, rule+judge, lenient or lenient+judge (default %(default)s)")
     add("--format", default="text", help="text, markdown, latex, csv or json (default %(default)s)")
 
@@ -51,6 +52,8 @@ def mvp_bench_command(arguments: argparse.Namespace) -> int:
     questions = pd.concat([read_questions(path) for path in arguments.questions], ignore_index=True)
     if not arguments.model and not arguments.results:
         report = check_questions(questions, arguments.images)
+        if arguments.output is not None:
+            write_text(make_folder(arguments.output) / "mvp_bench_questions.json", json_text(report.to_dict()))
         show(report.to_dict(), str(report), as_json=arguments.json)
         return 0
     if arguments.rotations:
@@ -71,6 +74,11 @@ def mvp_bench_command(arguments: argparse.Namespace) -> int:
         if len(constant):
             metrics[f"(always {answer})"] = mvp_metrics(with_categories(constant))
     say(mvp_tables(metrics, "json" if arguments.json else arguments.format))
+    if arguments.output is not None:
+        folder = make_folder(arguments.output)
+        for kind in ("csv", "json"):
+            write_text(folder / f"mvp_bench.{kind}", mvp_tables(metrics, kind) + "\n")
+        tell(f"{folder / 'mvp_bench.csv'}, {folder / 'mvp_bench.json'}")
     return 0
 
 
@@ -95,7 +103,7 @@ def _asked(result: xarray.Dataset, arguments: argparse.Namespace) -> pd.DataFram
     """Write what an observer replied, and the pairs it failed on."""
     name, table = result.attrs["observer"], read_run(result)
     stem = re.sub(r"[^A-Za-z0-9._]+", "-", f"mvp-bench-{name}").strip("-.")[:150]
-    folder = make_folder(arguments.output)
+    folder = make_folder(arguments.output or "psyprobe-results")
     files = [folder / f"{stem}.jsonl"]
     named = table[["question_id", "reply", "judge", "place"]]
     named = named.rename(columns={"reply": "output", "judge": "extracted (GPT)"})

@@ -25,7 +25,7 @@ from psyprobe.analysis.score import check_format
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.terminal import lay_out, printable
 from psyprobe.plotting import axes
-from psyprobe.tasks.tables import all_metrics
+from psyprobe.tasks.tables import all_metrics, near_names, printed_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -424,9 +424,14 @@ def mvp_tables(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> str
             values = _values(found)
             there = [next(iter(_found(values, *cell)), None) for cell in cells]
             rows.append([printable(model), *("-" if cell is None else f"{values[cell]:.2f}" for cell in there)])
-            if model in set(published()["model"]) and table:
-                row, remarks = _printed(found, model, table, cells)
-                rows.append(row)
+            known = list(dict.fromkeys(published()["model"]))
+            if not table:
+                continue
+            if (name := printed_name(model, known)) is None:
+                notes += [line for line in [near_names(model, known)] if line]
+            else:
+                (label, *row), remarks = _printed(found, name, table, cells)
+                rows.append([label + f" ({name})" * (name != model), *row])
                 notes += remarks
         texts.append(f"{_TITLES[table]}\n{lay_out(format, rows, list(dict.fromkeys(notes)))}")
     return "\n\n".join(texts)

@@ -28,7 +28,7 @@ Findings of EMNLP.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from typing import Any
 import pandas as pd
 
 from psyprobe.errors import InputError
+from psyprobe.files.images import same_pixels
 from psyprobe.tasks.tables import read_json_lines
 
 COLUMNS = (
@@ -73,6 +74,8 @@ class QuestionReport:
     rotations_wrong: tuple[int, ...]
     #: Files that are not in the folder of images; empty where no folder was given.
     missing_images: tuple[str, ...]
+    #: Pairs whose two images are the same, pixel for pixel.
+    identical_pairs: tuple[int, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values that JSON can hold."""
@@ -90,6 +93,12 @@ class QuestionReport:
                 f"first; {len(self.rotations_wrong)} have not"
             )
         lines += [f"malformed: {name}" for name in self.malformed]
+        if self.identical_pairs:
+            listed = ", ".join(map(str, self.identical_pairs[:10]))
+            more = " ..." * (len(self.identical_pairs) > 10)
+            lines.append(
+                f"{len(self.identical_pairs)} pairs show the same image twice, pixel for pixel: {listed}{more}"
+            )
         if self.missing_images:
             lines.append(f"{len(self.missing_images)} image files are missing, the first {self.missing_images[0]}")
         return "\n".join(lines)
@@ -300,7 +309,17 @@ def check_questions(table: pd.DataFrame, images: str | Path | None = None) -> Qu
         rotations_checked=sum(whole.values()),
         rotations_wrong=tuple(number for number, right in whole.items() if not right),
         missing_images=tuple(absent),
+        identical_pairs=() if images is None else tuple(_identical_pairs(table, Path(images))),
     )
+
+
+def _identical_pairs(table: pd.DataFrame, folder: Path) -> Iterator[int]:
+    """Pairs whose natural and manipulated image are one and the same, pixel for pixel."""
+    single = table[table["kind"].isin(["N", "M"])].drop_duplicates(["pair", "kind"])
+    for pair, rows in single.groupby("pair"):
+        paths = [folder / name for name in rows["image"]]
+        if len(paths) == 2 and all(path.is_file() for path in paths) and same_pixels(*paths):
+            yield int(pair)
 
 
 def _every_rotation(item: pd.DataFrame) -> bool:

@@ -318,14 +318,15 @@ def _corrupt_some(
     return done
 
 
-#: A thumbnail, px; and most of them on a sheet.
-_WIDTH, _HEIGHT, _LABEL, _MOST = 128, 96, 12, 600
+#: A thumbnail, and the part beside it when it is enlarged, px; and most of them on a sheet.
+_WIDTH, _HEIGHT, _PART, _LABEL, _MOST = 128, 96, 96, 12, 600
 
 
 def contact_sheet(folder: str | Path, items: pd.DataFrame) -> Any:
     """A sheet of the corrupted images of a set: a row a dimension, ordered by strength.
 
-    Under each thumbnail number and strength ("1 low"), a star where it is simulated.
+    Under each thumbnail task and strength; beside it the middle of the image, three times enlarged, where what a codec
+    did is seen. A star marks what is simulated.
     """
     from PIL import Image, ImageDraw
 
@@ -335,7 +336,7 @@ def contact_sheet(folder: str | Path, items: pd.DataFrame) -> Any:
     lines = [(dimension_numbered(number), group) for number, group in shown.groupby("dimension", sort=True)]
     left, cell = 150, _HEIGHT + _LABEL
     across = max(len(group) for _, group in lines)
-    sheet = Image.new("RGB", (left + across * (_WIDTH + 4), 18 + len(lines) * (cell + 4)), "white")
+    sheet = Image.new("RGB", (left + across * (_WIDTH + _PART + 8), 18 + len(lines) * (cell + 4)), "white")
     pen = ImageDraw.Draw(sheet)
     note = f"{len(shown)} of {len(items)} corrupted images; * simulated where R-Bench photographed it"
     pen.text((4, 3), note, fill="black")
@@ -345,8 +346,11 @@ def contact_sheet(folder: str | Path, items: pd.DataFrame) -> Any:
         for j, row in enumerate(group.to_dict("records")):
             with Image.open(Path(folder) / "dis" / row["name"]) as opened:
                 small = opened.convert("RGB")
+            x, y = ((length - _PART // 3) // 2 for length in small.size)
+            part = small.crop((x, y, x + _PART // 3, y + _PART // 3)).resize((_PART, _PART), Image.Resampling.NEAREST)
             small.thumbnail((_WIDTH, _HEIGHT))
-            at = left + j * (_WIDTH + 4)
+            at = left + j * (_WIDTH + _PART + 8)
             sheet.paste(small, (at, top))
+            sheet.paste(part, (at + _WIDTH + 2, top))
             pen.text((at, top + _HEIGHT), f"{row['task']} {row['strength']}", fill="black")
     return Image.fromarray(np.asarray(sheet))

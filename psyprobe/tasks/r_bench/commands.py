@@ -62,7 +62,7 @@ def add_r_bench_options(parser: argparse.ArgumentParser) -> None:
     rules = "letter_then_judge, published, judge or letter (default %(default)s)"
     score.add_argument("--mcq-rule", default="letter_then_judge", help=rules)
     score.add_argument("--format", default="text", help="text, markdown, latex, csv or json (default %(default)s)")
-    drawn = "draw figures into this folder, and compare models there (differences.csv)"
+    drawn = "write metrics.csv and figures into this folder, and compare models there (differences.csv)"
     score.add_argument("--output", metavar="DIR", help=drawn)
     report.add_argument("results", nargs="+", metavar="STORE|RESULT.nc", help="what psyprobe run left of R-Bench")
     report.add_argument("--set", metavar="SET", help="the folder of the set: show and measure images too")
@@ -149,7 +149,8 @@ def score_action(arguments: argparse.Namespace) -> None:
 def _write(metrics: dict[str, pd.DataFrame], tables: dict[str, pd.DataFrame], folder: Path, confidence: float) -> None:
     from psyprobe.tasks.r_bench.report import draw_figures
 
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
+    write_text(folder / "metrics.csv", rbench_table(metrics, "csv") + "\n")
     drawn = draw_figures(metrics, tables, folder)
     first, *others = tables
     found = [
@@ -166,7 +167,7 @@ def _write(metrics: dict[str, pd.DataFrame], tables: dict[str, pd.DataFrame], fo
         except InputError as error:
             # Models may be alike or have answered other parts; the table and the figures stand all the same.
             tell(f"correlations and components are left out: {error}")
-    tell(f"{folder}: {len(drawn)} figures as PNG and PDF{', differences.csv' if others else ''}")
+    tell(f"{folder}: metrics.csv, {len(drawn)} figures as PNG and PDF{', differences.csv' if others else ''}")
 
 
 def _read(model: str, named: list[str]) -> tuple[dict[str, pd.Series], dict[str, pd.Series]]:

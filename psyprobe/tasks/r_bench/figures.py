@@ -80,10 +80,10 @@ def radar(metrics: Mapping[str, pd.DataFrame], by: str = "step", *, measure: str
         label.set_horizontalalignment("center" if abs(where) < 0.1 else "left" if where > 0 else "right")
     ax.set_ylim(0, 1)
     ax.set_yticks([0.25, 0.5, 0.75, 1.0], ["0.25", "0.5", "0.75", "1"], fontsize="x-small", color="#555")
-    ax.set_title(f"{measure.capitalize()} robustness by {by}", fontsize="medium", pad=18)
+    # Below the circle is the legend's place, however many models it names.
+    note = f"\n{_STAR}" if simulated else ""
+    ax.set_title(f"{measure.capitalize()} robustness by {by}{note}", fontsize="medium", pad=18)
     ax.legend(loc="upper left", bbox_to_anchor=(-0.12, -0.04), fontsize="small", frameon=False, ncols=2)
-    if simulated:
-        ax.text(1.08, -0.08, _STAR, transform=ax.transAxes, fontsize="x-small", ha="right")
     return ax
 
 

@@ -23,7 +23,7 @@ from psyprobe.corruption import GROUPS, STEPS, STRENGTHS, dimension_numbered, di
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.terminal import lay_out, printable
 from psyprobe.tasks.r_bench.items import TASKS, check_once
-from psyprobe.tasks.tables import all_metrics
+from psyprobe.tasks.tables import all_metrics, near_names, printed_name
 
 MEASURES = ("absolute", "relative")
 #: Parts into which items are divided, besides tasks by strengths ("cell"), and the names of each.
@@ -331,7 +331,13 @@ def rbench_table(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> s
     check_format(format)
     if format in ("csv", "json"):
         return all_metrics(metrics, format)
-    texts = []
+    found = rbench_rows(metrics)
+    return "\n\n".join(f"{title}\n{lay_out(format, rows, notes)}" for title, rows, notes in found)
+
+
+def rbench_rows(metrics: Mapping[str, pd.DataFrame]) -> list[tuple[str, list[list[str]], list[str]]]:
+    """The tables of `rbench_table`: of each measure its title, the rows with the headings first, and notes."""
+    tables = []
     for measure in MEASURES:
         rows, notes = [["", *_CELLS, "overall [interval]"]], []
         for model, values in metrics.items():
@@ -347,16 +353,19 @@ def rbench_table(metrics: Mapping[str, pd.DataFrame], format: str = "text") -> s
                 notes.append(f"{model}: {overall['odd_keys']} item has a key that is none of its options.")
             if overall.get("simulated"):
                 notes.append(f"{model}: {overall['simulated']} items are simulated where R-Bench photographed them.")
-            if model in set(published()["model"]):
-                beside = beside_published(values, model)
+            known = list(dict.fromkeys(published()["model"]))
+            if (name := printed_name(model, known)) is None:
+                notes += [line for line in [near_names(model, known)] if line]
+            else:
+                beside = beside_published(values, name)
                 printed = beside[beside["measure"] == measure].set_index("name")
                 marked = dict.fromkeys([*_CELLS, "overall"], "-")
                 marked |= {name: row["paper"] + "*" * (not row["agrees"]) for name, row in printed.iterrows()}
                 if "-" in marked.values():
                     # The paper's overall value is of all cells, and beside fewer it says nothing.
                     marked["overall"] = "-"
-                rows.append(["  as printed", *marked.values()])
+                rows.append(["  as printed" + f" ({name})" * (name != model), *marked.values()])
                 notes += [f"{model}: {note}." for note in dict.fromkeys(printed["note"]) if "order" in note]
         if len(rows) > 1:
-            texts.append(f"{measure.capitalize()} robustness\n{lay_out(format, rows, notes)}")
-    return "\n\n".join(texts)
+            tables.append((f"{measure.capitalize()} robustness", rows, notes))
+    return tables

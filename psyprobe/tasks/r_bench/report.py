@@ -16,10 +16,10 @@ from psyprobe.corruption import STEPS, STRENGTHS, corrupt, dimension_numbered, d
 from psyprobe.files.images import read_image
 from psyprobe.files.output import write_text
 from psyprobe.plotting.axes import save_figure
-from psyprobe.reporting.page import picture, render, write_page
+from psyprobe.reporting.page import detail, picture, render, write_page
 from psyprobe.tasks.r_bench.figures import attribute_table, bars, plot_attributes, radar, strength_map
 from psyprobe.tasks.r_bench.items import ImageSet, lettered
-from psyprobe.tasks.r_bench.metrics import BREAKDOWNS, MEASURES, paired_difference, rbench_table, rows_by
+from psyprobe.tasks.r_bench.metrics import BREAKDOWNS, MEASURES, paired_difference, rbench_rows, rows_by
 from psyprobe.tasks.r_bench.probe import RBenchRun, remarks
 from psyprobe.tasks.tables import csv_table
 
@@ -59,7 +59,7 @@ def write_report(
         "tasks/r_bench/report.html",
         title="R-Bench: robustness to 33 corruptions",
         remarks={name: remarks(run.facts) for name, run in runs.items()},
-        scores=rbench_table(metrics),
+        scores=rbench_rows(metrics),
         figures=[_figure(*each) for each in drawn],
         parts=_breakdowns(metrics),
         differences=_differences(runs),
@@ -154,7 +154,10 @@ def _examples(items: pd.DataFrame, images: ImageSet | None) -> list[dict[str, An
         title = dimension_numbered(row["dimension"]).title
         told = f"{title}, {row['strength']}{' (simulated)' if row['simulated'] else ''}"
         captions = {} if images is None else {images.path("ref", row): "reference", images.path("dis", row): told}
-        pictures = [(picture(read_image(path), 220), caption) for path, caption in captions.items()]
+        pictures = [
+            (picture(image, 220), detail(image), caption)
+            for image, caption in ((read_image(path), caption) for path, caption in captions.items())
+        ]
         rows = [
             (row["task"], f"{row['question']}\n{lettered(row['options'])}".strip()),
             ("key", row["key"] if isinstance(row["key"], str) else " / ".join(row["key"])),
@@ -188,14 +191,14 @@ def gallery(image: Any, *, name: str = "", seed: int = 0, scale: bool = False) -
     -------
     str
         HTML in one file that loads nothing. Pictures are made smaller where they are wider, which hides some of what is
-        small; lossless or JPEG, whichever is smaller.
+        small; lossless or JPEG, whichever is smaller. Each opens on its middle, lossless and enlarged.
     """
     steps: dict[str, list[Any]] = {}
     for dimension in dimensions().values():
         images = []
         for strength, level in zip(STRENGTHS, dimension.levels, strict=True):
             changed = corrupt(image, dimension.name, strength, seed, image_id=name, scale=scale)
-            images.append((picture(changed, _WIDTH), f"{strength}: {level:g}"))
+            images.append((picture(changed, _WIDTH), detail(changed), f"{strength}: {level:g}"))
         steps.setdefault(dimension.step, []).append((dimension, images))
     return render(
         "tasks/r_bench/gallery.html",
@@ -204,6 +207,6 @@ def gallery(image: Any, *, name: str = "", seed: int = 0, scale: bool = False) -
         seed=seed,
         size=f"{image.shape[1]} x {image.shape[0]} px",
         scale=scale,
-        original=picture(image, _WIDTH),
+        original=(picture(image, _WIDTH), detail(image)),
         steps=[(step, STEPS[step], found) for step, found in steps.items()],
     )

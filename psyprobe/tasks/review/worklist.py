@@ -32,7 +32,7 @@ import pandas as pd
 
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, StoreError
-from psyprobe.files.images import file_digest, read_image
+from psyprobe.files.images import file_digest, read_image, same_pixels
 from psyprobe.files.output import digest, write_text
 from psyprobe.files.parsing import parse_json
 from psyprobe.files.terminal import printable
@@ -334,7 +334,7 @@ class Worklist:
             told["decided"] = decision.value
             if any(each.reason == decision.text for each in task.choices):
                 told["reason"] = decision.text
-        if _identical([path for _, path in task.images]):
+        if task.choices == _VERDICTS and _identical([path for _, path in task.images]):
             told["warning"] = "The two images are identical, pixel for pixel."
         if decision is not None and decision.text and not told["reason"]:
             told["draft"] = decision.text
@@ -520,13 +520,13 @@ def _question_task(folder: Path, row: dict[str, Any]) -> Task:
 
 def _identical(paths: Sequence[Path]) -> bool:
     """Whether the two images of a pair, or the two halves of one file that holds both, are the same pixel for pixel."""
+    if len(paths) == 2:
+        return same_pixels(*paths)
     try:
-        shown = [read_image(path) for path in paths]
+        image = read_image(paths[0])
     except InputError:
         return False
-    if len(shown) == 1 and shown[0].shape[1] % 2 == 0:
-        shown = np.split(shown[0], 2, axis=1)
-    return len(shown) == 2 and np.array_equal(*shown)
+    return image.shape[1] % 2 == 0 and np.array_equal(*np.split(image, 2, axis=1))
 
 
 def _inside(folder: Path, name: str) -> Path:
