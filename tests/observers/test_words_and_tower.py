@@ -1,0 +1,72 @@
+"""The same stimuli to a tiny chat model's vision tower and to words: LLaVA's code, random weights, nothing downloaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny_chat_models
+
+import psyprobe as pp
+from psyprobe.analysis import bridge
+from psyprobe.plotting import plot_bridge
+
+pytest.importorskip("transformers", reason="the chat-local extra is not installed")
+
+SAME = """
+stimulus = "noise_hernandez2025"
+display = { peak = 186.8805 }
+[levels]
+frequency = { values = [1, 2, 4] }
+contrast = { from = 0.002, to = 0.2, n = 7, scale = "log" }
+"""
+ASKING = """
+[asking]
+prompts = "base"
+repeats = { text = 1, p_yes = 1 }
+seed = 1
+[delivery]
+bits = "float"
+"""
+
+
+def test_tower_and_words_of_one_tiny_model_in_one_figure(tmp_path: Path) -> None:
+    """A mouth that says yes where the model's own tower passes a criterion has the curve of that response."""
+    folder = tiny_chat_models.llava(tmp_path)
+    (tmp_path / "words.toml").write_text('title = "In words"\nprobe = "yes_no"' + SAME + ASKING, encoding="utf-8")
+    (tmp_path / "eye.toml").write_text('title = "By features"\nprobe = "detection"' + SAME, encoding="utf-8")
+    eye = pp.load_observer(f"transformers_vision:{folder}", random_weights=True)
+    chat = pp.load_observer(f"transformers:{folder}", random_weights=True)
+    assert chat.card.input_size == eye.card.input_size == (56, 56)
+
+    seen = pp.run(tmp_path / "eye.toml", eye, progress=False)
+    criterion = float(np.median(pp_response(seen)))
+
+    def says(images: list[Any], prompt: str) -> Any:
+        pair = np.stack([images[0], np.full_like(images[0], images[0].mean())]).astype(np.float32)
+        logit = 4 * np.log10(pp.angular_distance(*eye.features(pair)["projector"]) / criterion)
+        first = {"Yes": -np.logaddexp(0, -logit), "No": -np.logaddexp(0, logit)}
+        return max(first, key=first.__getitem__), first
+
+    mouth = pp.observer(says, name="says what the tower sees", input_size=56)
+    asked = pp.run(tmp_path / "words.toml", mouth, progress=False)
+    found = bridge(asked, seen)
+    # Samples of noise differ between the two runs, and little else does.
+    assert found.rmse < 0.1 and found.shape_rmse < 0.1
+    assert abs(np.log10(found.level / criterion)) < 0.3
+    labels = [text.get_text() for text in plot_bridge(asked, seen).figure.legends[0].get_texts()]
+    assert any("vision tower" in label for label in labels)
+    # The model's own words are asked about the same images, unrounded, whatever it may say of them.
+    own = pp.run(tmp_path / "words.toml", chat, progress=False)
+    np.testing.assert_array_equal(own["image_seed"], asked["image_seed"])
+    np.testing.assert_allclose(own["delivered_contrast"], asked["delivered_contrast"], rtol=1e-5)
+    assert np.isfinite(own["p_yes"]).all()
+
+
+def pp_response(result: Any) -> Any:
+    """Responses to the grid, angular."""
+    from psyprobe.analysis.responses import select
+
+    return select(result).grid
