@@ -1,4 +1,4 @@
-"""The same stimuli to a tiny chat model's vision tower and to words: LLaVA's code, random weights, nothing downloaded."""
+"""The same stimuli to a tiny chat model's vision tower and to words: LLaVA's code, random weights, no download."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import tiny_chat_models
 
 import psyprobe as pp
 from psyprobe.analysis import bridge
+from psyprobe.analysis.responses import select
 from psyprobe.plotting import plot_bridge
 
 pytest.importorskip("transformers", reason="the chat-local extra is not installed")
@@ -42,7 +43,7 @@ def test_tower_and_words_of_one_tiny_model_in_one_figure(tmp_path: Path) -> None
     assert chat.card.input_size == eye.card.input_size == (56, 56)
 
     seen = pp.run(tmp_path / "eye.toml", eye, progress=False)
-    criterion = float(np.median(pp_response(seen)))
+    criterion = float(np.median(select(seen).grid))
 
     def says(images: list[Any], prompt: str) -> Any:
         pair = np.stack([images[0], np.full_like(images[0], images[0].mean())]).astype(np.float32)
@@ -56,17 +57,10 @@ def test_tower_and_words_of_one_tiny_model_in_one_figure(tmp_path: Path) -> None
     # Samples of noise differ between the two runs, and little else does.
     assert found.rmse < 0.1 and found.shape_rmse < 0.1
     assert abs(np.log10(found.level / criterion)) < 0.3
-    labels = [text.get_text() for text in plot_bridge(asked, seen).figure.legends[0].get_texts()]
+    _, labels = plot_bridge(asked, seen).get_legend_handles_labels()
     assert any("vision tower" in label for label in labels)
     # The model's own words are asked about the same images, unrounded, whatever it may say of them.
     own = pp.run(tmp_path / "words.toml", chat, progress=False)
     np.testing.assert_array_equal(own["image_seed"], asked["image_seed"])
     np.testing.assert_allclose(own["delivered_contrast"], asked["delivered_contrast"], rtol=1e-5)
     assert np.isfinite(own["p_yes"]).all()
-
-
-def pp_response(result: Any) -> Any:
-    """Responses to the grid, angular."""
-    from psyprobe.analysis.responses import select
-
-    return select(result).grid
