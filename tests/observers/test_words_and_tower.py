@@ -26,6 +26,7 @@ contrast = { from = 0.002, to = 0.2, n = 7, scale = "log" }
 ASKING = """
 [asking]
 prompts = "base"
+readout = "p_yes"
 repeats = { text = 1, p_yes = 1 }
 seed = 1
 [delivery]
