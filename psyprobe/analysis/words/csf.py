@@ -231,7 +231,9 @@ def _with_screen(csf: xr.Dataset, curves: SittingCurves | None) -> xr.Dataset:
     if not sittings:
         return csf
     (level,) = levels_of(csf)
-    mean, low, high = (np.log10(csf[f"mean_sensitivity{end}"].values) for end in ("", "_low", "_high"))
+    # An open interval ends at 0.
+    with np.errstate(divide="ignore"):
+        mean, low, high = (np.log10(csf[f"mean_sensitivity{end}"].values) for end in ("", "_low", "_high"))
     error = screen_error([one.screen for one in sittings], [one.trials for one in sittings], -mean)
     reach = float(ndtri((1 + float(csf.attrs["confidence"])) / 2)) * error.total
     about = {name: csf[name].attrs for name in ("mean_sensitivity_low", "mean_sensitivity_high")}

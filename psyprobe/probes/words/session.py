@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.words.group import score_people
 from psyprobe.analysis.psychometric.posterior import Task
+from psyprobe.analysis.words.group import score_people
 from psyprobe.analysis.words.score import score_chat
 from psyprobe.analysis.words.sittings import merge_sittings, part_of
 from psyprobe.errors import InputError
