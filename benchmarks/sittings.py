@@ -1,9 +1,12 @@
 """How exactly a sitting finds the curve of who sat: simulated people of known curves, through the real server.
 
-    python benchmarks/sittings.py [--people 10] [--seed 0] [--trials 90] [--prior people|any]
+    python benchmarks/sittings.py [--people 10] [--seed 0] [--trials 90] [--prior people|any] [--probe orientation]
+        [--design quick_csf] [--pixels] [--exponent 2.4]
 
 Prints a table: one person a row with the RMSE of log10 sensitivity over six frequencies, and at the end RMSE and bias
 over all, the share of 95 % intervals that hold the truth, and what passes between an answer and the next trial.
+With --pixels people sit before the page in headless Chromium and see what its canvas holds; then the table tells the
+minutes by their own clock too, and --exponent gives them a screen of another tone curve than the page assumes.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import statistics
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +24,36 @@ import numpy as np
 
 from psyprobe.cli.people import PersonVisit
 from psyprobe.experiment import Experiment, read_experiment
+from psyprobe.light.display import Display
 from psyprobe.observers.people.server import PersonServer
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "people"))
+sys.path[:0] = [str(Path(__file__).parent.parent / "tests" / each) for each in ("people", ".")]
+import webdriver
+from person_at_page import PersonAtPage
 from simulated_person import FREQUENCIES, SimulatedPerson
 
+#: For a probe: what its simulated people know of it.
+TASKS: dict[str, dict[str, Any]] = {
+    "orientation": {"orientations": [0, 90], "keys": ["f", "j"]},
+    "orientation_4": {"orientations": [0, 90, 135, 45], "keys": ["1", "2", "3", "4"]},
+    "yes_no": {"orientations": [0], "keys": ["f", "j"], "criterion": 0.1},
+}
 
-def sat(experiment: Experiment, seed: int) -> tuple[list[dict[str, Any]], np.ndarray, list[float]]:
-    """The curve that was found, the true log10 sensitivities, and ms from answer to next trial."""
+
+@dataclass(frozen=True)
+class Sat:
+    """One sitting."""
+
+    curve: list[dict[str, Any]]
+    #: log10 sensitivity, and ms from answer to next trial.
+    true: np.ndarray
+    waits: tuple[float, ...] = ()
+    #: By the person's own clock; 0 where none runs.
+    minutes: float = 0.0
+
+
+def sat(experiment: Experiment, seed: int) -> Sat:
+    """A sitting by numbers, over HTTP."""
     with tempfile.TemporaryDirectory() as folder:
         visit = PersonVisit(experiment, f"P{seed}", Path(folder) / "runs.sqlite")
         with PersonServer(visit) as server:
@@ -39,7 +65,20 @@ def sat(experiment: Experiment, seed: int) -> tuple[list[dict[str, Any]], np.nda
                 while state["phase"] == "wait":
                     state = person.send("state")
                 waits.append(1000 * (time.perf_counter() - start))
-    return state["curve"], np.array([person.truth(frequency) for frequency in FREQUENCIES]), waits
+    return Sat(state["curve"], np.array([person.truth(frequency) for frequency in FREQUENCIES]), tuple(waits))
+
+
+def sat_at_page(experiment: Experiment, seed: int, exponent: float | None) -> Sat:
+    """A sitting by pixels, in a browser of its own."""
+    screen = None if exponent is None else Display(peak=200, eotf=exponent)
+    with tempfile.TemporaryDirectory() as folder, webdriver.browser(seconds=3600) as browser:
+        visit = PersonVisit(experiment, f"P{seed}", Path(folder) / "runs.sqlite")
+        with PersonServer(visit) as server:
+            person = PersonAtPage(browser, seed, screen, **TASKS[experiment.probe])
+            person.sit(server.address)
+            minutes = person.minutes()
+    true = np.array([person.truth(frequency) for frequency in FREQUENCIES])
+    return Sat(visit.found["curve"], true, minutes=minutes)
 
 
 def main() -> None:
@@ -48,22 +87,33 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--trials", type=int, default=90)
     parser.add_argument("--prior", choices=("people", "any"), default="people")
+    parser.add_argument("--probe", choices=tuple(TASKS), default="orientation")
+    parser.add_argument("--design", choices=("quick_csf", "quest_plus"), default="quick_csf")
+    parser.add_argument("--pixels", action="store_true")
+    parser.add_argument("--exponent", type=float)
     options = parser.parse_args()
-    asked = {"asking.options.n_max": options.trials, "asking.options.prior": options.prior}
+    asked = {"probe": options.probe, "asking.design": options.design, "asking.catch": 0.1}
+    asked["asking.prompts"] = "base" if options.probe == "yes_no" else options.probe
+    if options.design == "quick_csf":
+        asked |= {"asking.options.n_max": options.trials, "asking.options.prior": options.prior}
+    else:
+        asked["asking.options"] = {"stop": 0, "n_max": options.trials // len(FREQUENCIES)}
     experiment = read_experiment("orientation_csf").with_settings(asked)
     errors, held, waits = [], [], []
     for seed in range(options.seed, options.seed + options.people):
-        curve, true, waited = sat(experiment, seed)
-        found = np.array([row["mean"] for row in curve])
-        held += [row["low"] <= value <= row["high"] for row, value in zip(curve, true, strict=True)]
-        errors.append(found - true)
-        waits += waited
-        print(f"person {seed}: RMSE {np.sqrt(np.mean(errors[-1] ** 2)):.3f}", flush=True)
+        one = sat_at_page(experiment, seed, options.exponent) if options.pixels else sat(experiment, seed)
+        found = np.array([row["mean"] for row in one.curve])
+        held += [row["low"] <= value <= row["high"] for row, value in zip(one.curve, one.true, strict=True)]
+        errors.append(found - one.true)
+        waits += one.waits
+        clock = f", {one.minutes:.1f} min" if options.pixels else ""
+        print(f"person {seed}: RMSE {np.sqrt(np.mean(errors[-1] ** 2)):.3f}{clock}", flush=True)
     every = np.array(errors)
     rmse = np.sqrt(np.mean(every**2))
     print(f"RMSE {rmse:.3f}, bias {every.mean():+.3f} log10, {len(every)} people, {options.trials} trials each")
     print(f"95 % intervals that hold the truth: {100 * np.mean(held):.0f} %")
-    print(f"answer to next trial: median {statistics.median(waits):.0f} ms, 95 % {np.quantile(waits, 0.95):.0f} ms")
+    if waits:
+        print(f"answer to next trial: median {statistics.median(waits):.0f} ms, 95 % {np.quantile(waits, 0.95):.0f} ms")
 
 
 if __name__ == "__main__":

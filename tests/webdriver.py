@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -40,7 +42,8 @@ class Browser:
         asked = {
             "capabilities": {"alwaysMatch": {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}
         }
-        self._session = f"/session/{self._call('/session', asked)['sessionId']}"
+        told = self._call("/session", asked)
+        self._session, self._process = f"/session/{told['sessionId']}", told["capabilities"].get("goog:processID")
 
     def _call(self, path: str, values: Any = None, method: str = "POST") -> Any:
         body = None if method != "POST" else json.dumps(values or {}).encode()
@@ -87,17 +90,39 @@ class Browser:
     def screenshot(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(self._call(f"{self._session}/screenshot", method="GET")))
 
+    def tab(self) -> None:
+        """Open another tab, and go on in it."""
+        self.switch(self._call(f"{self._session}/window/new", {"type": "tab"})["handle"])
+
+    def tabs(self) -> list[str]:
+        """Names of all tabs, from the first."""
+        return list(self._call(f"{self._session}/window/handles", method="GET"))
+
+    def switch(self, name: str) -> None:
+        self._call(f"{self._session}/window", {"handle": name})
+
+    def close_tab(self) -> None:
+        """Close the tab in which it is; another one must be switched to."""
+        self._call(f"{self._session}/window", method="DELETE")
+
+    def kill(self) -> None:
+        """SIGKILL, as from a crash."""
+        os.kill(self._process, signal.SIGKILL)
+        self._process = 0
+
     def close(self) -> None:
-        self._call(self._session, method="DELETE")
+        if self._process:
+            self._call(self._session, method="DELETE")
 
 
 @contextmanager
-def browser() -> Iterator[Browser]:
+def browser(seconds: float = 600) -> Iterator[Browser]:
+    """A window that lives for so long at most."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     driver = [str(shutil.which("chromedriver")), f"--port={port}"]
-    with child(driver, seconds=600, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with child(driver, seconds=seconds, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         base = f"http://127.0.0.1:{port}"
         for _ in range(300):
             try:

@@ -79,13 +79,14 @@ def _explained(found: Certificate, causes: Sequence[Cause]) -> list[str]:
 
 
 def display_from(words: Sequence[str]) -> Display:
-    """A display from the words after ``--display``: the name of a preset, or fields with values; none for the default.
+    """A display from the words after ``--display``: a preset, readings of a meter, or fields; none for the default.
 
     >>> display_from(["peak=200", "black=0.2"]).peak
     200.0
     """
     if len(words) == 1 and "=" not in words[0]:
-        return Display.preset(words[0])
+        is_file = words[0].lower().endswith((".csv", ".json"))
+        return display_of({"table": words[0]}, Path()) if is_file else Display.preset(words[0])
     return display_of(settings(words, "--display"), Path())
 
 

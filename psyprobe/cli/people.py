@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 import secrets
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import xarray
@@ -19,20 +20,22 @@ from psyprobe.cli.checking import display_from
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.files.output import make_folder
-from psyprobe.files.terminal import say, show, tell, told_to_end
+from psyprobe.files.terminal import say, settings, show, tell, told_to_end
 from psyprobe.light.display import Display
-from psyprobe.observers.people.observer import GIVEN_UP, PersonObserver, Sitting, checked_person, drawing_of, number_of
-from psyprobe.observers.people.screen import Screen, pixel_pitch
+from psyprobe.observers.people.calibration import exponent_told, screen_of
+from psyprobe.observers.people.observer import GIVEN_UP, PersonObserver, Sitting, checked_person, drawing_of
+from psyprobe.observers.people.screen import Screen
 from psyprobe.probes import load_probe
 from psyprobe.probes.conduct import checked, run
+from psyprobe.probes.designs.rounds import catch_trials
+from psyprobe.probes.words.session import WordsProbe
+from psyprobe.probes.words.wording import asking_of, level_name
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import open_store
+from psyprobe.stimulus.specification import Specification
 
-#: Two fits of the card may differ by so much of their mean.
-_CARD_SPREAD = 0.01
-#: Of a screen that nobody measured, cd/m² and lux.
-_OFFICE = {"peak": 200.0, "ambient": 50.0}
-_CONTRAST_RATIO = 1000
+#: What people can be asked.
+_PROBES = ("orientation", "orientation_4", "yes_no")
 #: Contrasts of the practice: those that anybody sees, then fainter ones.
 _EASY, _FAINTER = (0.5,) * 6, (0.2, 0.1, 0.05, 0.03)
 _PRACTICE_CPD = 2.0
@@ -45,8 +48,10 @@ def observe_command(arguments: argparse.Namespace) -> int:
     except ImportError as error:
         raise PsyprobeError("the page needs starlette and uvicorn: pip install 'psyprobe[server]'") from error
     store = Path(arguments.store)
+    experiment = read_experiment(arguments.experiment)
+    changed = settings(arguments.set, "--set")
     visit = PersonVisit(
-        checked(read_experiment(arguments.experiment)),
+        checked(experiment.with_settings(changed) if changed else experiment),
         checked_person(arguments.person),
         store,
         display_from(arguments.display) if arguments.display else None,
@@ -86,11 +91,19 @@ class PersonVisit:
     """
 
     def __init__(self, experiment: Experiment, person: str, store: Path, display: Display | None = None) -> None:
-        if experiment.probe != "orientation":
+        if experiment.probe not in _PROBES:
             raise InputError(
-                f"{experiment.name} has the probe {experiment.probe!r}, and people are asked by 'orientation'; take "
-                "orientation_csf, or a copy of it"
+                f"{experiment.name} has the probe {experiment.probe!r}, and people are asked by {', '.join(_PROBES)}; "
+                "take orientation_csf, or a copy of it"
             )
+        if level_name(experiment) != "frequency":
+            raise InputError(
+                f"{experiment.name} varies {level_name(experiment)}, and the page shows a curve over frequency; give "
+                "[levels] frequency and contrast"
+            )
+        self._probe = cast(WordsProbe, load_probe(experiment.probe))
+        # The page shows the words of the probe, whatever others a prompt counts as the same.
+        self._words = list(self._probe.words)
         self.experiment, self.person, self.store, self.display = experiment, person, store, display
         self.found: dict[str, Any] = {}
         #: Set when nothing more is to be asked.
@@ -112,6 +125,8 @@ class PersonVisit:
             "title": self.experiment.title,
             "person": self.person,
             "store": str(self.store),
+            "task": self._probe.name,
+            "words": self._words,
             "display": self.display is not None,
             "distance": 1000 if screen is None else screen.distance,
             "resumed": resumed,
@@ -119,13 +134,20 @@ class PersonVisit:
         }
 
     def calibrate(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """As in `Visit`; the experiment is checked against the screen before anything is shown."""
+        """As in `Visit`; each step is checked by itself, and all against the experiment before anything is shown."""
         if self._earlier is not None or self._sitting is not None:
             raise InputError("the sitting goes on with the screen with which it began; load the page again")
-        screen = self._measured(values)
-        session = load_probe(self.experiment.probe).plan(self.experiment, self._observer(screen, "", _nobody))
+        if "distance_method" not in values:
+            screen_of({**values, "distance": 1000}, self.display)
+            return {}
+        screen = screen_of(values, self.display)
+        finest = self.experiment.spec(**{name: levels[-1] for name, levels in self.experiment.levels.items()})
+        screen.drawn(finest, finest)
+        if "light" not in values:
+            return {"distance": round(screen.distance)}
+        session = self._probe.plan(self.experiment, self._observer(screen, "", _nobody))
         self._screen = screen
-        return {"practice": self._practice(session.scene.spec, screen)}  # type: ignore[attr-defined]
+        return {"practice": self._practice(session.scene.spec, screen), "curve": exponent_told(values)}
 
     def begin(self, values: Mapping[str, Any]) -> None:
         """As in `Visit`."""
@@ -137,8 +159,8 @@ class PersonVisit:
             options = {} if self._earlier is None else self._earlier.observer_card["options"]
             name = options.get("session") or secrets.token_hex(8)
             told = {each: values.get(each) for each in ("consent", "practice", "browser")}
-            total = self.experiment.asking.options.get("n_max") if self.experiment.asking else None
-            sitting = Sitting(self._screen, name, self._answered + 1, total, told)
+            total = _questions(self.experiment)
+            sitting = Sitting(self._screen, name, self._answered + 1, total, told, self._right_if_clear)
             observer = self._observer(self._screen, name, sitting.put)
             threading.Thread(target=self._ask, args=(observer, sitting), daemon=True).start()
             self._sitting = sitting
@@ -165,12 +187,12 @@ class PersonVisit:
 
     def _ask(self, observer: PersonObserver, sitting: Sitting) -> None:
         try:
-            result = run(self.experiment, observer, store=self.store, progress=False)
+            found = _told(run(self.experiment, observer, store=self.store, progress=False), observer.screen)
         except Exception as error:  # a thread's error is told on the page, or by nobody
             sitting.end("failed", error=str(error))
             tell(f"psyprobe observe: {error}")
             return
-        self.found = {"phase": "done", **_told(result, observer.screen)}
+        self.found = {"phase": "done", **found, "inattentive": sitting.inattentive}
         sitting.end(**self.found)
 
     def _unfinished(self) -> tuple[RunRecord | None, int]:
@@ -195,62 +217,81 @@ class PersonVisit:
     def _observer(self, screen: Screen, session: str, put: Any) -> PersonObserver:
         return PersonObserver(self.person, session, screen, put)
 
-    def _measured(self, values: Mapping[str, Any]) -> Screen:
-        cards = values.get("cards")
-        if not isinstance(cards, list) or len(cards) != 2:
-            raise InputError("the card was not fitted twice; load the page again")
-        first, second = (number_of({"width of the card": each}, "width of the card", 1, 5000) for each in cards)
-        if abs(first - second) > _CARD_SPREAD * (first + second) / 2:
-            raise InputError(
-                f"the card was {first:g} px wide and then {second:g} px; two fits may differ by 1 %: fit it again"
-            )
-        ratio = number_of(values, "device_pixel_ratio", 1, 8)
-        light = values.get("light")
-        peak = number_of(values, "peak", 50, 2000) if light == "value" else _OFFICE["peak"]
-        guessed = Display(peak=peak, black=peak / _CONTRAST_RATIO, ambient=_OFFICE["ambient"])
-        known = "measured" if self.display is not None else "value" if light == "value" else "guess"
-        return Screen(
-            pitch=pixel_pitch((first + second) / 2, ratio),
-            distance=number_of(values, "distance", 200, 5000),
-            display=self.display or guessed,
-            light=known,
-            device_pixel_ratio=ratio,
-            size=(int(number_of(values, "width", 100, 20000)), int(number_of(values, "height", 100, 20000))),
-            period=number_of(values, "period", 1, 34),
-        )
-
-    def _practice(self, spec: Any, screen: Screen) -> list[dict[str, Any]]:
-        probe: Any = load_probe(self.experiment.probe)
+    def _practice(self, spec: Specification, screen: Screen) -> list[dict[str, Any]]:
         sides = random.Random(f"{self.person} practice")
         uniforms, patterns = screen.uniforms(), []
-        for number, contrast in enumerate((*_EASY, *_FAINTER)):
-            side = sides.randrange(2)
-            pattern = spec.changed(frequency=_PRACTICE_CPD, contrast=contrast, orientation=probe.orientations[side])
-            draw = {**drawing_of(pattern.to_dict(), uniforms, screen), "seed": number}
-            correct = probe.words[side]
-            patterns.append({"draw": draw, "words": probe.words, "correct": correct, "easy": number < len(_EASY)})
+        # Where the answer is yes or no, one in three of the plain ones is no pattern at all.
+        easy = (*_EASY[:4], 0.0, 0.0) if self._probe.name == "yes_no" else _EASY
+        for number, contrast in enumerate((*sides.sample(easy, len(easy)), *_FAINTER)):
+            turned = {"orientation": sides.choice(self._probe.orientations)} if self._probe.orientations else {}
+            pattern = spec.changed(frequency=_PRACTICE_CPD, contrast=contrast, **turned).to_dict()
+            draw = {**drawing_of(pattern, uniforms, screen), "seed": number}
+            plain = number < len(_EASY)
+            patterns.append({"draw": draw, "words": self._words, "correct": self._right(pattern), "easy": plain})
         return patterns
+
+    def _right(self, pattern: Mapping[str, Any]) -> str:
+        """The right answer to a pattern."""
+        if self._probe.orientations:
+            return self._words[self._probe.orientations.index(float(pattern["orientation"]))]
+        return self._words[0 if pattern.get("contrast", 0.0) > 0 else 1]
+
+    def _right_if_clear(self, pattern: Mapping[str, Any]) -> str | None:
+        highest = self.experiment.levels["contrast"][-1]
+        return self._right(pattern) if pattern.get("contrast", 0.0) >= 0.999 * highest else None
 
 
 def _nobody(_: Any) -> Any:
     raise PsyprobeError("nobody is asked while an experiment is checked")
 
 
+def _questions(experiment: Experiment) -> int | None:
+    """How many questions a sitting has at most; None where the design alone knows."""
+    asking = asking_of(experiment)
+    values, contrasts = (len(experiment.levels[name]) for name in (level_name(experiment), "contrast"))
+    catch = asking.catch if experiment.probe == "yes_no" else 0.0
+    match asking.design:
+        case "quick_csf":
+            return int(asking.options.get("n_max", 60))
+        case "quest_plus":
+            return math.ceil(int(asking.options.get("n_max", 50)) * values / (1 - catch))
+        case "constant":
+            # A reading that is still undecided is decided in a part of its own.
+            first = asking.repeats.p_yes if asking.readout == "auto" else asking.repeats.text
+            shown = (each * values * contrasts for each in (first, asking.repeats.text - first))
+            return sum(each + catch_trials(each, catch) for each in shown)
+    return None
+
+
 def _screen_of(record: RunRecord) -> Screen:
     return Screen.from_dict(record.observer_card["options"]["screen"])
 
 
+def _said_yes(result: xarray.Dataset) -> int | None:
+    """In how many of a hundred screens without a pattern one was seen; None where there were none."""
+    blank = result["said"].values[result["catch"].values.astype(bool)]
+    return round(100 * float(np.nanmean(blank))) if np.isfinite(blank.astype(float)).any() else None
+
+
+def _curve(result: xarray.Dataset) -> list[tuple[float, ...]]:
+    """Frequency, log10 sensitivity and the ends of its interval, where there is a threshold."""
+    csf = chat_csf(result)
+    with np.errstate(divide="ignore"):
+        logs = [np.log10(csf[f"mean_sensitivity{end}"].values) for end in ("", "_low", "_high")]
+    # An end that is open is drawn at that of the figure.
+    rows = zip(csf["frequency"].values, logs[0], *(np.clip(end, 0, 3) for end in logs[1:]), strict=True)
+    return [tuple(map(float, row)) for row in rows if np.isfinite(row).all()]
+
+
 def _told(result: xarray.Dataset, screen: Screen) -> dict[str, Any]:
     """What the page draws: the curve with its intervals, and people's."""
-    csf = chat_csf(result)
-    logs = [np.log10(csf[f"mean_sensitivity{end}"].values) for end in ("", "_low", "_high")]
-    keys = ("frequency", "mean", "low", "high")
-    rows = zip(*(each.tolist() for each in (csf["frequency"].values, *logs)), strict=True)
     people = json.loads(result.attrs.get("human", "{}"))
     return {
-        "curve": [dict(zip(keys, row, strict=True)) for row in rows],
+        "curve": [dict(zip(("frequency", "mean", "low", "high"), row, strict=True)) for row in _curve(result)],
         "people": list(zip(people.get("values", ()), people.get("sensitivity", ()), strict=True)),
         "count": result.sizes["trial"],
-        "offset": screen.offset,
+        "offset": round(screen.offset, 2),
+        "shift": round(screen.frequency_sd, 3),
+        "said_yes": _said_yes(result),
         "light": screen.light,
     }

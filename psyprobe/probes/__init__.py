@@ -33,6 +33,10 @@ _PROBES = {
         "psyprobe.probes.words.session:orientation",
         "in words, whether the stripes of a pattern are vertical or horizontal",
     ),
+    "orientation_4": (
+        "psyprobe.probes.words.session:orientation_4",
+        "in words, in which of four directions the stripes of a pattern run",
+    ),
     "mvp_bench": ("psyprobe.tasks.mvp_bench.probe", "MVP-Bench: natural and manipulated images, at two levels"),
     "r_bench": ("psyprobe.tasks.r_bench.probe", "R-Bench: reference images and their corrupted twins"),
     "corruption_profile": (

@@ -17,6 +17,7 @@ from psyprobe.human import castle_csf
 SCREEN = {
     "cards": [323.0, 323.5],
     "distance": 1000,
+    "distance_method": "tape",
     "light": "value",
     "peak": 200,
     "device_pixel_ratio": 1,
@@ -49,9 +50,13 @@ class SimulatedPerson:
         Of its eyes and of all that is random in it.
     """
 
-    def __init__(self, address: str, seed: int = 0, *, lapse: float = 0.02, drops: float = 0.0) -> None:
+    def __init__(
+        self, address: str, seed: int = 0, *, lapse: float = 0.02, drops: float = 0.0, criterion: float = 0.1
+    ) -> None:
         self.address, self.page = address, uuid.uuid4().hex
         self.truth, self._lapse, self._drops = true_sensitivity(seed), lapse, drops
+        #: How often it says yes where it sees nothing.
+        self._criterion = criterion
         self._rng = np.random.default_rng([seed, 1])
 
     def send(self, path: str, **values: Any) -> dict[str, Any]:
@@ -81,10 +86,13 @@ class SimulatedPerson:
         if self._rng.random() < self._drops:
             return {**told, "choice": state["words"][0], "reaction_ms": 400, "frames_dropped": 5}
         ppd = 1 / (2 * math.degrees(math.atan(85.6 / 323.25 / 2000)))
-        strength = math.log10(draw["contrast"]) + self.truth(draw["cycles"] * ppd)
-        seen = (1 - self._lapse) / (1 + math.exp(-2 * math.log(19) * strength / 0.5))
-        right = int(abs(math.cos(draw["orientation"])) < 0.5)
-        place = right if self._rng.random() < seen else int(self._rng.integers(2))
+        strength = math.log10(max(draw["contrast"], 1e-9)) + self.truth(max(draw["cycles"] * ppd, 0.5))
+        seen = self._rng.random() < (1 - self._lapse) / (1 + math.exp(-2 * math.log(19) * strength / 0.5))
+        if state["words"][0] == "yes":
+            place = 0 if seen or self._rng.random() < self._criterion else 1
+        else:
+            right = (0, 90, 135, 45).index(round(math.degrees(draw["orientation"])))
+            place = right if seen else int(self._rng.integers(len(state["words"])))
         return {**told, "choice": state["words"][place], "reaction_ms": 400, "frames_dropped": 0, "key": "f"}
 
     def sit(self, state: dict[str, Any], most: int = 10_000) -> dict[str, Any]:

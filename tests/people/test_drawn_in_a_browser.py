@@ -17,6 +17,7 @@ from webdriver import Browser
 
 import psyprobe as pp
 from psyprobe.observers.people.dither import dithered
+from psyprobe.observers.people.screen import threshold_error
 
 pytestmark = pytest.mark.skipif(bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there")
 
@@ -123,3 +124,21 @@ def test_a_measured_curve_is_drawn(drawing: Browser) -> None:
     wave = wave_of(what) - wave_of(what).mean()
     contrast = float((wave * shown.mean(axis=0) / MEAN).sum() / (wave**2).sum())
     assert contrast == pytest.approx(0.1, rel=2e-3)
+
+
+def test_a_screen_that_was_entered_wrongly_moves_thresholds_as_the_formula_says(drawing: Browser) -> None:
+    assumed = pp.Display(peak=PEAK)
+    for contrast in (0.01, 0.5):
+        what = stimulus(contrast, 4)
+        codes, wave = drawn(drawing, what, 0, 30), wave_of(what)
+        bright, dark = wave > 0.9, wave < -0.9
+        for wrong in ({"eotf": 1.8}, {"eotf": 2.4, "peak": 300, "black": 0.3}, {"peak": 100}, {"peak": 400}):
+            true = pp.Display(**{"peak": PEAK, **wrong})
+            light = true.decode(codes / 255).mean(axis=0)
+            asked = contrast * float(wave[bright].mean() - wave[dark].mean()) / 2
+            mean, error = threshold_error(assumed, true, MEAN, asked)
+            high, low = float(light[bright].mean()), float(light[dark].mean())
+            assert float(light[np.abs(wave) < 0.001].mean()) == pytest.approx(mean, rel=1e-3)
+            assert np.log10((high - low) / (high + low) / asked) == pytest.approx(float(error), abs=0.003)
+            # Of a peak alone contrast knows nothing; of the curve it does.
+            assert (abs(float(error)) < 1e-9) == (set(wrong) == {"peak"})

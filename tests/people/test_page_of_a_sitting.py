@@ -1,4 +1,4 @@
-"""The page in a headless browser: every step by keys, trials answered from the pixels that it drew."""
+"""The page in a headless browser: every step, trials answered from the pixels that it drew, and who is kept out."""
 
 from __future__ import annotations
 
@@ -6,38 +6,15 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import webdriver
+from person_at_page import STEP, PersonAtPage, sittings, visit
 
-from psyprobe.cli.people import PersonVisit
-from psyprobe.experiment import read_experiment
-from psyprobe.observers.people.observer import GIVEN_UP
+import psyprobe as pp
 from psyprobe.observers.people.server import PersonServer
-from psyprobe.running.store import open_store
 
 pytestmark = pytest.mark.skipif(bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there")
-
-#: Frames come by a clock of their own, 16 ms apart, since a machine full of work would drop them; after each one the
-#: simulated person looks at the pixels, and presses the key of the way in which they vary.
-CLOCK = """(() => { let t = performance.now(); window.answering = true;
-function look() {
-  const c = document.getElementById('canvas'), g = c.getContext('webgl2'), n = c.width, px = new Uint8Array(4 * n * n);
-  g.readPixels(0, 0, n, n, g.RGBA, g.UNSIGNED_BYTE, px);
-  const rows = new Float64Array(n), columns = new Float64Array(n);
-  for (let i = 0; i < n * n; i++) { rows[Math.floor(i / n)] += px[4 * i]; columns[i % n] += px[4 * i]; }
-  const spread = (a) => { const m = a.reduce((s, v) => s + v) / n; return a.reduce((s, v) => s + (v - m) ** 2, 0); };
-  return [spread(columns), spread(rows)];
-}
-window.requestAnimationFrame = (f) => setTimeout(() => {
-  t += 16; f(t);
-  if (document.body.dataset.step !== 'stage' || !window.answering) return;
-  const [upright, lying] = look();
-  if (Math.max(upright, lying) < 6 * Math.min(upright, lying)) return;
-  const event = new KeyboardEvent('keydown', { key: upright > lying ? 'f' : 'j' });
-  Object.defineProperty(event, 'timeStamp', { value: t + 200 });
-  dispatchEvent(event);
-}, 0); return 1; })()"""
-STEP = "document.body.dataset.step"
 
 
 @pytest.fixture(scope="module")
@@ -49,60 +26,107 @@ def browser() -> Iterator[webdriver.Browser]:
 def photograph(browser: webdriver.Browser, name: str) -> None:
     """Into the folder of the environment variable PSYPROBE_SCREENSHOTS, where somebody wants to look."""
     if folder := os.environ.get("PSYPROBE_SCREENSHOTS"):
-        browser.screenshot(Path(folder) / f"{name}.png")
+        for scheme in ("light", "dark"):
+            features = [{"name": "prefers-color-scheme", "value": scheme}]
+            browser.command("Emulation.setEmulatedMedia", features=features)
+            browser.screenshot(Path(folder) / f"{name}_{scheme}.png")
 
 
-def click(browser: webdriver.Browser, name: str) -> None:
-    browser.run(f"document.getElementById('{name}').click()")
-
-
-def test_from_consent_to_a_trial_and_a_pause(tmp_path: Path, browser: webdriver.Browser) -> None:
-    store = tmp_path / "runs.sqlite"
-    visit = PersonVisit(read_experiment("orientation_csf"), "ANNA", store)
-    with PersonServer(visit) as server:
-        browser.open(server.address)
-        browser.run(CLOCK)
+def test_from_consent_to_a_result_by_what_the_page_draws(tmp_path: Path, browser: webdriver.Browser) -> None:
+    served = visit(tmp_path, **{"asking.options.n_max": 4})
+    with PersonServer(served) as opened:
+        person = PersonAtPage(browser, seed=1, distance=740)
+        browser.open(opened.address)
         browser.wait(STEP, "consent")
         assert browser.run("crossOriginIsolated") is True
-        photograph(browser, "1_consent")
-        click(browser, "agreed")
+        photograph(browser, "01_consent")
+        person.click("agreed")
         assert "Tick the box" in browser.text("error")
-        click(browser, "agree")
-        click(browser, "agreed")
-        for number in (1, 2):
-            browser.wait("document.getElementById('turn').textContent", f"Fit {number} of 2.")
-            browser.run(
-                "(() => { const w = document.getElementById('width'); w.value = 323; w.oninput(); return 1; })()"
-            )
-            photograph(browser, f"2_card_{number}")
-            click(browser, "fitted")
+        photograph(browser, "02_consent_missing")
+        person.arrive(opened.address)
+        browser.wait(STEP, "measure")
+        photograph(browser, "03_card")
+        person.fit_cards()
         browser.wait(STEP, "distance")
-        photograph(browser, "3_distance")
-        click(browser, "measured")
-        browser.wait(STEP, "luminance")
-        photograph(browser, "4_luminance")
-        click(browser, "off")
-        click(browser, "lit")
+        photograph(browser, "04_distance")
+        person.put("millimetres", 600)
+        person.click("measured")
+        browser.wait("document.getElementById('error').textContent.includes('sit 730 mm away')", True)
+        photograph(browser, "05_distance_too_near")
+        person.reach("distance")
+        person.put("millimetres", person.distance)
+        person.click("measured")
+        person.reach("luminance")
+        photograph(browser, "06_luminance")
+        person.click("off")
+        person.click("lit")
         browser.wait(STEP, "practice")
-        photograph(browser, "5_practice")
-        click(browser, "try")
+        photograph(browser, "07_practice")
+        person.reach("practice")
+        person.click("try")
         browser.wait(STEP, "stage")
-        photograph(browser, "6_practice")
-        browser.wait(STEP, "ready")
-        photograph(browser, "7_ready")
-        browser.run("window.answering = false")
-        click(browser, "start")
+        photograph(browser, "08_practising")
+        person.until("ready")
+        photograph(browser, "09_ready")
+        browser.run("window.sitter.answering = false")
+        person.reach("ready")
+        person.click("start")
         browser.wait("document.body.dataset.trial", "1.1")
-        photograph(browser, "8_trial")
+        photograph(browser, "10_trial")
         browser.press("p")
         browser.wait(STEP, "pause")
-        photograph(browser, "9_pause")
-        browser.run("window.answering = true")
-        click(browser, "on")
-        browser.wait("document.body.dataset.trial[0]", "2")
-        visit.pause()
-    with open_store(store, create=False) as opened:
-        first, *_, last = (answered.answer["reply"] for answered, _ in opened.kept_answers())
-    assert first["finish"] == GIVEN_UP and first["sitting"]["why"] == "paused"
-    assert last["finish"] == "stop" and last["sitting"]["number"] == 1 and last["sitting"]["attempt"] > 1
-    assert browser.complaints() == []
+        photograph(browser, "11_pause")
+        browser.run("window.sitter.answering = true")
+        person.click("on")
+        person.until("result")
+        photograph(browser, "12_result")
+        browser.command("Emulation.setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=2, mobile=True)
+        assert browser.run("document.documentElement.scrollWidth <= innerWidth") is True
+        photograph(browser, "13_result_telephone")
+        browser.command("Emulation.clearDeviceMetricsOverride")
+        log = browser.run("window.sitter.log")
+    first, *_ = every = sittings(tmp_path)
+    assert first["why"] == "paused" and first["attempt"] == 1
+    kept = [each for each in every if "why" not in each]
+    assert [each["number"] for each in kept] == [1, 2, 3, 4] and kept[0]["attempt"] > 1
+    # The distance that was too near.
+    assert [line for line in browser.complaints() if "/calibrate - Failed to load" not in line] == []
+    # What was seen is what was asked: contrast from pixels, and direction.
+    (result,) = pp.load_results(tmp_path / "runs.sqlite")
+    seen = {row[0]: row[1:] for row in log}
+    for place, asked in enumerate(result.contrast.values):
+        contrast, direction, _ = seen[f"{place + 1}.{kept[place]['attempt']}"]
+        assert contrast == pytest.approx(asked, rel=0.02)
+        assert direction == 90 * result.order.values[place]
+    # What a whole sitting takes, by the person's clock: so long a trial, and three breaks.
+    ends = [row[3] for row in log if row[0] != "practice"]
+    each = float(np.median(np.diff(ends)))
+    assert 1.9 < each < 2.5
+    assert person.minutes() + (90 * each + 3 * 15) / 60 < 10
+
+
+def test_a_second_tab_waits_until_the_first_is_closed(tmp_path: Path, browser: webdriver.Browser) -> None:
+    with PersonServer(visit(tmp_path)) as opened:
+        browser.open(opened.address)
+        browser.wait(STEP, "consent")
+        browser.tab()
+        first, second = browser.tabs()
+        browser.open(opened.address)
+        browser.wait(STEP, "taken")
+        assert "open in another tab" in browser.text("error")
+        photograph(browser, "14_second_tab")
+        # A copy of the first tab has what its session stores, and is another tab all the same.
+        browser.switch(first)
+        browser.run("(window.open(location.href), 1)")
+        (third,) = {*browser.tabs()} - {first, second}
+        browser.switch(third)
+        browser.wait(STEP, "taken")
+        browser.close_tab()
+        # Loaded again, a page is let in at once; closed, it lets the next one in.
+        browser.switch(first)
+        browser.open(opened.address)
+        browser.wait("document.body.dataset.step === 'consent' || document.body.dataset.step === 'taken'", True)
+        browser.close_tab()
+        browser.switch(second)
+        browser.wait(STEP, "consent")
+        browser.complaints()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import urllib.error
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from simulated_person import FREQUENCIES, SimulatedPerson
 
 import psyprobe as pp
@@ -76,13 +79,25 @@ def test_strangers_and_second_tabs_are_turned_away(tmp_path: Path) -> None:
         assert second.send("open")["status"] == 409
         stranger = SimulatedPerson(server.address.rsplit("/", 2)[0] + "/guess/")
         assert stranger.send("open")["status"] == 404
+        # Pages of other origins, names of other machines that lead here, and forms, which need ask nobody.
+        for header in ({"Origin": "http://example.org"}, {"Host": "example.org"}, {"Content-Type": "text/plain"}):
+            headers = {"Content-Type": "application/json", **header}
+            request = urllib.request.Request(server.address + "open", b'{"page": "12345678"}', headers)
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(request, timeout=60)
+            assert refused.value.code == 404, header
+        # Who was inside is inside still.
+        assert person.send("state")["number"] == 1
+        person.send("left")
+        assert "status" not in second.send("open")
 
 
 def test_what_the_screen_cannot_show_is_refused_before(tmp_path: Path) -> None:
     with PersonServer(visit(tmp_path / "runs.sqlite")) as server:
         person = SimulatedPerson(server.address)
         person.send("open")
-        near = {"cards": [323, 323], "distance": 500, "device_pixel_ratio": 1, "width": 1920, "height": 1080}
+        near = {"cards": [323, 323], "distance": 500, "distance_method": "tape", "device_pixel_ratio": 1}
+        near |= {"width": 1920, "height": 1080}
         told = person.send("calibrate", **near, light="guess", period=16.7)
         assert "sit 730 mm away" in told["error"], told
         dim = person.send("calibrate", **near | {"distance": 1000}, light="value", peak=60, period=16.7)
@@ -90,3 +105,49 @@ def test_what_the_screen_cannot_show_is_refused_before(tmp_path: Path) -> None:
         unlike = person.send("calibrate", **near | {"cards": [323, 330]}, light="guess", period=16.7)
         assert "fit it again" in unlike["error"]
         assert person.send("begin", consent=True)["status"] == 400
+
+
+def test_designs_know_how_much_is_left(tmp_path: Path) -> None:
+    levels = {"levels.frequency.values": [2, 8], "levels.contrast.n": 3}
+    designs = {
+        "quest_plus": {"asking.options": {"stop": 0, "n_max": 3}},
+        "constant": {"asking.options": {}, "asking.repeats": {"text": 2, "p_yes": 1}},
+        "quick_csf": {"asking.options": {"stop": 0, "n_max": 5, "prior": "people"}},
+    }
+    for design, options in designs.items():
+        for probe in ("orientation", "orientation_4", "yes_no"):
+            store = tmp_path / design / probe
+            store.mkdir(parents=True)
+            settings = {"probe": probe, "asking.prompts": "base" if probe == "yes_no" else probe, "asking.catch": 0.1}
+            experiment = read_experiment("orientation_csf").with_settings(
+                {**levels, **settings, "asking.design": design, **options}
+            )
+            with PersonServer(PersonVisit(experiment, "ANNA", store / "runs.sqlite")) as server:
+                person = SimulatedPerson(server.address)
+                state = person.begin()
+                end = person.sit(state)
+            assert end["phase"] == "done", end
+            assert end["count"] == state["total"], (design, probe)
+            assert (end["said_yes"] is None) == (probe != "yes_no")
+
+
+def test_two_clear_patterns_missed_make_the_page_ask(tmp_path: Path) -> None:
+    experiment = read_experiment("orientation_csf").with_settings({"asking.options.top": 0.5})
+    with PersonServer(PersonVisit(experiment, "ANNA", tmp_path / "runs.sqlite")) as server:
+        person = SimulatedPerson(server.address, lapse=0.0)
+        state, asked, missed = person.begin(), [], 0
+        while missed < 2:
+            told = person.account(state)
+            if state["draw"]["contrast"] > 0.9:
+                # The other one of the two words.
+                missed += 1
+                told["choice"] = state["words"][1 - state["words"].index(told["choice"])]
+            state = person.send("answer", **told)
+            asked.append(state["doubt"])
+    assert asked == [False] * (len(asked) - 1) + [True]
+    clear = [
+        sitting["clear_right"]
+        for sitting in (a["reply"]["sitting"] for a in kept(tmp_path / "runs.sqlite"))
+        if "clear_right" in sitting
+    ]
+    assert clear == [False, False]

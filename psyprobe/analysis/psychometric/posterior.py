@@ -18,7 +18,7 @@ x guess x lapse that ties them together.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -28,7 +28,10 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 
 Function: TypeAlias = Literal["logistic", "normal"]
-Task: TypeAlias = Literal["yes_no", "two_interval"]
+#: Whether a pattern is there; in which of two images, or which of two or of four it is.
+Task: TypeAlias = Literal["yes_no", "two_interval", "four_alternatives"]
+#: How often who sees nothing is right, where one of several must be chosen.
+GUESSES: Mapping[str, float] = {"two_interval": 0.5, "four_alternatives": 0.25}
 #: Of the cells of a grid: a rate stands for its cell, whose prior mass it carries.
 Edges: TypeAlias = tuple[float, ...]
 
@@ -140,7 +143,7 @@ def default_grid(contrasts: Sequence[float], task: Task = "yes_no", function: Fu
     threshold which cannot be reached shows as one. The common width has a log-normal prior with median 0.7 and a
     standard deviation of 0.25 log10, from which those of single values deviate by 0.1 log10. Guess and lapse rates
     are Beta(1/2, 5) on [0, 0.5] and Beta(1/2, 10) on [0, 0.1]: rates near 0 are likeliest, larger ones not ruled out
-    (as in Jeffreys' prior). With two intervals the guess rate is 0.5.
+    (as in Jeffreys' prior). With two intervals the guess rate is 0.5, with four alternatives 0.25.
 
     Contrasts are those that can be shown, ascending; task and function are as in `constant`.
 
@@ -148,8 +151,8 @@ def default_grid(contrasts: Sequence[float], task: Task = "yes_no", function: Fu
     ----------
     contrasts : sequence of float
         Those that may be shown, above 0.
-    task : {"yes_no", "two_interval"}
-        Two intervals have a guess rate of one half.
+    task : {"yes_no", "two_interval", "four_alternatives"}
+        Forced choices have a guess rate of one half or a quarter.
     function : str
         As for `fit_psychometric`.
 
@@ -184,7 +187,7 @@ def csf_width_and_rates(contrasts: Sequence[float], task: Task = "yes_no", funct
 def _grid(
     threshold: FloatArray, width: FloatArray, guesses: Edges, lapses: Edges, spread: float, task: Task, form: Function
 ) -> Grid:
-    guess, guess_prior = _rates(guesses, 5.0) if task == "yes_no" else (np.array([0.5]), np.ones(1))
+    guess, guess_prior = _rates(guesses, 5.0) if task == "yes_no" else (np.array([GUESSES[task]]), np.ones(1))
     lapse, lapse_prior = _rates(lapses, 10.0)
     width_prior = np.exp(-0.5 * (np.log10(width / 0.7) / 0.25) ** 2)
     return Grid(threshold, width, guess, lapse, width_prior, guess_prior, lapse_prior, spread, form)

@@ -62,8 +62,8 @@ def chat_csf(
     guess, lapse : float or (float, float), optional
         Rates of yes without a pattern and of no to any: fixed, or the bounds between which they are fitted, common to
         all levels of a wording; catch trials tell the guess rate. Without them what the experiment says, else
-        (0, 0.5), or 0.5 where one of two images is chosen, and (0, 0.1). Logits tell the guess rate so well that it is
-        bounded only where it is fixed.
+        (0, 0.5), or 0.5 and 0.25 where one of two or four answers is right, and (0, 0.1). Logits tell the guess rate so
+        well that it is bounded only where it is fixed.
     function : str, optional
         Of counts, as for `fit_psychometric`; without it what the experiment says, else "logistic". Logits are always
         fitted by a logistic function.
@@ -179,9 +179,7 @@ def _fit(at: fit.Places, counts: fit.ChatCounts, logits: npt.NDArray[np.bool_], 
 def _rates(result: xr.Dataset, given: Mapping[str, Any]) -> dict[str, Any]:
     """How to fit: as it was said, else as the experiment says, else as usual."""
     usual: dict[str, Any] = {"guess": (0.0, 0.5), "lapse": (0.0, 0.1), "function": "logistic", "axis": "log"}
-    if result.attrs["probe"] in fit.FORCED_CHOICE:
-        # Who sees nothing is right half of the time.
-        usual["guess"] = 0.5
+    usual["guess"] = fit.FORCED_CHOICE.get(result.attrs["probe"], usual["guess"])
     said = usual | {name: value for name, value in fit.experiment_table(result, "fit").items() if name in usual}
     chosen = said | {name: value for name, value in given.items() if value is not None}
     for name in ("guess", "lapse"):
@@ -233,7 +231,9 @@ def _with_screen(csf: xr.Dataset, curves: SittingCurves | None) -> xr.Dataset:
     if not sittings:
         return csf
     (level,) = levels_of(csf)
-    mean, low, high = (np.log10(csf[f"mean_sensitivity{end}"].values) for end in ("", "_low", "_high"))
+    # An open interval ends at 0.
+    with np.errstate(divide="ignore"):
+        mean, low, high = (np.log10(csf[f"mean_sensitivity{end}"].values) for end in ("", "_low", "_high"))
     error = screen_error([one.screen for one in sittings], [one.trials for one in sittings], -mean)
     reach = float(ndtri((1 + float(csf.attrs["confidence"])) / 2)) * error.total
     about = {name: csf[name].attrs for name in ("mean_sensitivity_low", "mean_sensitivity_high")}

@@ -32,8 +32,8 @@ from psyprobe.files.terminal import printable
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Probes whose questions show two images, of which one is chosen.
-FORCED_CHOICE = ("two_interval", "discrimination", "acuity", "orientation")
+#: Probes whose questions have one right answer, and how often who sees nothing gives it.
+FORCED_CHOICE = {"two_interval": 0.5, "discrimination": 0.5, "acuity": 0.5, "orientation": 0.5, "orientation_4": 0.25}
 #: Readings of a reply that say neither yes nor no.
 EXCLUDED = ("ambiguous", "refusal", "invalid")
 

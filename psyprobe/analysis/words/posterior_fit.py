@@ -14,6 +14,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric.csf_posterior import CsfPosterior, csf_posterior
+from psyprobe.analysis.psychometric.posterior import GUESSES
 from psyprobe.analysis.psychometric.sigmoids import threshold_at
 from psyprobe.analysis.words import fit
 from psyprobe.analysis.words.sittings import SittingRecord, sitting_offsets
@@ -95,7 +96,8 @@ def told_posteriors(
         Told is this one alone.
     """
     contrasts = _contrasts(result)
-    task = "two_interval" if result.attrs["probe"] in fit.FORCED_CHOICE else "yes_no"
+    guess = fit.FORCED_CHOICE.get(result.attrs["probe"])
+    task = next((name for name, rate in GUESSES.items() if rate == guess), "yes_no")
     frequencies, options = tuple(at.values.tolist()), design_options(result)
     found = [csf_posterior(frequencies, contrasts, task, **options) for _ in at.prompts]  # type: ignore[arg-type]
     for one in trial_answers(at):

@@ -3,9 +3,9 @@
 // The canvas must cover its device pixels exactly: a resampled one averages the dither away without a word.
 function painter(canvas, shader) {
   const gl = canvas.getContext("webgl2", { alpha: false, antialias: false, depth: false, premultipliedAlpha: false, preserveDrawingBuffer: true });
-  if (!gl) throw new Error("this browser has no WebGL2, which draws the patterns; use a current Chromium, Firefox or Safari");
+  if (!gl) throw new Error(TEXT.noWebGL);
   const exact = gl.getShaderPrecisionFormat(gl.FRAGMENT_SHADER, gl.HIGH_FLOAT).precision;
-  if (exact < 23) throw new Error(`this browser computes patterns with ${exact} bits; 23 are needed`);
+  if (exact < 23) throw new Error(fill(TEXT.coarse, { BITS: exact }));
   const VERTEX = "#version 300 es\nvoid main() { gl_Position = vec4(gl_VertexID == 1 ? 3 : -1, gl_VertexID == 2 ? 3 : -1, 0, 1); }";
   const program = gl.createProgram();
   for (const [kind, text] of [[gl.VERTEX_SHADER, VERTEX], [gl.FRAGMENT_SHADER, shader]]) {

@@ -17,6 +17,7 @@ from typing import Any
 
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
+from psyprobe.observers.people.calibration import number_of
 from psyprobe.observers.people.screen import Screen
 from psyprobe.observers.registry import Card
 
@@ -28,6 +29,8 @@ MOST_DROPPED = 2
 VOID = ("frames", "hidden", "resized", "too early", "too late", "paused")
 #: How the answer of such an attempt ends.
 GIVEN_UP = "given up"
+#: Of so many patterns that anybody sees, so many wrong answers make the page ask whether to go on.
+_LAST_CLEAR, _WRONG_CLEAR = 5, 2
 #: What the page tells of an attempt: name to lowest and highest value.
 _TOLD = {
     "reaction_ms": (0.0, 600_000.0),
@@ -112,13 +115,24 @@ class Sitting:
         Questions in all, where the design knows.
     beginning : mapping
         Kept with the first answer: consent and practice.
+    right : callable, optional
+        The right answer to a pattern that anybody sees; None for any other.
     """
 
     def __init__(
-        self, screen: Screen, session: str, first: int = 1, total: int | None = None, beginning: Mapping[str, Any] = {}
+        self,
+        screen: Screen,
+        session: str,
+        first: int = 1,
+        total: int | None = None,
+        beginning: Mapping[str, Any] = {},
+        right: Callable[[Mapping[str, Any]], str | None] = lambda _: None,
     ) -> None:
         self.screen, self.session, self.total = screen, session, total
-        self._beginning = beginning
+        self._beginning, self._right = beginning, right
+        #: Of patterns that anybody sees: whether they were; and whether the page still has to ask because of them.
+        self._clear: list[bool] = []
+        self._doubt = False
         self._changed = threading.Condition()
         self._number, self._attempt = first - 1, 1
         self._inquiry: Inquiry | None = None
@@ -189,6 +203,7 @@ class Sitting:
             elif choice not in inquiry.words:
                 raise InputError(f"the answer is {choice!r:.40}; give {' or '.join(inquiry.words)}")
             else:
+                told |= self._attention(inquiry, str(choice))
                 self._answer = self._answered(str(choice), told, str(values.get("key", ""))[:40])
             self._changed.notify_all()
 
@@ -200,6 +215,20 @@ class Sitting:
 
     def _something(self) -> bool:
         return self._end is not None or (self._inquiry is not None and self._answer is None)
+
+    @property
+    def inattentive(self) -> bool:
+        """Whether too many of the last patterns that anybody sees were answered wrongly."""
+        return self._clear[-_LAST_CLEAR:].count(False) >= _WRONG_CLEAR
+
+    def _attention(self, inquiry: Inquiry, choice: str) -> dict[str, Any]:
+        """Of a pattern that anybody sees, whether it was seen, for its row of the store."""
+        right = self._right(_pattern(inquiry))
+        if right is None:
+            return {}
+        self._clear.append(choice == right)
+        self._doubt = choice != right and self.inattentive
+        return {"clear_right": choice == right}
 
     def _answered(self, choice: str, told: Mapping[str, Any], key: str, finish: str = "stop") -> Answer:
         sitting = {
@@ -214,21 +243,28 @@ class Sitting:
         return Answer(choice, finish=finish, latency=seconds, attempts=self._attempt, model="a person", sitting=sitting)
 
     def _trial(self, inquiry: Inquiry) -> dict[str, Any]:
-        assert inquiry.drawing is not None
-        (stimulus,) = inquiry.drawing["stimuli"]
+        doubt, self._doubt = self._doubt, False
         return {
+            "doubt": doubt,
             "number": self._number,
             "attempt": self._attempt,
             "total": self.total,
             "prompt": inquiry.prompt,
             "words": list(inquiry.words),
-            "draw": {**drawing_of(stimulus, self._uniforms, self.screen), "seed": self._seed(inquiry)},
+            "draw": {**drawing_of(_pattern(inquiry), self._uniforms, self.screen), "seed": self._seed(inquiry)},
         }
 
     def _seed(self, inquiry: Inquiry) -> int:
         """Of the dither: another one in each attempt, which the key tells again."""
         text = f"{self.session} {inquiry.key}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+
+
+def _pattern(inquiry: Inquiry) -> Mapping[str, Any]:
+    """The one pattern that is shown, as its specification."""
+    assert inquiry.drawing is not None
+    (stimulus,) = inquiry.drawing["stimuli"]
+    return dict(stimulus)
 
 
 def drawing_of(stimulus: Mapping[str, Any], uniforms: Mapping[str, Any], screen: Screen) -> dict[str, Any]:
@@ -246,22 +282,3 @@ def drawing_of(stimulus: Mapping[str, Any], uniforms: Mapping[str, Any], screen:
         "phase": math.radians(float(values.get("phase", 0.0))),
         "dither": screen.dither,
     }
-
-
-def number_of(values: Mapping[str, Any], name: str, low: float, high: float) -> float:
-    """A number that a page sent.
-
-    Raises
-    ------
-    InputError
-        It is none, or out of range.
-
-    Examples
-    --------
-    >>> number_of({"distance": 600}, "distance", 200, 5000)
-    600.0
-    """
-    value = values.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise InputError(f"{name.replace('_', ' ')} is {value!r:.40}; give a number from {low:g} to {high:g}")
-    return float(value)

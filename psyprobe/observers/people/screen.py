@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
@@ -54,26 +54,6 @@ def pixel_pitch(card: float, device_pixel_ratio: float = 1.0) -> float:
     return 1 / (per_mm * device_pixel_ratio)
 
 
-def resolution_off_centre(pitch: float, distance: float, eccentricity: float) -> tuple[float, float]:
-    """Pixels per degree away from the centre of a flat screen, towards it and across, ppd.
-
-    Parameters
-    ----------
-    pitch, distance : float
-        Width of a pixel and viewing distance, in the same unit.
-    eccentricity : float
-        deg.
-
-    Examples
-    --------
-    >>> [round(each, 2) for each in resolution_off_centre(0.265015, 600, 10)]
-    [40.74, 40.12]
-    """
-    ahead = math.radians(1) * distance / pitch
-    cosine = math.cos(math.radians(eccentricity))
-    return ahead / cosine**2, ahead / cosine
-
-
 def blind_spot_distance(offset: float, angle: float = BLIND_SPOT_DEG) -> float:
     """Viewing distance from where a dot vanishes in the blind spot, in the unit of `offset`.
 
@@ -121,6 +101,29 @@ def gamma_of_match(share: float, drive: float) -> float:
     return math.log(share) / math.log(drive)
 
 
+def exponent_by_eye(matches: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Exponent of a screen by several matches, and their standard deviation about it.
+
+    An error of brightness moves the exponent by as much / ln(share), by which matches are weighted.
+
+    Parameters
+    ----------
+    matches : sequence of (share, drive)
+        As `gamma_of_match` takes them, two at least.
+
+    Examples
+    --------
+    >>> exponent, scatter = exponent_by_eye([(0.25, 0.5325), (0.5, 0.7297), (0.75, 0.8774)])
+    >>> round(exponent, 2), round(scatter, 2)
+    (2.2, 0.0)
+    """
+    found = np.array([gamma_of_match(*each) for each in matches])
+    weights = np.array([math.log(share) ** 2 for share, _ in matches])
+    mean = float(np.average(found, weights=weights))
+    scatter = math.sqrt(float(np.average((found - mean) ** 2, weights=weights)) * found.size / max(found.size - 1, 1))
+    return mean, scatter
+
+
 def threshold_error(
     assumed: Display, true: Display, mean: float, contrast: float | FloatArray
 ) -> tuple[float, FloatArray]:
@@ -163,6 +166,12 @@ STEPS_BELOW = 0.03
 _STEPS_SD = 0.15
 #: Points of a measured tone curve as the page's shader takes it.
 _CURVE_POINTS = 4097
+#: Exponent of a usual screen, and how surely it is one, where nobody looked.
+_EXPONENT, _EXPONENT_SD = 2.2, 0.15
+#: Standard deviations of a threshold's error, log10: of reflections, and of a curve that a photometer read.
+_GLARE, _PHOTOMETER = 0.02, 0.01
+#: Of a distance by tape, mm, and by the blind spot, log10.
+_TAPE_MM, _SPOT = 10.0, 0.04
 
 
 @dataclass(frozen=True)
@@ -183,6 +192,10 @@ class Screen:
     #: How the light is known: "guess", "value" (peak luminance by data sheet or photometer) or "measured" (a display
     #: that was given with its curve).
     light: str = "guess"
+    #: Standard deviation of the exponent of the tone curve: a guess, or what matches by eye scattered.
+    exponent_sd: float = _EXPONENT_SD
+    #: "tape" or "blind_spot".
+    distance_method: str = "tape"
     dither: Dither = "golden"
     #: As the browser says: device pixels in a CSS pixel, CSS px of the screen, and ms of a frame.
     device_pixel_ratio: float = 1.0
@@ -198,7 +211,7 @@ class Screen:
         if isinstance(self.display.black, tuple) or float(np.ptp(grey)) > 1e-6:
             raise InputError(
                 f"the display's channels differ (black {self.display.black}, grey {grey.round(4).tolist()}), and "
-                "the page draws grey with equal channels; give one black and one eotf for all three"
+                "the page draws grey with equal channels; give one black and one eotf for all, or a table of white"
             )
 
     @property
@@ -209,7 +222,19 @@ class Screen:
     @property
     def offset(self) -> float:
         """Standard deviation of the error that all thresholds of a sitting share, log10 contrast."""
-        return 0.01 if self.light == "measured" else 0.04
+        if self.light == "measured":
+            return _PHOTOMETER
+        eotf = self.display.eotf
+        exponent = eotf if isinstance(eotf, float) else _EXPONENT
+        assumed = replace(self.display, eotf=exponent)
+        ends = (replace(self.display, eotf=exponent + sign * self.exponent_sd) for sign in (-1, 1))
+        errors = [float(threshold_error(assumed, end, self.display.peak / 4, 0.01)[1]) for end in ends]
+        return math.hypot(float(np.mean(np.abs(errors))), _GLARE)
+
+    @property
+    def frequency_sd(self) -> float:
+        """Standard deviation of the error that all frequencies of a sitting share, log10 cpd."""
+        return _SPOT if self.distance_method == "blind_spot" else math.log10(1 + _TAPE_MM / self.distance)
 
     def threshold_sd(self, contrast: FloatArray) -> FloatArray:
         """Standard deviation of the error of single thresholds that stays with the screen, log10 contrast.

@@ -50,11 +50,11 @@ class PersonServer(LoopbackServer):
 
 def _routes(visit: Visit) -> list[Route]:
     room = files("psyprobe.observers.people")
-    page, draw, script, shader = (
-        room.joinpath(name).read_text(encoding="utf-8") for name in ("page.html", "draw.js", "page.js", "gabor.frag")
+    page, shader, draw, *scripts = (
+        room.joinpath(name).read_text(encoding="utf-8")
+        for name in ("page.html", "gabor.frag", "draw.js", "setup.js", "trials.js", "page.js")
     )
-    scripts = f"{draw}\nconst SHADER = {json.dumps(shader)};\n{script}"
-    page = page.replace("SCRIPT", scripts)
+    page = page.replace("SCRIPT", "\n".join([draw, f"const SHADER = {json.dumps(shader)};", *scripts]))
     door = _Door()
 
     def route(path: str, act: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Route:
@@ -81,6 +81,7 @@ def _routes(visit: Visit) -> list[Route]:
         Route("/", lambda _: page_response(page)),
         route("/open", lambda _: visit.facts()),
         route("/here", lambda _: {}),
+        route("/left", lambda _: door.close()),
         route("/calibrate", visit.calibrate),
         route("/begin", begin),
         route("/state", lambda _: visit.state(_PATIENCE)),
@@ -102,3 +103,8 @@ class _Door:
             return False
         self._inside, self._heard = page, now
         return True
+
+    def close(self) -> Mapping[str, Any]:
+        """Who was inside has left."""
+        self._inside, self._heard = "", -_SILENT
+        return {}

@@ -196,8 +196,8 @@ class QuestPlus(Adaptive[ThresholdPosterior]):
         Of the level besides contrast, such as frequencies in cpd.
     contrasts : sequence of float
         Above 0; those that may be shown. Close ones cost time only: 0.05 log10 apart is enough.
-    task : {"yes_no", "two_interval"}
-        What is asked; with two intervals the guess rate is 0.5 and there are no catch trials.
+    task : {"yes_no", "two_interval", "four_alternatives"}
+        What is asked; with a forced choice the guess rate is 0.5 or 0.25 and there are no catch trials.
     about : {"threshold", "all"}
         What a level should tell of: the threshold alone, the other parameters being a nuisance, or all four, as
         QUEST+ was published.

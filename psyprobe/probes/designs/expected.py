@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias, TypedDict, Unpack, get_args
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.posterior import Task, seen
+from psyprobe.analysis.psychometric.posterior import GUESSES, Task, seen
 from psyprobe.errors import InputError, unknown_name
 
 DesignName: TypeAlias = Literal["constant", "ladder", "quest_plus", "quick_csf"]
@@ -101,7 +101,7 @@ def expected_interval_width(
         Lowest and highest contrast.
     levels : int
         Contrasts of the constant stimuli.
-    task : {"yes_no", "two_interval"}
+    task : {"yes_no", "two_interval", "four_alternatives"}
         What is asked.
     observer : AssumedObserver
         Whom.
@@ -135,12 +135,12 @@ def expected_interval_width(
     catches = put * catch if task == "yes_no" else 0.0
     each = (put - catches) / values
     thresholds = low + (high - low) * (0.25 + 0.5 * (np.arange(values) + 0.5) / values)
-    guess = 0.5 if task == "two_interval" else observer.guess
+    guess = GUESSES.get(task, observer.guess)
     size = 2 * values + 2
     prior = np.zeros(size)
     prior[0:-2:2] = 12 / (high - low + 1) ** 2
     prior[1:-2:2] = (_WIDTH_PRIOR * np.log(10) * observer.width) ** -2
-    prior[-2] = 1e12 if task == "two_interval" else _GUESS_PRIOR**-2
+    prior[-2] = 1e12 if task in GUESSES else _GUESS_PRIOR**-2
     prior[-1] = _LAPSE_PRIOR**-2
     information, scatter = np.zeros((size, size)), np.zeros((size, size))
     relative = []

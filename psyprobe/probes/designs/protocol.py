@@ -14,11 +14,8 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.posterior import Posterior
+from psyprobe.analysis.psychometric.posterior import GUESSES, Posterior
 from psyprobe.errors import InputError, unknown_name
-
-#: What may be asked: whether a pattern is there, or in which of two images.
-TASKS = ("yes_no", "two_interval")
 
 
 @dataclass(frozen=True, order=True)
@@ -125,7 +122,7 @@ class Design(Protocol):
         level : Level
             As it was asked.
         said : float or None
-            1 for yes (or correct, with two intervals), 0 for no, a probability of yes in between; None for an answer
+            1 for yes (or correct, with a forced choice), 0 for no, a probability of yes in between; None for an answer
             that is excluded, such as a refusal: it is counted, and tells nothing.
         delivered : float, optional
             Contrast that reached the observer, where it differs from the level's.
@@ -144,7 +141,7 @@ def checked(
 ) -> tuple[tuple[float, ...], tuple[float, ...], float]:
     """Values of a level; contrasts in ascending order; and the share of catch trials.
 
-    The share is 0 with two intervals, where a uniform pair has no right answer.
+    The share is 0 with a forced choice, where the uniform field has no right answer.
 
     Raises
     ------
@@ -159,8 +156,8 @@ def checked(
         raise InputError(
             f"contrasts are {ascending}; give at least two, each above 0 and only once (designs add catch trials)"
         )
-    if task not in TASKS:
-        raise unknown_name("task", task, TASKS)
+    if task not in ("yes_no", *GUESSES):
+        raise unknown_name("task", task, ("yes_no", *GUESSES))
     if not 0 <= catch <= 0.9:
         raise InputError(f"catch is {catch}; give the share of catch trials, from 0 to 0.9")
     return levels, ascending, float(catch) if task == "yes_no" else 0.0

@@ -72,9 +72,9 @@ def constant(
     repeats : int
         How often each contrast is shown at each value.
     catch : float
-        Share of catch trials among all, at least; none with two intervals.
-    task : {"yes_no", "two_interval"}
-        What is asked; with two intervals the guess rate is 0.5.
+        Share of catch trials among all, at least; none with a forced choice.
+    task : {"yes_no", "two_interval", "four_alternatives"}
+        What is asked; with a forced choice the guess rate is 0.5 or 0.25.
     function : {"logistic", "normal"}
         Form of the psychometric function in `estimate`.
     seed : int

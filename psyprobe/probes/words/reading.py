@@ -10,7 +10,7 @@ import math
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -137,21 +137,33 @@ def said(answer: Read, readout: Readout, polarity: int) -> float:
     return 1 - value if polarity < 0 else value
 
 
-def polarity(prompt: Prompt, order: int) -> int:
-    """Whether "yes" means that the pattern was seen.
+def meant(prompt: Prompt, order: int, alternatives: int = 2) -> tuple[Prompt, int]:
+    """The wording with which an answer is read, and whether its "yes" means that the pattern was seen.
 
     Parameters
     ----------
     prompt : Prompt
         A reversed one asks whether nothing is there.
     order : int
-        Place of the pattern among the images; with two intervals "yes" stands for the first.
+        Place of the pattern among the images, or of the right answer among the words.
+    alternatives : int
+        With two, "yes" stands for the first; with more, each word of the wording is an answer of its own.
 
     Returns
     -------
-    {1, -1}
+    (Prompt, {1, -1})
+
+    Examples
+    --------
+    >>> four = Prompt("which", "Which?", yes=("vertical",), no=("horizontal", "rising", "falling"))
+    >>> wording, polarity = meant(four, 2, alternatives=4)
+    >>> wording.yes, polarity
+    (('rising',), 1)
     """
-    return prompt.polarity if order == 0 else -prompt.polarity
+    if alternatives > 2:
+        others = tuple(word for place, word in enumerate(prompt.words) if place != order)
+        return replace(prompt, yes=(prompt.words[order],), no=others), prompt.polarity
+    return prompt, prompt.polarity if order == 0 else -prompt.polarity
 
 
 #: Name to unit and description of each variable but the level; those whose unit is "text" hold text.
@@ -213,9 +225,10 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
     spending = Spending()
     for trial in trials:
         answer, prompt = found[trial["key"]], prompts[trial["prompt"]]
+        wording, polarity = meant(prompt, trial["order"], layout.get("alternatives", 2))
         asked = answer["reply"] is not None
         reply = Answer.from_dict(answer["reply"]) if asked else _NOTHING
-        read = read_answer(reply, prompt) if asked else Read("")
+        read = read_answer(reply, wording) if asked else Read("")
         heard[prompt.id] += [read] * asked
         instead.update(json.dumps([name, *pair]) for name, pair in reply.instead.items())
         spending.add(answer["reply"])
@@ -239,12 +252,13 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
                 "answer_mass": read.mass,
                 "logit_censored": read.censored,
                 "said": read,
+                "sense": polarity,
             }
         )
     readouts = {name: readout_of(reads, layout["asking"]["readout"]) for name, reads in heard.items()}
     for row in rows:
         row["readout"] = readouts[row["prompt"]]
-        row["said"] = said(row["said"], row["readout"], polarity(prompts[row["prompt"]], row["order"]))
+        row["said"] = said(row["said"], row["readout"], row["sense"])
     variables = {level["name"]: (level["unit"], f"{level['label']}; of a catch trial one that it has no use for")}
     data = {
         name: (

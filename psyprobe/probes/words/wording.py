@@ -19,7 +19,7 @@ from psyprobe.files.output import plain
 from psyprobe.probes.designs import Design, Level, QuestPlus, QuickCSF, constant, ladder
 from psyprobe.probes.differing import periods
 from psyprobe.probes.words.delivery import derived_seed
-from psyprobe.probes.words.reading import Read, Readout, polarity, readout_of, said
+from psyprobe.probes.words.reading import Read, Readout, meant, readout_of, said
 
 #: Answers with text and probabilities from which it is decided which of the two counts.
 PILOT = 4
@@ -103,7 +103,7 @@ def design_of(experiment: Experiment, task: str, prompt: Prompt, repeats: int, p
     ----------
     experiment : Experiment
         Names the design.
-    task : {"yes_no", "two_interval"}
+    task : {"yes_no", "two_interval", "four_alternatives"}
         Of its probe.
     prompt : Prompt
         Fixed designs show every prompt the same images; adaptive ones go their own way.
@@ -201,9 +201,13 @@ class Wording:
     def tell(self, trial: Trial, heard: Mapping[int, Read], delivered: float) -> None:
         """Tell the design what was answered, by the order of the images, and the contrast that arrived."""
         readout = self.readout or readout_of(self._pilot, "auto")
-        values = [said(read, readout, polarity(self.prompt, order)) for order, read in heard.items()]
+        values = [said(read, readout, self.meant(order)[1]) for order, read in heard.items()]
         mean = float(np.mean(values)) if values else math.nan
         self._design.tell(trial.level, None if math.isnan(mean) else mean, delivered if delivered > 0 else None)
+
+    def meant(self, order: int) -> tuple[Prompt, int]:
+        """How an answer is read, and what its yes means; see `reading.meant`."""
+        return meant(self.prompt, order, 4 if self._task == "four_alternatives" else 2)
 
     def estimate(self) -> dict[str, Any] | None:
         """What the design itself has found, as JSON can hold it; None of constant stimuli, which are not told."""

@@ -29,7 +29,8 @@ from psyprobe.files.output import make_folder, write_text
 from psyprobe.files.parsing import parse_json, parse_toml, read_text
 from psyprobe.light.display import Display
 from psyprobe.observers.chat.answering import Answer, Inquiry
-from psyprobe.observers.people.observer import PersonObserver, checked_person, number_of
+from psyprobe.observers.people.calibration import number_of
+from psyprobe.observers.people.observer import PersonObserver, checked_person
 from psyprobe.observers.people.screen import LEAST_PIXELS, Screen, pixel_pitch
 from psyprobe.probes import load_probe
 from psyprobe.probes.conduct import checked, run
