@@ -18,7 +18,7 @@ STAGES = tuple(f"block{number}" for number in range(1, len(_BLOCKS) + 1))
 
 
 def hed() -> Any:
-    """The network as a torch module, from drive (N, 3, H, W) in RGB to the map of edges (N, 1, H, W) before its sigmoid."""
+    """The network in torch, from RGB drive (N, 3, H, W) to the map of edges (N, 1, H, W) before its sigmoid."""
     import torch
     from torch import nn
 
@@ -61,7 +61,9 @@ def hed_state(path: Path, module: Any) -> dict[str, Any]:
             block, _, layer = name.partition(".")
             their = block
             if layer:
-                convolutions = [key for key, each in module.get_submodule(block).named_children() if hasattr(each, "bias")]
+                convolutions = [
+                    key for key, each in module.get_submodule(block).named_children() if hasattr(each, "bias")
+                ]
                 number = convolutions.index(layer)
                 their = f"{block}/layers/conv2d{f'_{number}' if number else ''}"
             state[f"{name}.weight"] = tensor(their, 0).permute(3, 2, 0, 1).contiguous()
