@@ -126,7 +126,7 @@ def test_cached_weights_need_no_network(monkeypatch: pytest.MonkeyPatch, tmp_pat
         raise OSError("no network")
 
     monkeypatch.setattr("urllib.request.urlopen", unreachable)
-    with pytest.raises(WeightsError, match="no weights .*resnet18-f37072fd.pth, and https://.* cannot be reached"):
+    with pytest.raises(WeightsError, match=r"no weights .*resnet18-f37072fd.pth, and https://.* cannot be reached"):
         load_observer("torchvision:resnet18")
     ((url, method, timeout),) = said
     assert url.endswith("/resnet18-f37072fd.pth") and method == "HEAD" and timeout == network.PATIENCE
