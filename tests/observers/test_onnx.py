@@ -126,6 +126,7 @@ def test_one_clear_line_for_what_cannot_be_looked_through(tmp_path: Path, onnx_f
         (mean, {"layers": ["mean", "mean"]}, InputError, "each once"),
         (mean, {"std": (1, 1, 0)}, InputError, "not three finite numbers above 0"),
         (mean, {"random_weights": True}, InputError, "takes no option 'random_weights'"),
+        (mean, {"device": "cuda"}, InputError, "cannot run on device 'cuda': ONNX files run on the processor"),
         (codes, {}, InputError, "takes uint8 and nothing is rounded to codes here"),
         (rows, {}, InputError, "takes image of 2 axes; wanted is one batch of images"),
         (broken, {}, InputError, "is no ONNX file"),

@@ -40,6 +40,8 @@ class OnnxOptions:
     layers : "all" or iterable of str, optional
         Names of tensors of the graph in the order wanted, those between its nodes too; "all" is every output of the
         graph, None its first.
+    device : str, optional
+        "cpu", on which it computes.
     mean, std : tuple of float
         The normalisation that the network was trained with, a value a channel, for drive in [0, 1]: of codes from 0
         to 255, divide both by 255.
@@ -51,6 +53,7 @@ class OnnxOptions:
 
     input: str = "normalised"
     layers: str | Iterable[str] | None = None
+    device: str | None = None
     mean: tuple[float, float, float] = (0.0, 0.0, 0.0)
     std: tuple[float, float, float] = (1.0, 1.0, 1.0)
     input_size: int | tuple[int, int] | None = None
@@ -76,6 +79,10 @@ class OnnxObserver:
     """
 
     def __init__(self, name: str, path: Path, options: OnnxOptions) -> None:
+        if options.device not in (None, "cpu"):
+            raise InputError(
+                f"{name} cannot run on device {options.device!r}: ONNX files run on the processor, device=cpu"
+            )
         model = _read(name, path)
         given = _input(name, model.graph)
         self._input, axes = given.name, [axis.dim_value for axis in given.type.tensor_type.shape.dim]
