@@ -133,9 +133,12 @@ class OnnxObserver:
         images = check_images(images, card.name, input_size=card.input_size, pixel_range=drive_range(card))
         if images.shape[-1] != 3:
             raise InputError(f"{card.name} takes three channels and got {images.shape[-1]}")
-        pixels = np.asarray(images.detach().cpu() if hasattr(images, "detach") else images, dtype=np.float32)
+        pixels: FloatArray = np.asarray(
+            images.detach().cpu() if hasattr(images, "detach") else images, dtype=np.float32
+        )
         if card.input == "normalised":
-            pixels = (pixels - np.float32(card.mean)) / np.float32(card.std)
+            mean, std = (np.asarray(each, dtype=np.float32) for each in (card.mean, card.std))
+            pixels = np.divide(pixels - mean, std)
         order = pixels if self._channels_last else pixels.transpose(0, 3, 1, 2)
         return np.ascontiguousarray(order, dtype=self._format)
 
@@ -182,7 +185,7 @@ def _input(name: str, graph: Any) -> Any:
 def _format(name: str, given: Any) -> np.dtype[Any]:
     import onnx
 
-    found = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(given.type.tensor_type.elem_type))
+    found: np.dtype[Any] = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(given.type.tensor_type.elem_type))
     if found.kind != "f":
         raise InputError(
             f"{name} takes {found} and nothing is rounded to codes here: export the network with floating-point input"
