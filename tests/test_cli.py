@@ -56,7 +56,7 @@ def test_list_names_everything(capsys: Output) -> None:
     for name in (
         "gabor_achromatic",
         "noise_achromatic_published",
-        "packaged:efficientnet_lite0",
+        "packaged:efficientnet_lite2",
         "detection",
         "office_lcd",
     ):

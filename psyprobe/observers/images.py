@@ -6,7 +6,7 @@ Nothing is resized, cropped, clipped, quantised or scaled.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -167,6 +167,36 @@ def checked_size(input_size: int | Sequence[int]) -> tuple[int, int]:
     if len(sides) != 2 or not all(isinstance(side, (int, np.integer)) and side >= 1 for side in sides):
         raise InputError(f"input_size {input_size!r} px is neither a whole number nor a pair (height, width) of them")
     return int(sides[0]), int(sides[1])
+
+
+def three_channels(name: str, what: str, values: Iterable[float]) -> tuple[float, ...]:
+    """The mean or the standard deviation of three channels, as it stands on a card.
+
+    Parameters
+    ----------
+    name : str
+        The observer's name, for the message.
+    what : {"mean", "std"}
+        Which of the two.
+    values : iterable of float
+        One a channel.
+
+    Raises
+    ------
+    InputError
+        If there are not three finite numbers, or a deviation is not above 0.
+
+    Examples
+    --------
+    >>> three_channels("mine", "std", [0.5, 0.5, 0])
+    Traceback (most recent call last):
+    psyprobe.errors.InputError: mine: std [0.5, 0.5, 0] is not three finite numbers above 0
+    """
+    three = tuple(values)
+    right = len(three) == 3 and bool(np.isfinite(three).all()) and (what == "mean" or min(three) > 0)
+    if not right:
+        raise InputError(f"{name}: {what} {list(three)} is not three finite numbers{' above 0' * (what == 'std')}")
+    return tuple(float(each) for each in three)
 
 
 def check_patches(name: str, size: tuple[int, ...], patch: Any) -> None:

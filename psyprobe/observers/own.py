@@ -23,7 +23,14 @@ from psyprobe.errors import InputError, PsyprobeError, own_failure, unknown_name
 from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
 from psyprobe.observers.clips import DifferenceOfClips, FeaturesOfClips, clip_network
 from psyprobe.observers.encoders.network import Network, NetworkObserver, NetworkOptions, state_digest, weights_file
-from psyprobe.observers.images import check_finite, check_images, check_light, checked_size, drive_range
+from psyprobe.observers.images import (
+    check_finite,
+    check_images,
+    check_light,
+    checked_size,
+    drive_range,
+    three_channels,
+)
 from psyprobe.observers.registry import Ability, Card
 
 Function = Callable[..., Any]
@@ -167,7 +174,7 @@ def _of_clips(thing: Any, name: str, version: str, what: str, given: Mapping[str
     if what == "features":
         return FeaturesOfClips(thing, card, _taken(thing, "fps"))
     mean, std = (
-        _three_channels(name, key, given.get(key, usual)) for key, usual in (("mean", card.mean), ("std", card.std))
+        three_channels(name, key, given.get(key, usual)) for key, usual in (("mean", card.mean), ("std", card.std))
     )
     card = replace(card, weights="given by the caller", mean=mean, std=std)
     return clip_network(thing, card, device=given.get("device"), input_size=size)
@@ -390,8 +397,8 @@ def _module_observer(name: str, module: Any, options: TorchOptions, /, **known: 
         module,
         main="output",
         input_size=None if options.input_size is None else checked_size(options.input_size),
-        mean=_three_channels(name, "mean", options.mean),
-        std=_three_channels(name, "std", options.std),
+        mean=three_channels(name, "mean", options.mean),
+        std=three_channels(name, "std", options.std),
         **known,
     )
     return NetworkObserver(network, options)
@@ -436,12 +443,3 @@ def _from_python(full: str, path: Path, function: str) -> tuple[Any, str, tuple[
 
 def _children(module: Any) -> tuple[str, ...]:
     return tuple(child for child, _ in module.named_children())
-
-
-def _three_channels(name: str, what: str, values: Iterable[float]) -> tuple[float, ...]:
-    """The mean or the standard deviation (`what`: "mean" or "std") of three channels, checked."""
-    three = tuple(values)
-    right = len(three) == 3 and bool(np.isfinite(three).all()) and (what == "mean" or min(three) > 0)
-    if not right:
-        raise InputError(f"{name}: {what} {list(three)} is not three finite numbers{' above 0' * (what == 'std')}")
-    return tuple(float(each) for each in three)

@@ -30,8 +30,9 @@ Ability: TypeAlias = Literal["features", "difference", "answer"]
 Loader = TypeVar("Loader", bound=Callable[..., Any])
 
 ENTRY_POINTS = "psyprobe.observers"
-#: The observer that runs when none is named: a real encoder whose ImageNet weights come with a dependency.
-DEFAULT_OBSERVER = "packaged:efficientnet_lite0"
+#: The observer that runs when none is named: a real encoder whose ImageNet weights come with a dependency, and whose
+#: feature of a uniform field never all but vanishes (docs/observers.md).
+DEFAULT_OBSERVER = "packaged:efficientnet_lite2"
 #: What stands under "ppd" in the options of a metric that takes the geometry of each stimulus.
 STIMULUS_PPD = "of the stimulus"
 #: Where an observer ran, where its weights were found, what else it can be asked: no part of what it computes.

@@ -66,6 +66,31 @@ def torchscript_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def onnx_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A convolution, "Relu:0" and a flat output in ONNX, for any number of images of any size."""
+    onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
+    pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
+    from onnx import TensorProto, helper, numpy_helper
+
+    weight = np.random.default_rng(1).normal(size=(4, 3, 16, 16)).astype(np.float32)
+    nodes = [
+        helper.make_node("Conv", ["image", "weight"], ["conv"], strides=[16, 16]),
+        helper.make_node("Relu", ["conv"], ["Relu:0"]),
+        helper.make_node("Flatten", ["Relu:0"], ["flat"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "small",
+        [helper.make_tensor_value_info("image", TensorProto.FLOAT, ["n", 3, "h", "w"])],
+        [helper.make_tensor_value_info("flat", TensorProto.FLOAT, ["n", "d"])],
+        [numpy_helper.from_array(weight, "weight")],
+    )
+    path = tmp_path_factory.mktemp("onnx") / "small.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+@pytest.fixture(scope="session")
 def tiny_clips(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Make open_clip know two small architectures: a vision transformer and a ResNet, of its own classes."""
     open_clip = pytest.importorskip("open_clip", reason="the encoders extra is not installed")
@@ -77,7 +102,19 @@ def tiny_clips(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(
-    params=["vit", "resnet", "mobilenet", "convnext", "packaged", "clip_vit", "clip_resnet", "script", "python"]
+    params=[
+        "vit",
+        "resnet",
+        "mobilenet",
+        "convnext",
+        "packaged",
+        "clip_vit",
+        "clip_resnet",
+        "torchvision",
+        "script",
+        "python",
+        "onnx",
+    ]
 )
 def encoder_name(request: pytest.FixtureRequest) -> str:
     """The name of an encoder of each kind; `encoder_options` says how to load it without trained weights."""
@@ -89,9 +126,12 @@ def encoder_name(request: pytest.FixtureRequest) -> str:
         "packaged": "packaged:efficientnet_lite0",
         "clip_vit": "open_clip:tiny-ViT",
         "clip_resnet": "open_clip:tiny-RN",
+        "torchvision": "torchvision:mobilenet_v3_small",
     }
     if request.param == "script":
         return f"torch:{request.getfixturevalue('torchscript_file')}"
+    if request.param == "onnx":
+        return f"onnx:{request.getfixturevalue('onnx_file')}"
     if request.param == "python":
         return f"torch:{request.getfixturevalue('python_file')}:build"
     if request.param.startswith("clip"):
@@ -101,7 +141,7 @@ def encoder_name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture()
 def encoder_options(encoder_name: str) -> dict[str, object]:
-    return {} if encoder_name.startswith("torch:") else {"random_weights": True}
+    return {} if encoder_name.startswith(("torch:", "onnx:")) else {"random_weights": True}
 
 
 @pytest.fixture(scope="session")

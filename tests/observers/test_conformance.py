@@ -80,7 +80,7 @@ def test_the_card_says_what_the_weights_are(
     assert ("RANDOM WEIGHTS" in card.label) == card.random_weights
     assert ("not a trained network" in card.weights) == card.random_weights
     assert card.weights_digest is not None and len(card.weights_digest) == 64
-    assert card.software["torch"]
+    assert card.software.get("torch") or card.software["onnxruntime"]
     assert observers.Card.from_dict(card.to_dict()) == card
 
 
@@ -151,6 +151,8 @@ def test_raw_leaves_the_drive_as_it_is(encoder_name: str, encoder_options: dict[
 
 
 def test_shorter_formats_on_request(encoder_name: str, encoder_options: dict[str, Any], drive: FloatArray) -> None:
+    if encoder_name.startswith("onnx:"):
+        pytest.skip("a graph has the format that it was exported in")
     full = observers.load_observer(encoder_name, **encoder_options)
     short = observers.load_observer(encoder_name, dtype="bfloat16", **encoder_options)
     assert short.card.dtype == "bfloat16" and short.card.weights_digest == full.card.weights_digest
@@ -180,6 +182,10 @@ def test_a_feature_that_overflows_is_an_error() -> None:
         ("timm:resnet18", {"colour": 1}, InputError, "takes no option 'colour'"),
         ("timm:resnet18", {"weights": "nowhere.pth"}, InputError, "not for both"),
         ("timm:vit_tiny_patch16_224", {"input_size": 225}, InputError, "multiples of 16 x 16 px"),
+        ("torchvision:resnet19", {}, InputError, "did you mean 'torchvision:resnet18'"),
+        ("torchvision:resnet18.V2", {}, InputError, "did you mean 'torchvision:resnet18.IMAGENET1K_V1'"),
+        ("torchvision:vit_b_16", {"input_size": 192}, InputError, "cannot look at images of 192 x 192 px: Wrong image"),
+        ("torchvision:resnet18", {"layers": "layer1.0.ad"}, InputError, r"did you mean 'layer1\.0\.add'"),
         ("open_clip:ViT-B-33", {}, InputError, "did you mean 'open_clip:ViT-B-32/TAG'"),
         ("open_clip:ViT-B-32/openia", {}, InputError, "did you mean 'open_clip:ViT-B-32/openai'"),
         ("packaged:efficientnet_lite9", {}, InputError, "Known: packaged:efficientnet_lite0"),

@@ -25,10 +25,12 @@ from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, WeightsError, unknown_name
 from psyprobe.files.images import file_digest
 from psyprobe.observers.clips import FeaturesOfClips, clip_network
+from psyprobe.observers.encoders.hed import STAGES, hed, hed_state
 from psyprobe.observers.encoders.libraries import create, timm_network
 from psyprobe.observers.encoders.network import (
     RANDOM,
     EncoderOptions,
+    Network,
     NetworkObserver,
     best_device,
     seeded,
@@ -60,7 +62,7 @@ class Package:
     summary : str
         What the network was trained for.
     network : str
-        The timm architecture that the weights fit.
+        The timm architecture that the weights fit, or one of ours: "hed", "transnetv2".
     read : str
         The function here that gives the file's tensors the architecture's names.
     arguments : mapping
@@ -76,7 +78,7 @@ class Package:
     state : str
         Digest of the network's state with these weights, where the card shall be known before the network is loaded.
     clips : bool
-        Whether it takes clips; its architecture is then one of ours.
+        Whether it takes clips.
     """
 
     package: str
@@ -238,24 +240,25 @@ def _loaded(full: str, package: Package, options: EncoderOptions, path: Path | N
     """The observer with its network, from weights that were checked before or are now."""
     size = checked_size(package.input_size if options.input_size is None else options.input_size)
     arguments = {**package.arguments} | ({"img_size": size} if package.network.startswith("vit") else {})
+    ours = package.network == "hed"
     with seeded():
-        module = create(full, package.network, size, arguments)
+        module = hed() if ours else create(full, package.network, size, arguments)
     origin = RANDOM
     if not options.random_weights:
         path = path or _checked_file(full, package)
         origin = _origin(package)
         module.load_state_dict(_READERS[package.read](path, module), strict=True)
-    network = timm_network(
-        full,
-        module,
-        input_size=size,
-        mean=tuple(package.mean),
-        std=tuple(package.std),
-        weights=origin,
-        licence=package.licence,
-        paper=package.paper,
-    )
-    return NetworkObserver(network, options)
+    known: dict[str, Any] = {
+        "input_size": size,
+        "mean": tuple(package.mean),
+        "std": tuple(package.std),
+        "weights": origin,
+        "licence": package.licence,
+        "paper": package.paper,
+    }
+    if ours:
+        return NetworkObserver(Network(full, module, module, stages=STAGES, resizable=True, **known), options)
+    return NetworkObserver(timm_network(full, module, **known), options)
 
 
 def _find(package: Package) -> Path | None:
@@ -379,7 +382,7 @@ def _tensors(path: Path) -> Any:
     return torch.load(path, map_location="cpu", weights_only=True)
 
 
-_READERS = {each.__name__: each for each in (efficientnet_lite, mobilenet_v2, resnet50, saliency_vit)}
+_READERS = {each.__name__: each for each in (efficientnet_lite, hed_state, mobilenet_v2, resnet50, saliency_vit)}
 
 
 @dataclass(frozen=True)

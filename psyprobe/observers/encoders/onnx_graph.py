@@ -1,0 +1,258 @@
+"""A network in an ONNX file as an encoder: "onnx:FILE", run by onnxruntime, without torch."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from psyprobe._typing import Array, FloatArray
+from psyprobe.errors import InputError, PsyprobeError, unknown_name
+from psyprobe.files.images import file_digest
+from psyprobe.observers.encoders.network import check_each_once, first_line, unknown_layer, weights_file
+from psyprobe.observers.images import (
+    check_finite,
+    check_images,
+    checked_size,
+    drive_range,
+    size_text,
+    three_channels,
+)
+from psyprobe.observers.registry import Card
+
+#: The axes of channels, height and width.
+_LAYOUTS = {"NCHW": (1, 2, 3), "NHWC": (3, 1, 2)}
+
+
+@dataclass(frozen=True)
+class OnnxOptions:
+    """How a network in an ONNX file is looked through.
+
+    Parameters
+    ----------
+    input : {"normalised", "raw"}
+        Whether `mean` and `std` are applied to the drive, or it goes in as it is.
+    layers : "all" or iterable of str, optional
+        Names of tensors of the graph in the order wanted, those between its nodes too; "all" is every output of the
+        graph, None its first.
+    device : str, optional
+        "cpu", on which it computes.
+    mean, std : tuple of float
+        The normalisation that the network was trained with, a value a channel, for drive in [0, 1]: of codes from 0
+        to 255, divide both by 255.
+    input_size : int or tuple of int, optional
+        Side, or (height, width), in px, where the graph takes several; any size if neither says.
+    layout : {"NCHW", "NHWC"}, optional
+        The order of the input's axes; by default the one that puts three channels where the graph has three.
+    """
+
+    input: str = "normalised"
+    layers: str | Iterable[str] | None = None
+    device: str | None = None
+    mean: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    std: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    input_size: int | tuple[int, int] | None = None
+    layout: str | None = None
+
+
+def load_onnx(name: str, options: OnnxOptions) -> OnnxObserver:
+    """A network in an ONNX file, from one batch of RGB images to one row or map an image."""
+    return OnnxObserver(f"onnx:{name}", weights_file(name, f"onnx:{name}"), options)
+
+
+class OnnxObserver:
+    """Looks at images through an ONNX graph.
+
+    Parameters
+    ----------
+    name : str
+        The observer's name.
+    path : Path
+        The file; tensors that it keeps in files beside it are found there.
+    options : OnnxOptions
+        How it is looked through.
+    """
+
+    def __init__(self, name: str, path: Path, options: OnnxOptions) -> None:
+        if options.device not in (None, "cpu"):
+            raise InputError(
+                f"{name} cannot run on device {options.device!r}: ONNX files run on the processor, device=cpu"
+            )
+        model = _read(name, path)
+        given = _input(name, model.graph)
+        self._input, axes = given.name, [axis.dim_value for axis in given.type.tensor_type.shape.dim]
+        self._format = _format(name, given)
+        layout = _layout(name, axes, options.layout)
+        _, high, wide = _LAYOUTS[layout]
+        self._channels_last, self._at_once = layout == "NHWC", axes[0]
+        features = _tensors(name, model.graph, options.layers)
+        self._session = _session(name, path, model, features)
+        self.card = Card(
+            name=name,
+            ability="features",
+            features=features,
+            input_size=_size(name, (axes[high], axes[wide]), options.input_size),
+            input="raw" if options.input == "raw" else "normalised",
+            mean=three_channels(name, "mean", options.mean),
+            std=three_channels(name, "std", options.std),
+            dtype=str(self._format),
+            weights=f"file {path}",
+            weights_digest=_digest(path, model.graph),
+            options={"layout": layout},
+            software={package: version(package) for package in ("onnx", "onnxruntime")},
+        )
+
+    def features(self, images: Array) -> Mapping[str, FloatArray]:
+        """Feature vectors of a batch of images, all from one pass through the graph; maps and tokens are flattened.
+
+        Raises
+        ------
+        InputError
+            If the images are not of the size or format that the graph looks at, or a tensor is not one row an image.
+        PsyprobeError
+            If onnxruntime fails, or a feature is not finite.
+        """
+        shown = self._hand_over(images)
+        step = self._at_once or len(shown)
+        parts = [self._run(shown[first : first + step], step) for first in range(0, len(shown), step)]
+        found = {}
+        for number, name in enumerate(self.card.features):
+            rows = np.concatenate([self._rows(name, *part[number]) for part in parts])
+            check_finite(self.card.name, name, rows, f" (computed in {self.card.dtype})")
+            found[name] = rows
+        return found
+
+    def _hand_over(self, images: Array) -> FloatArray:
+        """The images as the graph receives them: normalised in float32, cast last."""
+        card = self.card
+        images = check_images(images, card.name, input_size=card.input_size, pixel_range=drive_range(card))
+        if images.shape[-1] != 3:
+            raise InputError(f"{card.name} takes three channels and got {images.shape[-1]}")
+        pixels: FloatArray = np.asarray(
+            images.detach().cpu() if hasattr(images, "detach") else images, dtype=np.float32
+        )
+        if card.input == "normalised":
+            mean, std = (np.asarray(each, dtype=np.float32) for each in (card.mean, card.std))
+            pixels = np.divide(pixels - mean, std)
+        order = pixels if self._channels_last else pixels.transpose(0, 3, 1, 2)
+        return np.ascontiguousarray(order, dtype=self._format)
+
+    def _run(self, shown: FloatArray, step: int) -> list[tuple[FloatArray, int]]:
+        """What the graph makes of at most `step` images, and how many; a fixed batch is filled up with the last one."""
+        full = np.concatenate([shown, np.repeat(shown[-1:], step - len(shown), axis=0)])
+        try:
+            tensors = self._session.run(list(self.card.features), {self._input: full})
+        except Exception as problem:  # onnxruntime has no common class of its own
+            raise PsyprobeError(
+                f"{self.card.name}: onnxruntime cannot run it on a batch of {full.shape}: {first_line(problem):.150}"
+            ) from problem
+        return [(tensor, len(shown)) for tensor in tensors]
+
+    def _rows(self, name: str, tensor: Any, count: int) -> FloatArray:
+        whole = self._at_once or count
+        if not isinstance(tensor, np.ndarray) or tensor.ndim < 2 or len(tensor) != whole or tensor.dtype.kind != "f":
+            what = f"{tensor.shape} of {tensor.dtype}" if isinstance(tensor, np.ndarray) else type(tensor).__name__
+            raise InputError(
+                f"{self.card.name}: {name!r} gives {what} for {whole} images; wanted is one row or map an image"
+            )
+        return tensor[:count].reshape(count, -1).astype(np.float32)
+
+
+def _read(name: str, path: Path) -> Any:
+    import onnx
+
+    try:
+        return onnx.load(str(path), load_external_data=False)
+    except Exception as problem:  # whatever protobuf stumbles over
+        raise InputError(f"{name}: {path} is no ONNX file: {first_line(problem):.120}") from problem
+
+
+def _input(name: str, graph: Any) -> Any:
+    """The one tensor that is put in."""
+    stored = {each.name for each in graph.initializer}
+    inputs = [each for each in graph.input if each.name not in stored]
+    if len(inputs) != 1 or len(inputs[0].type.tensor_type.shape.dim) != 4:
+        told = ", ".join(f"{each.name} of {len(each.type.tensor_type.shape.dim)} axes" for each in inputs)
+        raise InputError(f"{name} takes {told or 'nothing'}; wanted is one batch of images, of 4 axes")
+    return inputs[0]
+
+
+def _format(name: str, given: Any) -> np.dtype[Any]:
+    import onnx
+
+    found: np.dtype[Any] = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(given.type.tensor_type.elem_type))
+    if found.kind != "f":
+        raise InputError(
+            f"{name} takes {found} and nothing is rounded to codes here: export the network with floating-point input"
+        )
+    return found
+
+
+def _layout(name: str, axes: list[int], asked: str | None) -> str:
+    if asked is not None and asked not in _LAYOUTS:
+        raise unknown_name("layout", asked, _LAYOUTS)
+    fitting = [layout for layout, (channels, *_) in _LAYOUTS.items() if axes[channels] == 3]
+    shape = " x ".join(str(length or "any") for length in axes)
+    if asked is None:
+        if len(fitting) != 1:
+            raise InputError(
+                f"{name} takes {shape}, which leaves open where the channels are: give layout=NCHW or NHWC"
+            )
+        return fitting[0]
+    if axes[_LAYOUTS[asked][0]] not in (0, 3):
+        raise InputError(f"{name} takes {shape}, which has no three channels where the layout {asked} has them")
+    return asked
+
+
+def _size(name: str, own: tuple[int, int], asked: int | tuple[int, int] | None) -> tuple[int, int] | None:
+    """The size to draw at: the graph's, or what is asked for where the graph leaves it open."""
+    size = None if asked is None else checked_size(asked)
+    if size is None:
+        return checked_size(own) if all(own) else None
+    if any(side not in (0, wanted) for side, wanted in zip(own, size, strict=True)):
+        told = size_text(tuple(side or "any" for side in own))
+        raise InputError(f"{name} looks at images of {told} alone, and input_size asks for {size_text(size)}")
+    return size
+
+
+def _tensors(name: str, graph: Any, layers: str | Iterable[str] | None) -> tuple[str, ...]:
+    outputs = tuple(each.name for each in graph.output)
+    if layers is None:
+        return outputs[:1]
+    if layers == "all":
+        return outputs
+    wanted = (layers,) if isinstance(layers, str) else tuple(layers)
+    known = {each for node in graph.node for each in node.output if each}
+    for each in wanted:
+        if each not in known:
+            raise unknown_layer(name, each, outputs, known)
+    check_each_once(name, wanted)
+    return wanted
+
+
+def _session(name: str, path: Path, model: Any, features: tuple[str, ...]) -> Any:
+    """A session on the processor that gives the tensors, those inside the graph too."""
+    import onnx
+    import onnxruntime
+
+    outputs = {each.name for each in model.graph.output}
+    model.graph.output.extend(onnx.ValueInfoProto(name=each) for each in features if each not in outputs)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent.resolve()))
+    try:
+        return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    except Exception as problem:  # onnxruntime has no common class of its own
+        raise InputError(f"{name}: onnxruntime cannot load it: {first_line(problem):.200}") from problem
+
+
+def _digest(path: Path, graph: Any) -> str:
+    """SHA-256 of the file, and of those beside it in which it keeps tensors."""
+    places = {entry.value for each in graph.initializer for entry in each.external_data if entry.key == "location"}
+    digests = [file_digest(path), *(file_digest(path.parent / place) for place in sorted(places))]
+    return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
