@@ -227,7 +227,7 @@ def _edges(grey: FloatArray) -> FloatArray:
     low, high = (max(_quantile(mask, share), least) for share in (0.01, 0.99))
     mask -= mask.dtype.type(low)
     mask /= mask.dtype.type(high - low if high > low else np.inf)
-    return np.clip(mask, 0, 1, out=mask)
+    return np.asarray(np.clip(mask, 0, 1, out=mask))
 
 
 def _quantile(values: FloatArray, share: float) -> float:
@@ -333,7 +333,7 @@ def _covered(image: FloatArray, size: Sequence[int], count: int, rng: np.random.
 
     result = image.copy()
     for _ in range(count):
-        corner, colour = _corner(image, size, rng), rng.random(image.shape[2]).tolist()
+        corner, colour = _corner(image, size, rng), [float(each) for each in rng.random(image.shape[2])]
         shade = [round(255 * each) for each in colour] if image.dtype == np.uint8 else colour
         cv2.rectangle(result, (*corner[::-1], *size[::-1]), shade, cv2.FILLED)
     return result

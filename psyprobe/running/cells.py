@@ -116,7 +116,7 @@ def _coded(value: str) -> tuple[int, bytes]:
     if value[0] == '"':
         digest = bytes.fromhex(value[1:-1])
         return _DIGEST, bytes([len(digest)]) + digest
-    if len(value) < 20 and str(whole := int(value) if value.lstrip("-").isdigit() else "") == value:
+    if len(value) < 20 and value.lstrip("-").isdigit() and str(whole := int(value)) == value:
         return _WHOLE, _varint(2 * whole if whole >= 0 else -2 * whole - 1)
     number = float(value)
     if repr(number) != value or abs(number) > 3e38:
