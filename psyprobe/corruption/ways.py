@@ -333,7 +333,7 @@ def _covered(image: FloatArray, size: Sequence[int], count: int, rng: np.random.
 
     result = image.copy()
     for _ in range(count):
-        corner, colour = _corner(image, size, rng), [float(each) for each in rng.random(image.shape[2])]
+        corner, colour = _corner(image, size, rng), rng.random((image.shape[2],)).tolist()
         shade = [round(255 * each) for each in colour] if image.dtype == np.uint8 else colour
         cv2.rectangle(result, (*corner[::-1], *size[::-1]), shade, cv2.FILLED)
     return result
