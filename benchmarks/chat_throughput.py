@@ -157,14 +157,16 @@ def ours(observer: Any, asked: list[Inquiry], truth: Mapping[int, str]) -> tuple
         progress_bar(0, False) as bar,
     ):
         store.keep([(me, "observer", observer.card.to_dict())])
-        found = ask_round(store, put, {me: observer}, Origins(store, {me: observer}), batches, bar, lease)
+        keys = ask_round(store, put, {me: observer}, Origins(store, {me: observer}), batches, bar, lease)
         spent = Spent.now() - start
-        replies = [found[batch.questions[0].key]["reply"] for batch in batches]
-    assert len(found) == len(asked), "a question was not answered exactly once"
-    if truth:
-        pairs = zip(asked, replies, strict=True)
-        assert all(reply["text"] == truth[id(inquiry)] for inquiry, reply in pairs), "an answer is not that question's"
-    return spent, sum(reply["attempts"] for reply in replies)
+        assert len(keys) == len(asked), "a question was not answered exactly once"
+        sent = 0
+        answers = store.answers_in_turn([batch.questions[0].key for batch in batches])
+        for inquiry, answer in zip(asked, answers, strict=True):
+            told = answer["reply"]["text"]
+            assert truth.get(id(inquiry), told) == told, "an answer is not that question's"
+            sent += answer["reply"]["attempts"]
+    return spent, sent
 
 
 def memory(count: int) -> None:

@@ -41,15 +41,18 @@ def of_pairs(count: int, observer: str, *, contents: bool = False) -> Iterator[A
         yield Answered(Question(digest(i), asked, named, "detection 2"), answer, told, ORIGIN)
 
 
-def of_words(count: int, *, logprobs: bool) -> Iterator[Answered]:
-    """Answers of a chat model to one prompt, each about an image of its own."""
+def of_words(count: int, *, logprobs: type | None) -> Iterator[Answered]:
+    """Answers of a chat model to one prompt, each about an image of its own; log-probabilities in a precision.
+
+    Servers compute them in float32, and tell them by its own digits or widened to float64.
+    """
     draw, asked, named = np.random.default_rng(2), digest("prompt"), digest("chat")
     for i in range(count):
         shown = {
             "stimuli": [{"kind": "annulus_noise", "luminance": 40.0, "contrast": 0.2, "seed": 77 * i}],
             "pattern": 0, "image_seed": 977 * i, "dither_seeds": [31 * i], "delivery": {"bits": 8, "dither": "rpdf"},
         }  # fmt: skip
-        first = [[f"token{k}", -value] for k, value in enumerate(numbers(draw, 20))] if logprobs else None
+        first = [[f"token{k}", -float(logprobs(v))] for k, v in enumerate(numbers(draw, 20))] if logprobs else None
         reply = {
             "text": "Yes." if i % 3 else "No.", "first_tokens": first, "complete": False, "finish": "stop",
             "tokens_in": 119, "tokens_out": 2, "latency": round(float(draw.random()), 3), "attempts": 1, "cost": None,
@@ -84,8 +87,9 @@ def bytes_a_question(pairs: int = 2000) -> list[Row]:
     kinds = {
         "an encoder and its baseline": [*of_pairs(pairs, "net", contents=True), *of_pairs(pairs, "pixels")],
         "pixels alone": list(of_pairs(pairs, "pixels", contents=True)),
-        "chat, words alone": list(of_words(pairs, logprobs=False)),
-        "chat, 20 log-probabilities": list(of_words(pairs, logprobs=True)),
+        "chat, words alone": list(of_words(pairs, logprobs=None)),
+        "chat, 20 log-probabilities of float32": list(of_words(pairs, logprobs=np.float32)),
+        "chat, 20 log-probabilities of float64": list(of_words(pairs, logprobs=np.float64)),
         "items with a prompt of their own": list(of_items(pairs)),
     }
     with tempfile.TemporaryDirectory() as folder:

@@ -1,10 +1,7 @@
-"""The SQLite file of a store, and all of its SQL: tables, transactions, rows with seals, cells of deflated JSON.
+"""The SQLite file of a store, and all of its SQL: tables, transactions, rows with seals.
 
 Each row carries a seal, a digest of its other cells, and is read in one place that checks it: what is damaged, or was
 edited by hand, is one line and never a number.
-
-JSON of one kind and with the same keys is alike but for a few numbers. So the first of a kind is kept as its form, and
-in cells stands what differs from it: the numbers themselves, eight bytes each, where nothing else does.
 
 The file uses SQLite's rollback journal and not its write-ahead log: a store that is one file (no ``-wal`` beside it)
 can be copied, mailed and kept on network drives, where a write-ahead log fails. A commit is synced to the disk
@@ -17,21 +14,19 @@ import hashlib
 import json
 import re
 import sqlite3
-import struct
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from psyprobe.errors import StoreError
+from psyprobe.running.cells import packed, unpacked
 
 #: How long a process waits for another one's transaction, in seconds.
 BUSY_TIMEOUT = 60.0
 #: Version of the tables.
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 #: "psyp" in ASCII: tells a store from any other SQLite file.
 APPLICATION_ID = 0x70737970
 #: Rows are looked up, and read in turn, so many at a time: nobody is kept from writing meanwhile.
@@ -48,16 +43,8 @@ _SEALED = {
 }
 #: By what rows are in order, and read in turn.
 _ORDER = {table: "digest" if table == "content" else "id" for table in _SEALED}
-#: Of deflate beside a form, and alone (records, which are full of digests): level, method, the logarithms of window and
-#: memory, and strategy.
-_BESIDE = (6, zlib.DEFLATED, -12, 4, zlib.Z_DEFAULT_STRATEGY)
-_ALONE = (6, zlib.DEFLATED, -15, 8, zlib.Z_FILTERED)
-#: With what a cell begins that holds numbers: deflate never does.
-_NUMBERS = b"\x07"
-#: A number in JSON that is no integer.
-_FLOAT = re.compile(r"(-?\d+(?:\.\d+(?:e[-+]?\d+)?|e[-+]?\d+))")
-#: Of a form so many characters count, which the window holds; no cell opens to more bytes.
-_LONGEST_FORM, _LARGEST = 4000, 1 << 28
+#: Of a form so many characters count, which the window of deflate holds.
+_LONGEST_FORM = 4000
 _TABLES = """
 CREATE TABLE form (
     id INTEGER PRIMARY KEY, kind TEXT NOT NULL, fields TEXT NOT NULL, json TEXT NOT NULL, seal BLOB NOT NULL
@@ -376,70 +363,6 @@ class Database:
                 yield
             except sqlite3.Error as error:
                 raise StoreError(f"{self.name} {_explanation(error)}") from error
-
-
-def packed(text: str, form: str = "") -> bytes:
-    """JSON as a store keeps it: numbers in which it differs from its form, or all deflated, the form as dictionary."""
-    if (numbers := _numbers_in(text, form)) is not None:
-        return numbers
-    deflate = zlib.compressobj(*_BESIDE, form.encode()) if form else zlib.compressobj(*_ALONE)
-    return deflate.compress(text.encode()) + deflate.flush()
-
-
-def unpacked(cell: bytes, form: str = "") -> str:
-    """The JSON that was packed with a form.
-
-    Raises
-    ------
-    ValueError
-        These are no bytes that `packed` gave.
-
-    Examples
-    --------
-    >>> unpacked(packed("[0.25, 1]", "[0.5, 1]"), "[0.5, 1]")
-    '[0.25, 1]'
-    """
-    try:
-        if cell[:1] == _NUMBERS:
-            return _with_numbers(cell, form)
-        inflate = zlib.decompressobj(-15, form.encode())
-        text = inflate.decompress(cell, _LARGEST)
-    except (zlib.error, TypeError, struct.error) as error:
-        raise ValueError(str(error)) from None
-    if not inflate.eof or inflate.unused_data:
-        raise ValueError("the cell is cut, or goes on")
-    return text.decode()
-
-
-def _numbers_in(text: str, form: str) -> bytes | None:
-    """A bit for each number of the form, set where the text has another one, and these; None where more differs."""
-    parts, known = _FLOAT.split(text), _parts(form)
-    if len(parts) < 2 or len(parts) != len(known) or parts[::2] != list(known[::2]):
-        return None
-    differ, values = 0, []
-    for place, (told, own) in enumerate(zip(parts[1::2], known[1::2], strict=True)):
-        if told != own:
-            differ |= 1 << place
-            values.append(float(told))
-            if repr(values[-1]) != told:
-                return None
-    return _NUMBERS + differ.to_bytes(-(-(len(parts) // 2) // 8), "little") + struct.pack(f"<{len(values)}d", *values)
-
-
-def _with_numbers(cell: bytes, form: str) -> str:
-    parts = list(_parts(form))
-    bits = 1 - (-(len(parts) // 2) // 8)
-    differ = int.from_bytes(cell[1:bits], "little")
-    places = [place for place in range(len(parts) // 2) if differ >> place & 1]
-    for place, value in zip(places, struct.unpack(f"<{len(places)}d", cell[bits:]), strict=True):
-        parts[2 * place + 1] = repr(value)
-    return "".join(parts)
-
-
-@lru_cache(maxsize=64)
-def _parts(form: str) -> tuple[str, ...]:
-    """Text and numbers in turn."""
-    return tuple(_FLOAT.split(form))
 
 
 def _seal(row: Sequence[Any]) -> bytes:

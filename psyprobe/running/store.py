@@ -17,12 +17,15 @@ from time import time
 from typing import Any, Self
 
 from psyprobe.errors import StoreError
-from psyprobe.running.database import Database, Row, packed
+from psyprobe.running.cells import packed
+from psyprobe.running.database import Database, Row
 from psyprobe.running.lease import lend, take_back
 from psyprobe.running.protocol import Answered, Origin, Question, RunRecord
 
 #: Hexadecimal digits of a digest that are kept, and of the name of a way, with which a question's key ends.
 DIGITS, _WAY_DIGITS = 32, 16
+#: Answers that are read in turn are read so many at once.
+_IN_TURN = 500
 #: Fields of a record that have a column of their own.
 _OF_THE_TABLE = ("started", "finished", "outcome", "origins")
 
@@ -99,12 +102,22 @@ class Store:
             One has none.
         """
         found = self.answers(keys)
-        if absent := len(set(keys) - set(found)):
-            raise StoreError(
-                f"{self.name}: {absent} of {len(keys)} questions have no answer yet; "
-                "run the experiment again to ask them"
-            )
+        self._check_answered(keys, len(set(keys) - set(found)))
         return found
+
+    def answers_in_turn(self, keys: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """The answers to questions that must all have one, in their order, of which few are in memory at once.
+
+        Raises
+        ------
+        StoreError
+            One has none.
+        """
+        self._check_answered(keys, len(self.missing(keys)))
+        for start in range(0, len(keys), _IN_TURN):
+            part = keys[start : start + _IN_TURN]
+            found = self.answers_of_all(part)
+            yield from map(found.__getitem__, part)
 
     def add(self, answered: Iterable[Answered]) -> None:
         """Keep answers and what their digests stand for, all or none of them.
@@ -276,6 +289,13 @@ class Store:
         take_back(self.database, holder)
 
     # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _check_answered(self, keys: Sequence[str], absent: int) -> None:
+        if absent:
+            raise StoreError(
+                f"{self.name}: {absent} of {len(keys)} questions have no answer yet; "
+                "run the experiment again to ask them"
+            )
 
     def _places(self, keys: Iterable[str]) -> dict[tuple[bytes, int], str]:
         """Where answers stand or would, by the keys of questions; a way that nobody asked in yet has no place."""

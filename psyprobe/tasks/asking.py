@@ -139,8 +139,11 @@ def ask_items(
         opened.keep([(observer.card.digest, "observer", observer.card.to_dict())])
         observers = {observer.card.digest: observer}
         batches = batches_of(questions, observer, version)
-        found = opened.answers(ask_round(opened, put, observers, Origins(opened, observers), batches, bar, lease))
-    answers = {key: Answer.from_dict(answer["reply"]) for key, answer in found.items()}
+        asked = [*ask_round(opened, put, observers, Origins(opened, observers), batches, bar, lease)]
+        answers = {
+            key: Answer.from_dict(answer["reply"])
+            for key, answer in zip(asked, opened.answers_in_turn(asked), strict=True)
+        }
     return {name: answers[key] for name, key in keys.items()}
 
 

@@ -189,9 +189,7 @@ def options_of(experiment: Experiment, defaults: Mapping[str, Any]) -> dict[str,
 
 def answers_of(record: RunRecord, store: Store) -> list[Answer]:
     """The answers of a run about items, in the order of its questions."""
-    keys = record.layout["keys"]
-    found = store.answers_of_all(keys)
-    return [Answer.from_dict(found[key]["reply"]) for key in keys]
+    return [Answer.from_dict(answer["reply"]) for answer in store.answers_in_turn(record.layout["keys"])]
 
 
 def judged_attributes(record: RunRecord, store: Store) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -218,13 +218,12 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
     by = layout.get("difference")
     ruler = "contrast" if by is None else by["name"]
     prompts = {prompt.id: prompt for prompt in map(Prompt.from_dict, layout["prompts"])}
-    found = store.answers_of_all([trial["key"] for trial in trials])
-    rows: list[dict[str, Any]] = []
+    columns: defaultdict[str, list[Any]] = defaultdict(list)
     heard: dict[str, list[Read]] = {name: [] for name in prompts}
     instead: Counter[str] = Counter()
     spending = Spending()
-    for trial in trials:
-        answer, prompt = found[trial["key"]], prompts[trial["prompt"]]
+    for trial, answer in zip(trials, store.answers_in_turn([trial["key"] for trial in trials]), strict=True):
+        prompt = prompts[trial["prompt"]]
         wording, polarity = meant(prompt, trial["order"], layout.get("alternatives", 2))
         asked = answer["reply"] is not None
         reply = Answer.from_dict(answer["reply"]) if asked else _NOTHING
@@ -232,7 +231,7 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
         heard[prompt.id] += [read] * asked
         instead.update(json.dumps([name, *pair]) for name, pair in reply.instead.items())
         spending.add(answer["reply"])
-        rows.append(
+        row = (
             {ruler: trial["contrast"], f"delivered_{ruler}": answer["delivered_contrast"]}
             | {name: trial[name] for name in ("repeat", "order", "image_seed")}
             | {name: answer[name] for name in ("coherent_gain", "total_contrast", "refused")}
@@ -255,15 +254,19 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
                 "sense": polarity,
             }
         )
+        for name, value in row.items():
+            columns[name].append(value)
     readouts = {name: readout_of(reads, layout["asking"]["readout"]) for name, reads in heard.items()}
-    for row in rows:
-        row["readout"] = readouts[row["prompt"]]
-        row["said"] = said(row["said"], row["readout"], row["sense"])
+    columns["readout"] = [readouts[name] for name in columns["prompt"]]
+    columns["said"] = [
+        said(read, readouts[name], sense)
+        for read, name, sense in zip(columns["said"], columns["prompt"], columns["sense"], strict=True)
+    ]
     variables = {level["name"]: (level["unit"], f"{level['label']}; of a catch trial one that it has no use for")}
     data = {
         name: (
             ("trial",),
-            np.array([row[name] for row in rows], dtype=object if unit == "text" else np.float64),
+            np.array(columns[name], dtype=object if unit == "text" else np.float64),
             {"units": "1" if unit == "text" else unit, "long_name": long_name},
         )
         for name, (unit, long_name) in {**variables, **_variables(by, spending.currency)}.items()

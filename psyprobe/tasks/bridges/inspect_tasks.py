@@ -87,8 +87,8 @@ def reply_reader(readout: Readout = "text") -> Scorer:
     """Read replies by psyprobe's rules: 1 for seen, 0 for not seen, unscored where a reply says neither."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        prompt = Prompt.from_dict(state.metadata["wording"])
-        return Score(**read_as(answer_of(state.output), prompt, state.metadata["order"], readout))
+        about, prompt = state.metadata, Prompt.from_dict(state.metadata["wording"])
+        return Score(**read_as(answer_of(state.output), prompt, about["order"], about["alternatives"], readout))
 
     return score
 

@@ -23,7 +23,7 @@ from psyprobe.observers.chat.answering import Answer, Answering, Inquiry, image_
 from psyprobe.observers.registry import Card
 from psyprobe.probes import load_probe
 from psyprobe.probes.conduct import checked
-from psyprobe.probes.words.reading import polarity
+from psyprobe.probes.words.reading import meant
 from psyprobe.running.loop import Lease, ask_round
 from psyprobe.running.origin import Origins
 from psyprobe.running.protocol import RunRecord
@@ -63,9 +63,9 @@ def key_of(turn: Turn, prompts: Mapping[str, Prompt]) -> str:
     """What a reply says if it is right about a trial, in the words of its wording; "" of an item."""
     if "prompt" not in turn.about:
         return ""
-    prompt = prompts[turn.about["prompt"]]
+    wording, polarity = meant(prompts[turn.about["prompt"]], turn.about["order"], turn.about["alternatives"])
     there = turn.about["contrast"] > 0
-    return prompt.yes[0] if there == (polarity(prompt, turn.about["order"]) > 0) else prompt.no[0]
+    return wording.yes[0] if there == (polarity > 0) else wording.no[0]
 
 
 class Names:
@@ -268,7 +268,9 @@ def _planned(experiment: Experiment, who: Recorded) -> tuple[Any, Any]:
 
 def _about(session: Any) -> dict[str, dict[str, Any]]:
     """What is told of each trial or item, by the key of its question."""
-    told = [*session.outcome().get("trials", ()), *getattr(session, "named", ())]
+    alternatives = session.layout().get("alternatives", 2)
+    trials = [{**trial, "alternatives": alternatives} for trial in session.outcome().get("trials", ())]
+    told = [*trials, *getattr(session, "named", ())]
     return {each["key"]: {name: value for name, value in each.items() if name != "key"} for each in told}
 
 
