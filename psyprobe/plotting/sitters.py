@@ -49,9 +49,8 @@ def draw_one_of_several(ax: Axes, csf: xr.Dataset, name: str, colour: Any, marke
 def draw_mean(ax: Axes, found: PeopleCurve, colour: Any) -> None:
     """The mean of several people with the band of its interval; hollow where little is claimed."""
     ax.fill_between(found.values, found.low, found.high, color=paler(colour, 0.18), linewidth=0, zorder=1)
-    ax.plot(
-        found.values, found.mean, color=colour, linewidth=2.2, marker="o", markersize=6, zorder=3.2, label=found.name
-    )
+    name = f"{found.name}, 95 % interval"
+    ax.plot(found.values, found.mean, color=colour, linewidth=2.2, marker="o", markersize=6, zorder=3.2, label=name)
     draw_hollow(ax, found.values[found.unsure], found.mean[found.unsure], colour, "o", 6)
 
 

@@ -160,6 +160,6 @@ def test_people_and_models_stand_in_one_figure_and_one_table(store: Path) -> Non
     assert "one person (noise ceiling)" in str(score) and "mean of 3 people" in str(score)
     ax = pp.plot([*results, model])
     labels = [text.get_text() for text in ax.figure.legends[0].get_texts()]
-    expected = {"mean of 3 people", "person:ANNA (60 answers in 2 sittings)", "simulated:watson-malo"}
+    expected = {"mean of 3 people, 95 % interval", "person:ANNA (60 answers in 2 sittings)", "simulated:watson-malo"}
     assert expected | {"Human (castleCSF)"} <= set(labels)
     plt.close(ax.figure)
