@@ -1,4 +1,7 @@
-"""``psyprobe ask``: one question about one image; ``psyprobe serve-simulated``: an observer of known truth to ask."""
+"""``psyprobe ask``: one question about one image, or a server calibrated.
+
+``psyprobe serve-simulated``: an observer of known truth to ask.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +23,22 @@ from psyprobe.files.terminal import say, settings, show, tell, told_to_end
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding
 from psyprobe.observers.chat.prices import charge, money, read_prices
+from psyprobe.observers.chat.spending import told as spending_told
 from psyprobe.observers.simulated.serving import Behaviour, Faults, serve
 from psyprobe.probes.asking import at_native_size
 from psyprobe.probes.words.delivery import Delivery, deliver
 from psyprobe.probes.words.reading import read_answer
 from psyprobe.stimulus.catalogue import load_stimulus
+from psyprobe.tasks.calibration import calibrate, check_calibrated, most_questions
 
 
 def ask_command(arguments: argparse.Namespace) -> int:
-    """Ask, and print the answer; with first-token probabilities where the observer gives them."""
-    if not arguments.prompt.strip():
+    """Ask, and print the answer, with first-token probabilities where the observer gives them; or calibrate."""
+    if arguments.calibrate:
+        return _calibrate(arguments)
+    if arguments.trials is not None or arguments.plan:
+        raise InputError("--trials and --plan are about --calibrate; add it, or leave them out")
+    if not (arguments.prompt or "").strip():
         raise InputError('the question is empty; write for example "Do you see a pattern?"')
     observer = load_observer(arguments.observer, **settings(arguments.observer_option, "--observer-option"))
     if observer.card.ability != "answer":
@@ -51,6 +60,28 @@ def ask_command(arguments: argparse.Namespace) -> int:
         if p_yes is not None:
             parts.append(f"P(yes) = {p_yes:.3g} of the first token (yes and no together {mass:.3g})")
         tell("; ".join([*parts, *_spent(answer)]))
+    return 0
+
+
+def _calibrate(arguments: argparse.Namespace) -> int:
+    if arguments.prompt is not None or arguments.image or arguments.stimulus is not None or arguments.system:
+        raise InputError("--calibrate asks questions of its own about images of its own; leave out all others")
+    trials = 20 if arguments.trials is None else arguments.trials
+    observer = load_observer(arguments.observer, **settings(arguments.observer_option, "--observer-option"))
+    check_calibrated(observer, trials)
+    if arguments.plan:
+        most = most_questions(trials)
+        told = f"{trials} questions, if not even the coarsest stripes are told, to {most} about as many images"
+        show({"observer": observer.card.name, "fewest": trials, "most": most}, told, as_json=arguments.json)
+        return 0
+    if hasattr(observer, "purse"):
+        charge([observer], read_prices(arguments.prices), None)
+    decoding = Decoding(temperature=arguments.temperature, max_tokens=arguments.max_tokens, logprobs=False)
+    found = calibrate(observer, trials, seed=arguments.seed, decoding=decoding)
+    show(found.to_dict(), str(found), as_json=arguments.json)
+    if not arguments.json:
+        took = spending_told(found.spent)
+        tell(f"{found.spent['answers']} questions{': ' if took else ''}{took}")
     return 0
 
 
