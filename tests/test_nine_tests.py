@@ -59,4 +59,4 @@ def test_a_score_without_the_grid_is_the_score_with_it(tmp_path: Path) -> None:
     found, entire = (score(result, resamples=100) for result in (short, whole))
     assert found.score.alignment == entire.score.alignment and found.score.slices == entire.score.slices
     assert found.score.shape is None and entire.score.shape is not None
-    assert "without a level grid" in str(found) and "no response level is crossed" not in str(found)
+    assert "Without a level grid" in str(found) and "no response level is crossed" not in str(found)

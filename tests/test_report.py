@@ -186,8 +186,8 @@ def test_a_probe_of_another_package_shows_its_table_and_then_its_parts(
 
     module = ModuleType("another_package_probe")
     module.score = score  # type: ignore[attr-defined]
-    for place in ("psyprobe.reporting.report.load_probe", "psyprobe.probes.results.load_probe"):
-        monkeypatch.setattr(place, lambda name: module)
+    for place in ("reporting.report", "probes.results", "probes.conduct"):
+        monkeypatch.setattr(f"psyprobe.{place}.load_probe", lambda name: module)
     monkeypatch.setattr("psyprobe.reporting.provenance.probe_summary", lambda name: "from another package")
     about = {"probe": "vernier", "experiment": "vernier", "observer": "lab:eye"}
     result = xr.Dataset({"offset": ("trial", np.array([9.0, 5.5, 7.0]))}, attrs=about)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -101,13 +102,12 @@ def plot_csf(
     ax = axes.new_axes() if ax is None else ax
     people, of_people = people_curve(csfs), _COLOURS[0]
     # Several people have one colour, which no model has.
-    others = [csf for csf in csfs if people is None or not person_of(csf)]
-    first = int(people is not None)
+    places = count(int(people is not None))
     for i, (csf, name) in enumerate(zip(csfs, names, strict=True)):
         if people is not None and person_of(csf):
             draw_one_of_several(ax, csf, name, of_people, _MARKERS[i % len(_MARKERS)])
         else:
-            place = first + next(j for j, one in enumerate(others) if one is csf)
+            place = next(places)
             _draw(ax, csf, name, _COLOURS[place % len(_COLOURS)], _MARKERS[place % len(_MARKERS)])
     if people is not None:
         draw_mean(ax, people, of_people)

@@ -69,8 +69,10 @@ def evaluated(page: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Pat
             f"experiment={page.folder}/small.toml",
         ]
         command += ["--model", "openai-api/sim/simulated:watson-malo", "--display", "plain", "--log-dir", str(folder)]
-        told = {"SIM_API_KEY": "none", "SIM_BASE_URL": server.base_url, "PYTHONPATH": os.pathsep.join(sys.path)}
-        with child(command, 240, env={**os.environ, **told}, stdout=-1, stderr=-2, text=True, cwd=folder) as process:
+        # inspect-ai knows installed packages by their metadata, which a checkout on the path would hide.
+        told = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        told |= {"SIM_API_KEY": "none", "SIM_BASE_URL": server.base_url}
+        with child(command, 240, env=told, stdout=-1, stderr=-2, text=True, cwd=folder) as process:
             told_by_it, _ = process.communicate()
     (path,) = folder.glob("*.eval")
     assert process.returncode == 0, told_by_it[-2000:]

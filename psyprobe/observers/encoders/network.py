@@ -391,10 +391,10 @@ def unknown_layer(observer: str, name: str, listed: Iterable[str], known: Iterab
     listed : iterable of str
         The layers to list, in their order.
     known : iterable of str
-        Others that can be named too; the nearest of them are listed where none of the listed is near.
+        Others that can be named too; those that are near are listed.
     """
     own = list(listed)
-    near = difflib.get_close_matches(name, own, cutoff=0.5) or difflib.get_close_matches(name, list(known), cutoff=0.5)
+    near = difflib.get_close_matches(name, dict.fromkeys([*own, *known]), cutoff=0.5)
     guess = f"did you mean {near[0]!r}? " if near else ""
     return UnknownNameError(
         f"unknown layer of {observer} {name!r}; {guess}It has {', '.join(dict.fromkeys([*near, *own]))}"
