@@ -45,7 +45,8 @@ def browser() -> Iterator[webdriver.Browser]:
     """A headless browser; tests that need one skip where there is none."""
     if absent := webdriver.missing():
         pytest.skip(absent)
-    with webdriver.browser() as opened:
+    # It waits between tests for as long as a whole run takes.
+    with webdriver.browser(seconds=5400) as opened:
         yield opened
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
 from importlib.metadata import version
@@ -27,6 +28,7 @@ def machine() -> dict[str, Any]:
         "versions": {name: version(name) for name in libraries},
         "blas": config["Build Dependencies"]["blas"].get("version", ""),
         "simd": config["SIMD Extensions"],
+        "threads": int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1),
     }
 
 
