@@ -61,6 +61,10 @@ MODULES: dict[str, tuple[str, str | None]] = {
     "psyprobe.tasks.mvp_bench": ("MVP-Bench", None),
     "psyprobe.tasks.mvp_construction": ("Building sets for MVP-Bench", None),
     "psyprobe.tasks.r_bench": ("R-Bench", None),
+    "psyprobe.tasks.calibration": (
+        "What of an image reaches a model",
+        "Stripes Grade Calibration draw calibrate most_questions",
+    ),
     "psyprobe.testing": ("Calibration tests for stimuli of your own", None),
     "psyprobe.testing.strategies": (
         "Stimuli and displays for hypothesis",

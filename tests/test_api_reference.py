@@ -52,7 +52,8 @@ def test_all_that_pages_import_is_public() -> None:
     """What a page shows is what others will build on; the few that stay inside are named here."""
     inside = {
         "psyprobe.analysis.words.signal_detection", "psyprobe.observers.chat.answering", "psyprobe.tasks.r_bench.build",
-        "psyprobe.observers.simulated.serving", "psyprobe.probes.detection", "psyprobe.probes.pairs",
+        "psyprobe.observers.simulated.serving", "psyprobe.observers.simulated.stripes",
+        "psyprobe.probes.detection", "psyprobe.probes.pairs",
         "psyprobe.tasks.r_bench.probe", "psyprobe.tasks.r_bench.corruption_profile", "psyprobe.stimulus.parameters",
         "psyprobe.reporting.citing", "psyprobe.tasks.asking", "psyprobe.tasks.judged_replies",
     }  # fmt: skip
