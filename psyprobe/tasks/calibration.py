@@ -154,7 +154,9 @@ class Grade:
 
 def _tail(count: int, trials: int) -> float:
     """Probability of so many or more of one kind by guessing between two."""
-    return math.ldexp(sum(math.comb(trials, k) for k in range(count, trials + 1)), -trials)
+    from scipy.special import bdtrc
+
+    return float(bdtrc(count - 1, trials, 0.5))
 
 
 @dataclass(frozen=True)

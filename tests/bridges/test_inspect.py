@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,19 +38,6 @@ from psyprobe.tasks.bridges.inspect_logs import read_inspect_log, write_inspect_
 # Its retries call tenacity in a way that tenacity would rather not be called.
 pytestmark = pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated")
 SAME = ("text", "read", "said", "contrast", "delivered_contrast", "prompt", "p_yes", "tokens_in", "tokens_out")
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
-    return small_page(tmp_path_factory.mktemp("page"))
-
-
-@pytest.fixture(scope="module")
-def store(page: Experiment) -> Iterator[Store]:
-    """A store with one run of it."""
-    with Store(None) as opened:
-        ran(opened, page)
-        yield opened
 
 
 @pytest.fixture(scope="module")

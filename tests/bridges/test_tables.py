@@ -9,14 +9,13 @@ from __future__ import annotations
 import ast
 import base64
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from asked import IMAGES, QUESTIONS, ran, small_page
+from asked import IMAGES, QUESTIONS, small_page
 
 from psyprobe.cli import main
 from psyprobe.errors import InputError
@@ -29,19 +28,6 @@ from psyprobe.tasks.bridges import tables
 from psyprobe.tasks.bridges.turns import questions_of, take, turns_of
 
 CARD = tables.card_elsewhere("sim", "vlmevalkit")
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
-    return small_page(tmp_path_factory.mktemp("page"))
-
-
-@pytest.fixture(scope="module")
-def store(page: Experiment) -> Iterator[Store]:
-    """A store with one run of it."""
-    with Store(None) as opened:
-        ran(opened, page)
-        yield opened
 
 
 def test_a_run_is_the_questions_of_its_page_with_the_answers_of_its_store(page: Experiment, store: Store) -> None:

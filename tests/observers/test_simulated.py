@@ -280,6 +280,12 @@ def test_names_the_direction_of_stripes_that_it_sees(orientation: float, vertica
     assert seen_by.probability([blank], prompt.full) == 0.5
 
 
+def test_refuses_four_directions_of_which_it_knows_two(blank: FloatArray) -> None:
+    (prompt,) = load_prompts("orientation_4")
+    with pytest.raises(InputError, match="was asked for four directions; take probe = "):
+        observer().answer([blank], prompt.full)
+
+
 #: A uniform field has no orientation that stripes could be turned further than.
 @pytest.mark.parametrize("name", [name for name in prompt_sets() if not name.startswith("orientation")])
 def test_answers_every_prompt_in_its_words_and_polarity(name: str, blank: FloatArray) -> None:

@@ -315,6 +315,11 @@ class SimulatedObserver(Answering):
         mind = self.mind
         what = asked_to_compare(prompt) if len(looks) == 2 else ""
         direction = len(looks) == 1 and pair_for(prompt) == DIRECTIONS
+        if direction and {"rising", "falling"} & set(re.findall(r"\w+", prompt.casefold())):
+            raise InputError(
+                f"{self.card.name} tells vertical stripes from horizontal ones and was asked for four directions; take "
+                'probe = "orientation" with prompts = "orientation"'
+            )
         if what or direction:
             p = self._chosen(what, images, looks) if what else self._upright(images[0], looks[0], prompt)
             return (1 - abs(mind.yes_bias)) * p + max(mind.yes_bias, 0.0)
