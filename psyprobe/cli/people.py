@@ -76,7 +76,7 @@ class PersonVisit:
     Parameters
     ----------
     experiment : Experiment
-        Of the probe "orientation".
+        Of the probe orientation, orientation_4 or yes_no, over frequency.
     person : str
         A pseudonym.
     store : Path

@@ -326,7 +326,7 @@ _ROUNDING = 0.02
 
 
 def worst_of(rows: Iterable[Row]) -> tuple[Row, ...]:
-    """Of each quantity the row that is furthest from what was asked, in order of first appearance."""
+    """Of each quantity the row that is furthest from what was asked; where rounding alone is, the first."""
     worst: dict[str, Row] = {}
     for row in rows:
         kept = worst.get(row.quantity)
