@@ -101,6 +101,10 @@ class PersonVisit:
                 f"{experiment.name} varies {level_name(experiment)}, and the page shows a curve over frequency; give "
                 "[levels] frequency and contrast"
             )
+        if (wordings := len(asking_of(experiment).prompts)) > 1:
+            raise InputError(
+                f"{experiment.name} asks in {wordings} wordings, and a person in one; set asking.prompts to one"
+            )
         self._probe = cast(WordsProbe, load_probe(experiment.probe))
         # The page shows the words of the probe, whatever others a prompt counts as the same.
         self._words = list(self._probe.words)

@@ -13,6 +13,7 @@ from simulated_person import FREQUENCIES, SimulatedPerson
 
 import psyprobe as pp
 from psyprobe.cli.people import PersonVisit
+from psyprobe.errors import InputError
 from psyprobe.experiment import read_experiment
 from psyprobe.observers.people.observer import GIVEN_UP
 from psyprobe.observers.people.server import PersonServer
@@ -90,6 +91,14 @@ def test_strangers_and_second_tabs_are_turned_away(tmp_path: Path) -> None:
         assert person.send("state")["number"] == 1
         person.send("left")
         assert "status" not in second.send("open")
+
+
+def test_a_person_is_asked_in_one_wording(tmp_path: Path) -> None:
+    experiment = read_experiment("orientation_csf").with_settings(
+        {"probe": "yes_no", "asking.prompts": "hernandez2025"}
+    )
+    with pytest.raises(InputError, match="asks in 25 wordings, and a person in one"):
+        PersonVisit(experiment, "ANNA", tmp_path / "runs.sqlite")
 
 
 def test_what_the_screen_cannot_show_is_refused_before(tmp_path: Path) -> None:
