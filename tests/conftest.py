@@ -20,6 +20,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 TESTS = Path(__file__).resolve().parent
 
+# Where doctests are looked for, each conftest would be imported once more, under a name that all of them have.
+collect_ignore_glob = ["*conftest.py"]
+
 
 @pytest.fixture(scope="session")
 def oracle_data() -> Path:
