@@ -45,6 +45,12 @@ _LABELS = {
     "ela_tcsf": "elaTCSF",
     "foley1994": "Foley 1994",
     "gegenfurtner_kiper1992": "Gegenfurtner & Kiper 1992",
+    "legge_foley1980": "Legge & Foley 1980",
+    "meese2007_rjs": "Meese et al. 2007",
+    "foley1994_fit": "fit to Foley 1994",
+    "dipper": "dipper, after Legge & Foley 1980",
+    "orientation_jnd_constructed": "constructed",
+    "frequency_jnd_constructed": "constructed",
 }
 
 

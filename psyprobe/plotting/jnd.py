@@ -13,6 +13,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.discrimination import DiscriminationScore, Thresholds, score_discrimination
 from psyprobe.analysis.responses import layers_of, levels_of
 from psyprobe.errors import InputError
+from psyprobe.human.models import human_label
 from psyprobe.plotting import axes
 from psyprobe.plotting.described import Axis, Figure, Line, Panel, name_of
 
@@ -159,7 +160,7 @@ def _draw(ax: Axes, score: DiscriminationScore, who: str, curves: Sequence[_Curv
         colour = axes.COLOURS[place % len(axes.COLOURS)]
         style = dict(_STYLES.get(curve.who, {"marker": "s", "markersize": 4, "linewidth": 1.8}))
         if curve.who == "people":
-            style["label"] = f"people ({score.human})"
+            style["label"] = f"Human ({human_label(score.human)})"
         if curve.who == "observer":
             style |= {"color": colour, "label": who}
         if curve.at and curve.who in ("people", "observer"):
