@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import inspect
 import reprlib
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,6 +16,7 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, own_failure, unknown_name
+from psyprobe.files.programs import run_file
 from psyprobe.human import achromatic, castle, flicker
 from psyprobe.human.signature import ContrastSensitivity, Limits
 
@@ -230,11 +229,8 @@ def load_own_csf(place: str, folder: Path) -> OwnCsf:
     path = folder / file
     if not path.is_file():
         raise InputError(f"there is no file {file!r} in {folder}; write human.model as FILE.py:FUNCTION")
-    module = ModuleType(f"psyprobe_human_{path.stem}")
-    module.__file__ = str(path)
-    sys.modules[module.__name__] = module  # where dataclasses look up the names in their annotations
     try:
-        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
+        module = run_file(path, f"psyprobe_human_{path.stem}")
     except (Exception, SystemExit) as problem:
         raise InputError(f"{place} cannot be loaded: {own_failure(problem, str(path))}") from problem
     function = getattr(module, name, None)

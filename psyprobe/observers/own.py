@@ -6,7 +6,6 @@ The file's name is "torch:FILE.pt" for TorchScript, "torch:FILE.py:FUNCTION" for
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import inspect
 import sys
 import time
@@ -20,6 +19,7 @@ import numpy as np
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, PsyprobeError, own_failure, unknown_name
+from psyprobe.files.programs import run_file
 from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
 from psyprobe.observers.clips import DifferenceOfClips, FeaturesOfClips, clip_network
 from psyprobe.observers.encoders.network import Network, NetworkObserver, NetworkOptions, state_digest, weights_file
@@ -423,12 +423,8 @@ def _from_torchscript(full: str, path: Path) -> tuple[Any, str, tuple[str, ...]]
 def _from_python(full: str, path: Path, function: str) -> tuple[Any, str, tuple[str, ...]]:
     import torch
 
-    spec = importlib.util.spec_from_file_location(f"psyprobe_observer_{path.stem}", path)
-    assert spec is not None and spec.loader is not None  # for a path that ends in .py there always is one
-    source = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = source
     try:
-        spec.loader.exec_module(source)
+        source = run_file(path, f"psyprobe_observer_{path.stem}")
     except (Exception, SystemExit) as problem:  # it is the user's program: any failure of it is theirs to read
         raise InputError(f"{full} cannot be loaded: {own_failure(problem, str(path))}") from problem
     build = getattr(source, function, None)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import importlib.util
 import math
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache, cached_property
@@ -23,6 +21,7 @@ import numpy as np
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, own_failure, unknown_name
 from psyprobe.files.output import digest, plain
+from psyprobe.files.programs import run_file
 from psyprobe.light.display import Display
 from psyprobe.stimulus import estimate
 from psyprobe.stimulus.certificate import Certificate, Planes, Row, Sheet, certify, luminance_of, observer_of, planes_of
@@ -183,17 +182,10 @@ def _kind_in_file(name: str) -> type[Specification]:
 @cache
 def _module(path: Path, digest: str) -> Any:
     """The module of a file as it was when it had this digest."""
-    name = f"psyprobe_stimulus_{path.stem}_{digest[:16]}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    # Dataclasses look their module up by its name.
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        return run_file(path, f"psyprobe_stimulus_{path.stem}_{digest[:16]}")
     except (Exception, SystemExit) as error:
-        del sys.modules[name]
         raise InputError(f"{path} cannot be imported: {_why(error, str(path))}") from error
-    return module
 
 
 @dataclass(frozen=True, repr=False)
