@@ -36,7 +36,7 @@ def opened(browser: Browser, page: Path) -> Iterator[Browser]:
         "Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0
     )
     browser.command("Emulation.setDeviceMetricsOverride", width=1200, height=900, deviceScaleFactor=1, mobile=False)
-    browser.complaints()
+    browser.forget()
     browser.open(page.as_uri())
     browser.wait("document.documentElement.dataset.drawn", "yes")
     yield browser

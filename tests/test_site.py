@@ -120,7 +120,7 @@ def opened(site: Path, browser: webdriver.Browser) -> Iterator[webdriver.Browser
     browser.command(
         "Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0
     )
-    browser.complaints()
+    browser.forget()
     yield browser
     browser.command(
         "Network.emulateNetworkConditions", offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1

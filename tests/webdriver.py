@@ -83,6 +83,11 @@ class Browser:
         told = [row["message"] for row in self._call(f"{self._session}/se/log", {"type": "browser"})]
         return [line for line in told if "GL Driver Message (OpenGL, Performance" not in line]
 
+    def forget(self) -> None:
+        """Leave a page, whose server may be gone and which still calls it, and drop what it complained of."""
+        self.open("about:blank")
+        self.complaints()
+
     def command(self, name: str, **values: Any) -> Any:
         """A command of the DevTools protocol, such as to set the size of the window."""
         return self._call(f"{self._session}/goog/cdp/execute", {"cmd": name, "params": values})

@@ -119,7 +119,7 @@ def test_no_mouse_is_needed(tmp_path: Path, browser: webdriver.Browser) -> None:
     served = visit(tmp_path)
     with PersonServer(served) as server:
         person = PersonAtPage(browser)
-        browser.complaints()
+        browser.forget()
         browser.open(server.address)
         browser.wait(STEP, "consent")
         browser.press(webdriver.SPACE, webdriver.TAB, webdriver.ENTER)
