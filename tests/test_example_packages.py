@@ -29,7 +29,8 @@ human    = { model = "dim_csf" }
 score    = { multiplier.values = [0.5, 1, 2] }
 """
 
-pytestmark = pytest.mark.slow
+# The packages are built once, by one of the processes that test.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packages")]
 
 
 @pytest.fixture(scope="module")
