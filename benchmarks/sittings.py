@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from psyprobe.cli.people import PersonVisit
 from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.light.display import Display
 from psyprobe.observers.people.server import PersonServer
+from psyprobe.tasks.people.patterns import PatternVisit
 
 sys.path[:0] = [str(Path(__file__).parent.parent / "tests" / each) for each in ("people", ".")]
 import webdriver
@@ -55,7 +55,7 @@ class Sat:
 def sat(experiment: Experiment, seed: int) -> Sat:
     """A sitting by numbers, over HTTP."""
     with tempfile.TemporaryDirectory() as folder:
-        visit = PersonVisit(experiment, f"P{seed}", Path(folder) / "runs.sqlite")
+        visit = PatternVisit(experiment, f"P{seed}", Path(folder) / "runs.sqlite")
         with PersonServer(visit) as server:
             person = SimulatedPerson(server.address, seed=seed)
             state, waits = person.begin(), []
@@ -72,7 +72,7 @@ def sat_at_page(experiment: Experiment, seed: int, exponent: float | None) -> Sa
     """A sitting by pixels, in a browser of its own."""
     screen = None if exponent is None else Display(peak=200, eotf=exponent)
     with tempfile.TemporaryDirectory() as folder, webdriver.browser(seconds=3600) as browser:
-        visit = PersonVisit(experiment, f"P{seed}", Path(folder) / "runs.sqlite")
+        visit = PatternVisit(experiment, f"P{seed}", Path(folder) / "runs.sqlite")
         with PersonServer(visit) as server:
             person = PersonAtPage(browser, seed, screen, **TASKS[experiment.probe])
             person.sit(server.address)

@@ -64,11 +64,16 @@ class ItemQuestion:
     images: tuple[tuple[str, str], ...] = ()
     #: Instruction that goes before.
     system: str = ""
+    #: The answers among which a person chooses; none where they answer in words of their own.
+    words: tuple[str, ...] = ()
+    #: At which attempt of a person, from 1; 0 of anybody else, who needs no other.
+    attempt: int = 0
 
     @functools.cached_property
     def asked(self) -> dict[str, Any]:
         """All but the images, as JSON can hold it."""
-        return {"prompt": self.prompt, "system": self.system, "decoding": self.decoding.to_dict()}
+        told = {"prompt": self.prompt, "system": self.system, "decoding": self.decoding.to_dict()}
+        return {**told, "words": list(self.words), "attempt": self.attempt} if self.attempt else told
 
     @functools.cached_property
     def digests(self) -> tuple[str, str]:
@@ -200,7 +205,8 @@ def _put(observer: AnswerObserver, batches: Iterable[Batch]) -> Iterator[Answere
                 asked = work.asked[question.asked]
                 under_way[question.key] = (question, work)
                 decoding = Decoding(**asked["decoding"])
-                yield Inquiry(asked["prompt"], images, asked["system"], decoding, words=(), key=question.key)
+                words, attempt = tuple(asked.get("words", ())), asked.get("attempt", 1)
+                yield Inquiry(asked["prompt"], images, asked["system"], decoding, words, question.key, attempt=attempt)
 
     for inquiry, answer in ask_all(observer, inquiries()):
         question, work = under_way.pop(inquiry.key)

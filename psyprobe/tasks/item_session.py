@@ -1,18 +1,26 @@
-"""A run about items as a session: the questions, and those to a judge about what rules leave open."""
+"""A run about items as a session: the questions, and those to a judge about what rules leave open.
+
+A model gets all questions at once. A person gets one after the other in an order of their own, drawn by their sitting,
+and each only when the answer before it is in the store; an attempt that they gave up is asked again as another one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Spending
 from psyprobe.observers.chat.prices import USD
+from psyprobe.observers.people.observer import GIVEN_UP, PersonObserver
 from psyprobe.probes.expense import Expense, Pace, expense, measured_pace
 from psyprobe.running.loop import ExperimentSession, attributes_of
 from psyprobe.running.protocol import Batch, RunRecord
@@ -37,6 +45,8 @@ class Task:
     #: Items and options, as JSON can hold them: with the answers all that a result needs.
     items: Sequence[Mapping[str, Any]]
     options: Mapping[str, Any]
+    #: Whether a question comes after all others where somebody is asked who remembers, by its name.
+    afterwards: Callable[[str], bool] = lambda _: False
 
 
 @dataclass(frozen=True)
@@ -82,8 +92,15 @@ class ItemSession(ExperimentSession):
         super().__init__(experiment, observer, *([] if judge is None else [judge.observer]))
         self.task, self.judge = task, judge
         asking.check_questions(task.questions, observer)
-        self._keys = asking.keys_of(task.questions, observer, task.version)
+        self._one_by_one = isinstance(observer, PersonObserver)
+        self._questions = [replace(each, attempt=1) for each in task.questions] if self._one_by_one else task.questions
+        self._keys = asking.keys_of(self._questions, observer, task.version)
+        #: As the run begins: of a person's last attempts there may be others.
+        self._first_keys = list(self._keys.values())
         self._rounds = self._batches()
+        #: Names and keys of the round under way, if it is about items; which of them were given up; and all replies.
+        self._round: dict[str, str] = {}
+        self._given_up: set[str] = set()
         self._replies: dict[str, str] = {}
         self._cases: list[tuple[str, str, list[str]]] = []
 
@@ -94,7 +111,7 @@ class ItemSession(ExperimentSession):
             "items": digest(self.task.items),
             "options": self.task.options,
             "judge": None if self.judge is None else self.judge.to_dict(),
-            "keys": list(self._keys.values()),
+            "keys": self._first_keys,
         }
 
     @property
@@ -117,12 +134,15 @@ class ItemSession(ExperimentSession):
 
     def tell(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
         """Keep what was said about the items; verdicts are read from the store."""
-        if not self._replies and self.holds is None:
-            self._replies = {name: answers[key]["reply"]["text"] for name, key in self._keys.items()}
+        if self.holds is None:
+            found = {name: answers[key]["reply"] for name, key in self._round.items()}
+            self._given_up = {name for name, reply in found.items() if reply["finish"] == GIVEN_UP}
+            self._replies |= {name: reply["text"] for name, reply in found.items()}
+        self._round = {}
 
     def outcome(self) -> dict[str, Any]:
-        """Which cases were judged, and by which questions."""
-        return {"cases": self._cases}
+        """Which cases were judged, and by which questions; and the keys of a person's attempts that count."""
+        return {"cases": self._cases, **({"keys": list(self._keys.values())} if self._one_by_one else {})}
 
     def cost(self, store: Store, *, timed: bool) -> TaskPlan:
         """What is left to ask of the observer."""
@@ -153,14 +173,35 @@ class ItemSession(ExperimentSession):
             source=pace.source,
         )
 
+    @property
+    def distinct(self) -> int:
+        """Questions that differ in more than their names."""
+        return len(set(self._first_keys))
+
     def _batches(self) -> Iterator[list[Batch]]:
-        yield asking.batches_of(self.task.questions, self.observer, self.task.version)
+        if self._one_by_one:
+            yield from self._in_turn()
+        else:
+            self._round = self._keys
+            yield asking.batches_of(self._questions, self.observer, self.task.version)
         if self.judge is not None:
             found = {case: asking.judge_questions(case, self.judge) for case in self.task.cases(self._replies)}
             asked, observer = [question for each in found.values() for question in each], self.judge.observer
             keys = asking.keys_of(asked, observer, asking.JUDGING)
             self._cases = [(case.name, case.prompt, [keys[one.name] for one in each]) for case, each in found.items()]
             yield asking.batches_of(asked, observer, asking.JUDGING)
+
+    def _in_turn(self) -> Iterator[list[Batch]]:
+        """One question a round, in an order that the sitting draws."""
+        drawn = np.random.default_rng(int(self.observer.card.digest[:16], 16)).permutation(len(self._questions))
+        questions = [self._questions[i] for i in drawn]
+        for question in sorted(questions, key=lambda each: self.task.afterwards(each.name)):
+            self._given_up, asked = {question.name}, question
+            while self._given_up:
+                self._round = asking.keys_of([asked], self.observer, self.task.version)
+                self._keys |= self._round
+                yield asking.batches_of([asked], self.observer, self.task.version)
+                asked = replace(asked, attempt=asked.attempt + 1)
 
 
 def items_of(experiment: Experiment) -> Path:
@@ -189,7 +230,17 @@ def options_of(experiment: Experiment, defaults: Mapping[str, Any]) -> dict[str,
 
 def answers_of(record: RunRecord, store: Store) -> list[Answer]:
     """The answers of a run about items, in the order of its questions."""
-    return [Answer.from_dict(answer["reply"]) for answer in store.answers_in_turn(record.layout["keys"])]
+    return [Answer.from_dict(answer["reply"]) for answer in store.answers_in_turn(_keys_of(record))]
+
+
+def reaction_times(answers: Sequence[Answer]) -> dict[str, FloatArray]:
+    """A column of a result: seconds that a person looked before each answer; none of anybody else."""
+    asked = bool(answers) and answers[0].sitting is not None
+    return {"reaction_seconds": np.array([each.latency for each in answers])} if asked else {}
+
+
+def _keys_of(record: RunRecord) -> list[str]:
+    return list(record.outcome.get("keys", record.layout["keys"]))
 
 
 def judged_attributes(record: RunRecord, store: Store) -> dict[str, Any]:
@@ -198,5 +249,7 @@ def judged_attributes(record: RunRecord, store: Store) -> dict[str, Any]:
     found = store.answers_of_all([key for _, _, keys in cases for key in keys])
     replies = {key: (answer["reply"]["text"], answer["reply"]["finish"]) for key, answer in found.items()}
     judged = [(name, prompt, [replies[key] for key in keys]) for name, prompt, keys in cases]
-    spent = Spending(answer["reply"] for answer in (*store.answers(layout["keys"]).values(), *found.values())).to_dict()
+    spent = Spending(
+        answer["reply"] for answer in (*store.answers(_keys_of(record)).values(), *found.values())
+    ).to_dict()
     return attributes_of(record, options=layout["options"], judge=layout["judge"], judged=judged, spent=spent)

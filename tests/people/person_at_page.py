@@ -12,9 +12,9 @@ from simulated_person import FREQUENCIES, true_sensitivity
 from webdriver import Browser
 
 import psyprobe as pp
-from psyprobe.cli.people import PersonVisit
 from psyprobe.experiment import read_experiment
 from psyprobe.running.store import open_store
+from psyprobe.tasks.people.patterns import PatternVisit
 
 EYES = Path(__file__).with_name("eyes.js").read_text(encoding="utf-8")
 STEP = "document.body.dataset.step"
@@ -24,11 +24,11 @@ _WORDS = 200
 _ACTS = {"measure": 15, "distance": 30, "blind": 8, "luminance": 30, "gamma": 10}
 
 
-def visit(folder: Path, probe: str = "orientation", **settings: Any) -> PersonVisit:
+def visit(folder: Path, probe: str = "orientation", **settings: Any) -> PatternVisit:
     """Of ANNA, into the store of a folder."""
     prompts = "base" if probe == "yes_no" else probe
     asked = {"probe": probe, "asking.prompts": prompts, **settings}
-    return PersonVisit(read_experiment("orientation_csf").with_settings(asked), "ANNA", folder / "runs.sqlite")
+    return PatternVisit(read_experiment("orientation_csf").with_settings(asked), "ANNA", folder / "runs.sqlite")
 
 
 def sittings(folder: Path) -> list[dict[str, Any]]:

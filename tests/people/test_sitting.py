@@ -12,16 +12,16 @@ import pytest
 from simulated_person import FREQUENCIES, SimulatedPerson
 
 import psyprobe as pp
-from psyprobe.cli.people import PersonVisit
 from psyprobe.errors import InputError
 from psyprobe.experiment import read_experiment
 from psyprobe.observers.people.observer import GIVEN_UP
 from psyprobe.observers.people.server import PersonServer
 from psyprobe.running.store import open_store
+from psyprobe.tasks.people.patterns import PatternVisit
 
 
-def visit(store: Path, person: str = "ANNA") -> PersonVisit:
-    return PersonVisit(read_experiment("orientation_csf"), person, store)
+def visit(store: Path, person: str = "ANNA") -> PatternVisit:
+    return PatternVisit(read_experiment("orientation_csf"), person, store)
 
 
 def kept(store: Path) -> list[dict[str, Any]]:
@@ -98,7 +98,7 @@ def test_a_person_is_asked_in_one_wording(tmp_path: Path) -> None:
         {"probe": "yes_no", "asking.prompts": "hernandez2025"}
     )
     with pytest.raises(InputError, match="asks in 25 wordings, and a person in one"):
-        PersonVisit(experiment, "ANNA", tmp_path / "runs.sqlite")
+        PatternVisit(experiment, "ANNA", tmp_path / "runs.sqlite")
 
 
 def test_what_the_screen_cannot_show_is_refused_before(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_designs_know_how_much_is_left(tmp_path: Path) -> None:
             experiment = read_experiment("orientation_csf").with_settings(
                 {**levels, **settings, "asking.design": design, **options}
             )
-            with PersonServer(PersonVisit(experiment, "ANNA", store / "runs.sqlite")) as server:
+            with PersonServer(PatternVisit(experiment, "ANNA", store / "runs.sqlite")) as server:
                 person = SimulatedPerson(server.address)
                 state = person.begin()
                 end = person.sit(state)
@@ -142,7 +142,7 @@ def test_designs_know_how_much_is_left(tmp_path: Path) -> None:
 
 def test_two_clear_patterns_missed_make_the_page_ask(tmp_path: Path) -> None:
     experiment = read_experiment("orientation_csf").with_settings({"asking.options.top": 0.5})
-    with PersonServer(PersonVisit(experiment, "ANNA", tmp_path / "runs.sqlite")) as server:
+    with PersonServer(PatternVisit(experiment, "ANNA", tmp_path / "runs.sqlite")) as server:
         person = SimulatedPerson(server.address, lapse=0.0)
         state, asked, missed = person.begin(), [], 0
         while missed < 2:

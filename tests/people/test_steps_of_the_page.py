@@ -13,7 +13,7 @@ import webdriver
 from person_at_page import CARD, STEP, PersonAtPage, visit
 
 import psyprobe as pp
-from psyprobe.observers.people.observer import VOID
+from psyprobe.observers.people.patterns import VOID
 from psyprobe.observers.people.server import PersonServer
 from psyprobe.running.store import open_store
 

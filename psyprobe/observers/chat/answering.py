@@ -132,6 +132,8 @@ class Inquiry:
     drawing : mapping, optional
         For an observer whose page draws by itself: "stimuli", the specifications, "dither_seeds" and "delivery"; then
         there are no images.
+    attempt : int
+        At which attempt of a person the question is; their earlier ones were given up.
     """
 
     prompt: str
@@ -142,6 +144,7 @@ class Inquiry:
     key: str = ""
     examples: tuple[Example, ...] = ()
     drawing: Mapping[str, Any] | None = None
+    attempt: int = 1
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ const at = (id) => document.getElementById(id);
 const fill = (text, values) => Object.entries(values).reduce((all, [name, value]) => all.replace(name, value), text);
 // Of this page as it was loaded: a tab that is a copy of another has a name of its own.
 const PAGE = crypto.randomUUID();
-const STEPS = ["consent", "measure", "distance", "blind", "luminance", "gamma", "practice", "ready", "pause", "doubt", "stopped", "result", "stage"];
+const STEPS = ["consent", "measure", "distance", "blind", "luminance", "gamma", "practice", "ready", "pause", "doubt", "stopped", "result", "stage", "how", "looking", "reading", "thanks"];
 let period = 0, facts = null;
 
 function show(step) {
@@ -14,7 +14,7 @@ function show(step) {
   if (step !== "pause" && step !== "doubt" && step !== "stage") document.body.style.background = "";
   const first = [...at(step).querySelectorAll("input, button")].find((each) => each.offsetParent);
   scrollTo(0, 0);
-  if (first && step !== "stage") first.focus({ preventScroll: true });
+  if (first && step !== "stage" && step !== "looking") first.focus({ preventScroll: true });
 }
 function complain(text) { at("error").textContent = text; at("error").hidden = !text; if (text) scrollTo(0, 0); }
 async function send(path, values = {}) {
@@ -92,14 +92,18 @@ async function main() {
   setInterval(() => send("here").catch(() => {}), 3000);
   // The next page need not wait until this one has been silent.
   addEventListener("pagehide", () => { fetch("left", { method: "POST", keepalive: true, headers: { "Content-Type": "application/json" }, body: JSON.stringify({ page: PAGE }) }); });
-  for (const each of document.querySelectorAll("[data-task]")) each.textContent = TEXT.tasks[facts.task][each.dataset.task];
+  for (const each of document.querySelectorAll("[data-kind]")) each.hidden = each.dataset.kind !== facts.kind;
+  for (const each of document.querySelectorAll("[data-task]")) each.textContent = fill(TEXT.tasks[facts.task][each.dataset.task] ?? "", { LEFT: facts.left });
   at("title").textContent = facts.title; at("person").textContent = facts.person; at("store").textContent = facts.store;
+  at("leaves").textContent = facts.judge ? fill(TEXT.leavesToJudge, { JUDGE: facts.judge }) : TEXT.leaves;
+  const end = await (facts.kind === "pictures" ? seePictures(facts.state) : seePatterns(facts.state));
+  if (end.phase !== "done") { show("stopped"); if (end.error) complain(end.error); }
+}
+async function seePatterns(state) {
   at("millimetres").value = facts.distance;
-  let state = facts.state;
   if (!state) {
     const resumed = facts.resumed;
-    at("again").hidden = !resumed;
-    if (resumed) at("again").textContent = fill(TEXT.resumed, { NUMBER: resumed.number, DISTANCE: Math.round(resumed.distance) });
+    if (resumed) goesOn(TEXT.resumed, { NUMBER: resumed.number, DISTANCE: Math.round(resumed.distance) });
     await consent();
     if (resumed && !same(resumed)) throw new Error(changed(resumed));
     const practice = resumed ? null : await practise(await calibrate());
@@ -110,8 +114,9 @@ async function main() {
   } else if (state.phase !== "done") { show("ready"); await pressed("start"); await refresh(); state = await send("state"); }
   const end = await trials(state);
   if (end.phase === "done") result(end);
-  else { show("stopped"); if (end.error) complain(end.error); }
+  return end;
 }
+function goesOn(text, values) { at("again").hidden = false; at("again").textContent = fill(text, values); }
 function browserName() {
   const brand = (navigator.userAgentData?.brands || []).find((each) => !/Not/.test(each.brand));
   return brand ? `${brand.brand} ${brand.version}` : (navigator.userAgent.match(/(Firefox|Version)\/\d+/) || [""])[0];

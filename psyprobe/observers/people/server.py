@@ -52,7 +52,7 @@ def _routes(visit: Visit) -> list[Route]:
     room = files("psyprobe.observers.people")
     page, shader, draw, *scripts = (
         room.joinpath(name).read_text(encoding="utf-8")
-        for name in ("page.html", "gabor.frag", "draw.js", "setup.js", "trials.js", "page.js")
+        for name in ("page.html", "gabor.frag", "draw.js", "setup.js", "trials.js", "pictures.js", "page.js")
     )
     page = page.replace("SCRIPT", "\n".join([draw, f"const SHADER = {json.dumps(shader)};", *scripts]))
     door = _Door()

@@ -23,7 +23,7 @@ from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest
 from psyprobe.human.models import CSF_MODELS
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Example, Inquiry, ask_all
-from psyprobe.observers.people.observer import GIVEN_UP
+from psyprobe.observers.people.observer import GIVEN_UP, PersonObserver
 from psyprobe.observers.people.screen import Screen
 from psyprobe.plotting.word_parts import csf_parts
 from psyprobe.plotting.words import csf_panels
@@ -216,9 +216,8 @@ class WordsSession(ExperimentSession):
 
     def _scene(self) -> Scene:
         experiment, sending, native = self.experiment, self.experiment.delivery, self._native
-        screen: Screen | None = getattr(self.observer, "screen", None)
-        if screen is not None:
-            return self._on_screen(screen)
+        if isinstance(self.observer, PersonObserver):
+            return self._on_screen(self.observer.screen)
         drawn = at_native_size(experiment.name, native, self.observer.card) if sending.native else native
         bits = None if sending.bits == "float" else sending.bits
         return Scene(
@@ -234,8 +233,12 @@ class WordsSession(ExperimentSession):
             change=self._change(),
         )
 
-    def _on_screen(self, screen: Screen) -> Scene:
+    def _on_screen(self, screen: Screen | None) -> Scene:
         """What a page draws for a person: over the same degrees, in the pixels and the light of their screen."""
+        if screen is None:
+            raise InputError(
+                f"{self.experiment.name} draws patterns, and nobody calibrated the screen; take psyprobe observe"
+            )
         if len(self.asking.prompts) > 1:
             raise InputError(
                 f"{self.experiment.name} asks in {len(self.asking.prompts)} wordings, and a person is asked in one; "
@@ -390,8 +393,7 @@ def put(observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]) -> It
             stimuli = {**work.scene.identity(shown), "stimuli": [spec.to_dict() for spec in shown.specs]}
             for question in batch.questions:
                 asked = work.asked[question.asked]
-                page = work.scene.delivery.format == "page"
-                drawing = {**stimuli, "attempt": asked["attempt"]} if page else None
+                drawing = stimuli if work.scene.delivery.format == "page" else None
                 contents = ((question.shown, "shown", stimuli), (question.asked, "asked", asked))
                 answered = Answered(question, {**measured, "reply": None}, contents)
                 if measured["refused"]:
@@ -411,6 +413,7 @@ def put(observers: Mapping[str, AnswerObserver], batches: Iterable[Batch]) -> It
                     words=tuple(asked["words"]),
                     key=question.key,
                     drawing=drawing,
+                    attempt=asked.get("attempt", 1),
                 )
 
     for inquiry, answer in ask_all(observer, inquiries()):

@@ -33,9 +33,17 @@ from psyprobe.plotting.described import Part
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.asking import Case, ItemQuestion, Judge, count_verdicts, judge_of, put, read_verdicts
-from psyprobe.tasks.item_session import ItemSession, Task, answers_of, items_of, judged_attributes, options_of
+from psyprobe.tasks.item_session import (
+    ItemSession,
+    Task,
+    answers_of,
+    items_of,
+    judged_attributes,
+    options_of,
+    reaction_times,
+)
 from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics, plot_mvp, with_categories
-from psyprobe.tasks.mvp_bench.questions import COLUMNS, read_questions, with_rotations
+from psyprobe.tasks.mvp_bench.questions import COLUMNS, read_questions, split_choices, with_rotations
 from psyprobe.tasks.mvp_bench.replies import PARSERS, parse_reply, said
 from psyprobe.tasks.parts import answers_table, by_parts
 from psyprobe.tasks.tables import TaskScore, by_observer, place
@@ -125,9 +133,16 @@ def _asked(questions: pd.DataFrame, folder: Path, options: Mapping[str, Any]) ->
     decoding = Decoding(max_tokens=options["max_tokens"], logprobs=False)
     system = SYSTEMS.get(options["system"], options["system"])
     return [
-        ItemQuestion(_name(row), row["question"], decoding, tuple(shown[path] for path in files), system)
+        ItemQuestion(_name(row), row["question"], decoding, tuple(shown[path] for path in files), system, _choices(row))
         for row, files in rows
     ]
+
+
+def _choices(row: Mapping[Any, Any]) -> tuple[str, ...]:
+    """The answers that a person is offered; all letters where no option can be read."""
+    if row["task"] == "yes_no":
+        return ("yes", "no")
+    return tuple("ABCDE")[: len(split_choices(row["question"])[1]) or None]
 
 
 def _open_cases(questions: pd.DataFrame, replies: Mapping[str, str]) -> list[Case]:
@@ -144,10 +159,11 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
     import xarray
 
     items = pd.DataFrame(store.content(record.layout["items"]))
+    said = answers_of(record, store)
     columns = {name: items[name].to_numpy() for name in COLUMNS}
-    columns["reply"] = np.array([each.text for each in answers_of(record, store)], dtype=object)
+    columns["reply"] = np.array([each.text for each in said], dtype=object)
     return xarray.Dataset(
-        {name: (("question_number",), values) for name, values in columns.items()},
+        {name: (("question_number",), values) for name, values in (columns | reaction_times(said)).items()},
         attrs=judged_attributes(record, store),
     )
 

@@ -26,7 +26,15 @@ from psyprobe.plotting.described import Part
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.asking import Case, ItemQuestion, Judge, Verdicts, count_verdicts, judge_of, put, read_verdicts
-from psyprobe.tasks.item_session import ItemSession, Task, answers_of, items_of, judged_attributes, options_of
+from psyprobe.tasks.item_session import (
+    ItemSession,
+    Task,
+    answers_of,
+    items_of,
+    judged_attributes,
+    options_of,
+    reaction_times,
+)
 from psyprobe.tasks.parts import answers_table, by_parts, corruption_gallery
 from psyprobe.tasks.r_bench.items import ImageSet, prompt, read_set, wordings
 from psyprobe.tasks.r_bench.metrics import MEASURES, rbench_metrics, rows_by
@@ -88,6 +96,8 @@ def plan(experiment: Experiment, observer: AnswerObserver, judge: Judge | None =
         cases=cases,
         items=json.loads(images.items.to_json(orient="records")),
         options={**options, "wording": wordings()["version"], "skipped": list(images.skipped)},
+        # Who saw the reference knows what is on its corrupted twin.
+        afterwards=lambda name: name.startswith("ref\n"),
     )
     return ItemSession(experiment, observer, task, judge)
 
@@ -103,7 +113,8 @@ def item_questions(images: ImageSet) -> list[ItemQuestion]:
         decoding = Decoding(max_tokens=wordings()[row["task"]]["max_tokens"], logprobs=False)
         for kind, path in (("ref", images.path("ref", row)), ("dis", images.path("dis", row))):
             shown = ((str(path), images.digests[path]),)
-            found.append(ItemQuestion(f"{kind}\n{row['name']}", asked, decoding, images=shown))
+            letters = tuple("ABCDE"[: len(row["options"])])
+            found.append(ItemQuestion(f"{kind}\n{row['name']}", asked, decoding, images=shown, words=letters))
     return found
 
 
@@ -119,6 +130,7 @@ def result(record: RunRecord, store: Store) -> xarray.Dataset:
     for kind, answers in (("ref", said[0::2]), ("dis", said[1::2])):
         columns[f"answer_{kind}"] = np.array([each.text for each in answers], dtype=object)
         columns[f"finish_{kind}"] = np.array([each.finish for each in answers], dtype=object)
+        columns |= {f"{name}_{kind}": values for name, values in reaction_times(answers).items()}
     return xarray.Dataset(
         {name: ("item", values) for name, values in columns.items()},
         coords={"item": items["name"].to_numpy()},

@@ -1,0 +1,84 @@
+"""A visit for pictures: the items of a benchmark, one question after the other, as models are asked them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.experiment import Experiment
+from psyprobe.observers.people.observer import PersonObserver
+from psyprobe.observers.people.pictures import Pictures
+from psyprobe.probes import load_probe
+from psyprobe.running.protocol import RunRecord
+from psyprobe.running.store import Store
+from psyprobe.tasks.item_session import ItemSession
+from psyprobe.tasks.people.visits import PersonVisit
+
+if TYPE_CHECKING:
+    import xarray
+
+#: Benchmarks whose items people can be asked about.
+PICTURE_PROBES = ("mvp_bench", "r_bench")
+
+
+class PictureVisit(PersonVisit):
+    """Pictures as they are, on a screen that needs no calibration, and a run of a benchmark.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Of the probe mvp_bench or r_bench.
+    person, store
+        As for `PersonVisit`.
+
+    Raises
+    ------
+    InputError
+        The items cannot be read, or the person has answered them already.
+    """
+
+    kind, afterwards = "pictures", "psyprobe score"
+
+    def __init__(self, experiment: Experiment, person: str, store: Path) -> None:
+        super().__init__(experiment, person, store)
+        # What is wrong with the items is said before anybody sits down.
+        session = cast(ItemSession, load_probe(experiment.probe).plan(experiment, self._observer(_nobody)))
+        self._count = session.distinct
+        self._judge = None if session.judge is None else session.judge.observer.card.name
+
+    def facts(self) -> Mapping[str, Any]:
+        """As in `Visit`."""
+        left = self._count - self._answered
+        resumed = None if self._earlier is None else {"number": min(self._answered + 1, self._count)}
+        told = {"task": "pictures", "total": self._count, "left": left, "judge": self._judge, "resumed": resumed}
+        return {**super().facts(), **told}
+
+    def calibrate(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """As in `Visit`: there is nothing to calibrate."""
+        raise InputError("pictures are shown as they are, and no screen is calibrated for them; load the page again")
+
+    def _look(self, store: Store, records: list[RunRecord]) -> None:
+        if records and records[-1].finished is not None:
+            raise InputError(
+                f"{self.person} has answered all of {self.experiment.name} in {self.store}, and a second time would "
+                "measure memory; give another person, or another store"
+            )
+        super()._look(store, records)
+
+    def _observer(self, put: Any) -> PersonObserver:
+        return PersonObserver(self.person, self._session, None, put)
+
+    def _showing(self) -> Pictures:
+        return Pictures()
+
+    def _total(self) -> int:
+        return self._count
+
+    def _told(self, result: xarray.Dataset) -> dict[str, Any]:
+        return {"count": self._count}
+
+
+def _nobody(_: Any) -> Any:
+    raise PsyprobeError("nobody is asked while an experiment is checked")

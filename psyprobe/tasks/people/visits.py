@@ -1,0 +1,150 @@
+"""What a page of a person goes through, whatever it shows: a run in a thread of its own, and a sitting before it."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from psyprobe.errors import InputError
+from psyprobe.experiment import Experiment
+from psyprobe.files.terminal import tell
+from psyprobe.observers.people.observer import GIVEN_UP, PersonObserver, Showing, Sitting
+from psyprobe.probes.conduct import run
+from psyprobe.running.protocol import RunRecord
+from psyprobe.running.store import Store, open_store
+
+if TYPE_CHECKING:
+    import xarray
+
+
+class PersonVisit(ABC):
+    """One person before one experiment; an unfinished sitting of theirs in the store goes on.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Checked.
+    person : str
+        A pseudonym.
+    store : Path
+        Where answers go.
+    """
+
+    #: What the page shows, by which it knows its steps.
+    kind: str
+    #: The command that shows what came of it, before the store's name.
+    afterwards: str
+
+    def __init__(self, experiment: Experiment, person: str, store: Path) -> None:
+        self.experiment, self.person, self.store = experiment, person, store
+        #: What came of it, once it is over.
+        self.found: dict[str, Any] = {}
+        #: Set when nothing more is to be asked.
+        self.over = threading.Event()
+        self._sitting: Sitting | None = None
+        self._one_at_a_time = threading.Lock()
+        #: The sitting that was begun last and not ended, and how much of it is answered.
+        self._earlier: RunRecord | None = None
+        self._answered = 0
+        if store.exists():
+            with open_store(store, create=False) as opened:
+                self._look(opened, runs_of(opened, experiment, person))
+        options = {} if self._earlier is None else self._earlier.observer_card["options"]
+        self._session: str = options.get("session") or secrets.token_hex(8)
+
+    def facts(self) -> Mapping[str, Any]:
+        """As in `Visit`."""
+        return {
+            "kind": self.kind,
+            "title": self.experiment.title,
+            "person": self.person,
+            "store": str(self.store),
+            "state": None if self._sitting is None else self._sitting.state(),
+        }
+
+    @abstractmethod
+    def calibrate(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """As in `Visit`."""
+
+    def begin(self, values: Mapping[str, Any]) -> None:
+        """As in `Visit`."""
+        with self._one_at_a_time:
+            if self._sitting is not None:
+                return
+            if values.get("consent") is not True:
+                raise InputError("nobody has agreed yet; load the page again")
+            told = {each: values.get(each) for each in ("consent", "practice", "browser", "screen") if each in values}
+            sitting = Sitting(self._showing(), self._session, self._answered + 1, self._total(), told)
+            observer = self._observer(sitting.put)
+            threading.Thread(target=self._ask, args=(observer, sitting), daemon=True).start()
+            self._sitting = sitting
+
+    def state(self, seconds: float) -> Mapping[str, Any]:
+        """As in `Visit`."""
+        state = self._begun().state(seconds)
+        if state["phase"] in ("done", "failed"):
+            self.over.set()
+        return state
+
+    def answer(self, values: Mapping[str, Any]) -> None:
+        """As in `Visit`."""
+        self._begun().answer(values)
+
+    def pause(self) -> None:
+        """Ask nothing more."""
+        if self._sitting is not None:
+            self._sitting.end("paused")
+
+    @abstractmethod
+    def _observer(self, put: Any) -> PersonObserver:
+        """The person in this sitting, whom `put` asks."""
+
+    @abstractmethod
+    def _showing(self) -> Showing:
+        """How questions of this sitting are shown."""
+
+    @abstractmethod
+    def _total(self) -> int | None:
+        """Questions in all; None where the design alone knows."""
+
+    @abstractmethod
+    def _told(self, result: xarray.Dataset) -> dict[str, Any]:
+        """What the page shows at the end."""
+
+    def _look(self, store: Store, records: list[RunRecord]) -> None:
+        """Find the sitting that goes on."""
+        unfinished = [record for record in records if record.finished is None]
+        if unfinished:
+            self._earlier = unfinished[-1]
+            # A store knows digests by their first digits.
+            kept = (answered for answered, _ in store.kept_answers())
+            whom = (each.question.observer for each in kept if each.answer["reply"]["finish"] != GIVEN_UP)
+            self._answered = sum(self._earlier.observer_digest.startswith(each) for each in whom)
+
+    def _begun(self) -> Sitting:
+        if self._sitting is None:
+            raise InputError("the sitting has not begun; load the page again")
+        return self._sitting
+
+    def _ask(self, observer: PersonObserver, sitting: Sitting) -> None:
+        try:
+            found = self._told(run(self.experiment, observer, store=self.store, progress=False))
+        except Exception as error:  # a thread's error is told on the page, or by nobody
+            sitting.end("failed", error=str(error))
+            tell(f"psyprobe observe: {error}")
+            return
+        self.found = {"phase": "done", **found}
+        sitting.end(**self.found)
+
+
+def runs_of(store: Store, experiment: Experiment, person: str) -> list[RunRecord]:
+    """What of an experiment a person has begun, in order."""
+    return [
+        record
+        for record in store.runs()
+        if record.observer == f"person:{person}" and record.experiment_digest == experiment.digest
+    ]
