@@ -176,7 +176,7 @@ def test_text_stands_out_as_wcag_asks() -> None:
 
 
 def test_english_stands_in_one_file() -> None:
-    for name in ("page.js", "setup.js", "trials.js", "draw.js"):
+    for name in ("page.js", "setup.js", "trials.js", "pictures.js", "draw.js"):
         script = ROOM.joinpath(name).read_text(encoding="utf-8")
         lines = [line for line in script.splitlines() if not line.lstrip().startswith("//")]
         quoted = re.findall(r"[\"'`]([^\"'`]*)[\"'`]", "\n".join(lines))
