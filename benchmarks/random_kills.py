@@ -330,8 +330,8 @@ def review(place: Path, kills: int) -> None:
             Image.fromarray(np.full((16, 16, 3), 20 * i, np.uint8)).save(folder / kind / f"{i}.png")
     header = "name,question,choice,answer,type,score,distortion,strength"
     (folder / "items.csv").write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
-    command = [sys.executable, "-u", "-m", "psyprobe", "review", str(folder), "--annotator", "ann", "--answer"]
-    journal, before = folder / "people" / "answer-ann.jsonl", files(folder)
+    command = [sys.executable, "-u", "-m", "psyprobe", "review", str(folder), "--annotator", "ann"]
+    journal, before = folder / "people" / "label-ann.jsonl", files(folder)
     said: dict[str, int] = {}  # text of each decision to its task
     lost: dict[str, int] = {}  # those that were under way
 
@@ -339,7 +339,7 @@ def review(place: Path, kills: int) -> None:
         while True:
             task, text = int(rng.integers(10)), f"decision {len(said) + len(lost)}"
             try:
-                assert call(address, "decide", {"task": task, "value": "answer", "text": text})[0] == 200
+                assert call(address, "decide", {"task": task, "value": "edit", "text": text})[0] == 200
             except (OSError, http.client.HTTPException):
                 lost[text] = task
                 return

@@ -276,6 +276,28 @@ def test_nobody_answers_for_another_nor_twice(mvp_page: Path) -> None:
     assert len(set(numbers)) == len(numbers) == 6 + 2
 
 
+def test_people_agree_as_far_as_their_answers_do(
+    mvp_page: Path, r_bench_page: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for page in (mvp_page, r_bench_page):
+        sat(page, "ANNA", lambda state: state["words"][0] if state["words"] else "a cat")
+        sat(page, "BO", lambda state: state["words"][-1] if state["words"] else "a dog")
+        sat(page, "CY", lambda state: state["words"][0] if state["words"] else "a cow")
+    assert main(["score", str(mvp_page.with_name("runs.sqlite")), "--json"]) == 0
+    told = [each for each in json.loads(capsys.readouterr().out) if "pairs" in each]
+    assert [(one["experiment"], one["persons"]) for one in told] == [
+        ("pictures", ["ANNA", "BO", "CY"]),
+        ("r_bench", ["ANNA", "BO", "CY"]),
+    ]
+    # ANNA and CY always took the first answer; BO, the last, never.
+    for one, both in zip(told, (6, 4), strict=True):
+        pairs = {(pair["first"], pair["second"]): (pair["equal"], pair["both"]) for pair in one["pairs"]}
+        assert pairs == {("ANNA", "BO"): (0, both), ("ANNA", "CY"): (both, both), ("BO", "CY"): (0, both)}
+    report = mvp_page.with_name("report.html")
+    assert main(["report", str(mvp_page.with_name("runs.sqlite")), "-o", str(report)]) == 0
+    assert "person:ANNA" in report.read_text(encoding="utf-8")
+
+
 def test_an_answer_in_own_words_is_kept_in_one_line(r_bench_page: Path) -> None:
     end = sat(r_bench_page, "ANNA", lambda state: state["words"][0] if state["words"] else "  a\n cat ")
     assert end["phase"] == "done"

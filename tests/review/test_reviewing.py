@@ -1,4 +1,4 @@
-"""Reviewing, answering and labelling over HTTP, without a browser; what a stranger may not do."""
+"""Reviewing and labelling over HTTP, without a browser; what a stranger may not do."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 
 from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError
-from psyprobe.tasks.mvp_bench import mvp_metrics, read_predictions, read_questions, said
+from psyprobe.tasks.agreement import agreement
+from psyprobe.tasks.mvp_bench import read_questions
+from psyprobe.tasks.mvp_construction.steps import json_lines
 from psyprobe.tasks.review.server import ReviewServer
-from psyprobe.tasks.review.worklist import Journal, accepted_by_both, agreement, worklist
+from psyprobe.tasks.review.worklist import Journal, accepted_by_both, worklist
 
 
 def call(address: str, path: str = "", values: Any = None, **headers: str) -> tuple[int, Any, Any]:
@@ -95,25 +97,6 @@ def test_strangers_get_nothing(candidates: Path) -> None:
             ReviewServer(worklist(candidates, "review", "bob"), urlsplit(server.address).port or 0)
 
 
-def test_answers_become_a_prediction_file_that_is_scored(candidates: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    key = read_questions(candidates / "questions.json").set_index("question_id")["answer"]
-    orders = []
-    for person in ("ann", "bob"):
-        answering = worklist(candidates, "answer", person)
-        orders.append([task.name for task in answering.tasks])
-        assert all(task.facts == () and task.images[0][0] in ("Image", "Both images") for task in answering.tasks)
-        for task in answering.tasks[: None if person == "ann" else 3]:
-            answering.journal.decide(task, key[task.name])
-    assert orders[0] != orders[1]
-    assert main(["review", str(candidates), "--answer"]) == 0
-    out = capsys.readouterr().out
-    assert "ann: 14 answered, 0 to answer" in out
-    assert "bob: 3 answered, 11 to answer" in out
-    replies = read_predictions(candidates / "people/ann.jsonl")
-    metrics = mvp_metrics(said(read_questions(candidates / "questions.json"), replies, "rule"), resamples=100)
-    assert (metrics["value"] == 100).all()
-
-
 def test_labels_are_agreed_edited_and_reported(r_bench_set: Path, capsys: pytest.CaptureFixture[str]) -> None:
     labelling = worklist(r_bench_set, "label", "ann")
     kinds = [task.heading for task in labelling.tasks]
@@ -135,14 +118,6 @@ def test_labels_are_agreed_edited_and_reported(r_bench_set: Path, capsys: pytest
     assert main(["review", str(r_bench_set)]) == 0
     assert "ann: 4 edit, 2 report" in capsys.readouterr().out
     assert "ann,v1.png,edit,two cats" in (r_bench_set / "people/labels.csv").read_text()
-    answering = worklist(r_bench_set, "answer", "ann")
-    for task in answering.tasks:
-        if task.draft is None:
-            answering.journal.decide(task, "A")
-        else:
-            answering.journal.decide(task, "answer", "it is, I think, grey")
-    assert main(["review", str(r_bench_set), "--answer"]) == 0
-    assert '"it is, I think, grey"' in (r_bench_set / "people/ann.csv").read_text()
 
 
 words = st.sampled_from(["accept", "reject"])
@@ -199,19 +174,19 @@ def test_people_stand_as_one_row_in_both_reports(
         ["mvp-bench", str(candidates / "questions.json")],
         ["r-bench", "score", str(r_bench_set / "items.csv")],
     )
-    key = read_questions(candidates / "questions.json").set_index("question_id")["answer"]
+    questions = read_questions(candidates / "questions.json")
     for place, person in enumerate(("ann", "bob", "cyd")):
-        for task in (answering := worklist(candidates, "answer", person)).tasks:
-            wrong = next(choice.value for choice in task.choices if choice.value != key[task.name])
-            answering.journal.decide(task, wrong if int(task.name) % 10 < place else key[task.name])
-        mvp += ["--model", person, str(candidates / f"people/{person}.jsonl")]
-        for task in (answering := worklist(r_bench_set, "answer", person)).tasks:
-            text = right.get(task.name)
-            answering.journal.decide(task, "AB"[place > 0] if text is None else "answer", text or "")
-        rbench += ["--model", person, f"dis={r_bench_set / f'people/{person}.csv'}"]
-    for folder, command in ((candidates, mvp), (r_bench_set, [*rbench, "--task", "MCQ", "--mcq-rule", "letter"])):
-        assert main(["review", str(folder), "--answer"]) == 0
-        assert "bob: " in capsys.readouterr().out
+        rows = []
+        for name, key in zip(questions["question_id"], questions["answer"], strict=True):
+            wrong = {"yes": "no", "no": "yes", "A": "B"}.get(key, "A")
+            rows.append({"question_id": name, "output": wrong if int(name) % 10 < place else key})
+        (candidates / f"{person}.jsonl").write_text(json_lines(rows), encoding="utf-8")
+        mvp += ["--model", person, str(candidates / f"{person}.jsonl")]
+        said = {"m1.png": "AB"[place > 0], "m2.png": "AB"[place > 0], **right}
+        table = "\n".join(["name,answer", *(f"{name},{answer}" for name, answer in said.items())])
+        (r_bench_set / f"{person}.csv").write_text(table + "\n", encoding="utf-8")
+        rbench += ["--model", person, f"dis={r_bench_set / f'{person}.csv'}"]
+    for command in (mvp, [*rbench, "--task", "MCQ", "--mcq-rule", "letter"]):
         assert main([*command, "--people", "ann", "bob", "cyd"]) == 0
         out = capsys.readouterr().out
         assert "(people, mean of 1)" in out

@@ -32,6 +32,7 @@ from psyprobe.observers.chat.answering import AnswerObserver, Decoding
 from psyprobe.plotting.described import Part
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
+from psyprobe.tasks.agreement import PeopleAgreement, agreement_of_people
 from psyprobe.tasks.asking import Case, ItemQuestion, Judge, count_verdicts, judge_of, put, read_verdicts
 from psyprobe.tasks.item_session import (
     ItemSession,
@@ -225,6 +226,15 @@ def marks(result: xarray.Dataset) -> dict[str, float]:
     table = read_run(result)
     right = (table["said"] == table["answer"]).astype(float)
     return dict(zip(map(_name, table.to_dict("records")), right, strict=True))
+
+
+def score_together(results: Sequence[xarray.Dataset]) -> tuple[PeopleAgreement, ...]:
+    """How far people agree on what they chose."""
+    return agreement_of_people(results, _chosen)
+
+
+def _chosen(result: xarray.Dataset) -> dict[str, str]:
+    return {_name(row): row["said"] for row in read_run(result).to_dict("records") if row["said"]}
 
 
 @dataclass(frozen=True)

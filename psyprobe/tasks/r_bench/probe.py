@@ -25,6 +25,7 @@ from psyprobe.observers.chat.answering import AnswerObserver, Decoding
 from psyprobe.plotting.described import Part
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
+from psyprobe.tasks.agreement import PeopleAgreement, agreement_of_people
 from psyprobe.tasks.asking import Case, ItemQuestion, Judge, Verdicts, count_verdicts, judge_of, put, read_verdicts
 from psyprobe.tasks.item_session import (
     ItemSession,
@@ -233,6 +234,19 @@ def marks(result: xarray.Dataset) -> dict[str, float]:
     """How right each answer about a corrupted image is, from 0 to 1, by the name of its question."""
     table = read_run(result).table
     return {f"dis\n{name}": float(value) for name, value in zip(table["name"], table["absolute"], strict=True)}
+
+
+def score_together(results: Sequence[xarray.Dataset]) -> tuple[PeopleAgreement, ...]:
+    """How far people agree on what they chose about corrupted images and references."""
+    return agreement_of_people(results, _chosen)
+
+
+def _chosen(result: xarray.Dataset) -> dict[str, str]:
+    choices = result["item"].values[result["task"].values == "MCQ"]
+    said = {
+        kind: dict(zip(result["item"].values, result[f"answer_{kind}"].values, strict=True)) for kind in ("dis", "ref")
+    }
+    return {f"{kind}\n{name}": answers[name] for kind, answers in said.items() for name in choices}
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""``psyprobe review``: a page on this machine where people accept, answer or label, and what came of it."""
+"""``psyprobe review``: a page on this machine where people accept or label, and what came of it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.output import make_folder, write_text
 from psyprobe.files.terminal import say, show, tell, told_to_end
+from psyprobe.tasks.agreement import agreements
 from psyprobe.tasks.review import worklist as lists
 from psyprobe.tasks.tables import csv_table
 
@@ -18,8 +19,6 @@ def add_review_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("set", metavar="SET", help="folder with questions.json (as MVP-Bench) or items.csv (as R-Bench)")
     add("--annotator", metavar="NAME", help="who sits down at the page; without: what came of it so far")
-    add("--answer", action="store_true", help="answer the questions as a model would")
-    add("--questions", metavar="FILE", help="question file to answer (default: kept.json, questions.json)")
     add("--port", type=int, default=0, help="to listen at, on this machine alone (default: any free one)")
 
 
@@ -30,12 +29,8 @@ def review_command(arguments: argparse.Namespace) -> int:
     if not labels and not (folder / "questions.json").is_file():
         raise InputError(f"folder {folder} has neither questions.json nor items.csv; give a set")
     if arguments.annotator is not None:
-        kind = "answer" if arguments.answer else "label" if labels else "review"
-        return _serve(lists.worklist(folder, kind, arguments.annotator, arguments.questions), arguments.port)
-    if arguments.answer:
-        result, lines = _answered(folder, arguments.questions)
-    else:
-        result, lines = _labelled(folder) if labels else _reviewed(folder)
+        return _serve(lists.worklist(folder, "label" if labels else "review", arguments.annotator), arguments.port)
+    result, lines = _labelled(folder) if labels else _reviewed(folder)
     show(result, "\n".join(lines), as_json=arguments.json)
     return 0
 
@@ -57,7 +52,7 @@ def _serve(worklist: lists.Worklist, port: int) -> int:
 def _reviewed(folder: Path) -> tuple[Any, list[str]]:
     tasks = lists.review_tasks(folder)
     verdicts = lists.verdicts_of(folder, tasks)
-    found = lists.agreements(verdicts)
+    found = agreements(verdicts)
     lines = [
         f"{name}: {list(said.values()).count('accept')} of {len(said)} accepted, {len(tasks) - len(said)} to decide"
         for name, said in verdicts.items()
@@ -67,7 +62,7 @@ def _reviewed(folder: Path) -> tuple[Any, list[str]]:
         if counts:
             lines.append(f"{name} rejected: " + ", ".join(f"{n} {reason}" for reason, n in counts.items()))
     lines += [str(each) for each in found]
-    kinds = {kind: lists.agreements(said) for kind, said in lists.by_kind(tasks, verdicts).items()}
+    kinds = {kind: agreements(said) for kind, said in lists.by_kind(tasks, verdicts).items()}
     lines += [f"  {kind}: {each}" for kind, parts in kinds.items() for each in parts if each.both]
     kept = lists.write_kept(folder, verdicts) if found else 0
     kept_line = f"{kept} rows kept, which both accepted; {folder / lists.KEPT}"
@@ -80,16 +75,6 @@ def _reviewed(folder: Path) -> tuple[Any, list[str]]:
         "kept": kept,
     }
     return result, lines
-
-
-def _answered(folder: Path, questions: str | None) -> tuple[Any, list[str]]:
-    lines, result = [], {}
-    for name, (rows, missing, text, suffix) in lists.answers_of(folder, questions).items():
-        path = folder / "people" / f"{name}{suffix}"
-        write_text(path, text)
-        lines.append(f"{name}: {rows} answered, {missing} to answer; {path}")
-        result[name] = {"answered": rows, "to_answer": missing, "file": str(path)}
-    return result, lines or ["nobody has answered yet; sit down with --answer --annotator NAME"]
 
 
 def _labelled(folder: Path) -> tuple[Any, list[str]]:

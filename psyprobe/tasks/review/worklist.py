@@ -1,13 +1,13 @@
-"""What people are shown and asked, one thing at a time; what they decided, and how far they agree; and their worklists.
+"""What people decide about a set, one thing at a time; what they decided; and their worklists.
 
-Decisions lie in one file of JSON lines each, to which lines are only ever added. What there is to decide: of a set of
-MVP-Bench, candidate questions to accept or reject, and questions to answer; of R-Bench, keys to check (agree, unlock
-and edit, report), and questions to answer. R-Bench's are interleaved, so that nobody gets into a rut: multiple choice,
-short answer, caption, and again. An edited answer has at most 10 words, an edited caption at most 40.
+Decisions lie in one file of JSON lines each, to which lines are only ever added: they belong to the set, whose
+questions are kept or not by them, and answer none of its questions, which is what a store keeps (`psyprobe observe`).
+What there is to decide: of a set of MVP-Bench, candidate questions to accept or reject; of R-Bench, keys to check
+(agree, unlock and edit, report). R-Bench's are interleaved, so that nobody gets into a rut: multiple choice, short
+answer, caption, and again. An edited answer has at most 10 words, an edited caption at most 40.
 
 References
 ----------
-Cohen (1960). A coefficient of agreement for nominal scales. Educational and Psychological Measurement 20.
 Li et al. (2024). R-Bench: are your large multimodal models robust to real-world corruptions? arXiv 2410.05474.
 """
 
@@ -23,19 +23,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from psyprobe.analysis.score import Recorded
 from psyprobe.errors import InputError, StoreError
 from psyprobe.files.images import file_digest, read_image, same_pixels
 from psyprobe.files.output import digest, write_text
 from psyprobe.files.parsing import parse_json
 from psyprobe.files.terminal import printable
+from psyprobe.tasks.agreement import agreements
 from psyprobe.tasks.mvp_bench.questions import read_question_lines, read_questions, split_choices
 from psyprobe.tasks.mvp_construction.steps import json_lines
 from psyprobe.tasks.r_bench.items import ImageSet, read_set
@@ -44,7 +43,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 CANDIDATES, KEPT = "questions.json", "kept.json"
 #: Longest answer, in words.
 MOST_WORDS = {"VQA": 10, "CAP": 40}
-_TITLES = {"review": "Review of questions", "answer": "Questions to answer", "label": "Labels to check"}
+_TITLES = {"review": "Review of questions", "label": "Labels to check"}
 _FOLLOWS = {"N": "natural", "M": "manipulated", "pair": "both, the natural one on the left"}
 _HEADINGS = {
     "yes_no": "Yes or no",
@@ -154,7 +153,7 @@ class Journal:
     folder : str or Path
         Of the set; the file lies in its folder "people".
     kind : str
-        Of the worklist: "review", "answer" or "label".
+        Of the worklist: "review" or "label".
     person : str
         A name that can be a file's.
 
@@ -228,52 +227,6 @@ def decisions(folder: str | Path, kind: str, tasks: Sequence[Task]) -> dict[str,
         person: {task.name: found for task in tasks if (found := journal.decision(task)) is not None}
         for person, journal in journals.items()
     }
-
-
-@dataclass(frozen=True)
-class Agreement(Recorded):
-    """How two people decided on what both have decided."""
-
-    #: Their names.
-    first: str
-    second: str
-    #: Tasks that both have decided.
-    both: int
-    #: Of these, decided alike.
-    equal: int
-    #: Cohen's: agreement beyond what their shares of each verdict bring about by chance, from -1 to 1. None where
-    #: nothing could be beyond it: nobody decided, or both always the same.
-    kappa: float | None
-
-    def __str__(self) -> str:
-        if not self.both:
-            return f"{self.first} and {self.second} have decided on nothing in common yet"
-        kappa = "undefined, both said the same of all" if self.kappa is None else f"{self.kappa:.2f}"
-        share = f"{self.equal} of {self.both} alike ({100 * self.equal / self.both:.1f} %)"
-        return f"{self.first} and {self.second}: {share}, Cohen's kappa {kappa}"
-
-
-def agreement(first: str, second: str, ones: Mapping[str, str], others: Mapping[str, str]) -> Agreement:
-    """How far two people agree.
-
-    Examples
-    --------
-    >>> one, other = {"a": "yes", "b": "no", "c": "no"}, {"a": "yes", "b": "yes", "d": "no"}
-    >>> print(agreement("Ann", "Bob", one, other))
-    Ann and Bob: 1 of 2 alike (50.0 %), Cohen's kappa 0.00
-    """
-    both = [name for name in ones if name in others]
-    equal = sum(ones[name] == others[name] for name in both)
-    mine, theirs = (Counter(said[name] for name in both) for said in (ones, others))
-    # In whole numbers: "by chance" times n squared.
-    chance, certain = sum(mine[value] * theirs[value] for value in mine), len(both) ** 2
-    kappa = None if chance == certain else (equal * len(both) - chance) / (certain - chance)
-    return Agreement(first, second, len(both), equal, kappa)
-
-
-def agreements(verdicts: Mapping[str, Mapping[str, str]]) -> list[Agreement]:
-    """How far each two people agree."""
-    return [agreement(one, other, verdicts[one], verdicts[other]) for one, other in combinations(sorted(verdicts), 2)]
 
 
 def accepted_by_both(verdicts: Mapping[str, Mapping[str, str]]) -> set[str]:
@@ -362,19 +315,17 @@ class Worklist:
         return number
 
 
-def worklist(folder: str | Path, kind: str, person: str, questions: str | Path | None = None) -> Worklist:
+def worklist(folder: str | Path, kind: str, person: str) -> Worklist:
     """A person before the tasks of a set.
 
     Parameters
     ----------
     folder : str or Path
         Of the set.
-    kind : {"review", "answer", "label"}
-        What is to be done: accept or reject candidate questions, answer questions, or check labels.
+    kind : {"review", "label"}
+        What is to be done: accept or reject candidate questions, or check labels.
     person : str
         Who sits down; what they decided before is kept.
-    questions : str or Path, optional
-        The question file to answer.
 
     Raises
     ------
@@ -383,8 +334,7 @@ def worklist(folder: str | Path, kind: str, person: str, questions: str | Path |
     """
     journal = Journal(folder, kind, person)
     if kind != "review":
-        tasks = label_tasks(folder) if kind == "label" else _to_answer(folder, questions, person)
-        return Worklist(_TITLES[kind], tasks, journal)
+        return Worklist(_TITLES[kind], label_tasks(folder), journal)
     tasks = review_tasks(folder)
 
     def note() -> str:
@@ -394,41 +344,9 @@ def worklist(folder: str | Path, kind: str, person: str, questions: str | Path |
     return Worklist(_TITLES[kind], tasks, journal, note)
 
 
-def answers_of(folder: str | Path, questions: str | Path | None = None) -> dict[str, tuple[int, int, str, str]]:
-    """What people answered so far, as prediction files hold it.
-
-    By name: how many are answered, how many are not, the text of the prediction file, and its ending.
-    """
-    tasks, found = _to_answer(folder, questions, ""), {}
-    for person, decided in decisions(folder, "answer", tasks).items():
-        said = {name: each.text or each.value for name, each in sorted(decided.items())}
-        if is_r_bench(folder):
-            text, suffix = pd.DataFrame(said.items(), columns=["name", "answer"]).to_csv(index=False), ".csv"
-        else:
-            text, suffix = json_lines({"question_id": name, "output": each} for name, each in said.items()), ".jsonl"
-        found[person] = (len(said), len(tasks) - len(said), text, suffix)
-    return found
-
-
 def is_r_bench(folder: str | Path) -> bool:
     """Whether a set is in the form of R-Bench."""
     return (Path(folder) / "items.csv").is_file()
-
-
-def _to_answer(folder: str | Path, questions: str | Path | None, person: str) -> list[Task]:
-    """The questions of a set in an order of the person's own, the same whenever they come back."""
-    if is_r_bench(folder):
-        # People have absolute scores only, so the reference images are not shown.
-        return _item_tasks(folder, int.from_bytes(person.encode()[:8], "big"), to_label=False)
-    place = Path(folder)
-    path = Path(questions) if questions is not None else place / (KEPT if (place / KEPT).is_file() else CANDIDATES)
-    rows = read_questions(path).to_dict("records")
-    order = np.random.default_rng(list(person.encode())).permutation(len(rows))
-    return [_question_task(place, rows[i]) for i in order]
-
-
-def _letters(options: Sequence[str]) -> tuple[Choice, ...]:
-    return tuple(Choice(letter.lower(), letter, letter) for letter, _ in zip("ABCDE", options, strict=False))
 
 
 def _in_full(key: str, options: Sequence[str], otherwise: str) -> str:
@@ -506,18 +424,6 @@ def write_kept(folder: str | Path, verdicts: Mapping[str, Mapping[str, str]]) ->
     return len(kept)
 
 
-def _question_task(folder: Path, row: dict[str, Any]) -> Task:
-    yes_no = (Choice("y", "yes", "Yes"), Choice("n", "no", "No"))
-    return Task(
-        name=row["question_id"],
-        heading=_HEADINGS[row["task"]],
-        # Nothing here may tell whether an image was manipulated.
-        images=(("Both images" if row["kind"] == "pair" else "Image", _inside(folder, row["image"])),),
-        text=row["question"],
-        choices=yes_no if row["task"] == "yes_no" else _letters(split_choices(row["question"])[1]),
-    )
-
-
 def _identical(paths: Sequence[Path]) -> bool:
     """Whether the two images of a pair, or the two halves of one file that holds both, are the same pixel for pixel."""
     if len(paths) == 2:
@@ -546,9 +452,14 @@ def label_tasks(folder: str | Path) -> list[Task]:
     """The keys of a set, to be checked against the reference images.
 
     Multiple choice is agreed with or reported; the key of a short answer and the first caption can be unlocked and
-    edited too.
+    edited too. In a drawn order in which the tasks take turns as long as there are some of each.
     """
-    return _item_tasks(folder, 0, to_label=True)
+    images, random = read_set(folder), np.random.default_rng(0)
+    found = []
+    for _, group in images.items.groupby("task", sort=True):
+        rows = group.to_dict("records")
+        found += [(turn, rows[place]) for turn, place in enumerate(random.permutation(len(rows)))]
+    return [_label_task(images, row) for _, row in sorted(found, key=lambda each: each[0])]
 
 
 def label_table(folder: str | Path) -> pd.DataFrame:
@@ -572,41 +483,27 @@ def label_counts(table: pd.DataFrame) -> dict[str, dict[str, int]]:
     }
 
 
-def _item_tasks(folder: str | Path, seed: int, *, to_label: bool) -> list[Task]:
-    """Items in a drawn order in which the tasks take turns as long as there are some of each."""
-    images, random = read_set(folder), np.random.default_rng(seed)
-    found = []
-    for _, group in images.items.groupby("task", sort=True):
-        rows = group.to_dict("records")
-        found += [(turn, rows[place]) for turn, place in enumerate(random.permutation(len(rows)))]
-    ordered = sorted(found, key=lambda each: each[0])
-    return [_item_task(images, row, to_label=to_label) for _, row in ordered]
-
-
-def _item_task(images: ImageSet, row: Mapping[Any, Any], *, to_label: bool) -> Task:
+def _label_task(images: ImageSet, row: Mapping[Any, Any]) -> Task:
     task, key, options = row["task"], row["key"], row["options"]
-    facts: tuple[tuple[str, str], ...]
-    draft: str | None
-    choices, facts, draft = _letters(options), (), None
-    if to_label and task == "MCQ":
-        choices = (_AGREE, _REPORT)
+    facts: tuple[tuple[str, str], ...] = ()
+    draft: str | None = None
+    if task == "MCQ":
+        choices: tuple[Choice, ...] = (_AGREE, _REPORT)
         facts = (("Right", _in_full(key, options, f"{key}, which is none of the options")),)
-    elif to_label:
+    else:
         choices = (_AGREE, Choice("s", "edit", "Save the edited text", with_text=True), _REPORT)
         draft, *others = key if task == "CAP" else [key]
         facts = tuple(("Also", each) for each in others)
-    elif task != "MCQ":
-        choices, draft = (Choice("s", "answer", "Save", with_text=True),), ""
     return Task(
         name=row["name"],
         heading=_HEADINGS[task],
-        images=(("Image", images.path("ref" if to_label else "dis", row)),),
+        images=(("Image", images.path("ref", row)),),
         text="\n".join(
             [row["question"], *(f"{letter}. {each}" for letter, each in zip("ABCDE", options, strict=False))]
         ),
         choices=choices,
         facts=facts,
         draft=draft,
-        locked=to_label and task != "MCQ",
+        locked=draft is not None,
         most_words=MOST_WORDS.get(task, 0),
     )

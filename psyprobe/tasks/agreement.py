@@ -1,0 +1,130 @@
+"""How far people agree, on decisions and on answers.
+
+References
+----------
+Cohen (1960). A coefficient of agreement for nominal scales. Educational and Psychological Measurement 20.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from psyprobe.analysis.score import OBSERVER, Recorded, Row, Tabled
+from psyprobe.analysis.words.sittings import person_of
+
+if TYPE_CHECKING:
+    import xarray
+
+
+@dataclass(frozen=True)
+class Agreement(Recorded):
+    """How two people decided on what both have decided."""
+
+    #: Their names.
+    first: str
+    second: str
+    #: Tasks that both have decided.
+    both: int
+    #: Of these, decided alike.
+    equal: int
+    #: Cohen's: agreement beyond what their shares of each verdict bring about by chance, from -1 to 1. None where
+    #: nothing could be beyond it: nobody decided, or both always the same.
+    kappa: float | None
+
+    def __str__(self) -> str:
+        if not self.both:
+            return f"{self.first} and {self.second} have decided on nothing in common yet"
+        kappa = "undefined, both said the same of all" if self.kappa is None else f"{self.kappa:.2f}"
+        share = f"{self.equal} of {self.both} alike ({100 * self.equal / self.both:.1f} %)"
+        return f"{self.first} and {self.second}: {share}, Cohen's kappa {kappa}"
+
+
+def agreement(first: str, second: str, ones: Mapping[str, str], others: Mapping[str, str]) -> Agreement:
+    """How far two people agree.
+
+    Examples
+    --------
+    >>> one, other = {"a": "yes", "b": "no", "c": "no"}, {"a": "yes", "b": "yes", "d": "no"}
+    >>> print(agreement("Ann", "Bob", one, other))
+    Ann and Bob: 1 of 2 alike (50.0 %), Cohen's kappa 0.00
+    """
+    both = [name for name in ones if name in others]
+    equal = sum(ones[name] == others[name] for name in both)
+    mine, theirs = (Counter(said[name] for name in both) for said in (ones, others))
+    # In whole numbers: "by chance" times n squared.
+    chance, certain = sum(mine[value] * theirs[value] for value in mine), len(both) ** 2
+    kappa = None if chance == certain else (equal * len(both) - chance) / (certain - chance)
+    return Agreement(first, second, len(both), equal, kappa)
+
+
+def agreements(verdicts: Mapping[str, Mapping[str, str]]) -> list[Agreement]:
+    """How far each two people agree."""
+    return [agreement(one, other, verdicts[one], verdicts[other]) for one, other in combinations(sorted(verdicts), 2)]
+
+
+@dataclass(frozen=True)
+class PeopleAgreement(Tabled):
+    """How far the people agree who answered one benchmark."""
+
+    experiment: str
+    persons: tuple[str, ...]
+    #: Of each two of them.
+    pairs: tuple[Agreement, ...]
+    #: Of intervals, of which there are none.
+    confidence: float = 0.95
+    random_weights: bool = False
+    layer: str = ""
+    measure: str = ""
+
+    @property
+    def observer(self) -> str:
+        """The people together."""
+        return f"{len(self.persons)} people"
+
+    def rows(self) -> list[Row]:
+        """Each two of them."""
+        title = f"{self.experiment} (agreement of {self.observer})"
+        return [Row(title, OBSERVER, f"{one.first} and {one.second}", _cells(one), one.to_dict()) for one in self.pairs]
+
+    def notes(self) -> list[str]:
+        """What the headings mean."""
+        return [
+            "alike: questions with answers to choose from that two people answered alike, of those that both answered; "
+            "kappa: Cohen's, agreement beyond what their shares of each answer bring about by chance."
+        ]
+
+
+def _cells(one: Agreement) -> dict[str, str]:
+    share = f" ({100 * one.equal / one.both:.1f} %)" if one.both else ""
+    return {"alike": f"{one.equal} of {one.both}{share}", "kappa": "" if one.kappa is None else f"{one.kappa:.2f}"}
+
+
+def agreement_of_people(
+    results: Sequence[xarray.Dataset], chosen: Callable[[xarray.Dataset], Mapping[str, str]]
+) -> tuple[PeopleAgreement, ...]:
+    """How far the people among results agree, experiment by experiment; nothing of one person alone.
+
+    Parameters
+    ----------
+    results : sequence of xarray.Dataset
+        Of any observers in a benchmark.
+    chosen : callable
+        From a result to the answers that were chosen among others, by the name of their question.
+    """
+    groups: dict[str, list[xarray.Dataset]] = {}
+    for one in results:
+        if person_of(one):
+            groups.setdefault(str(one.attrs["experiment_digest"]), []).append(one)
+    return tuple(
+        PeopleAgreement(
+            experiment=str(members[0].attrs["experiment"]),
+            persons=tuple(map(person_of, members)),
+            pairs=tuple(agreements({person_of(one): chosen(one) for one in members})),
+        )
+        for members in groups.values()
+        if len(members) > 1
+    )
