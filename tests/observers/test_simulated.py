@@ -280,10 +280,28 @@ def test_names_the_direction_of_stripes_that_it_sees(orientation: float, vertica
     assert seen_by.probability([blank], prompt.full) == 0.5
 
 
-def test_refuses_four_directions_of_which_it_knows_two(blank: FloatArray) -> None:
+@pytest.mark.parametrize(
+    ("orientation", "word"), [(0, "vertical"), (95, "horizontal"), (135, "rising"), (-50, "rising"), (40, "falling")]
+)
+def test_names_one_of_four_directions(orientation: float, word: str, blank: FloatArray) -> None:
     (prompt,) = load_prompts("orientation_4")
-    with pytest.raises(InputError, match="was asked for four directions; take probe = "):
-        observer().answer([blank], prompt.full)
+    seen_by = observer()
+    stripes = Gabor(frequency=4, contrast=0.1, radius=0.5, orientation=orientation, luminance=GREY)
+    threshold = 1 / float(seen_by.true_sensitivity(stripes).item())
+
+    def chances(image: FloatArray) -> dict[str, float]:
+        listed = dict(seen_by.answer([image], prompt.full, words=prompt.words).first_tokens or ())
+        found = {each: math.exp(listed[each.capitalize()]) for each in prompt.words}
+        return {each: chance / sum(found.values()) for each, chance in found.items()}
+
+    assert set(prompt.words) == {"vertical", "horizontal", "rising", "falling"}
+    plain = drive(replace(stripes, contrast=30 * threshold))
+    assert seen_by.answer([plain], prompt.full).text.lower().startswith(word)
+    # Half of what is at threshold is seen, and a quarter of the rest is guessed right.
+    weak = chances(drive(replace(stripes, contrast=threshold)))
+    assert weak.pop(word) == pytest.approx(0.625, abs=5e-3)
+    assert list(weak.values()) == pytest.approx([0.125] * 3, abs=5e-3)
+    assert list(chances(blank).values()) == pytest.approx([0.25] * 4)
 
 
 #: A uniform field has no orientation that stripes could be turned further than.

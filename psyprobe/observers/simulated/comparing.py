@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -42,15 +43,15 @@ def asked_to_compare(prompt: str) -> str:
     return next((what for what, words in _WORDS.items() if any(word in text for word in words)), "")
 
 
-def upright(wave: Wave) -> bool:
-    """Whether a wave's stripes are nearer to vertical than to horizontal.
+def nearest_direction(wave: Wave, orientations: Sequence[float]) -> int:
+    """Which of these orientations, in degrees, is nearest to a wave's.
 
     Examples
     --------
-    >>> upright(Wave(0.1, 30.0)), upright(Wave(0.1, 95.0))
-    (True, False)
+    >>> [nearest_direction(Wave(0.1, turn), (0, 90, 135, 45)) for turn in (-20.0, 95.0, -40.0, 30.0)]
+    [0, 1, 2, 3]
     """
-    return abs((wave.orientation + 90) % 180 - 90) < 45
+    return int(np.argmin([abs((wave.orientation - each + 90) % 180 - 90) for each in orientations]))
 
 
 def wave_of(light: FloatArray) -> Wave:

@@ -8,6 +8,7 @@ From the top: what is true, the observer, what it sees in an image, how it judge
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import re
 import threading
@@ -28,7 +29,13 @@ from psyprobe.errors import InputError, unknown_name
 from psyprobe.light.transfer import checked_eotf, light_of_drive
 from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
 from psyprobe.observers.registry import Card, ObserverRow
-from psyprobe.observers.simulated.comparing import asked_to_compare, contrast_dprime, upright, wave_dprime, wave_of
+from psyprobe.observers.simulated.comparing import (
+    asked_to_compare,
+    contrast_dprime,
+    nearest_direction,
+    wave_dprime,
+    wave_of,
+)
 
 if TYPE_CHECKING:
     from psyprobe.stimulus.specification import Specification
@@ -54,7 +61,8 @@ _REMEMBERED = 256
 #: Images that nobody can change any more are known again by themselves: prompts that share one follow each other.
 _LATELY = 4
 FORCED_CHOICE = ("First", "Second")
-DIRECTIONS = ("Vertical", "Horizontal")
+#: Words for the directions of stripes, in the order in which they are named, and the orientation of each, deg.
+DIRECTIONS = {"Vertical": 0.0, "Horizontal": 90.0, "Rising": 135.0, "Falling": 45.0}
 #: What it needs to know of itself to compare two images.
 _COMPARING = ("orientation_jnd", "frequency_jnd")
 #: Its words; ``speech.toml`` says of each list what it is.
@@ -280,26 +288,25 @@ class SimulatedObserver(Answering):
         return self._look(image).visible
 
     def probability(self, images: Sequence[FloatArray], prompt: str) -> float:
-        """How likely it is to say yes ("first", where two images are shown) to a question that it answers."""
+        """How likely it is to say yes to a question that it answers: "first" of two images, of stripes "vertical"."""
         shown = self.checked(Inquiry(prompt, tuple(images))).images
-        return self._probability(shown, [self._look(image) for image in shown], prompt)
+        return self._chances(shown, [self._look(image) for image in shown], prompt)[0]
 
     def _reply(self, inquiry: Inquiry) -> Answer:
         prompt, decoding = inquiry.prompt, inquiry.decoding
         mind = self.mind
         looks = [self._look(image) for image in inquiry.images]
-        p = self._probability(inquiry.images, looks, prompt)
+        chances = self._chances(inquiry.images, looks, prompt)
         question = (mind.seed, *(look.digest for look in looks), prompt, decoding.seed)
         mood, choice, wording = uniform(3, "answer", *question)
         kind = "refusal" if mood < mind.refusal else "unparsed" if mood < mind.refusal + mind.unparsed else "answer"
-        pair = FORCED_CHOICE if len(looks) == 2 else pair_for(prompt)
+        words = FORCED_CHOICE if len(looks) == 2 else words_for(prompt)
         temperature = 0.0 if mind.text == "greedy" else decoding.temperature
-        affirmative = choice < sigmoid(logit(p) / temperature) if temperature else p > 0.5
-        text = reply(kind, affirmative, pair, wording, self._reversed(prompt))
+        text = reply(kind, drawn(chances, temperature, choice), words, wording, self._reversed(prompt))
         # An image takes patches of 28 px, as in Qwen2.5-VL.
         patches = sum(math.ceil(image.shape[0] / 28) * math.ceil(image.shape[1] / 28) for image in inquiry.images)
         shown, finish, tokens_out = cut(text, decoding.max_tokens)
-        likely = first_tokens(kind, p, pair, mind.answer_mass) if decoding.logprobs else None
+        likely = first_tokens(kind, chances, words, mind.answer_mass) if decoding.logprobs else None
         return Answer(
             shown,
             likely,
@@ -311,25 +318,31 @@ class SimulatedObserver(Answering):
             server=f"simulated-{self.card.digest[:12]}",
         )
 
-    def _probability(self, images: Sequence[FloatArray], looks: Sequence[Look], prompt: str) -> float:
-        mind = self.mind
-        what = asked_to_compare(prompt) if len(looks) == 2 else ""
-        direction = len(looks) == 1 and pair_for(prompt) == DIRECTIONS
-        if direction and {"rising", "falling"} & set(re.findall(r"\w+", prompt.casefold())):
-            raise InputError(
-                f"{self.card.name} tells vertical stripes from horizontal ones and was asked for four directions; take "
-                'probe = "orientation" with prompts = "orientation"'
-            )
-        if what or direction:
-            p = self._chosen(what, images, looks) if what else self._upright(images[0], looks[0], prompt)
-            return (1 - abs(mind.yes_bias)) * p + max(mind.yes_bias, 0.0)
+    def _chances(self, images: Sequence[FloatArray], looks: Sequence[Look], prompt: str) -> tuple[float, ...]:
+        """How likely it is to say each of the words that the prompt asks for."""
+        bias = self.mind.yes_bias
+        words = words_for(prompt)
+        if len(looks) == 1 and len(words) > 2:
+            chances = self._directions(images[0], looks[0], prompt, words)
+            first = (1 - abs(bias)) * chances[0] + max(bias, 0.0)
+            rest = max(-bias, 0.0) / (len(words) - 1)
+            return first, *((1 - abs(bias)) * each + rest for each in chances[1:])
+        p = (1 - abs(bias)) * self._probability(images, looks, prompt, words) + max(bias, 0.0)
+        return p, 1 - p
+
+    def _probability(
+        self, images: Sequence[FloatArray], looks: Sequence[Look], prompt: str, words: tuple[str, ...]
+    ) -> float:
+        """How likely it takes the first of two answers for the right one."""
+        if len(looks) == 2 and (what := asked_to_compare(prompt)):
+            return self._chosen(what, images, looks)
+        if len(looks) == 1 and words[0] in DIRECTIONS:
+            return self._directions(images[0], looks[0], prompt, words)[0]
         seen = [self._seen(look, prompt) for look in looks]
         if len(seen) == 2:
             # What is seen in one only is chosen; of two equal ones, either.
-            p = seen[0] * (1 - seen[1]) + 0.5 * (seen[0] * seen[1] + (1 - seen[0]) * (1 - seen[1]))
-        else:
-            p = 1 - seen[0] if self._reversed(prompt) else seen[0]
-        return (1 - abs(mind.yes_bias)) * p + max(mind.yes_bias, 0.0)
+            return seen[0] * (1 - seen[1]) + 0.5 * (seen[0] * seen[1] + (1 - seen[0]) * (1 - seen[1]))
+        return 1 - seen[0] if self._reversed(prompt) else seen[0]
 
     def _chosen(self, what: str, images: Sequence[FloatArray], looks: Sequence[Look]) -> float:
         """How likely it takes the first of two images for the one that has more."""
@@ -342,13 +355,15 @@ class SimulatedObserver(Answering):
             d_prime = wave_dprime(what, waves[0], waves[1], jnd)
         return mind.lapse / 2 + (1 - mind.lapse) * NormalDist().cdf(d_prime / math.sqrt(2))
 
-    def _upright(self, image: FloatArray, look: Look, prompt: str) -> float:
-        """How likely it says vertical: it names the direction of what it sees, and guesses where it sees nothing."""
+    def _directions(self, image: FloatArray, look: Look, prompt: str, words: tuple[str, ...]) -> list[float]:
+        """How likely it names each direction: that of what it sees, and any where it sees nothing."""
+        share = 1 / len(words)
         if not look.visible > 0:
-            return 0.5
+            return [share] * len(words)
         seen = self._seen(look, prompt)
-        stands = upright(wave_of(self._light(_known_by(_grey(image)))))
-        return 0.5 + (seen if stands else -seen) / 2
+        wave = wave_of(self._light(_known_by(_grey(image))))
+        named = nearest_direction(wave, [DIRECTIONS[word] for word in words])
+        return [share + (seen * (1 - share) if place == named else -seen * share) for place in range(len(words))]
 
     def _seen(self, look: Look, prompt: str) -> float:
         mind = self.mind
@@ -539,50 +554,78 @@ def normal(*of: object) -> float:
     return NormalDist().inv_cdf(uniform(1, *of)[0])
 
 
-def pair_for(prompt: str) -> tuple[str, str]:
-    """The words for yes and no that a prompt asks for.
+def words_for(prompt: str) -> tuple[str, ...]:
+    """The words for yes and no, or for directions, that a prompt asks for.
 
     Examples
     --------
-    >>> pair_for("Ist ein Muster zu sehen? Antworte mit ja oder nein.")
+    >>> words_for("Ist ein Muster zu sehen? Antworte mit ja oder nein.")
     ('Ja', 'Nein')
     """
     words = set(re.findall(r"\w+", prompt.casefold()))
-    return next((pair for pair in _PAIRS if {each.casefold() for each in pair} <= words), _PAIRS[0])
+    known = (tuple(DIRECTIONS), *_PAIRS)
+    return next((each for each in known if {word.casefold() for word in each} <= words), _PAIRS[0])
 
 
-def reply(kind: str, affirmative: bool, pair: tuple[str, str], wording: float, turned: bool) -> str:
-    """What it says: "answer", "refusal" or "unparsed", the first or the second of a pair of answers.
+def drawn(chances: Sequence[float], temperature: float, choice: float) -> int:
+    """Which of several answers is given; at temperature 0 the likeliest, and of equals the last.
+
+    Parameters
+    ----------
+    chances : sequence of float
+        How likely each is; together 1.
+    temperature : float
+        Of the sampling.
+    choice : float
+        Drawn from 0 to 1.
+
+    Examples
+    --------
+    >>> drawn((0.3, 0.7), 1.0, 0.2), drawn((0.3, 0.7), 1.0, 0.4), drawn((0.25, 0.25, 0.3, 0.2), 0.0, 0.1)
+    (0, 1, 2)
+    """
+    if not temperature:
+        return max(range(len(chances)), key=lambda place: (chances[place], place))
+    logs = [math.log(max(chance, math.exp(-CERTAIN))) / temperature for chance in chances]
+    weights = [math.exp(each - max(logs)) for each in logs]
+    ends = itertools.accumulate(weight / sum(weights) for weight in weights)
+    return next((place for place, end in enumerate(ends) if choice < end), len(chances) - 1)
+
+
+def reply(kind: str, place: int, words: tuple[str, ...], wording: float, turned: bool) -> str:
+    """What it says: "answer", "refusal" or "unparsed", and which of the words it answers with.
 
     `wording`, from 0 to 1, picks among the ways to put it; `turned` is whether yes means that nothing is seen.
 
     Examples
     --------
-    >>> reply("answer", True, ("Yes", "No"), 0.99, False)
+    >>> reply("answer", 0, ("Yes", "No"), 0.99, False)
     'Yes, there is a pattern visible in the image.'
     """
     ways: list[str] = _SPOKEN[kind]
-    if kind == "answer" and pair != _PAIRS[0]:
+    if kind == "answer" and words != _PAIRS[0]:
         ways = ways[:-1]  # sentences are spoken in English only
     way = ways[min(int(wording * len(ways)), len(ways) - 1)]
-    word, rest = pair[0 if affirmative else 1], _SPOKEN["rest"]["yes" if affirmative else "no"][turned]
+    word, rest = words[place], _SPOKEN["rest"]["no" if place else "yes"][turned]
     return way.format(word, lower=word.lower(), rest=rest)
 
 
-def first_tokens(kind: str, p: float, pair: tuple[str, str], answer_mass: float) -> tuple[tuple[str, float], ...]:
+def first_tokens(
+    kind: str, chances: Sequence[float], words: tuple[str, ...], answer_mass: float
+) -> tuple[tuple[str, float], ...]:
     """Log-probabilities of the first token, likeliest first, of which `answer_mass` are an answer where it answers.
 
-    `p` is the probability of the first of the pair among both; the probabilities of all tokens add up to 1.
+    `chances` are the probabilities of the words among themselves; those of all tokens add up to 1.
 
     Examples
     --------
-    >>> first_tokens("answer", 0.8, ("Yes", "No"), 0.98)[:2]
+    >>> first_tokens("answer", (0.8, 0.2), ("Yes", "No"), 0.98)[:2]
     (('Yes', -0.34870...), ('No', -1.73500...))
     """
     mass = answer_mass if kind == "answer" else 0.03
     found: dict[str, float] = {}
-    sides = (max(p, 1e-12), max(1 - p, 1e-12))
-    for word, side in zip(pair, sides, strict=True):
+    sides = [max(chance, 1e-12) for chance in chances]
+    for word, side in zip(words, sides, strict=True):
         for spelling, share in _SPELLINGS:
             found[spelling.format(word, lower=word.lower())] = mass * side / sum(sides) * share
     first = {"answer": "The", "unparsed": "The", "refusal": "I"}[kind]
