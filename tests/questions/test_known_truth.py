@@ -95,3 +95,28 @@ def test_choosing_one_of_two_images_needs_no_catch_trials(tmp_path: Path) -> Non
         ("guess    = [0, 0.5]", ""),
     ]
     assert rms(deviations(tmp_path, *SMALL[:2], *two_images, logit_sd=0.3)) < 0.03
+
+
+def test_four_directions_give_the_threshold_back() -> None:
+    settings = {
+        "probe": "orientation_4",
+        "asking.prompts": "orientation_4",
+        "asking.design": "constant",
+        "asking.options": {},
+        "asking.readout": "text",
+        "asking.temperature": 1.0,
+        "asking.repeats": {"text": 4, "p_yes": 1},
+        "levels.frequency.values": [4],
+        "levels.contrast.from": 0.004,
+        "levels.contrast.to": 0.1,
+        "levels.contrast.n": 8,
+    }
+    experiment = read_experiment("orientation_csf").with_settings(settings)
+    simulated = pp.load_observer("simulated:watson-malo")
+    result = pp.run(experiment, simulated, progress=False)
+    # Eight contrasts, each four times in each of four directions.
+    assert result.sizes["trial"] == 8 * 4 * 4
+    found = chat_csf(result, resamples=20).isel(frequency=0)
+    low, high = (float(found[f"mean_sensitivity_{end}"]) for end in ("low", "high"))
+    true = float(simulated.true_sensitivity(experiment.spec(frequency=4.0, contrast=0.1)).item())
+    assert low < true < high < 2 * low
