@@ -264,7 +264,7 @@ class Agenda:
 
 
 def _name(batch: Batch) -> str:
-    return batch.questions[0].key
+    return batch.sitting or batch.questions[0].key
 
 
 class Writer:

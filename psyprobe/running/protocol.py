@@ -104,6 +104,9 @@ class Batch:
     #: Names what a probe makes for the batch and keeps, such as features of references: whoever has put one batch is
     #: given the next of the same name.
     shares: str = ""
+    #: Names what a process takes on lease with the batch, so that all of one name are asked by one: a person's sitting.
+    #: By default it is the batch alone.
+    sitting: str = ""
 
 
 @dataclass(frozen=True)

@@ -180,6 +180,8 @@ def batches_of(questions: Sequence[ItemQuestion], observer: AnswerObserver, vers
         Batch(
             tuple(_question(question, observer, version) for question in members),
             Work(images, {question.digests[1]: question.asked for question in members}),
+            # A person's attempts are all of one sitting.
+            sitting=observer.card.digest if members[0].attempt else "",
         )
         for images, members in together.items()
     ]

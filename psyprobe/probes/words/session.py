@@ -325,7 +325,8 @@ class WordsSession(ExperimentSession):
                     }
                 )
             work = Work(self.scene, image, dict(zip((each.asked for each in questions), asked, strict=True)))
-            batches.append(Batch(tuple(questions), work))
+            sitting = self.observer.card.digest if self._one_at_a_time else ""
+            batches.append(Batch(tuple(questions), work, sitting=sitting))
         return batches
 
     def _orders(self, trial: Trial) -> tuple[int, ...]:
