@@ -37,8 +37,14 @@ _PROBES = {
         "psyprobe.probes.words.session:orientation_4",
         "in words, in which of four directions the stripes of a pattern run",
     ),
-    "mvp_bench": ("psyprobe.tasks.mvp_bench.probe", "MVP-Bench: natural and manipulated images, at two levels"),
-    "r_bench": ("psyprobe.tasks.r_bench.probe", "R-Bench: reference images and their corrupted twins"),
+    "mvp_bench": (
+        "psyprobe.tasks.mvp_bench.probe",
+        "MVP-Bench: natural and manipulated images, at two levels, for models and people",
+    ),
+    "r_bench": (
+        "psyprobe.tasks.r_bench.probe",
+        "R-Bench: reference images and their corrupted twins, for models and people",
+    ),
     "corruption_profile": (
         "psyprobe.tasks.r_bench.corruption_profile",
         "how far photographs are from their corrupted versions for an encoder",

@@ -1,4 +1,4 @@
-"""How far people agree, on decisions and on answers.
+"""How far people agree, on decisions and on answers, and what they reach together.
 
 References
 ----------
@@ -11,10 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from psyprobe.analysis.score import OBSERVER, Recorded, Row, Tabled
+import pandas as pd
+
+from psyprobe.analysis.one_person import FEWEST
+from psyprobe.analysis.score import OBSERVER, Metric, Recorded, Row, Tabled
+from psyprobe.analysis.words.people import mean_of_people
 from psyprobe.analysis.words.sittings import person_of
+from psyprobe.tasks.tables import TaskScore
 
 if TYPE_CHECKING:
     import xarray
@@ -98,6 +103,55 @@ class PeopleAgreement(Tabled):
         ]
 
 
+@dataclass(frozen=True)
+class PeopleMean(TaskScore):
+    """What three people or more reach in one benchmark without the best and the worst of them."""
+
+    #: Title of the table, and by metric the mean with the ends of the range of those who are left.
+    table: str
+    values: Mapping[Metric, tuple[float, float | None, float | None]]
+    left_out: tuple[str, str]
+
+    def rows(self) -> list[Row]:
+        """One row."""
+        best, worst = self.left_out
+        told = [f"the mean of people leaves out the best of them, {best}, and the worst, {worst}; its range is theirs"]
+        return [self.row(self.table, OBSERVER, self.values, told)]
+
+    def notes(self) -> list[str]:
+        """Nothing besides what stands below single observers."""
+        return []
+
+    def to_dict(self) -> dict[str, Any]:
+        """The one row."""
+        return {"experiment": self.experiment, "left_out": self.left_out, **self.rows()[0].record}
+
+
+def mean_score(
+    table: str,
+    scores: Mapping[str, TaskScore],
+    metrics: Mapping[str, pd.DataFrame],
+    values: Callable[[pd.DataFrame], Mapping[Metric, tuple[float, float | None, float | None]]],
+) -> tuple[PeopleMean, ...]:
+    """The mean of people; nothing of fewer than three.
+
+    Parameters
+    ----------
+    table : str
+        Its title.
+    scores, metrics : mapping
+        By person, in one experiment.
+    values : callable
+        From metrics to what a row shows.
+    """
+    if len(scores) < FEWEST:
+        return ()
+    found, first = mean_of_people(metrics), next(iter(scores.values()))
+    attributes = {**first.attributes, "observer": f"mean of {len(scores) - 2} of {len(scores)} people"}
+    out = found.attrs["left_out"]
+    return (PeopleMean(attributes, first.confidence, "", "", table, values(found), out),)
+
+
 def _cells(one: Agreement) -> dict[str, str]:
     share = f" ({100 * one.equal / one.both:.1f} %)" if one.both else ""
     return {"alike": f"{one.equal} of {one.both}{share}", "kappa": "" if one.kappa is None else f"{one.kappa:.2f}"}
@@ -115,16 +169,21 @@ def agreement_of_people(
     chosen : callable
         From a result to the answers that were chosen among others, by the name of their question.
     """
-    groups: dict[str, list[xarray.Dataset]] = {}
-    for one in results:
-        if person_of(one):
-            groups.setdefault(str(one.attrs["experiment_digest"]), []).append(one)
     return tuple(
         PeopleAgreement(
-            experiment=str(members[0].attrs["experiment"]),
-            persons=tuple(map(person_of, members)),
-            pairs=tuple(agreements({person_of(one): chosen(one) for one in members})),
+            experiment=str(next(iter(members.values())).attrs["experiment"]),
+            persons=tuple(members),
+            pairs=tuple(agreements({person: chosen(one) for person, one in members.items()})),
         )
-        for members in groups.values()
+        for members in people_by_experiment(results)
         if len(members) > 1
     )
+
+
+def people_by_experiment(results: Sequence[xarray.Dataset]) -> list[dict[str, xarray.Dataset]]:
+    """The people among results, by pseudonym, experiment by experiment."""
+    groups: dict[str, dict[str, xarray.Dataset]] = {}
+    for one in results:
+        if person := person_of(one):
+            groups.setdefault(str(one.attrs["experiment_digest"]), {})[person] = one
+    return list(groups.values())

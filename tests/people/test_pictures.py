@@ -288,7 +288,10 @@ def test_people_agree_as_far_as_their_answers_do(
             observer = PersonObserver(person, "first", None, says(place))
             pp.run(page, observer, store=page.with_name("runs.sqlite"), progress=False)
     assert main(["score", str(mvp_page.with_name("runs.sqlite")), "--json"]) == 0
-    told = [each for each in json.loads(capsys.readouterr().out) if "pairs" in each]
+    scores = json.loads(capsys.readouterr().out)
+    means = [each["observer"] for each in scores if "left_out" in each]
+    assert means == ["mean of 1 of 3 people"] * 2
+    told = [each for each in scores if "pairs" in each]
     assert [(one["experiment"], one["persons"]) for one in told] == [
         ("pictures", ["ANNA", "BO", "CY"]),
         ("r_bench", ["ANNA", "BO", "CY"]),

@@ -32,7 +32,13 @@ from psyprobe.observers.chat.answering import AnswerObserver, Decoding
 from psyprobe.plotting.described import Part
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
-from psyprobe.tasks.agreement import PeopleAgreement, agreement_of_people
+from psyprobe.tasks.agreement import (
+    PeopleAgreement,
+    PeopleMean,
+    agreement_of_people,
+    mean_score,
+    people_by_experiment,
+)
 from psyprobe.tasks.asking import Case, ItemQuestion, Judge, count_verdicts, judge_of, put, read_verdicts
 from psyprobe.tasks.item_session import (
     ItemSession,
@@ -60,6 +66,7 @@ ABILITIES = ("answer",)
 SECTIONS = ("items", "judge")
 #: Asking differently makes another question of the same text and image.
 _VERSION = "mvp-bench 1"
+_TABLE = "MVP-Bench"
 _OPTIONS = {
     "questions": ["questions.json"],
     "rotations": False,
@@ -228,9 +235,19 @@ def marks(result: xarray.Dataset) -> dict[str, float]:
     return dict(zip(map(_name, table.to_dict("records")), right, strict=True))
 
 
-def score_together(results: Sequence[xarray.Dataset]) -> tuple[PeopleAgreement, ...]:
-    """How far people agree on what they chose."""
-    return agreement_of_people(results, _chosen)
+def score_together(results: Sequence[xarray.Dataset]) -> list[PeopleMean | PeopleAgreement]:
+    """What people reach together, and how far they agree on what they chose."""
+    found: list[PeopleMean | PeopleAgreement] = []
+    for members in people_by_experiment(results):
+        scores = {person: score(result)[0] for person, result in members.items()}
+        found += mean_score(_TABLE, scores, {person: one.metrics for person, one in scores.items()}, _ranked)
+    return [*found, *agreement_of_people(results, _chosen)]
+
+
+def _ranked(metrics: pd.DataFrame) -> dict[Metric, tuple[float, float | None, float | None]]:
+    """By metric of the scoreboard: value and the ends of its interval."""
+    found = metrics.set_index(["task", "level", "metric"])[["value", "low", "high"]]
+    return {metric: tuple(found.loc[at].tolist()) for at, metric in _RANKED.items() if at in found.index}
 
 
 def _chosen(result: xarray.Dataset) -> dict[str, str]:
@@ -274,9 +291,7 @@ class MvpScore(TaskScore):
         return rows
 
     def _row(self, responder: str, metrics: pd.DataFrame, notes: Sequence[str] = ()) -> Row:
-        found = metrics.set_index(["task", "level", "metric"])[["value", "low", "high"]]
-        values = {metric: tuple(found.loc[at].tolist()) for at, metric in _RANKED.items() if at in found.index}
-        return self.row("MVP-Bench", responder, values, notes)
+        return self.row(_TABLE, responder, _ranked(metrics), notes)
 
     def notes(self) -> Sequence[str]:
         """What the headings mean."""

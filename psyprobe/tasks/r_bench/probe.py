@@ -25,7 +25,13 @@ from psyprobe.observers.chat.answering import AnswerObserver, Decoding
 from psyprobe.plotting.described import Part
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
-from psyprobe.tasks.agreement import PeopleAgreement, agreement_of_people
+from psyprobe.tasks.agreement import (
+    PeopleAgreement,
+    PeopleMean,
+    agreement_of_people,
+    mean_score,
+    people_by_experiment,
+)
 from psyprobe.tasks.asking import Case, ItemQuestion, Judge, Verdicts, count_verdicts, judge_of, put, read_verdicts
 from psyprobe.tasks.item_session import (
     ItemSession,
@@ -55,6 +61,7 @@ ABILITIES = ("answer",)
 SECTIONS = ("items", "judge")
 #: A change of how images are read or shown asks anew; the wording has a version of its own.
 _VERSION = "r-bench 1"
+_TABLE = "R-Bench"
 _OPTIONS = {"mcq_rule": "letter_then_judge", "skip_bad": False, "band": 0.0}
 #: Columns of an item table that a result holds as they are, and as JSON.
 _PLAIN = ("question", "task", "dimension", "strength", "reference", "simulated")
@@ -236,9 +243,22 @@ def marks(result: xarray.Dataset) -> dict[str, float]:
     return {f"dis\n{name}": float(value) for name, value in zip(table["name"], table["absolute"], strict=True)}
 
 
-def score_together(results: Sequence[xarray.Dataset]) -> tuple[PeopleAgreement, ...]:
-    """How far people agree on what they chose about corrupted images and references."""
-    return agreement_of_people(results, _chosen)
+def score_together(results: Sequence[xarray.Dataset]) -> list[PeopleMean | PeopleAgreement]:
+    """What people reach together, and how far they agree on what they chose about corrupted images and references."""
+    found: list[PeopleMean | PeopleAgreement] = []
+    for members in people_by_experiment(results):
+        scores = {person: score(result)[0] for person, result in members.items()}
+        found += mean_score(_TABLE, scores, {person: one.run.metrics for person, one in scores.items()}, _overall)
+    return [*found, *agreement_of_people(results, _chosen)]
+
+
+def _overall(metrics: pd.DataFrame) -> dict[Metric, tuple[float, float | None, float | None]]:
+    """By measure: value and the ends of its interval, over all items."""
+    overall = metrics.loc[metrics["breakdown"] == "overall", ["measure", "value", "low", "high"]]
+    return {
+        Metric(name, f"{name.capitalize()} robustness", True, 4, name): (float(value), float(low), float(high))
+        for name, value, low, high in overall.itertuples(index=False)
+    }
 
 
 def _chosen(result: xarray.Dataset) -> dict[str, str]:
@@ -267,12 +287,7 @@ class RBenchScore(TaskScore):
         return rows
 
     def _row(self, responder: str, metrics: pd.DataFrame, notes: Sequence[str] = ()) -> Row:
-        overall = metrics.loc[metrics["breakdown"] == "overall", ["measure", "value", "low", "high"]]
-        values = {
-            Metric(name, f"{name.capitalize()} robustness", True, 4, name): (float(value), float(low), float(high))
-            for name, value, low, high in overall.itertuples(index=False)
-        }
-        return self.row("R-Bench", responder, values, notes)
+        return self.row(_TABLE, responder, _overall(metrics), notes)
 
     def notes(self) -> Sequence[str]:
         """What the headings mean."""
