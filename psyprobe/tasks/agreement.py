@@ -132,8 +132,8 @@ def mean_score(
     scores: Mapping[str, TaskScore],
     metrics: Mapping[str, pd.DataFrame],
     values: Callable[[pd.DataFrame], Mapping[Metric, tuple[float, float | None, float | None]]],
-) -> tuple[PeopleMean, ...]:
-    """The mean of people; nothing of fewer than three.
+) -> PeopleMean:
+    """The mean of three people or more.
 
     Parameters
     ----------
@@ -144,12 +144,10 @@ def mean_score(
     values : callable
         From metrics to what a row shows.
     """
-    if len(scores) < FEWEST:
-        return ()
     found, first = mean_of_people(metrics), next(iter(scores.values()))
     attributes = {**first.attributes, "observer": f"mean of {len(scores) - 2} of {len(scores)} people"}
     out = found.attrs["left_out"]
-    return (PeopleMean(attributes, first.confidence, "", "", table, values(found), out),)
+    return PeopleMean(attributes, first.confidence, "", "", table, values(found), out)
 
 
 def _cells(one: Agreement) -> dict[str, str]:
@@ -175,15 +173,14 @@ def agreement_of_people(
             persons=tuple(members),
             pairs=tuple(agreements({person: chosen(one) for person, one in members.items()})),
         )
-        for members in people_by_experiment(results)
-        if len(members) > 1
+        for members in people_by_experiment(results, 2)
     )
 
 
-def people_by_experiment(results: Sequence[xarray.Dataset]) -> list[dict[str, xarray.Dataset]]:
-    """The people among results, by pseudonym, experiment by experiment."""
+def people_by_experiment(results: Sequence[xarray.Dataset], fewest: int = FEWEST) -> list[dict[str, xarray.Dataset]]:
+    """The people among results, by pseudonym, experiment by experiment; where they are so many."""
     groups: dict[str, dict[str, xarray.Dataset]] = {}
     for one in results:
         if person := person_of(one):
             groups.setdefault(str(one.attrs["experiment_digest"]), {})[person] = one
-    return list(groups.values())
+    return [members for members in groups.values() if len(members) >= fewest]

@@ -284,22 +284,24 @@ def test_people_agree_as_far_as_their_answers_do(
         return lambda asked: Answer(asked.words[place] if asked.words else "a cat", sitting={"number": 1})
 
     for page in (mvp_page, r_bench_page):
-        for person, place in (("ANNA", 0), ("BO", -1), ("CY", 0)):
+        # A mean wants three.
+        for person, place in (("ANNA", 0), ("BO", -1), ("CY", 0))[: 3 if page == mvp_page else 2]:
             observer = PersonObserver(person, "first", None, says(place))
             pp.run(page, observer, store=page.with_name("runs.sqlite"), progress=False)
     assert main(["score", str(mvp_page.with_name("runs.sqlite")), "--json"]) == 0
     scores = json.loads(capsys.readouterr().out)
     means = [each["observer"] for each in scores if "left_out" in each]
-    assert means == ["mean of 1 of 3 people"] * 2
+    assert means == ["mean of 1 of 3 people"]
     told = [each for each in scores if "pairs" in each]
     assert [(one["experiment"], one["persons"]) for one in told] == [
         ("pictures", ["ANNA", "BO", "CY"]),
-        ("r_bench", ["ANNA", "BO", "CY"]),
+        ("r_bench", ["ANNA", "BO"]),
     ]
     # ANNA and CY always took the first answer; BO, the last, never.
     for one, both in zip(told, (6, 4), strict=True):
-        pairs = {(pair["first"], pair["second"]): (pair["equal"], pair["both"]) for pair in one["pairs"]}
-        assert pairs == {("ANNA", "BO"): (0, both), ("ANNA", "CY"): (both, both), ("BO", "CY"): (0, both)}
+        alike = {"ANNA and BO": 0, "ANNA and CY": both, "BO and CY": 0}
+        for pair in one["pairs"]:
+            assert (pair["equal"], pair["both"]) == (alike[f"{pair['first']} and {pair['second']}"], both)
 
 
 def test_an_answer_in_own_words_is_kept_in_one_line(r_bench_page: Path) -> None:

@@ -47,7 +47,7 @@ class PersonObserver(Answering):
 
     def __init__(self, person: str, session: str, screen: Screen | None, put: Callable[[Inquiry], Answer]) -> None:
         self.screen, self._put = screen, put
-        options = {"person": checked_person(person), "session": session}
+        options: dict[str, Any] = {"person": checked_person(person), "session": session}
         if screen is not None:
             self.images_at_once = 1
             options["screen"] = screen.to_dict()
@@ -147,10 +147,7 @@ class Sitting:
         """
         shown = self._showing.shown(inquiry)
         with self._changed:
-            self._number += not self._again
-            self._attempt, self._inquiry, self._shown = inquiry.attempt, inquiry, shown
-            self._answer, self._again = None, False
-            self._changed.notify_all()
+            self._show(inquiry, shown)
             self._changed.wait_for(lambda: self._answer is not None or self._end is not None)
             if self._answer is None:
                 raise PsyprobeError("the sitting is paused; the same command goes on with it")
@@ -194,6 +191,12 @@ class Sitting:
             self._again = attempt.choice is None
             self._answer = self._answered(attempt, str(values.get("key", ""))[:40])
             self._changed.notify_all()
+
+    def _show(self, inquiry: Inquiry, shown: Mapping[str, Any]) -> None:
+        self._number += not self._again
+        self._attempt, self._inquiry, self._shown = inquiry.attempt, inquiry, shown
+        self._answer, self._again = None, False
+        self._changed.notify_all()
 
     def _something(self) -> bool:
         return self._end is not None or (self._inquiry is not None and self._answer is None)

@@ -240,7 +240,8 @@ def score_together(results: Sequence[xarray.Dataset]) -> list[PeopleMean | Peopl
     found: list[PeopleMean | PeopleAgreement] = []
     for members in people_by_experiment(results):
         scores = {person: score(result)[0] for person, result in members.items()}
-        found += mean_score(_TABLE, scores, {person: one.metrics for person, one in scores.items()}, _ranked)
+        metrics = {person: one.metrics for person, one in scores.items()}
+        found.append(mean_score(_TABLE, scores, metrics, _ranked))
     return [*found, *agreement_of_people(results, _chosen)]
 
 

@@ -53,8 +53,9 @@ class PersonVisit(ABC):
         if store.exists():
             with open_store(store, create=False) as opened:
                 self._look(opened, runs_of(opened, experiment, person))
-        options = {} if self._earlier is None else self._earlier.observer_card["options"]
-        self._session: str = options.get("session") or secrets.token_hex(8)
+        self._session: str = secrets.token_hex(8)
+        if self._earlier is not None:
+            self._session = self._earlier.observer_card["options"]["session"]
 
     def facts(self) -> Mapping[str, Any]:
         """As in `Visit`."""

@@ -248,7 +248,8 @@ def score_together(results: Sequence[xarray.Dataset]) -> list[PeopleMean | Peopl
     found: list[PeopleMean | PeopleAgreement] = []
     for members in people_by_experiment(results):
         scores = {person: score(result)[0] for person, result in members.items()}
-        found += mean_score(_TABLE, scores, {person: one.run.metrics for person, one in scores.items()}, _overall)
+        metrics = {person: one.run.metrics for person, one in scores.items()}
+        found.append(mean_score(_TABLE, scores, metrics, _overall))
     return [*found, *agreement_of_people(results, _chosen)]
 
 
