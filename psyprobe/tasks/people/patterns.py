@@ -54,7 +54,7 @@ class PatternVisit(PersonVisit):
         The experiment asks something else.
     """
 
-    kind, afterwards = "patterns", "psyprobe plot"
+    kind, afterwards, once = "patterns", "psyprobe plot", False
 
     def __init__(self, experiment: Experiment, person: str, store: Path, display: Display | None = None) -> None:
         if level_name(experiment) != "frequency":

@@ -11,8 +11,6 @@ from psyprobe.experiment import Experiment
 from psyprobe.observers.people.observer import PersonObserver
 from psyprobe.observers.people.pictures import Pictures
 from psyprobe.probes import load_probe
-from psyprobe.running.protocol import RunRecord
-from psyprobe.running.store import Store
 from psyprobe.tasks.item_session import ItemSession
 from psyprobe.tasks.people.visits import PersonVisit
 
@@ -39,7 +37,7 @@ class PictureVisit(PersonVisit):
         The items cannot be read, or the person has answered them already.
     """
 
-    kind, afterwards = "pictures", "psyprobe score"
+    kind, afterwards, once = "pictures", "psyprobe score", True
 
     def __init__(self, experiment: Experiment, person: str, store: Path) -> None:
         super().__init__(experiment, person, store)
@@ -58,14 +56,6 @@ class PictureVisit(PersonVisit):
     def calibrate(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """As in `Visit`: there is nothing to calibrate."""
         raise InputError("pictures are shown as they are, and no screen is calibrated for them; load the page again")
-
-    def _look(self, store: Store, records: list[RunRecord]) -> None:
-        if records and records[-1].finished is not None:
-            raise InputError(
-                f"{self.person} has answered all of {self.experiment.name} in {self.store}, and a second time would "
-                "measure memory; give another person, or another store"
-            )
-        super()._look(store, records)
 
     def _observer(self, put: Any) -> PersonObserver:
         return PersonObserver(self.person, self._session, None, put)

@@ -38,6 +38,8 @@ class PersonVisit(ABC):
     kind: str
     #: The command that shows what came of it, before the store's name.
     afterwards: str
+    #: Whether a person sits it once in a store: who saw pictures remembers them.
+    once: bool
 
     def __init__(self, experiment: Experiment, person: str, store: Path) -> None:
         self.experiment, self.person, self.store = experiment, person, store
@@ -48,11 +50,7 @@ class PersonVisit(ABC):
         self._sitting: Sitting | None = None
         self._one_at_a_time = threading.Lock()
         #: The sitting that was begun last and not ended, and how much of it is answered.
-        self._earlier: RunRecord | None = None
-        self._answered = 0
-        if store.exists():
-            with open_store(store, create=False) as opened:
-                self._look(opened, runs_of(opened, experiment, person))
+        self._earlier, self._answered = self._unfinished()
         self._session: str = secrets.token_hex(8)
         if self._earlier is not None:
             self._session = self._earlier.observer_card["options"]["session"]
@@ -116,15 +114,23 @@ class PersonVisit(ABC):
     def _told(self, result: xarray.Dataset) -> dict[str, Any]:
         """What the page shows at the end."""
 
-    def _look(self, store: Store, records: list[RunRecord]) -> None:
-        """Find the sitting that goes on."""
-        unfinished = [record for record in records if record.finished is None]
-        if unfinished:
-            self._earlier = unfinished[-1]
+    def _unfinished(self) -> tuple[RunRecord | None, int]:
+        if not self.store.exists():
+            return None, 0
+        with open_store(self.store, create=False) as store:
+            records = runs_of(store, self.experiment, self.person)
+            if self.once and records and records[-1].finished is not None:
+                raise InputError(
+                    f"{self.person} has answered all of {self.experiment.name} in {self.store}, and a second time "
+                    "would measure memory; give another person, or another store"
+                )
+            unfinished = [record for record in records if record.finished is None]
+            if not unfinished:
+                return None, 0
             # A store knows digests by their first digits.
             kept = (answered for answered, _ in store.kept_answers())
             whom = (each.question.observer for each in kept if each.answer["reply"]["finish"] != GIVEN_UP)
-            self._answered = sum(self._earlier.observer_digest.startswith(each) for each in whom)
+            return unfinished[-1], sum(unfinished[-1].observer_digest.startswith(each) for each in whom)
 
     def _begun(self) -> Sitting:
         if self._sitting is None:
