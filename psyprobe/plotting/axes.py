@@ -201,8 +201,11 @@ def legend_below(place: Any, handles: Sequence[Any], title: str) -> None:
     """A legend under axes or a figure, where it hides nothing."""
     if not handles:
         return
+    if place.get_figure(root=True).get_gid() == _OURS:
+        # Axes are narrower than their figure, and would give way to a legend that is wider than they.
+        place = place.get_figure(root=True)
     width = _COLUMN.get()
-    across = float(place.get_figure(root=True).get_size_inches()[0]) if width is None else width / _MM_PER_INCH
+    across = _inches_across(place) if width is None else width / _MM_PER_INCH
     size = scaled(7.5)
     # A letter is half as wide as type is high, and a point 1/72 inch.
     style: dict[str, Any] = {
@@ -212,14 +215,18 @@ def legend_below(place: Any, handles: Sequence[Any], title: str) -> None:
     }
     style |= {"fontsize": size, "title_fontsize": size, "frameon": False, "columnspacing": 1.2, "handletextpad": 0.4}
     columns = max(1, min(5, int(across * 72 / (size * 22))))
-    if place.get_figure(root=True).get_gid() == _OURS:
-        # Axes are narrower than their figure, and would give way to a legend that is wider than they.
-        place = place.get_figure(root=True)
     if hasattr(place, "get_subplotspec"):
         # Under the label, which is as high at any size of the axes.
         place.legend(**style, loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=4.8, ncols=columns)
     else:
         place.legend(**style, loc="outside lower center", ncols=columns)
+
+
+def _inches_across(place: Any) -> float:
+    """How wide a figure is, or the cell of its grid in which axes stand."""
+    figure = float(place.get_figure(root=True).get_size_inches()[0])
+    cell = place.get_subplotspec() if hasattr(place, "get_subplotspec") else None
+    return figure if cell is None else figure * len(cell.colspan) / int(cell.get_gridspec().ncols)
 
 
 def level_axis(axis: Axis, values: npt.ArrayLike, margin: float = 1.0) -> None:
