@@ -77,7 +77,14 @@ def _on_the_site(app: Any, page: str, source: list[str]) -> None:
     for name, beside in BESIDE.items():
         text = text.replace(f"](../{name}", f"](beside/{beside}")
     # A block that stands for a file, or needs something, says so above it.
-    source[0] = re.sub(r"^```(\w+) \(([^)\n]+)\)$", r"```{code-block} \1\n:caption: \2\n", text, flags=re.MULTILINE)
+    source[0] = re.sub(r"^```(\w+) \(([^)\n]+)\)$", _captioned, text, flags=re.MULTILINE)
+
+
+def _captioned(block: re.Match[str]) -> str:
+    language, note = block.groups()
+    if note == "installs":  # a mark for the tests
+        return f"```{language}"
+    return f"```{{code-block}} {language}\n:caption: {note if '.' in note else note[0].upper() + note[1:]}\n"
 
 
 def setup(app: Any) -> None:

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import chdir, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from matplotlib.figure import Figure
+import matplotlib.pyplot as plt
 
 import psyprobe as pp
 from psyprobe.experiment import Experiment, read_experiment
-from psyprobe.plotting import save_figure, stimulus_strip
 from psyprobe.probes import probe_names, probe_summary
 from psyprobe.reporting.provenance import places_of, strongest
 from psyprobe.stimulus import Clip, Specification, level_of
 from psyprobe.stimulus.catalogue import StimulusSet, catalogue_folder, catalogue_names, load_stimulus
 
-#: Values of each level that a figure of the gallery is drawn from.
-_LEVELS = 7
-#: Whom experiments in words are shown with, and in how many wordings.
-_ANSWERS, _WORDINGS = "simulated:watson-malo", 1
+#: Whom experiments in words are shown with.
+_ANSWERS = "simulated:watson-malo"
 #: The picture of each part.
 _COVERS = {
     "stimuli": "stimuli-gabor_achromatic.png",
@@ -30,16 +28,67 @@ _COVERS = {
 }
 #: Displays of stimuli that are meant for one of their own.
 _DISPLAYS = {"noise_hernandez2025": "hernandez2025", "noise_hernandez2025_atd": "hernandez2025_atd"}
+_PASSED = {True: "yes", False: "**no**"}
 #: Pages of the docs that say more about a probe, and the experiment or figure that shows it.
 _PROBES = {
     "detection": ("scores.md", "gabor_achromatic"),
     "discrimination": ("own_experiments.md", "orientation_discrimination"),
     "matching": ("scoreboard.md", "contrast_matching"),
     "yes_no": ("chat.md", "hernandez2025"),
-    "two_interval": ("chat.md", "images/chat_psychometric.png"),
+    "two_interval": ("experiments.md", ""),
     "mvp_bench": ("mvp_bench.md", "images/mvp_bench.png"),
     "r_bench": ("r_bench.md", "images/rbench_contact_sheet.png"),
     "corruption_profile": ("corruption.md", "images/corruption_profile.png"),
+}
+
+#: Code for a probe that no experiment of the catalogue uses.
+_TWO_INTERVAL = """from pathlib import Path
+
+import matplotlib.pyplot as plt
+import psyprobe as pp
+from psyprobe.plotting import save_figure
+
+Path("which_image.toml").write_text(\'\'\'
+title    = "Which of two images has a pattern?"
+stimulus = "noise_hernandez2025"
+probe    = "two_interval"
+levels   = { frequency.values = [2, 4, 8], contrast = { from = 0.001, to = 0.25, n = 8 } }   # cpd; sqrt(2) SD / mean
+display  = { peak = 186.8805 }                                                               # cd/m²
+asking   = { prompts = "two_image", repeats = 2 }
+\'\'\')
+observer = pp.load_observer("simulated:watson-malo", logit_sd=0.5)
+result = pp.run("which_image.toml", observer, progress=False)
+pp.plot(result)
+save_figure(plt.gcf(), "two_interval.png")
+"""
+#: Commands that draw a probe's figure from files that do not come with psyprobe.
+_COMMANDS = {
+    "mvp_bench": """```toml (my_mvp_bench.toml)
+title = "MVP-Bench"
+probe = "mvp_bench"
+items = "DIR"            # the folder of questions.json and its images
+```
+
+```bash (needs the benchmark's files and a model)
+psyprobe run my_mvp_bench.toml --observer openai:MODEL --store runs.sqlite
+psyprobe plot runs.sqlite -o mvp_bench.png
+```""",
+    "r_bench": """```bash (needs psyprobe[corruption], takes minutes)
+psyprobe r-bench example --output mine
+psyprobe r-bench build mine/photographs mine/questions.csv --output my_set --items 3
+```
+
+The sheet is `my_set/contact_sheet.png`.""",
+    "corruption_profile": """```toml (my_profile.toml)
+title = "How far corruption takes an encoder"
+probe = "corruption_profile"
+items = "photographs"    # a folder
+```
+
+```bash (needs psyprobe[corruption,weights] and photographs)
+psyprobe run my_profile.toml --observer packaged:efficientnet_lite0 --store runs.sqlite
+psyprobe plot runs.sqlite -o corruption_profile.png
+```""",
 }
 
 
@@ -59,8 +108,9 @@ def write(folder: Path) -> None:
     _write(
         folder / "index.md",
         "# Gallery",
-        "Every stimulus, experiment and probe that comes with psyprobe, drawn when this site was built. Each page has "
-        "its figure, what was requested beside what was delivered, and the file it was made from, to copy and change.",
+        "Every stimulus, experiment and probe that comes with psyprobe. Each page has a figure, the code that draws "
+        "it, and the file behind it, to copy and change. Stimuli and experiments also show their certificate: what was "
+        "requested, and what the pixels deliver.",
         _cards([(title, name, _COVERS[name], f"{len(cards)} pages") for title, name, cards in sections]),
         _toctree([name for _, name, _ in sections]),
     )
@@ -89,41 +139,80 @@ def _section(title: str, cards: Mapping[str, tuple[str, str]]) -> str:
     return "\n\n".join([f"# {title}", _cards(shown), _toctree([page for _, page, _, _ in shown]), ""])
 
 
+def _figure(folder: Path, kind: str, name: str, code: str) -> tuple[dict[str, Any], str, str]:
+    """What the code of a page leaves behind once it has drawn the figure, the figure, and the code as a section."""
+    stem = f"{kind}-{name}"
+    made: dict[str, Any] = {"__name__": stem}
+    with chdir(folder), redirect_stdout(StringIO()):
+        exec(compile(code, f"{stem}.py", "exec", dont_inherit=True), made)
+    plt.close("all")
+    (folder / f"{name}.png").rename(folder / f"{stem}.png")
+    (folder / f"{stem}.py").write_text(code, encoding="utf-8")
+    return made, f"{stem}.png", _code(stem, code)
+
+
+def _code(stem: str, code: str) -> str:
+    about = f"This code drew the figure above. Copy it, or {{download}}`download it <{stem}.py>`."
+    return f"## The code\n\n{about}\n\n```python\n{code.rstrip()}\n```"
+
+
 # -- stimuli ----------------------------------------------------------------------------------------------------------
+
+_STIMULUS = """import psyprobe as pp
+from psyprobe.plotting import save_figure, stimulus_strip
+
+display = pp.Display{display}
+stimuli = pp.load_stimulus("{name}")
+specs = [
+{specs}
+]
+labels = [
+{labels}
+]
+images = [display.encode(spec{still}.draw()) for spec in specs]
+figure = stimulus_strip(images, ppd=specs[0].ppd, labels=labels)
+save_figure(figure, "{name}.png")
+print(specs[{middle}].draw().measure(display))
+"""
 
 
 def _stimulus(folder: Path, name: str) -> tuple[str, str]:
     found = load_stimulus(name)
     display = pp.Display.preset(_DISPLAYS[name]) if name in _DISPLAYS else pp.Display(peak=400.0)
-    tried = [strongest(found, at, found.levels.get("contrast", ()), display) for at in places_of(found.levels)]
+    contrasts = [_plain(each) for each in found.levels.get("contrast", ())]
+    places = [{level: _plain(value) for level, value in at.items()} for at in places_of(found.levels)]
+    tried = [strongest(found, at, contrasts, display) for at in places]
     shown = [spec for spec in tried if spec is not None]
-    image = f"stimuli-{name}.png"
-    _strip(shown, display, folder / image, list(found.levels))
-    certified = shown[len(shown) // 2]
-    sources = [f"Source: {found.source}."] * bool(found.source not in ("", "psyprobe"))
+    code = _STIMULUS.format(
+        name=name,
+        display=f'.preset("{_DISPLAYS[name]}")' if name in _DISPLAYS else "(peak=400)  # cd/m²",
+        specs="\n".join(f"    stimuli.spec({_arguments(found, spec)})," for spec in shown),
+        labels="\n".join(f"    {_label(spec, list(found.levels))!r}," for spec in shown).replace("'", '"'),
+        still=".picture()" if isinstance(shown[0], Clip) else "",
+        middle=len(shown) // 2,
+    )
+    made, image, section = _figure(folder, "stimuli", name, code)
+    source = f" Source: {found.source}." if found.source not in ("", "psyprobe") else ""
     _write(
         folder / f"stimuli-{name}.md",
         f"# {found.title}",
-        f"`{name}`, a stimulus of kind `{found.kind}`. {' '.join(sources)}",
+        f"`{name}`, a stimulus of kind `{found.kind}`.{source}",
         _differences(found.differences),
         f"![{found.title}]({image})",
-        _certificate(certified, display),
-        "## Draw it",
-        _code(f'stimulus = pp.load_stimulus("{name}").spec({_arguments(found, certified)}).draw()', display),
-        f"```bash\npsyprobe render {name} -o {name}.png\n```" if name not in _DISPLAYS else "",
-        "## Its file",
+        _certificate(made["specs"][len(shown) // 2], display),
+        section,
+        f"As a file, with its certificate beside it:\n\n```bash\npsyprobe render {name} -o {name}.png\n```"
+        if name not in _DISPLAYS
+        else "",
+        "## The stimulus file",
         f"```toml\n{(catalogue_folder('stimuli') / f'{name}.toml').read_text(encoding='utf-8').rstrip()}\n```",
     )
     return found.title, image
 
 
-def _strip(shown: Sequence[Specification], display: pp.Display, path: Path, levels: Sequence[str]) -> None:
-    figure = Figure(layout="constrained")
-    stills = [spec.picture() if isinstance(spec, Clip) else spec for spec in shown]
-    images = [display.encode(spec.draw()) for spec in stills]
-    stimulus_strip(images, ppd=shown[0].ppd, labels=[_label(spec, levels) for spec in shown], figure=figure)
-    figure.set_size_inches(2.6 * len(shown), 3.0)
-    save_figure(figure, path)
+def _plain(value: float) -> float:
+    """A number as code shows it."""
+    return float(f"{value:.4g}")
 
 
 def _label(spec: Specification, levels: Sequence[str]) -> str:
@@ -138,12 +227,6 @@ def _arguments(found: StimulusSet, spec: Specification) -> str:
     return ", ".join(f"{name}={spec.value(name):.4g}" for name in found.levels)
 
 
-def _code(drawn: str, display: pp.Display) -> str:
-    return (
-        f"```python\nimport psyprobe as pp\n\n{drawn}\nprint(stimulus.measure(pp.Display(peak={display.peak:g})))\n```"
-    )
-
-
 def _certificate(spec: Specification, display: pp.Display) -> str:
     """Requested against delivered, as a table."""
     rows = [["quantity", "requested", "delivered", "error", "tolerance", "passed"], ["---"] * 6]
@@ -154,11 +237,11 @@ def _certificate(spec: Specification, display: pp.Display) -> str:
             "" if row.error is None else f"{row.error:+.1e}",
             "" if row.tolerance is None else f"{row.tolerance:.2g}",
         ]
-        rows.append([row.quantity, *told, "yes" if row.passed else "**no**"])
+        rows.append([row.quantity, *told, _PASSED[row.passed] if row.tolerance is not None else ""])
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     about = (
         f"Measured from the pixels of `{spec!r}`, on a display of {display.peak:g} cd/m². "
-        "Rows without a request only inform."
+        "Rows without a tolerance are for information."
     )
     return f"## Requested against delivered\n\n{about}\n\n{table}"
 
@@ -169,32 +252,47 @@ def _differences(differences: Sequence[str], heading: str = "What differs from i
 
 # -- experiments ------------------------------------------------------------------------------------------------------
 
+_EXPERIMENT = """import matplotlib.pyplot as plt
+import psyprobe as pp
+from psyprobe.experiment import read_experiment
+from psyprobe.plotting import save_figure
+
+
+def fewer(values, n=7):
+    \"\"\"At most n of the values, from the first to the last.\"\"\"
+    places = sorted({{round(i * (len(values) - 1) / (n - 1)) for i in range(n)}})
+    return values if len(values) <= n else tuple(values[i] for i in places)
+
+
+experiment = read_experiment("{name}")
+# Seven values of each level draw in seconds. To draw them all, go straight on to pp.run.
+levels = {{name: {kept}fewer(values) for name, values in experiment.levels.items()}}
+experiment = experiment.model_copy(update={{"levels": levels}})
+{changes}
+result = pp.run(experiment, {observer}, progress=False)
+pp.plot(result)
+save_figure(plt.gcf(), "{name}.png")
+"""
+
 
 def _experiment(folder: Path, name: str) -> tuple[str, str]:
     text = (catalogue_folder("experiments") / f"{name}.toml").read_text(encoding="utf-8")
     page = tomllib.loads(text)
-    about = (
-        f"`{name}`. Source: {page.get('source', 'psyprobe')}."
-        if page.get("source") != "psyprobe"
-        else f"`{name}`, psyprobe's own."
-    )
+    about = f"`{name}`. Source: {page['source']}." if page.get("source", "psyprobe") != "psyprobe" else f"`{name}`."
     ending = [
         "## Run it",
         f"```bash (needs an observer)\npsyprobe run {name} --observer NAME\n```",
-        "## Its page",
+        "## The experiment file",
         f"```toml\n{text.rstrip()}\n```",
     ]
     path = folder / f"experiments-{name}.md"
     if "experiments" in page:
         listed = [f"- [{each}](experiments-{each}.md)" for each in page["experiments"]]
-        _write(
-            path, f"# {page['title']}", about, "A suite: one name for several experiments.", "\n".join(listed), *ending
-        )
+        told = "A suite: one name for several experiments, each with a figure of its own."
+        _write(path, f"# {page['title']}", about, told, "\n".join(listed), *ending)
         return str(page["title"]), ""
-    experiment, who = _smaller(read_experiment(name))
-    result = pp.run(experiment, who, progress=False)
-    image = f"experiments-{name}.png"
-    _drawn(result, folder / image)
+    experiment = read_experiment(name)
+    made, image, section = _figure(folder, "experiments", name, _experiment_code(name, experiment))
     spec = experiment.spec(**_middle(experiment))
     _write(
         path,
@@ -203,47 +301,41 @@ def _experiment(folder: Path, name: str) -> tuple[str, str]:
         _differences(page.get("differences", ())),
         _differences(page.get("assumed", ()), "What the source does not say"),
         f"![{page['title']}]({image})",
-        f"Answers of `{result.attrs['observer']}`, at fewer levels than the page has.",
+        f"Responses of `{made['result'].attrs['observer']}`, at fewer levels than the experiment file has.",
+        section,
         _certificate(spec, experiment.display),
         *ending,
     )
     return str(page["title"]), image
 
 
-def _smaller(experiment: Experiment) -> tuple[Experiment, Any]:
-    """The experiment with fewer levels, and who is asked: enough for a figure in seconds."""
-    # People matched at frequencies of their own, all of which are needed.
-    kept = ("frequency",) if experiment.probe == "matching" else ()
-    levels = {name: values if name in kept else _thinned(values) for name, values in experiment.levels.items()}
-    changes: dict[str, Any] = {"levels": levels, "score_only": False}
+def _experiment_code(name: str, experiment: Experiment) -> str:
+    """Few levels and one wording, for a figure in seconds."""
+    changes = []
     if experiment.difference is not None:
-        fewer = _thinned(experiment.difference.levels)
-        changes["difference"] = experiment.difference.model_copy(update={"levels": fewer})
-    if experiment.asking is not None:
-        changes["asking"] = experiment.asking.model_copy(update={"prompts": experiment.asking.prompts[:_WORDINGS]})
+        changes += [
+            "fewer_differences = {'levels': fewer(experiment.difference.levels)}",
+            "difference = experiment.difference.model_copy(update=fewer_differences)",
+            "experiment = experiment.model_copy(update={'difference': difference})",
+        ]
     # Differences can be put to encoders too, which takes a tenth of the time.
     words = experiment.asking is not None and experiment.probe not in ("discrimination", "acuity")
-    who = pp.load_observer(_ANSWERS, logit_sd=0.5) if words else "pixels"
-    return experiment.model_copy(update=changes), who
-
-
-def _thinned(values: Sequence[float]) -> tuple[float, ...]:
-    if len(values) <= _LEVELS:
-        return tuple(values)
-    places = np.linspace(0, len(values) - 1, _LEVELS).round().astype(int)
-    return tuple(float(values[i]) for i in places)
+    if words:
+        changes += [
+            "asking = experiment.asking.model_copy(update={'prompts': experiment.asking.prompts[:1]})",
+            "experiment = experiment.model_copy(update={'asking': asking})",
+        ]
+    return _EXPERIMENT.format(
+        name=name,
+        # People matched at frequencies of their own, all of which are needed.
+        kept='values if name == "frequency" else ' if experiment.probe == "matching" else "",
+        changes="\n".join([*changes, ""]).replace("'", '"'),
+        observer=f'pp.load_observer("{_ANSWERS}", logit_sd=0.5)' if words else '"pixels"',
+    )
 
 
 def _middle(experiment: Experiment) -> dict[str, float]:
     return {name: float(values[len(values) // 2]) for name, values in experiment.levels.items()}
-
-
-def _drawn(result: Any, path: Path) -> None:
-    import matplotlib.pyplot as plt
-
-    drawn = pp.plot(result, levels="log")
-    save_figure(getattr(drawn, "figure", drawn), path)
-    plt.close("all")
 
 
 # -- probes -----------------------------------------------------------------------------------------------------------
@@ -251,17 +343,25 @@ def _drawn(result: Any, path: Path) -> None:
 
 def _probe(folder: Path, name: str) -> tuple[str, str]:
     more, shown = _PROBES[name]
-    image = f"../{shown}" if "/" in shown else f"experiments-{shown}.png"
-    uses = list(_uses(name))
+    if name in _COMMANDS:
+        image, section = (
+            f"../{shown}",
+            f"## The code\n\nThis draws such a figure from files of yours.\n\n{_COMMANDS[name]}",
+        )
+    elif shown:
+        image, code = f"experiments-{shown}.png", (folder / f"experiments-{shown}.py").read_text(encoding="utf-8")
+        section = _code(f"experiments-{shown}", code)
+    else:
+        _, image, section = _figure(folder, "probes", name, _TWO_INTERVAL)
+    listed = ["Experiments that use it:", "", *(f"- [{each}](experiments-{each}.md)" for each in _uses(name))]
     _write(
         folder / f"probes-{name}.md",
         f"# {name}",
-        f"It asks {probe_summary(name)}. More: [{more.removesuffix('.md')}](../{more}).",
+        f"It asks {probe_summary(name)}. More: [{more.removesuffix('.md').replace('_', ' ')}](../{more}).",
         f"![What {name} shows]({image})",
-        "\n".join(["Experiments that ask in this way:", "", *(f"- [{each}](experiments-{each}.md)" for each in uses)])
-        if uses
-        else "",
-        f'```toml\nprobe = "{name}"\n```',
+        f'In an experiment file:\n\n```toml\nprobe = "{name}"\n```',
+        "\n".join(listed) if listed[2:] else "",
+        section,
     )
     return name, image
 

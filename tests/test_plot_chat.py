@@ -128,6 +128,14 @@ def test_the_strip_has_a_row_for_each_wording(csf: xr.Dataset) -> None:
         plot_prompts(chat_csf(chat_result(np.full((1, 6), 2.0), readout="p_yes", contrast=TEN, repeats=1), resamples=5))
 
 
+def test_panels_of_a_grid_keep_their_width_over_the_legend(csf: xr.Dataset) -> None:
+    left, right = Figure((12, 4.6), layout="constrained").subplots(1, 2)
+    plot_csf(csf, left)
+    plot_yes_map(csf, right)
+    drawn(left)
+    assert min(ax.get_position().width for ax in (left, right)) > 0.25
+
+
 def test_the_map_has_contrast_upwards_and_catch_trials_below(csf: xr.Dataset) -> None:
     ax = drawn(plot_yes_map(csf, bare_axes()))
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")

@@ -51,8 +51,8 @@ _TYPE = ((100.0, 6.5), (float("inf"), 7.5))
 _MM_PER_INCH = 25.4
 #: Height of a line of a legend, inches.
 _LINE = 0.11
-#: Letters of a label that do not fit beside a panel in a column.
-_LONG = 20
+#: Letters of a label that fit beside a panel in a column, and beside one of the usual size.
+_LONG, _LONGEST = 20, 40
 
 
 def new_axes(width: float = 5.6, height: float = 4.4) -> Axes:
@@ -177,21 +177,23 @@ def label(ax: Axes, x: str, y: str, title: str, *, framed: bool = True) -> None:
     """Say what is to the right, what is upwards and what it is; unframed axes have no lines above and on the right."""
     import matplotlib as mpl
 
-    # In a journal's column a unit stands on a line of its own.
+    # A unit stands on a line of its own where both would be longer than the axes are high.
     narrow = mpl.rcParams["font.size"] < _TYPE[-1][1]
-    ax.set(xlabel=x, ylabel=y.replace(" (", "\n(", 1) if narrow and len(y) > _LONG else y)
+    letters = len(re.sub(r"\$[^$]*\$", "__", y))
+    ax.set(xlabel=x, ylabel=y.replace(" (", "\n(", 1) if letters > (_LONG if narrow else _LONGEST) else y)
     ax.set_title(title, fontsize="medium")
     if not framed:
         ax.spines[["top", "right"]].set_visible(False)
 
 
 def log_axis(axis: Axis, low: float, high: float) -> None:
-    """Make an axis logarithmic, with numbers at 1, 2, 5 or, over more than two and a half decades, at powers of ten."""
+    """Make an axis logarithmic, with numbers at powers of ten, over less than 2.5 decades at 1, 2, 5, over less at more."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     _limit(axis, low, high, scale="log")
-    wide = np.log10(high / low) > 2.5
-    axis.set_major_locator(LogLocator(base=10, subs=(1.0,) if wide else (1.0, 2.0, 5.0), numticks=99))
+    decades = np.log10(high / low)
+    at = (1.0,) if decades > 2.5 else (1.0, 2.0, 5.0) if decades > 0.5 else (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
+    axis.set_major_locator(LogLocator(base=10, subs=at, numticks=99))
     axis.set_minor_locator(LogLocator(base=10, subs=tuple(range(2, 10)), numticks=99))
     axis.set_major_formatter(FuncFormatter(lambda value, _: tick_texts([value], low, high)[0]))
     axis.set_minor_formatter(NullFormatter())

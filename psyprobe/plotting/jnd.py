@@ -132,7 +132,14 @@ def _across(result: xr.Dataset) -> str:
 
 def _upwards(result: xr.Dataset, difference: str) -> str:
     label = axes.level_label(result, difference)
-    return f"Just noticeable {label[:1].lower()}{label[1:]}" if difference.endswith("_difference") else label
+    if difference.endswith("_difference"):
+        return f"Just noticeable {label[:1].lower()}{label[1:]}"
+    return f"Threshold ({label})" if difference == "contrast" else label
+
+
+def _at(result: xr.Dataset, name: str, value: float) -> str:
+    unit = str(result[name].attrs.get("units", "1"))
+    return f"{name.replace('_', ' ')} {value:g}{'' if unit == '1' else f' {unit}'}"
 
 
 def _curves(result: xr.Dataset, score: DiscriminationScore) -> Iterator[_Curve]:
@@ -142,7 +149,7 @@ def _curves(result: xr.Dataset, score: DiscriminationScore) -> Iterator[_Curve]:
     keys = list(zip(*(score.at[name] for name in others), strict=True)) if others else [()] * len(x)
     for key in dict.fromkeys(keys):
         here = np.array([one == key for one in keys])
-        told = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in zip(others, key, strict=True))
+        told = ", ".join(_at(result, name, value) for name, value in zip(others, key, strict=True))
         for who in ("people", "ideal", "pixels", "score"):
             found: Thresholds | None = getattr(score, who)
             if found is not None:
