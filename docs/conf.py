@@ -73,7 +73,7 @@ def _made(app: Any) -> None:
 
 def _on_the_site(app: Any, page: str, source: list[str]) -> None:
     """Links that lead out of docs/ in the repository, and to a page of the site here."""
-    text = source[0].replace("](../notebooks/", "](notebooks/")
+    text = source[0].replace("](../notebooks/", "](notebooks/").replace("](../docs/", "](../")
     for name, beside in BESIDE.items():
         text = text.replace(f"](../{name}", f"](beside/{beside}")
     # A block that stands for a file, or needs something, says so above it.
