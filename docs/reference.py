@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 from collections.abc import Iterable, Iterator
@@ -174,7 +175,7 @@ _PAGE = """# {name}
 ```{{eval-rst}}
 .. currentmodule:: {module}
 
-.. auto{kind}:: {name}
+.. auto{kind}:: {shown}
 {options}```
 {more}"""
 
@@ -185,8 +186,12 @@ def write(folder: Path) -> None:
     by_module: dict[str, list[Name]] = {module: [] for module in MODULES}
     for name in public_names():
         by_module[name.module].append(name)
-        options = "   :members:\n   :undoc-members:\n" if name.kind == "class" else ""
-        text = _PAGE.format(name=name.name, module=name.module, kind=name.kind, options=options, more=_more(name))
+        options = _class_options(name.value) if name.kind == "class" else ""
+        # Nobody calls a protocol.
+        shown = f"{name.name}()" if getattr(name.value, "_is_protocol", False) else name.name
+        text = _PAGE.format(
+            name=name.name, shown=shown, module=name.module, kind=name.kind, options=options, more=_more(name)
+        )
         (folder / f"{name.full}.md").write_text(text, encoding="utf-8")
     shown = {module: names for module, names in by_module.items() if names}
     for module, names in shown.items():
@@ -204,6 +209,15 @@ source. Start with [`psyprobe`](psyprobe.md): a script rarely needs more.
 {_toctree(shown)}
 """
     (folder / "index.md").write_text(text, encoding="utf-8")
+
+
+def _class_options(value: Any) -> str:
+    """All members but the fields that the docstring tells of as parameters."""
+    fields = [field.name for field in dataclasses.fields(value)] if dataclasses.is_dataclass(value) else []
+    named = re.findall(r"^([\w, ]+) : ", inspect.getdoc(value) or "", re.MULTILINE)
+    told = {each for line in named for each in line.split(", ")}
+    apart = f"   :exclude-members: {', '.join(sorted(told & set(fields)))}\n" if told & set(fields) else ""
+    return f"   :members:\n   :undoc-members:\n{apart}"
 
 
 def _more(name: Name) -> str:
