@@ -118,6 +118,16 @@ def test_every_page_of_the_catalogue_and_every_public_name_is_there(site: Path) 
         assert "<strong>no</strong>" not in page or name.endswith("_published"), name
 
 
+def test_every_figure_of_the_gallery_comes_with_the_code_that_drew_it(site: Path) -> None:
+    pages = [path for path in (site / "gallery").glob("*-*.html") if "<img" in path.read_text(encoding="utf-8")]
+    assert len(pages) > 70
+    for path in pages:
+        page = path.read_text(encoding="utf-8")
+        scripts = re.findall(r'href="\.\./(_downloads/[^"]+\.py)"', page)
+        assert 'id="the-code"' in page and all((site / script).exists() for script in scripts), path.name
+        assert scripts or path.stem in ("probes-mvp_bench", "probes-r_bench", "probes-corruption_profile"), path.name
+
+
 @pytest.fixture(scope="module")
 def opened(site: Path, browser: webdriver.Browser) -> Iterator[webdriver.Browser]:
     browser.command("Network.enable")
