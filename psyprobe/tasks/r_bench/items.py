@@ -61,7 +61,8 @@ class ItemReport:
     def __str__(self) -> str:
         lines = [f"{task}, {strength}: {n} items" for (task, strength), n in self.counts.items()]
         low, high = self.cells
-        lines.append(f"{low} to {high} items of each dimension and task; the file is in {self.encoding}")
+        number = f"{low} to {high} items" if high > low else "1 item" if high == 1 else f"{high} items"
+        lines.append(f"{number} of each dimension and task; the file is in {self.encoding}")
         lines += [f"the key of {name} is none of its options" for name in self.keys_without_option]
         return "\n".join(lines)
 
