@@ -120,7 +120,8 @@ def _same(one: xr.Dataset, other: xr.Dataset) -> bool:
 
 def _line(curve: _Curve, colour: int) -> Line:
     style: Any = "people" if curve.who == "people" else "line"
-    return Line(", ".join(each for each in (curve.who, curve.at) if each), curve.x, curve.y, style=style, colour=colour)
+    who = str(_STYLES.get(curve.who, {}).get("label", curve.who))
+    return Line(", ".join(each for each in (who, curve.at) if each), curve.x, curve.y, style=style, colour=colour)
 
 
 def _across(result: xr.Dataset) -> str:

@@ -157,6 +157,20 @@ def methods(experiments: Sequence[Sequence[xr.Dataset]]) -> Mapping[str, Any]:
     return {"paragraphs": paragraphs, "cited": list(cited)}
 
 
+def _display(display: Mapping[str, Any]) -> str:
+    black = ", ".join(f"{each:g}" for each in np.atleast_1d(display["black"]))
+    told = [f"peak {display['peak']:g} cd/m²", f"black {black} cd/m²"]
+    told += [f"ambient light {display['ambient']:g} lx"] * bool(display.get("ambient"))
+    curve = display.get("eotf", "srgb")
+    guns = curve if isinstance(curve, list | tuple) else [curve]
+    if all(isinstance(each, float) for each in guns):
+        told.append(f"gamma {', '.join(f'{each:g}' for each in guns)}")
+    else:
+        named = {"srgb": "sRGB"}.get(curve, curve) if isinstance(curve, str) else "measured"
+        told.append(f"{named} transfer function")
+    return f"Display: {', '.join(told)}."
+
+
 def _design(result: xr.Dataset, page: Mapping[str, Any]) -> list[str]:
     """Stimulus, display and levels in words."""
     sentences = []
@@ -164,24 +178,23 @@ def _design(result: xr.Dataset, page: Mapping[str, Any]) -> list[str]:
     size = json.loads(str(result.attrs.get("size", "[]")))
     if ppd and len(size) == 2:
         pixels = f"{size[1]} x {size[0]} px at {float(ppd):.4g} pixels per degree ({size[1] / float(ppd):.3g} deg)"
-        sentences.append(f"Images of {pixels}.")
+        sentences.append(f"Images were {pixels}.")
     if display:
-        told = [f"peak {display['peak']:g} cd/m²", f"black {display['black']:g} cd/m²"]
-        told += [f"ambient light {display['ambient']:g} lx"] * bool(display.get("ambient"))
-        sentences.append(f"Display: {', '.join(told)}, {display.get('eotf', '')} transfer function.")
+        sentences.append(_display(display))
     for name in (*levels_of(result), str(result.attrs.get("difference", "contrast"))):
         if name in result.variables and result[name].ndim == 1 and result[name].dtype.kind == "f":
             values = np.unique(result[name].values)
             unit = str(result[name].attrs.get("units", "1"))
             label = str(result[name].attrs.get("long_name", name)).split(";")[0]
-            span = f"{values[0]:.3g} to {values[-1]:.3g}{'' if unit == '1' else f' {unit}'}"
-            sentences.append(f"{label}: {len(values)} values from {span}.")
+            span = f"from {values[0]:.3g} to {values[-1]:.3g}{'' if unit == '1' else f' {unit}'}"
+            sentences.append(f"{label}: {len(values)} values {span}.")
     asking = _told(result, "asking")
     if asking:
         prompts = len(json.loads(str(result.attrs.get("prompts", "[]"))))
         sentences.append(
-            f"{prompts} wording{'s' * (prompts != 1)}, design {asking.get('design')}, temperature "
-            f"{asking.get('temperature'):g}, read as {result.attrs.get('readout')}."
+            f"The question was put in {prompts} wording{'s' * (prompts != 1)} (design: {asking.get('design')}) at a "
+            f"temperature of {asking.get('temperature'):g}; answers were read as "
+            f"{'P(yes)' if result.attrs.get('readout') == 'p_yes' else result.attrs.get('readout')}."
         )
     return sentences
 

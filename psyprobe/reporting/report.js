@@ -178,6 +178,17 @@
   const named = (axis, value) => axis.names.length ? axis.names[Math.round(value)] : `${axis.label} ${told(value)}`;
   const upward = (axis, value) => axis.inverse ? `${axis.inverse} ${told(1 / value)} (sensitivity ${told(value)})` : named(axis, value);
 
+  // A data set of people has one mark wherever it is drawn.
+  const PLUS = "M-1.3,-4h2.6v2.7h2.7v2.6h-2.7v2.7h-2.6v-2.7h-2.7v-2.6h2.7z";
+  const MARKS = [["", 0], ["M-3,-3h6v6h-6z", 0], ["M-3,-3h6v6h-6z", 45], ["M0,-4L3.8,3H-3.8z", 0], ["M0,-4L3.8,3H-3.8z", 180], [PLUS, 0], [PLUS, 45], ["M0,-4L3.8,3H-3.8z", 90], ["M0,-4L3.8,3H-3.8z", 270]];
+  const marks = new Map();
+  function mark(line, x, y, r) {
+    const set = line.name.split(",")[0], look = { fill: colourOf(line), class: "point" };
+    if (line.style === "people points" && !marks.has(set)) marks.set(set, MARKS[marks.size % MARKS.length]);
+    const [d, turn] = (line.style === "people points" && marks.get(set)) || MARKS[0];
+    return d ? svg("path", { d, transform: `translate(${x},${y}) rotate(${turn}) scale(${r / 3.2})`, ...look }) : svg("circle", { cx: x, cy: y, r, ...look });
+  }
+
   function drawLines(drawn, lines, x, y, box) {
     const clip = `clip${Math.random().toString(36).slice(2)}`;
     drawn.append(svg("clipPath", { id: clip }, svg("rect", { x: box.left - 6, y: box.top - 6, width: box.right - box.left + 12, height: box.bottom - box.top + 12 })));
@@ -195,7 +206,7 @@
         group.append(svg("path", { d, fill: "none", stroke: colour, "stroke-width": 1.7, ...(line.style === "people" ? { "stroke-dasharray": "5 3" } : {}) }));
       }
       const alone = known.filter((p, i) => p && !known[i - 1] && !known[i + 1]).length;
-      if (line.style.endsWith("points") || line.low || line.behind || alone) for (const p of known) if (p) group.append(svg("circle", { cx: p[0], cy: p[1], r: 3.2, fill: colour, class: "point" }));
+      if (line.style.endsWith("points") || line.low || line.behind || alone) for (const p of known) if (p) group.append(mark(line, p[0], p[1], 3.2));
       drawn.append(group);
     }
   }
@@ -260,7 +271,7 @@
         if (d) this.picture.append(svg("path", { d, fill: ramp(MAP, n > 1 ? k / (n - 1) : 1), "fill-rule": "evenodd", class: "band" }));
       });
       drawLines(this.picture, figure.over.map((line) => ({ ...line, contour: true })), x, y, box);
-      for (const path of this.picture.querySelectorAll(".people path, .people-points circle")) path.classList.add("on-map");
+      for (const path of this.picture.querySelectorAll(".people path, .people-points .point")) path.classList.add("on-map");
       this.picture.append(frame(figure, box, x, y), colourBar(levels, box, this.short(), logarithmic));
       // What stands on every panel is named once.
       if (this.owner.panels[0] === this) this.keys(figure.over);
@@ -287,10 +298,10 @@
       if (first !== this && first.named === names) return;
       this.named = names;
       for (const line of shown.filter((each, i) => shown.findIndex((other) => other.name === each.name) === i)) {
-        const mark = svg("svg", { viewBox: "0 0 22 8", width: 22, height: 8, "aria-hidden": "true" });
-        if (!line.style.endsWith("points")) mark.append(svg("line", { x1: 0, x2: 22, y1: 4, y2: 4, stroke: colourOf(line), "stroke-width": 2, ...(line.style === "people" ? { "stroke-dasharray": "5 3" } : {}) }));
-        if (line.style.endsWith("points") || line.behind) mark.append(svg("circle", { cx: 11, cy: 4, r: 3, fill: colourOf(line) }));
-        this.legend.append(html("li", {}, mark, line.name));
+        const key = svg("svg", { viewBox: "0 0 22 8", width: 22, height: 8, "aria-hidden": "true" });
+        if (!line.style.endsWith("points")) key.append(svg("line", { x1: 0, x2: 22, y1: 4, y2: 4, stroke: colourOf(line), "stroke-width": 2, ...(line.style === "people" ? { "stroke-dasharray": "5 3" } : {}) }));
+        if (line.style.endsWith("points") || line.behind) key.append(mark(line, 11, 4, 2.8));
+        this.legend.append(html("li", {}, key, line.name));
       }
       if (shaded.length) this.legend.append(html("li", {}, "dashed: human"));
     }
