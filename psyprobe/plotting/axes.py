@@ -187,7 +187,7 @@ def label(ax: Axes, x: str, y: str, title: str, *, framed: bool = True) -> None:
 
 
 def log_axis(axis: Axis, low: float, high: float) -> None:
-    """Make an axis logarithmic, with numbers at powers of ten, or at more places over less than two and a half decades."""
+    """Make an axis logarithmic, with numbers at powers of ten, and at more where it spans less than 2.5 decades."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     _limit(axis, low, high, scale="log")
