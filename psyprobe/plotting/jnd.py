@@ -97,7 +97,7 @@ def jnd_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
         for name in layers_of(one):
             score = _score(one, None, name)
             views[name if len(layers_of(one)) > 1 else ""] = [
-                _line(curve, i) for i, curve in enumerate(_curves(one, score))
+                _line(curve, score, i) for i, curve in enumerate(_curves(one, score))
             ]
         panels.append(Panel(name_of(one), {"": views}))
     first = drawn[0]
@@ -118,9 +118,11 @@ def _same(one: xr.Dataset, other: xr.Dataset) -> bool:
     return bool(one.attrs.get("experiment") == other.attrs.get("experiment"))
 
 
-def _line(curve: _Curve, colour: int) -> Line:
+def _line(curve: _Curve, score: DiscriminationScore, colour: int) -> Line:
     style: Any = "people" if curve.who == "people" else "line"
     who = str(_STYLES.get(curve.who, {}).get("label", curve.who))
+    if curve.who == "people":
+        who = f"Human ({human_label(score.human)})"
     return Line(", ".join(each for each in (who, curve.at) if each), curve.x, curve.y, style=style, colour=colour)
 
 
