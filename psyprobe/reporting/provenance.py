@@ -140,7 +140,9 @@ def methods(experiments: Sequence[Sequence[xr.Dataset]]) -> Mapping[str, Any]:
     for results in experiments:
         first, page = results[0], page_of(results[0])
         title = str(page.get("title", "")) or str(first.attrs["experiment"])
-        sentences = [f"{title}{cite(str(page.get('source', '')))}: {probe_summary(str(first.attrs['probe']))}."]
+        summary = probe_summary(str(first.attrs["probe"]))
+        asked = f" {summary[:1].upper()}{summary[1:]}" if title.endswith("?") else f": {summary}"
+        sentences = [f"{title}{cite(str(page.get('source', '')))}{asked}."]
         sentences += _design(first, page)
         name = next((str(page["human"][key]) for key in ("model", "data") if key in page.get("human", {})), "")
         if name:
