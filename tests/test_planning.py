@@ -21,6 +21,7 @@ from psyprobe.probes import load_probe
 from psyprobe.probes.asking import MOST_DRAWN
 from psyprobe.probes.differing import _CHANGES, differing
 from psyprobe.probes.pairs import fixed_batches
+from psyprobe.probes.words.session import WordsSession
 from psyprobe.stimulus import Gabor, Grating, Noise, Specification, Uniform
 from psyprobe.stimulus.specification import KINDS, with_levels
 
@@ -183,6 +184,21 @@ repeats = 1
 [display]
 peak = 400
 """
+
+
+def test_a_plan_in_words_makes_no_question_where_there_is_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, store = tmp_path / "words.toml", tmp_path / "runs.sqlite"
+    page.write_text(WORDS, encoding="utf-8")
+    made: list[int] = []
+    real = WordsSession._batches
+    monkeypatch.setattr(
+        WordsSession, "_batches", lambda self, trials: (made.append(len(trials)), real(self, trials))[1]
+    )
+    assert pp.plan(page, "simulated:watson-malo", store=store).answered == 0 and not made
+    asked = pp.run(page, "simulated:watson-malo", store=store, progress=False).sizes["trial"]
+    assert pp.plan(page, "simulated:watson-malo", store=store).answered == asked == sum(made) / 2
 
 
 def test_a_simulated_observer_looks_at_an_image_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -233,8 +233,9 @@ def _so_far(session: WordsSession, store: Store, timed: bool) -> tuple[int, Pace
     who, layout = session.observer, session.layout()
     alike = {name: layout[name] for name in ("size", "asking")} | {"probe": session.experiment.probe}
     answered, replies = 0, []
-    batches = first = session.next()
     known = store.origins_of(who.card.digest)
+    # A round may be of very many questions: it is made only to look for their answers, or to ask one of them.
+    batches = first = session.next() if known or timed else []
     while batches and known:
         keys = [question.key for batch in batches for question in batch.questions]
         found = store.answers(keys)
