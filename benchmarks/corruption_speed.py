@@ -61,7 +61,7 @@ def peers() -> dict[str, dict[str, Callable[[Any], Any]]]:
         import albumentations as a
 
         transforms = {
-            "motion_blur": a.MotionBlur(blur_limit=(7, 7), p=1),
+            "motion_blur": a.MotionBlur(blur_limit=(7, 7), direction_range=(0, 0), allow_shifted=False, p=1),
             "lens_blur": a.Defocus(radius=(6, 6), p=1),
             "bright_illumination": a.RandomSunFlare(p=1),
             "blocking_obstacle": a.CoarseDropout(num_holes_range=(1, 1), p=1),

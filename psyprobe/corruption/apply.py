@@ -192,7 +192,7 @@ def corrupt(
     rng = _UNUSED
     if dimension.stochastic:
         told = hashlib.sha256(f"{seed}\n{name}\n{strength}\n{image_id}".encode()).digest()
-        rng = np.random.default_rng(np.frombuffer(told, dtype=np.uint32))
+        rng = np.random.default_rng(int.from_bytes(told, "little"))
     by_luma = values.shape[-1] == 1 and dimension.colour
     if by_luma:
         values = np.repeat(values, 3, axis=-1)
@@ -240,7 +240,8 @@ def _looked_up(codes: Any, table: Any) -> Any:
     here, there = np.ascontiguousarray(codes).reshape(-1), result.reshape(-1)
     even = codes.size // 2 * 2
     cv2.LUT(here[None, :even].view(np.uint16), table, dst=there[None, :even].view(np.uint16))
-    there[even:] = table[here[even:]].astype(np.uint8)
+    if even < codes.size:
+        there[even] = table[here[even]] & 255
     return result
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from psyprobe._typing import FloatArray
@@ -21,11 +23,18 @@ _RGB_TO_YCBCR = np.array([[65.481, 128.553, 24.966], [-37.797, -74.203, 112.0], 
 _YCBCR_OFFSET = np.array([16.0, 128.0, 128.0]) / 255
 #: Luma of BT.601, for grey versions of what is done in colour.
 LUMA = np.array([0.299, 0.587, 0.114])
+#: Of an 8-bit image so many are computed at once.
+_ROWS = 64
 
 
-def luma(image: FloatArray) -> FloatArray:
-    """Luma of an RGB image, shape (H, W)."""
-    return _transformed(image, LUMA[None])
+def luma(image: Any) -> FloatArray:
+    """Luma of an RGB image, shape (H, W); of 8-bit codes in float32, a few rows at a time through the cache."""
+    if image.dtype != np.uint8:
+        return _transformed(image, LUMA[None])
+    grey = np.empty(image.shape[:2], np.float32)
+    for top in range(0, len(image), _ROWS):
+        _transform(image[top : top + _ROWS].astype(np.float32), LUMA[None], grey[top : top + _ROWS])
+    return grey
 
 
 def srgb_to_linear(image: FloatArray) -> FloatArray:

@@ -193,11 +193,12 @@ def color_shift(image: FloatArray, length: float, rng: np.random.Generator) -> F
 
     angle = rng.uniform(0, np.pi / 2)
     shift = np.rint(length * np.array([math.cos(angle), math.sin(angle)])).astype(int)
-    mask = _edges(planes.luma(image.astype(np.float32) if image.dtype == np.uint8 else image))
+    mask = _edges(planes.luma(image))
     green = cv2.extractChannel(image, 1)
     moved = cv2.copyMakeBorder(green, shift[0], 0, shift[1], 0, cv2.BORDER_REPLICATE)
     moved = moved[: green.shape[0], : green.shape[1]]
-    changed = cv2.multiply(cv2.subtract(moved, green, dtype=cv2.CV_32F if green.dtype == np.uint8 else -1), mask)
+    changed = cv2.subtract(moved, green, dtype=cv2.CV_32F if green.dtype == np.uint8 else -1)
+    cv2.multiply(changed, mask, dst=changed)
     result = image.copy()
     cv2.insertChannel(cv2.add(green, changed, dtype=cv2.CV_8U if green.dtype == np.uint8 else -1), result, 1)
     return result
@@ -220,22 +221,24 @@ def _edges(grey: FloatArray) -> FloatArray:
     right += down
     # Rows, then columns, in two thirds of the time of a blur of both.
     weights = cv2.getGaussianKernel(33, 4.0)
-    mask = cv2.filter2D(np.sqrt(right, out=right), -1, weights.T, borderType=cv2.BORDER_REPLICATE)
-    mask = cv2.filter2D(mask, -1, weights, borderType=cv2.BORDER_REPLICATE)
+    cv2.filter2D(np.sqrt(right, out=right), -1, weights.T, dst=down, borderType=cv2.BORDER_REPLICATE)
+    mask = cv2.filter2D(down, -1, weights, dst=right, borderType=cv2.BORDER_REPLICATE)
     lowest, highest, *_ = cv2.minMaxLoc(mask)
     least = lowest + 0.1 * (highest - lowest)
-    low, high = (max(_quantile(mask, share), least) for share in (0.01, 0.99))
+    low, high = (_quantile(mask, share, least) for share in (0.01, 0.99))
     mask -= mask.dtype.type(low)
     mask /= mask.dtype.type(high - low if high > low else np.inf)
     return np.asarray(np.clip(mask, 0, 1, out=mask))
 
 
-def _quantile(values: FloatArray, share: float) -> float:
-    """As `numpy.quantile`, by one partition."""
+def _quantile(values: FloatArray, share: float, least: float) -> float:
+    """As `numpy.quantile`, by one partition, but at least so much, which is mostly found by counting."""
     place, beyond = divmod(share * (values.size - 1), 1)
+    if np.count_nonzero(values <= least) > place + 1:
+        return least
     ordered = np.partition(values, int(place) + 1, axis=None)
     low, high = float(ordered[: int(place) + 1].max()), float(ordered[int(place) + 1])
-    return low + beyond * (high - low)
+    return max(low + beyond * (high - low), least)
 
 
 def sharpness_change(image: FloatArray, amount: float, rng: np.random.Generator) -> FloatArray:
@@ -332,15 +335,18 @@ def _covered(image: FloatArray, size: Sequence[int], count: int, rng: np.random.
     import cv2
 
     result = image.copy()
+    white = 255 if image.dtype == np.uint8 else 1
     for _ in range(count):
-        corner, colour = _corner(image, size, rng), rng.random((image.shape[2],)).tolist()
-        shade = [round(255 * each) for each in colour] if image.dtype == np.uint8 else colour
-        cv2.rectangle(result, (*corner[::-1], *size[::-1]), shade, cv2.FILLED)
+        top, left = _corner(image, size, rng)
+        colour = [white * each for each in rng.random((image.shape[2],)).tolist()]
+        # Drawing rounds a colour to the image's codes.
+        cv2.rectangle(result, (left, top, size[1], size[0]), colour, cv2.FILLED)
     return result
 
 
-def _corner(image: FloatArray, size: Sequence[int], rng: np.random.Generator) -> list[int]:
-    return [int(rng.integers(0, side - own + 1)) for side, own in zip(image.shape, size, strict=False)]
+def _corner(image: FloatArray, size: Sequence[int], rng: np.random.Generator) -> tuple[int, int]:
+    top, left = rng.integers(image.shape[0] - size[0] + 1), rng.integers(image.shape[1] - size[1] + 1)
+    return int(top), int(left)
 
 
 def _area(corner: Sequence[int], size: Sequence[int]) -> tuple[slice, ...]:

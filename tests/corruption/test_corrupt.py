@@ -333,6 +333,11 @@ def test_codes_are_looked_up_in_pairs_and_the_last_alone(name: str, shape: tuple
         np.testing.assert_array_equal(corrupt(image, name, "mid", seed=1), np.rint(by_values * 255))
 
 
+def test_luma_of_codes_is_that_of_their_values(photographs: list[Any]) -> None:
+    for codes in (photographs[1][:151], photographs[1][:9, ::2]):
+        np.testing.assert_array_equal(luma(codes), luma(codes.astype(np.float32)))
+
+
 @pytest.mark.parametrize("kind", ["uint8", "float32", "float64"])
 def test_green_is_shifted_where_there_are_edges(photographs: list[Any], kind: str) -> None:
     ndimage = pytest.importorskip("scipy.ndimage")

@@ -54,7 +54,7 @@ def measure_reference(image: npt.NDArray[np.uint8]) -> dict[str, float]:
     """
     import cv2
 
-    grey = small = luma(image.astype(np.float32))
+    grey = small = luma(image)
     shorter = min(grey.shape)
     if shorter > 256:
         size = (round(grey.shape[1] * 256 / shorter), round(grey.shape[0] * 256 / shorter))
