@@ -50,6 +50,16 @@ def test_what_mirrors_itself_is_encoded_as_each_of_its_pixels(size: object, dtyp
         np.testing.assert_allclose(np.reshape(each, drive.shape), drive, rtol=0 if dtype == "float32" else 1e-15)
 
 
+@pytest.mark.parametrize("light", [np.nan, np.inf, 500.0])
+def test_light_that_cannot_be_shown_is_found_in_any_half(light: float) -> None:
+    for places in ([(0, 0)], [(5, 3)], [(5, 0), (5, 3)], [(0, 0), (0, 3), (5, 0), (5, 3)]):
+        image = np.full((2, 6, 4), 100.0)
+        for row, column in places:
+            image[1, row, column] = light
+        with pytest.raises(InputError, match=f"in {100 * len(places) / 48:.3g} %" if light == 500 else "NaN or infin"):
+            Display(peak=400).encode(image)
+
+
 @pytest.mark.parametrize("name", ["sRGB", "Display P3", "ITU-R BT.2020", "Adobe RGB (1998)"])
 def test_primaries_equal_colour_science(name: str) -> None:
     colour = pytest.importorskip("colour")

@@ -316,14 +316,11 @@ def _sums(first: FloatArray, second: FloatArray, count: int) -> FloatArray:
             stripe = slice(part * _COLUMNS, (part + 1) * _COLUMNS)
             a, b = (each[rows if len(each) > 1 else slice(1), stripe].astype(np.float64) for each in (first, second))
             w = a - b
-            for place, found in enumerate((_dot(a, a), _dot(b, b), _dot(w, w), _dot(w, a) + _dot(w, b))):
-                parts[place, rows, part] = found
+            found = np.vecdot(a, a), np.vecdot(b, b), np.vecdot(w, w), np.vecdot(w, a) + np.vecdot(w, b)
+            for place, of_rows in enumerate(found):
+                parts[place, rows, part] = of_rows
             parts[4, rows, part] = np.abs(w, out=w).sum(axis=-1)
     return np.asarray(parts.sum(axis=-1))
-
-
-def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
-    return np.asarray((a[:, None, :] @ b[:, :, None])[:, 0, 0])
 
 
 def _units(

@@ -58,8 +58,8 @@ _PERCEPTUAL_TESTS_XYZ = ((69.1661, 39.0454, 3.3467), (52.4902, 115.8404, 12.67),
 #: How far beyond the gamut counts as rounding and is snapped back, in relative drive light.
 _SNAP = {"float64": 1e-12, "float32": 1e-6}
 
-#: Values that stay in the processor's cache from the check of the gamut on, and that an arithmetic works on at a time.
-_TOGETHER, _BLOCK = 1 << 17, 1 << 13
+#: Values that are folded and checked at once, and that the arithmetic works on at a time, in the processor's cache.
+_TOGETHER, _BLOCK = 1 << 19, 1 << 14
 
 
 def _along(axis: int, chosen: slice | int) -> tuple[Any, ...]:
@@ -74,6 +74,17 @@ def _mirrors_itself(light: FloatArray, axis: int) -> bool:
     half = light.shape[axis] // 2
     ends, halves = ((0, -1), (slice(half), slice(None, -half - 1, -1)))
     return all((light[_along(axis, one)] == light[_along(axis, other)]).all() for one, other in (ends, halves))
+
+
+def _folded(light: Array, drive: Array, axes: Iterable[int]) -> tuple[Array, Array, list[tuple[int, Array]]]:
+    """What of light nothing mirrors, the drive of that, and each axis along which a drive is to be mirrored."""
+    folds = []
+    for axis in axes if isinstance(light, np.ndarray) else ():
+        if _mirrors_itself(light, axis):
+            folds.append((axis, drive))
+            near = _along(axis, slice(-(-light.shape[axis] // 2)))
+            light, drive = light[near], drive[near]
+    return light, drive, folds
 
 
 class Shown(Protocol):
@@ -405,10 +416,15 @@ class Display:
         drive = xp.empty_like(pixels, dtype=getattr(xp, dtype))
         for some, out in _a_few(pixels, drive, 2 if space == "luminance" else 3):
             light = self.light(some, space, observer)
+            light, part, folds = _folded(light, out, (-2, -1) if space == "luminance" else (-3, -2))
             inside = self.gamut(light, "luminance")
             if inside.outside and not clip:
                 raise GamutError(self._refusal(self.gamut(pixels, space, observer), image))
-            self._encode_light(light, inside, out, (-2, -1) if space == "luminance" else (-3, -2))
+            self._encode_light(light, inside, part)
+            for axis, whole in reversed(folds):
+                half = -(-whole.shape[axis] // 2)
+                mirrored = slice(whole.shape[axis] - half - 1, None, -1)
+                whole[_along(axis, slice(half, None))] = whole[_along(axis, mirrored)]
         if space != "luminance":
             return drive
         return xp.broadcast_to(drive[..., None], (*drive.shape, 3))
@@ -497,21 +513,12 @@ class Display:
         ratios = [room / change for room, change in ((room_up, up), (room_down, down)) if change > 0]
         return max(0.0, float(min(ratios, default=0.0)))
 
-    def _encode_light(self, light: Array, gamut: Gamut, drive: Array, axes: tuple[int, ...]) -> None:
-        """Write drive of light whose place in the gamut is known; what mirrors itself along an axis by half."""
+    def _encode_light(self, light: Array, gamut: Gamut, drive: Array) -> None:
+        """Write drive of light whose place in the gamut is known."""
         has_toe = (gamut.darkest - self.floor) / self.span <= SRGB_JUNCTION
         if not isinstance(light, np.ndarray):
             drive[...] = drive_of_light(self._relative(light, gamut), self._curve, has_toe)
             return
-        for place, axis in enumerate(axes):
-            if _mirrors_itself(light, axis):
-                half = -(-light.shape[axis] // 2)
-                near = _along(axis, slice(half))
-                self._encode_light(light[near], gamut, drive[near], axes[place + 1 :])
-                drive[_along(axis, slice(half, None))] = drive[
-                    _along(axis, slice(light.shape[axis] - half - 1, None, -1))
-                ]
-                return
         quick = self.eotf == "srgb" and drive.dtype == np.float32
         blocks = np.nditer(
             [light, drive],

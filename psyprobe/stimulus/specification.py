@@ -466,11 +466,13 @@ class Specification:
         if not batch:
             return self
         arrays = {name: value for name in self.numeric if isinstance(value := getattr(self, name), np.ndarray)}
-        values: dict[str, Any] = {name: _at(value, index) for name, value in arrays.items()}
+        return self._with_numbers({name: _at(value, index) for name, value in arrays.items()})
+
+    def _with_numbers(self, values: Mapping[str, Any]) -> Self:
+        """With other numbers that were checked before: a run makes more of these than it has questions."""
         told = {name: getattr(self, name) for name in self.parameters()}
         if vars(self).keys() - told.keys() - _KEPT:
             return replace(self, **values)
-        # What was checked in the batch is not checked again: a run makes as many of these as it has questions.
         one = object.__new__(type(self))
         vars(one).update(told, **values)
         return one
@@ -491,7 +493,8 @@ class Specification:
         array([2., 4.])
         """
         # A batch of equal images has no number that differs: luminance stands for the length of the batch.
-        return specs[0].changed(**(varied(specs) or {"luminance": np.full(len(specs), specs[0].luminance)}))
+        differing = varied(specs) or {"luminance": np.full(len(specs), specs[0].luminance)}
+        return specs[0]._with_numbers(differing)
 
     def summands(self) -> tuple[Specification, ...]:
         """The patterns that another can be added to."""

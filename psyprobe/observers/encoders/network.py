@@ -299,7 +299,12 @@ class NetworkObserver:
         else:
             planes = images[..., :channels].permute(0, 3, 1, 2)
         planes = planes.to(self._device, torch.float32)
-        return (planes - self._mean).div_(self._std).contiguous().to(self._dtype)
+        normalised = torch.empty((len(planes), 3, *planes.shape[2:]), dtype=torch.float32, device=self._device)
+        # One by one, images stay in a processor's cache; an accelerator takes all at once.
+        together = 1 if self._device.type == "cpu" else len(planes)
+        for some, out in zip(planes.split(together), normalised.split(together), strict=True):
+            torch.sub(some, self._mean, out=out).div_(self._std)
+        return normalised.to(self._dtype)
 
     @contextmanager
     def _watching(self, count: int) -> Iterator[dict[str, FloatArray]]:
