@@ -190,6 +190,8 @@ class Asking(Section):
     options: dict[str, Any] = Field(default_factory=dict)
     #: Questions with one prompt that an adaptive design puts before it has any of their answers.
     at_once: Annotated[int, Field(ge=1, le=10_000)] = 4
+    #: Levels of the page that stay at one value: questions in words are over one level.
+    hold: dict[str, Annotated[float, Field(allow_inf_nan=False)]] = Field(default_factory=dict)
     #: Of noise, dither, order and sampling.
     seed: Seed = 0
 
@@ -212,7 +214,7 @@ class Asking(Section):
 
     def told(self) -> dict[str, Any]:
         """All but the prompts, and what is not set of that which few servers take, as JSON can hold it."""
-        rare = ("top_p", "reasoning_effort", "response_format", "extra_body", "examples")
+        rare = ("top_p", "reasoning_effort", "response_format", "extra_body", "examples", "hold")
         unset = {name for name in rare if not getattr(self, name)}
         return dict(plain(self.model_dump(exclude={"prompts", *unset})))
 

@@ -17,15 +17,13 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.probes import detection
+from psyprobe.probes.detection import ABILITIES, SECTIONS, answer, in_words, result, score
 from psyprobe.probes.differing import PERIOD, Differing, periods
-from psyprobe.probes.discrimination import ABILITIES, answer, in_words, result, score
 from psyprobe.probes.pairs import Grid, PairSession
 from psyprobe.stimulus import Specification
 from psyprobe.stimulus.specification import with_levels
 
 __all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "report", "result", "score"]
-
-SECTIONS = ("stimulus", "levels", "variants", "human", "score", "observer", "asking", "delivery", "fit")
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Detection: how far a stimulus is from its background for an observer, or how different it looks.
 
+An observer that answers in words is shown both and asked in which of them something was added.
+
 The conditions are a grid of levels (for the contour plot) and points along the human contrast sensitivity curve (for
 the score). Levels are any numeric parameters of the stimulus. Test and reference differ in one of them: in contrast,
 the reference being the uniform background (or the mask alone), or in what the experiment's [difference] names.
@@ -15,26 +17,28 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.discrimination import score_discrimination as score
+from psyprobe.analysis.discrimination import score_discrimination
 from psyprobe.analysis.distance import MEASURES
 from psyprobe.analysis.responses import detection_result
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
-from psyprobe.human.reference import DataReference, mismatches
+from psyprobe.human.reference import DataReference
 from psyprobe.observers import Card
+from psyprobe.probes import pairs
 from psyprobe.probes.asking import DIFFERENCE, at_native_size, noise_floor
-from psyprobe.probes.differing import Differing, differing, parameters_of, sensitivity_at
-from psyprobe.probes.pairs import ABILITIES, Conditions, Grid, PairSession, Responses, answer, pair_up, responses
-from psyprobe.running.protocol import RunRecord
+from psyprobe.probes.differing import Differing, differing, parameters_of, remarks_of, sensitivity_at
+from psyprobe.probes.pairs import Conditions, Grid, PairSession, Responses, Work, pair_up, responses
+from psyprobe.running.protocol import Answered, Batch, RunRecord
 from psyprobe.running.store import Store
-from psyprobe.stimulus import Clip, Specification
+from psyprobe.stimulus import Specification
 from psyprobe.stimulus.specification import level_of, with_levels
 
 if TYPE_CHECKING:
@@ -42,19 +46,39 @@ if TYPE_CHECKING:
 
 __all__ = ["ABILITIES", "SECTIONS", "VERSION", "answer", "plan", "plot", "report", "result", "score"]
 
-SECTIONS = ("stimulus", "levels", "variants", "human", "score", "observer")
+ABILITIES = (*pairs.ABILITIES, "answer")
+SECTIONS = ("stimulus", "levels", "variants", "human", "score", "observer", "asking", "delivery", "fit")
 #: Drawing, showing or measuring differently makes another question of the same condition.
 VERSION = "detection 2"
 
 
-def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -> PairSession:
+def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -> Any:
     """As in `Probe`."""
+    if observer.card.ability == "answer":
+        return in_words().plan(experiment, observer)
     return PairSession(experiment, observer, grid_conditions(experiment, observer.card), VERSION, batch_size)
 
 
-def result(record: RunRecord, store: Store) -> xarray.Dataset:
-    """The responses of a run as labelled arrays; see `detection_result`."""
+def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:
+    """As in `Probe`: batches of one run are all of pairs, or all in words."""
+    every = iter(batches)
+    first = next(every, None)
+    if first is None:
+        return iter(())
+    asked = pairs.answer if isinstance(first.work, Work) else in_words().answer
+    return asked(observers, chain([first], every))
+
+
+def result(record: RunRecord, store: Store) -> Any:
+    """As in `Probe`: responses as labelled arrays (see `detection_result`), or answers in words."""
+    if "asking" in record.layout:
+        return in_words().result(record, store)
     return grid_result(record.layout, responses(record, store))
+
+
+def score(result: Any, **options: Any) -> Any:
+    """As in `Probe`: just noticeable differences where there is an anchor, alignment, or thresholds of answers."""
+    return (in_words().score if "trial" in result.dims else score_discrimination)(result, **options)
 
 
 def grid_result(layout: Mapping[str, Any], found: Responses) -> xarray.Dataset:
@@ -75,7 +99,12 @@ def grid_result(layout: Mapping[str, Any], found: Responses) -> xarray.Dataset:
 
 
 def plot(results: Sequence[xarray.Dataset], ax: Any = None, **options: Any) -> Any:
-    """As in `Probe`: thresholds where all results have an anchor, else responses as contours."""
+    """As in `Probe`: thresholds where all results have an anchor, else contours; answers in words are drawn apart."""
+    kinds = {"trial" in one.dims for one in results}
+    if len(kinds) > 1:
+        raise InputError("answers in words and responses of encoders go on figures of their own; draw them apart")
+    if True in kinds:
+        return in_words().plot(results, ax, **options)
     if all("anchor_response" in one for one in results):
         from psyprobe.plotting.jnd import jnd_panels
 
@@ -90,7 +119,16 @@ def report(results: Sequence[xarray.Dataset]) -> list[Any]:
     from psyprobe.plotting.feature_parts import contour_parts
     from psyprobe.plotting.jnd import jnd_parts
 
-    return [*jnd_parts(results), *contour_parts(results)]
+    words, others = ([one for one in results if ("trial" in one.dims) == asked] for asked in (True, False))
+    parts = [*jnd_parts(others), *contour_parts(others)] if others else []
+    return [*parts, *(in_words().report(words) if words else [])]
+
+
+def in_words() -> Any:
+    """The probe that shows two images and asks about them, which loads on use."""
+    from psyprobe.probes.words.session import two_interval
+
+    return two_interval
 
 
 #: Points of the human curve that a figure shows.
@@ -269,18 +307,3 @@ def redrawn(name: str, native: Specification, drawn: Specification, card: Card) 
             f"{name}, redrawn at {height} x {width} px ({drawn.ppd:.4g} ppd) for {card.name}: {error}; for "
             "this encoder, change the levels in a copy of the experiment file, or take one with a larger input"
         ) from error
-
-
-def remarks_of(experiment: Experiment, native: Specification) -> tuple[str, ...]:
-    """What is amiss with the stimulus, and in what it differs from what people saw, apart from its levels."""
-    cautions: tuple[str, ...] = ()
-    if isinstance(native, Clip):
-        in_time = {name: np.array(values) for name, values in experiment.levels.items() if name.startswith("temporal")}
-        every = np.meshgrid(*in_time.values(), indexing="ij")
-        cautions = native.changed(**dict(zip(in_time, every, strict=True))).cautions()
-    if experiment.human is None:
-        return cautions
-    fixed = {name: value for name, value in parameters_of(native).items() if name not in experiment.levels}
-    if "area" in experiment.levels:
-        fixed.pop("radius")
-    return (*cautions, *mismatches(experiment.human, fixed))

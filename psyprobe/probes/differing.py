@@ -12,9 +12,9 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.experiment.experiment import Change
-from psyprobe.human.reference import Reference, human_inputs
+from psyprobe.human.reference import Reference, human_inputs, mismatches
 from psyprobe.probes.pairs import Grid
-from psyprobe.stimulus import Specification
+from psyprobe.stimulus import Clip, Specification
 from psyprobe.stimulus.specification import level_of, with_levels
 
 _CONTRAST_LABELS = {
@@ -148,3 +148,18 @@ def parameters_of(native: Specification) -> dict[str, Any]:
     target = getattr(native, "parts", (native,))[0]
     told = {each.name: getattr(target, each.name) for each in fields(target)}
     return told | {name: native.value(name) for name in native.levels() if name not in target.derived_levels}
+
+
+def remarks_of(experiment: Experiment, native: Specification) -> tuple[str, ...]:
+    """What is amiss with the stimulus, and in what it differs from what people saw, apart from its levels."""
+    cautions: tuple[str, ...] = ()
+    if isinstance(native, Clip):
+        in_time = {name: np.array(values) for name, values in experiment.levels.items() if name.startswith("temporal")}
+        every = np.meshgrid(*in_time.values(), indexing="ij")
+        cautions = native.changed(**dict(zip(in_time, every, strict=True))).cautions()
+    if experiment.human is None:
+        return cautions
+    fixed = {name: value for name, value in parameters_of(native).items() if name not in experiment.levels}
+    if "area" in experiment.levels:
+        fixed.pop("radius")
+    return (*cautions, *mismatches(experiment.human, fixed))

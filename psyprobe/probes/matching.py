@@ -30,8 +30,8 @@ from psyprobe.plotting.features import match_panels as plot
 from psyprobe.probes.asking import at_native_size, noise_floor
 
 # A grating on a uniform field is asked about as it is in detection: both probes share the answers of a store.
-from psyprobe.probes.detection import ABILITIES, SECTIONS, VERSION, answer, check_levels, measures_of, redrawn
-from psyprobe.probes.pairs import Conditions, Grid, PairSession, pair_up, responses
+from psyprobe.probes.detection import VERSION, check_levels, measures_of, redrawn
+from psyprobe.probes.pairs import ABILITIES, Conditions, Grid, PairSession, answer, pair_up, responses
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.stimulus.specification import with_levels
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ABILITIES", "SECTIONS", "answer", "plan", "plot", "report", "result", "score"]
 
+SECTIONS = ("stimulus", "levels", "variants", "human", "score", "observer")
 #: The one study of matches that ships.
 _DATA = "georgeson_sullivan1975"
 

@@ -14,7 +14,7 @@ from psyprobe._typing import FloatArray
 _WORDS = {
     "orientation": ("counter-clockwise", "counterclockwise", "anticlockwise"),
     "frequency": ("finer", "spatial frequency"),
-    "contrast": ("higher contrast", "more contrast", "stronger contrast"),
+    "contrast": ("higher contrast", "more contrast", "stronger contrast", "pattern added"),
 }
 #: The centre is looked for this many times, so many coefficients of the spectrum to either side, at so many places.
 _ROUNDS, _REACH, _PLACES = 3, 3, 25

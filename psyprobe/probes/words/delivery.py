@@ -459,7 +459,8 @@ class Scene:
         if self.orientations:
             spec = with_levels(spec, orientation=self.orientations[order])
         if self.change is not None and self.change[1] == PERIOD["name"]:
-            spec = with_levels(spec, **{self.level: value}, frequency=1 / contrast, **self._seeded(image_seed))
+            finest = {} if catch else {"frequency": 1 / contrast}
+            spec = with_levels(spec, **{self.level: value}, **finest, **self._seeded(image_seed))
             blank = spec.reference()
         elif self.change is not None:
             blank = with_levels(spec, **{self.level: value}, **self._seeded(image_seed))

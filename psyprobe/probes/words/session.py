@@ -28,8 +28,7 @@ from psyprobe.observers.people.screen import Screen
 from psyprobe.plotting.word_parts import csf_parts
 from psyprobe.plotting.words import csf_panels
 from psyprobe.probes.asking import at_native_size
-from psyprobe.probes.detection import remarks_of
-from psyprobe.probes.differing import PERIOD, changing, contrast_kind, sensitivity_at
+from psyprobe.probes.differing import PERIOD, changing, contrast_kind, remarks_of, sensitivity_at
 from psyprobe.probes.words.delivery import Delivery, Scene, derived_seed
 from psyprobe.probes.words.reading import Read, read_answer, words_result
 from psyprobe.probes.words.wording import Trial, Wording, asking_of, level_name, ruler
@@ -72,7 +71,8 @@ class WordsSession(ExperimentSession):
         self.level = level_name(experiment)
         self.asking = asking_of(experiment)
         self._check()
-        self._native = experiment.spec(**{name: values[0] for name, values in experiment.levels.items()})
+        held = self.asking.hold
+        self._native = experiment.spec(**{name: values[0] for name, values in experiment.levels.items()} | held)
         self.scene = self._scene()
         _, contrasts = ruler(experiment)
         self.scene.check(experiment.name, observer.card.name, experiment.levels[self.level], contrasts[-1])
@@ -189,11 +189,6 @@ class WordsSession(ExperimentSession):
                 f"{experiment.name} delivers unrounded images, and {who.card.name} takes {who.bits} bits a channel; "
                 f"give [delivery] bits = {who.bits}"
             )
-        if isinstance(spec := experiment.spec(), Clip):
-            raise InputError(
-                f"{experiment.name} shows clips ({spec.kind}), and questions in words are asked about images; ask with "
-                "the probe 'detection', or show a still stimulus"
-            )
         name, contrasts = ruler(experiment)
         if len(contrasts) < 2 or not contrasts[0] > 0:
             where = f"levels.{name}" if name == "contrast" else "difference.levels"
@@ -244,7 +239,7 @@ class WordsSession(ExperimentSession):
                 f"{self.experiment.name} asks in {len(self.asking.prompts)} wordings, and a person is asked in one; "
                 "give one prompt"
             )
-        strongest = {name: values[-1] for name, values in self.experiment.levels.items()}
+        strongest = {name: values[-1] for name, values in self.experiment.levels.items()} | self.asking.hold
         return Scene(
             spec=screen.drawn(self._native, with_levels(self._native, **strongest)),
             level=self.level,
@@ -468,6 +463,17 @@ class WordsProbe:
 
     def plan(self, experiment: Experiment, observer: Any) -> WordsSession:
         """As in `Probe`."""
+        if isinstance(spec := experiment.spec(), Clip):
+            raise InputError(
+                f"{experiment.name} shows clips ({spec.kind}), and {observer.card.name} answers about images: hosts "
+                "hand frames to a chat model without their times, or sample a film at 1 or 2 frames a second, where no "
+                "flicker is left; ask an encoder or a metric, or show a still stimulus"
+            )
+        if experiment.asking is None:
+            raise InputError(
+                f"there is no [asking], so that it needs an observer with the ability 'features' or 'difference', and "
+                f"{observer.card.name} has 'answer'; give prompts = {self.prompts!r} there, or choose another observer"
+            )
         return WordsSession(self, experiment, observer)
 
 

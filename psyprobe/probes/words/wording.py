@@ -82,11 +82,16 @@ def level_name(experiment: Experiment) -> str:
     """
     own, _ = ruler(experiment)
     taken = "frequency" if own == "period" else own
-    names = [name for name in experiment.levels if name != taken]
-    if len(names) != 1 and experiment.difference is not None:
+    held = {} if experiment.asking is None else experiment.asking.hold
+    for name in held:
+        if name not in experiment.levels or name == taken:
+            raise unknown_name("level in asking.hold", name, [each for each in experiment.levels if each != taken])
+    names = [name for name in experiment.levels if name not in {taken, *held}]
+    if len(names) > 1:
         raise InputError(
-            f"[levels] holds {', '.join(experiment.levels)}; an observer that answers in words is asked about "
-            f"differences over one level: keep one in a copy of the page"
+            f"[levels] holds {', '.join(experiment.levels)}; an observer that answers in words is asked over one level "
+            f"besides {own.replace('_', ' ')}: give the others a value, such as asking.hold = {{ {names[0]} = "
+            f"{experiment.levels[names[0]][-1]:g} }}"
         )
     if len(names) != 1:
         raise InputError(
