@@ -1,16 +1,22 @@
-"""The tables and figures of docs/results.md, from stores of finished runs of the nine tests.
+"""The tables, figures and scores of docs/results.md, from stores of finished runs.
 
     python benchmarks/results_page.py runs.sqlite metrics.sqlite
 
-Figures go to docs/images, in 256 colours, since contour plots in true colour are three times as large. Tables are
-printed in Markdown.
+Tables are written into docs/results.md between the comments that name them, figures into docs/images, in 256 colours,
+since contour plots in true colour are three times as large, and every score with the digests of its page and its
+observer into docs/results.csv. The words of the page are written by hand.
 """
 
 from __future__ import annotations
 
 import io
+import json
+import re
 import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 
@@ -20,49 +26,175 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
+from psyprobe.analysis.score import csv_text, number
 from psyprobe.experiment import read_suite
+from psyprobe.observers import Card
 from psyprobe.plotting import bar_panels, heat_map, matched_contrast
 from psyprobe.probes.conduct import load_results
 from psyprobe.probes.results import plot, score_layers, scoreboard
 
-IMAGES = Path(__file__).parents[1] / "docs" / "images"
-TESTS = [experiment.name for experiment in read_suite("cai2025")]
+DOCS = Path(__file__).parents[1] / "docs"
+NINE = [experiment.name for experiment in read_suite("cai2025")]
+JND = ["contrast_discrimination", "orientation_discrimination", "frequency_discrimination"]
+ACUITY = ["acuity_achromatic", "acuity_red_green", "acuity_yellow_violet"]
+TESTS = [*NINE, *JND, *ACUITY, "surround", "temporal_drift"]
+METRICS = ("cvvdp", "castlecsf")
+#: With a figure of all nine tests.
+NINE_PANELS = ("packaged:mobilenetv2", "packaged:efficientnet_lite0")
+
+Found = Mapping[tuple[str, str], Any]
+
+
+def main(stores: Sequence[str]) -> None:
+    results = found_in(stores)
+    scores = {place: score_layers(one)[0] for place, one in results.items()}
+    board = scoreboard(one for (test, _), one in scores.items() if test in NINE).sort("gabor_achromatic")
+    # The pixels at another encoder's size have the same scores to 0.001.
+    board = replace(board, rows=tuple(row for row in board.rows if ", as shown to " not in row.name))
+    page = (DOCS / "results.md").read_text(encoding="utf-8")
+    tables = {
+        "nine tests": board.table("markdown"),
+        "contrast discrimination": own_table(scores, JND[0], ("shift", "shape", "reached", "dip", "handle")),
+        "orientation discrimination": own_table(scores, JND[1], ("shift", "shape", "reached", "slope", "anisotropy")),
+        "frequency discrimination": own_table(scores, JND[2], ("shift", "shape", "reached", "slope", "anisotropy")),
+        "acuity": limits(scores),
+        "surround": own_table(scores, "surround", ("reached", "elevation", "tuning", "response ratio")),
+        "time": own_table(scores, "temporal_drift", ("r_s [interval]", "monotone")),
+        "float32": floors(scores),
+    }
+    for name, table in tables.items():
+        page = put(page, name, table)
+    (DOCS / "results.md").write_text(page, encoding="utf-8")
+    (DOCS / "results.csv").write_text(csv_text(list(records(results, scores))) + "\n", encoding="utf-8")
+    save(heat_map(board), "results_scores", 90)
+    save(bar_panels(board), "results_bars", 90)
+    figures(results)
+
+
+def found_in(stores: Sequence[str]) -> Found:
+    """Results by test and observer, in the order of the page; of several that with the most responses."""
+    found: dict[tuple[str, str], Any] = {}
+    for one in (one for store in stores for one in load_results(store)):
+        place = one.attrs["experiment"], one.attrs["observer"]
+        if place[0] in TESTS and one.attrs["observer"] != "pixels" and not found.get(place, one).nbytes > one.nbytes:
+            found[place] = one
+    names = sorted({who for _, who in found}, key=lambda who: (who in METRICS, who))
+    return {(test, who): found[test, who] for test in TESTS for who in names if (test, who) in found}
+
+
+def figures(results: Found) -> None:
+    gridded = {place: one for place, one in results.items() if place[1].startswith("packaged:") and "response" in one}
+
+    def of(test: str, among: Found) -> list[Any]:
+        return [one for (name, _), one in among.items() if name == test]
+
+    save(plot(of("gabor_achromatic", gridded), human="both"), "results_contours", 75)
+    for observer in NINE_PANELS:
+        nine = [one for (test, who), one in gridded.items() if who == observer and test in NINE]
+        save(plot(nine, human="both"), f"results_{observer.partition(':')[2]}", 75)
+    matching = of("contrast_matching", gridded)
+    figure = Figure(figsize=(10.5, 4 * -(-len(matching) // 2)), layout="constrained")
+    for one, panel in zip(matching, figure.subplots(-(-len(matching) // 2), 2).flat, strict=False):
+        matched_contrast(one, panel)
+        panel.set_ylim(3e-4)
+    save(figure, "results_matching", 80)
+    for test in JND:
+        save(plot(of(test, results)), f"results_{test}", 75)
 
 
 def save(drawn: Figure | Axes, name: str, dpi: float) -> None:
     figure = drawn if isinstance(drawn, Figure) else drawn.get_figure(root=True)
+    path = DOCS / "images" / f"{name}.png"
     with io.BytesIO() as stream:
         figure.savefig(stream, dpi=dpi, format="png", metadata={"Software": None})
         with Image.open(stream) as image:
-            image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(IMAGES / f"{name}.png", optimize=True)
-    print(f"{name}.png: {(IMAGES / f'{name}.png').stat().st_size / 1000:.0f} kB", file=sys.stderr)
+            image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+    print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB", file=sys.stderr)
 
 
-def main(stores: list[str]) -> None:
-    results = [one for store in stores for one in load_results(store) if one.attrs["experiment"] in TESTS]
-    results.sort(key=lambda one: TESTS.index(one.attrs["experiment"]))
-    gridded = [one for one in results if "response" in one and one.attrs["observer"].startswith("packaged:")]
-    board = scoreboard(results)
-    print(board.table("markdown"))
-    save(heat_map(board), "results_scores", 90)
-    save(bar_panels(board), "results_bars", 90)
-    observers = list(dict.fromkeys(one.attrs["observer"] for one in gridded))
-    for observer in observers:
-        own = [one for one in gridded if one.attrs["observer"] == observer]
-        save(plot(own), f"results_{observer.partition(':')[2]}", 75)
-    matching = [one for one in gridded if one.attrs["experiment"] == "contrast_matching"]
-    figure = Figure(figsize=(10.5, 8), layout="constrained")
-    for one, panel in zip(matching, figure.subplots(2, 2).flat, strict=False):
-        matched_contrast(one, panel)
-    save(figure, "results_matching", 80)
-    print(f"\n| share at the float32 floor | {' | '.join(TESTS)} |\n|{'---|' * (len(TESTS) + 1)}")
-    for observer in observers:
-        floors = {
-            one.attrs["experiment"]: score_layers(one)[0].float32_floor
-            for one in gridded
-            if one.attrs["observer"] == observer
+def put(page: str, name: str, table: str) -> str:
+    """The page with another table between two comments."""
+    start, end = f"<!-- table: {name} -->\n", "<!-- end of table -->"
+    if page.count(start) != 1:
+        raise SystemExit(f"docs/results.md has no line {start.strip()!r}")
+    return re.sub(f"{re.escape(start)}.*?{re.escape(end)}", lambda _: f"{start}\n{table}\n\n{end}", page, flags=re.S)
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    ruler = ["---", *["---:"] * (len(head) - 1)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ruler, *rows))
+
+
+def by_test(scores: Found, tests: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Scores by observer and test."""
+    found: dict[str, dict[str, Any]] = {}
+    for (test, who), score in scores.items():
+        if test in tests:
+            found.setdefault(who, {})[test] = score
+    return found
+
+
+def own_table(scores: Found, test: str, columns: Sequence[str]) -> str:
+    """Of one test, what its own table says of each observer, of the pixels and of people."""
+    asked = {who: score for (name, who), score in scores.items() if name == test}
+    told = {f"`{who}`": score.rows()[0].cells for who, score in asked.items()}
+    for score in list(asked.values())[:1]:
+        first, *others = score.rows()
+        told |= {row.label or row.responder: row.cells for row in others if row.table == first.table}
+    return markdown(["observer", *columns], [[who, *(cells.get(c, "") for c in columns)] for who, cells in told.items()])
+
+
+def limits(scores: Found) -> str:
+    """The finest stripes that are told from uniform, at the lower and the higher contrast of each test."""
+    found = by_test(scores, ACUITY)
+    rows = [[f"`{who}`", *(limit(tests.get(test), "score") for test in ACUITY)] for who, tests in found.items()]
+    some = next(tests for tests in found.values() if len(tests) == len(ACUITY))
+    rows.append(["pixels (no encoder)", *(limit(some[test], "pixels") for test in ACUITY)])
+    rows.append(["people (cpd)", *(limit(some[test], "people", 1.0) for test in ACUITY)])
+    return markdown(["cycles a pixel", "black and white", "red and green", "yellow and violet"], rows)
+
+
+def limit(score: Any, whose: str, ppd: float | None = None) -> str:
+    if score is None:
+        return ""
+    found = getattr(score, whose)
+    per = score.ppd if ppd is None else ppd
+    return ", ".join(
+        status if value is None else number(1 / (value * per), 2 if ppd is None else 1)
+        for value, status in zip(
+            found.values, ({"above": "never falls"}.get(each, each) for each in found.status), strict=True
+        )
+    )
+
+
+def floors(scores: Found) -> str:
+    rows = [
+        [f"`{who}`", *(share(tests.get(test)) for test in NINE)]
+        for who, tests in by_test(scores, NINE).items()
+        if who not in METRICS
+    ]
+    return markdown(["share at the float32 floor", *NINE], rows)
+
+
+def share(score: Any) -> str:
+    return "" if score is None else f"{100 * score.float32_floor:.1f} %"
+
+
+def records(results: Found, scores: Found) -> Iterator[dict[str, Any]]:
+    """Every score with what it was measured by; of trivial responders and people once a test."""
+    seen = set()
+    for place, score in scores.items():
+        about = results[place].attrs
+        digests = {
+            "page_sha256": about["experiment_digest"],
+            "observer_sha256": Card.from_dict(json.loads(about["observer_card"])).digest,
         }
-        print(f"| `{observer}` | {' | '.join(f'{100 * floors[test]:.1f} %' for test in TESTS if test in floors)} |")
+        for row in score.rows():
+            own = row.responder == "observer"
+            if row.record and (own or (place[0], row.responder) not in seen):
+                seen.add((place[0], row.responder))
+                blank = {} if own else {"observer": "", "layer": ""}
+                yield {**row.record, **blank, "page_sha256": digests["page_sha256"]} | (digests if own else {})
 
 
 if __name__ == "__main__":

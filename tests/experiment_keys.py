@@ -24,6 +24,7 @@ TYPES = {
     "changed": "table",
     "judge.options": "table", "asking.prompts": "name, file or list", "asking.repeats": "whole number, or both",
     "asking.response_format": '`"words"` or table', "asking.extra_body": "table", "asking.examples": "list of tables",
+    "asking.hold": "numbers by name",
     "difference.levels": "levels", "difference.against.levels": "levels",
     "score.anchor": "`\"detection\"` `\"contrast\"`, or a contrast",
     "score.multiplier": "levels", "fit.guess": "rate, or bounds", "fit.lapse": "rate, or bounds",
