@@ -141,7 +141,8 @@ def own_table(scores: Found, test: str, columns: Sequence[str]) -> str:
     for score in list(asked.values())[:1]:
         first, *others = score.rows()
         told |= {row.label or row.responder: row.cells for row in others if row.table == first.table}
-    return markdown(["observer", *columns], [[who, *(cells.get(c, "") for c in columns)] for who, cells in told.items()])
+    rows = [[who, *(cells.get(column, "") for column in columns)] for who, cells in told.items()]
+    return markdown(["observer", *columns], rows)
 
 
 def limits(scores: Found) -> str:

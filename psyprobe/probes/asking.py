@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -223,7 +222,7 @@ def at_native_size(name: str, native: Specification, card: Card) -> Specificatio
             f"{name}: the stimulus is {height} x {width} px and {card.name} takes {rows} x {columns} px, "
             "another shape; copy the stimulus file and give it a size of the observer's proportions"
         )
-    return replace(native, size=(rows, columns), ppd=native.ppd * rows / height)
+    return native.changed(size=(rows, columns), ppd=native.ppd * rows / height)
 
 
 #: The one measure of a metric: its own response. Beside it, that of the pixels is their angular distance.

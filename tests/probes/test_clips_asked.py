@@ -293,7 +293,7 @@ def test_what_clips_cannot_be_asked_is_one_sentence(tmp_path: Path) -> None:
     words = page(tmp_path, "words")
     text = words.read_text().replace('"detection"', '"yes_no"')
     words.write_text(text.split("[human]")[0] + '[asking]\nprompts = ["Do you see a pattern?"]\n', encoding="utf-8")
-    with pytest.raises(InputError, match=r"words shows clips \(drift\), and simulated:watson-malo answers about images"):
+    with pytest.raises(InputError, match=r"words shows clips \(drift\), and \S+ answers about images"):
         ran(words, "simulated:watson-malo")
 
 

@@ -116,8 +116,9 @@ def test_what_the_human_model_lacks_is_asked_for(tmp_path: Path) -> None:
         conditions(experiment, ANY_SIZE)
 
 
-def test_native_size_keeps_the_visual_angle() -> None:
-    experiment = read_experiment("gabor_achromatic")
+@pytest.mark.parametrize("name", ["gabor_achromatic", "gabor_masked_orthogonal"])
+def test_native_size_keeps_the_visual_angle(name: str) -> None:
+    experiment = read_experiment(name)
     planned = conditions(experiment, Card("big", "features", ("output",), input_size=(448, 448)))
     assert planned.shown.shape == (448, 448) and planned.shown.ppd == 120.0
     for test, reference in planned.pairs:

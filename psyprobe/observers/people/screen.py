@@ -287,7 +287,7 @@ class Screen:
                 f"the pattern takes {side} px at {self.distance:.0f} mm, and the screen has {room:.0f}; sit nearer, or "
                 "use a larger screen"
             )
-        return replace(native, size=(side, side), ppd=ppd)
+        return native.changed(size=(side, side), ppd=ppd)
 
     def uniforms(self) -> dict[str, Any]:
         """The light of the screen as the shader takes it; "curve" only of a measured one."""
