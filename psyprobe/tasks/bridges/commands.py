@@ -114,9 +114,7 @@ def _need_inspect() -> None:
 
 
 def _check_words(record: RunRecord) -> Any:
-    from psyprobe.probes import load_probe
-
-    if "answer" not in load_probe(record.probe).ABILITIES:
+    if record.observer_card.get("ability") != "answer":
         raise InputError(
             f"{record.experiment} with {record.observer} was answered in numbers and not in words; export it as a "
             "table, to .parquet, .csv or .nc"

@@ -261,7 +261,7 @@ def prompts_of(record: RunRecord) -> dict[str, Prompt]:
 
 def _planned(experiment: Experiment, who: Recorded) -> tuple[Any, Any]:
     probe = load_probe(checked(experiment).probe)
-    if "answer" not in probe.ABILITIES:
+    if "answer" not in probe.ABILITIES or ("asking" in probe.SECTIONS and experiment.asking is None):
         raise InputError(f"{experiment.name} asks nothing in words (probe {experiment.probe!r}); take one that does")
     return probe.plan(experiment, who), probe
 
