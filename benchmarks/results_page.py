@@ -37,7 +37,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 NINE = [experiment.name for experiment in read_suite("cai2025")]
 JND = ["contrast_discrimination", "orientation_discrimination", "frequency_discrimination"]
 ACUITY = ["acuity_achromatic", "acuity_red_green", "acuity_yellow_violet"]
-TESTS = [*NINE, *JND, *ACUITY, "surround", "temporal_drift"]
+TESTS = [*NINE, *JND, *ACUITY, "surround"]
 METRICS = ("cvvdp", "castlecsf")
 #: With a figure of all nine tests.
 NINE_PANELS = ("packaged:mobilenetv2", "packaged:efficientnet_lite0")
@@ -59,7 +59,6 @@ def main(stores: Sequence[str]) -> None:
         "frequency discrimination": own_table(scores, JND[2], ("shift", "shape", "reached", "slope", "anisotropy")),
         "acuity": limits(scores),
         "surround": own_table(scores, "surround", ("reached", "elevation", "tuning", "response ratio")),
-        "time": own_table(scores, "temporal_drift", ("r_s [interval]", "monotone")),
         "float32": floors(scores),
     }
     for name, table in tables.items():
@@ -67,7 +66,10 @@ def main(stores: Sequence[str]) -> None:
     (DOCS / "results.md").write_text(page, encoding="utf-8")
     (DOCS / "results.csv").write_text(csv_text(list(records(results, scores))) + "\n", encoding="utf-8")
     save(heat_map(board), "results_scores", 90)
-    save(bar_panels(board), "results_bars", 90)
+    bars = bar_panels(board)
+    # Room for the names of all observers above the panels.
+    bars.set_size_inches(14.5, 6)
+    save(bars, "results_bars", 75)
     figures(results)
 
 
@@ -94,7 +96,9 @@ def figures(results: Found) -> None:
         save(plot(nine, human="both"), f"results_{observer.partition(':')[2]}", 75)
     matching = of("contrast_matching", gridded)
     figure = Figure(figsize=(10.5, 4 * -(-len(matching) // 2)), layout="constrained")
-    for one, panel in zip(matching, figure.subplots(-(-len(matching) // 2), 2).flat, strict=False):
+    grid = figure.add_gridspec(-(-len(matching) // 2), 2)
+    for i, one in enumerate(matching):
+        panel = figure.add_subplot(grid[divmod(i, 2)])
         matched_contrast(one, panel)
         panel.set_ylim(3e-4)
     save(figure, "results_matching", 80)

@@ -98,7 +98,7 @@ def load_probe(name: str) -> Probe:
     Examples
     --------
     >>> load_probe("detection").ABILITIES
-    ('features', 'difference')
+    ('features', 'difference', 'answer')
     """
     if name in _PROBES:
         module, _, attribute = _PROBES[name][0].partition(":")
