@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import takewhile
 from threading import Event, Lock, Thread
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -185,6 +186,10 @@ class Lease:
             self._mine |= self.taken(names)
         return name in self._mine
 
+    def holds(self, name: str) -> bool:
+        """Whether a question is on lease already."""
+        return name in self._mine
+
     def taken(self, names: Sequence[str]) -> set[str]:
         """Those of some questions that are this process's from now on."""
         mine = self._store.lease(names, self._holder, _LEASE)
@@ -212,6 +217,8 @@ class Agenda:
         self._takers: Counter[str] = Counter()
         self._elsewhere: list[Batch] = []
         self._put: set[str] = set()
+        #: What is missing of batches that are on lease, by their names.
+        self._known: dict[str, set[str]] = {}
 
     def __iter__(self) -> Iterator[Batch]:
         batch = self.take()
@@ -231,12 +238,15 @@ class Agenda:
             batch = others.popleft()
             if not others:
                 del self._left[shared]
-            if not self._missing(batch):
-                continue
-            if not self._lease.has(_name(batch), map(_name, others)):
-                self._elsewhere.append(batch)
-            # Another process may have answered it just before it gave it back.
-            elif missing := self._missing(batch):
+            missing = self._known.pop(_name(batch), None)
+            if missing is None:
+                if not self._missing(batch):
+                    continue
+                if not self._lease.has(_name(batch), map(_name, others)):
+                    self._elsewhere.append(batch)
+                    continue
+                missing = self._missing_on_lease(batch, others)
+            if missing := missing - self._put:
                 self._takers[shared] += shared != shares
                 # Whoever takes the next batch has answered the last one: it is written whole.
                 self._writer.write_if_due()
@@ -258,6 +268,16 @@ class Agenda:
             if self._elsewhere and not self._left:
                 sleep(_GLANCE)
         return bool(self._left)
+
+    def _missing_on_lease(self, batch: Batch, others: Iterable[Batch]) -> set[str]:
+        """What is missing of a batch, looked up together with what is of those after it that are on lease, too.
+
+        Another process may have answered some just before it gave them back; from now on none will.
+        """
+        mine = [batch, *takewhile(lambda each: self._lease.holds(_name(each)), others)]
+        missing = self._store.missing(question.key for each in mine for question in each.questions)
+        self._known |= {_name(each): {question.key for question in each.questions} & missing for each in mine}
+        return self._known.pop(_name(batch))
 
     def _missing(self, batch: Batch) -> set[str]:
         return self._store.missing(question.key for question in batch.questions) - self._put

@@ -39,6 +39,8 @@ class Origins:
         self._before = {digest: store.origins_of(digest) for digest in observers}
         self._serving = {digest for digest, who in observers.items() if hasattr(who, "served")}
         self._said: set[tuple[str, str]] = set()
+        #: What came with the last answer, and who that was.
+        self._last: dict[str, tuple[Origin, Origin]] = {}
         self._now = {digest: self._present(digest, who) for digest, who in observers.items()}
 
     def of(self, asked: str, told: Origin) -> Origin:
@@ -49,6 +51,9 @@ class Origins:
         StoreError
             The server says that another model answered than before.
         """
+        last = self._last.get(asked)
+        if last is not None and last[0] == told:
+            return last[1]
         now = self._now[asked]
         if told.software and (told.software, told.device) != (now.software, now.device):
             # A worker on another machine.
@@ -69,7 +74,9 @@ class Origins:
         if origin not in known_before:
             known_before.append(origin)
         # One object for all its answers: it is spelt out once.
-        return known_before[known_before.index(origin)]
+        same = known_before[known_before.index(origin)]
+        self._last[asked] = (told, same)
+        return same
 
     def say_what_changed(self) -> None:
         """Say in one line for each observer with what its stored answers were computed, where that was another."""

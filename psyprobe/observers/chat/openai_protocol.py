@@ -127,6 +127,10 @@ class Dialect:
         return wanted if self.most is None else min(wanted, self.most)
 
 
+#: Of a server that takes what it is asked.
+_PLAIN = Dialect()
+
+
 class ProblemError(PsyprobeError):
     """Why an attempt brought no answer.
 
@@ -161,7 +165,7 @@ class ProblemError(PsyprobeError):
         self.passing, self.wait, self.status, self.param = passing, wait, status, param
 
 
-def messages(inquiry: Inquiry, urls: Sequence[str], detail: str, dialect: Dialect = Dialect()) -> list[dict[str, Any]]:
+def messages(inquiry: Inquiry, urls: Sequence[str], detail: str, dialect: Dialect = _PLAIN) -> list[dict[str, Any]]:
     """The conversation that a question is: images first, so that servers can share their prefix between prompts.
 
     `urls` are those of the examples' images, and then of the question's.
@@ -209,9 +213,11 @@ def instead(inquiry: Inquiry, dialect: Dialect) -> dict[str, list[Any]]:
     >>> instead(Inquiry("?"), Dialect(room=4096, without=frozenset({"temperature"})))
     {'temperature': [0.0, None], 'max_tokens': [16, 4112]}
     """
+    if dialect == _PLAIN:
+        return {}
     wanted, sent = (
         {"max_tokens" if name in _LIMITS else name: value for name, value in settings(inquiry.decoding, each).items()}
-        for each in (Dialect(), dialect)
+        for each in (_PLAIN, dialect)
     )
     changed = {name: [value, sent.get(name)] for name, value in wanted.items() if sent.get(name) != value}
     if inquiry.system and "system" in dialect.without:

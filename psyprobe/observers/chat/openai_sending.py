@@ -209,7 +209,7 @@ class Sender:
                     self._learn(replace(self.dialect, room=self.endpoint.thinking), "it thinks before it answers")
                     continue
                 self._known.set()
-                return replace(outcome, attempts=question.sent)
+                return outcome
             if outcome.passing or outcome.dialect != self.dialect:
                 self._known.set()
             if outcome.passing:
@@ -303,7 +303,7 @@ class Sender:
             took = self._answered - began
             self._latencies.append((began, took))
             self._refused_in_a_row = 0
-            return replace(outcome, latency=took)
+            return replace(outcome, latency=took, attempts=question.sent)
         outcome.dialect, outcome.silent = dialect, self._answered < began
         if outcome.status == 429:
             # A server that refuses one now and then is left alone with that one; one that refuses all, altogether.
