@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 import base64
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from asked import IMAGES, QUESTIONS, small_page
+from children import child
 
+import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
@@ -85,8 +89,8 @@ def test_a_data_set_as_vlmevalkit_reads_it(page: Experiment, tmp_path: Path) -> 
         np.testing.assert_array_equal(decode_png(base64.b64decode(image)), eight_bit(turn.inquiry.images[0]))
     # What is there decides what is right, whichever way the question is asked.
     there, blank = (read[read["prompt"] == name] for name in ("seen", "blank"))
-    assert set(there["answer"][there["contrast"].astype(float) > 0]) == {"yes"}
-    assert set(blank["answer"][blank["contrast"].astype(float) > 0]) == {"no"}
+    assert set(there["answer"][there["contrast"].astype(float) > 0]) == {"Yes"}
+    assert set(blank["answer"][blank["contrast"].astype(float) > 0]) == {"No"}
     assert beside.read_text(encoding="utf-8") == page.toml
 
 
@@ -189,11 +193,45 @@ def test_the_commands(
         assert main(wrong) == 2 and why in capsys.readouterr().err
 
 
-def test_through_vlmevalkits_own_reader(page: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_not_answered_is_left_open(page: Experiment, store: Store, tmp_path: Path) -> None:
+    """As lmms-eval 0.7.3 writes it: one reply as text, tokens where they were counted, and what failed in words."""
+    tables.write_lmms_eval_results(store.runs()[0], store, tmp_path, page.folder)
+    (path,) = tmp_path.glob("*/*.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[0]["psyprobe"]["reply"] = "[LMMS_EVAL_REQUEST_FAILED after 5 retries] Error code: 500"
+    lines[1]["token_counts"] = [{"input_tokens": 24, "output_tokens": 2, "reasoning_tokens": 0}]
+    lines[2]["token_counts"] = [None]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    answers = tables.read_lmms_eval_samples(path, page, CARD).answers
+    assert len(answers) == QUESTIONS - 1 and lines[0]["psyprobe"]["id"] not in answers
+    one, other = (answers[line["psyprobe"]["id"]] for line in lines[1:3])
+    assert (one.tokens_in, one.tokens_out, one.tokens_thinking) == (24, 2, None) and other.tokens_in is None
+
+
+@pytest.mark.parametrize("temperature", [0, 1])
+def test_a_task_of_lmms_eval_draws_as_the_page_does(temperature: int, tmp_path: Path) -> None:
+    page = small_page(tmp_path, **{"asking.temperature": temperature})
+    yaml, *_ = tables.write_lmms_eval_task(questions_of(page, CARD), page, tmp_path)
+    told = yaml.read_text(encoding="utf-8")
+    assert f"temperature: {temperature}\n  do_sample: {'true' if temperature else 'false'}\n  until: []" in told
+
+
+def _right(result: Any) -> Any:
+    """Of each trial, whether the reply is right; NaN where it says nothing."""
+    there = result["contrast"].values > 0
+    return np.where(there, result["said"].values, 1 - result["said"].values)
+
+
+# It leaves the files that it reads and writes open.
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_through_vlmevalkit_itself(
+    page: Experiment, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its reader, its inference and its count of yes and no, on our files; and the file that it writes, read here."""
     monkeypatch.setenv("LMUData", str(tmp_path))
     dataset = pytest.importorskip("vlmeval.dataset", reason="pip install ms-vlmeval, or VLMEvalKit from its repository")
-    smp = pytest.importorskip("vlmeval.smp")
-    turns = list(questions_of(page, CARD))
+    inference = pytest.importorskip("vlmeval.inference")
+    turns, (own,) = list(questions_of(page, CARD)), load_results(store)
     tables.write_vlmevalkit_task(turns, page, tmp_path)
     read = dataset.CustomVQADataset("small")
     assert len(read) == QUESTIONS
@@ -202,16 +240,64 @@ def test_through_vlmevalkits_own_reader(page: Experiment, tmp_path: Path, monkey
         assert message[-1]["value"] == turns[i].inquiry.prompt
         codes = decode_png(Path(message[0]["value"]).read_bytes())
         np.testing.assert_array_equal(codes, eight_bit(turns[i].inquiry.images[0]))
-    predictions = read.data.drop(columns="image").assign(prediction="Yes")
-    smp.dump(predictions, str(tmp_path / "sim_small.xlsx"))
-    replies = tables.read_predictions(tmp_path / "sim_small.xlsx", page, CARD)
-    assert set(replies.answers) == {turn.id for turn in turns}
+
+    class Model:
+        """As its models in this process are: it is handed a path and a prompt."""
+
+        def set_dump_image(self, dump: Any) -> None:
+            assert dump is not None
+
+        def generate(self, message: list[dict[str, str]], dataset: str) -> str:
+            image = decode_png(Path(message[0]["value"]).read_bytes()).astype(np.float32) / np.float32(255)
+            decoding = turns[0].inquiry.decoding
+            return str(simulated.answer((image,), message[-1]["value"], decoding=decoding).text)
+
+    simulated, work = pp.load_observer("simulated:watson-malo"), tmp_path / "work"
+    work.mkdir()
+    inference.infer_data_job(Model(), str(work), "sim", read)
+    replies = tables.read_predictions(work / "sim_small.xlsx", page, CARD)
+    with Store(None) as other:
+        assert take(replies, other, progress=False) == (QUESTIONS, 0)
+        _same_answers(own, load_results(other)[0])
+
+    # Our run, counted by the evaluator of its data sets of yes and no.
+    ours = tmp_path / "ours.xlsx"
+    tables.write_predictions(store.runs()[0], store, ours, page.folder)
+    yes_no = dataset.ImageYORNDataset.__new__(dataset.ImageYORNDataset)
+    yes_no.dataset_name = "small"
+    overall = yes_no.evaluate(str(ours))["Overall"].item()
+    assert overall == pytest.approx(100 * np.mean(_right(own)))
 
 
-def test_through_lmms_evals_own_task(page: Experiment, tmp_path: Path) -> None:
-    tasks = pytest.importorskip("lmms_eval.tasks", reason="pip install lmms-eval")
+def test_through_lmms_eval_itself(page: Experiment, store: Store, tmp_path: Path) -> None:
+    """Its command asks our task of a server whose truth is known; and its comparison of runs reads ours."""
+    baselines = pytest.importorskip("lmms_eval.baselines", reason="pip install lmms-eval")
+    pytest.importorskip("uvicorn", reason="the server extra is not installed")
+    from psyprobe.observers.simulated.serving import serve
+
+    (own,) = load_results(store)
     _task(page, tmp_path)
-    manager = tasks.TaskManager(include_path=str(tmp_path), include_defaults=False)
-    (task,) = tasks.get_task_dict(["psyprobe_small"], manager).values()
-    docs = list(task.test_docs())
-    assert len(docs) == QUESTIONS and task.doc_to_visual(docs[0])[0].size == (64, 64)
+    with serve(pp.load_observer("simulated:watson-malo")) as server:
+        told = {"model": "openai", "model_args": f"model_version={server.model},base_url={server.base_url}"}
+        told |= {"include_path": str(tmp_path), "tasks": "psyprobe_small", "output_path": str(tmp_path / "out")}
+        command = [sys.executable, "-m", "lmms_eval", "--log_samples", "--batch_size", "1"]
+        command += [word for name, value in told.items() for word in (f"--{name}", value)]
+        offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": str(tmp_path / "cache"), "OPENAI_API_KEY": "none"}
+        with child(
+            command, 280, env={**os.environ, **offline}, cwd=tmp_path, stdout=-1, stderr=-2, text=True
+        ) as asking:
+            told_by_it, _ = asking.communicate()
+    assert asking.returncode == 0, told_by_it[-2000:]
+    (samples,) = (tmp_path / "out").glob("*/*_samples_psyprobe_small.jsonl")
+    replies = tables.read_lmms_eval_samples(samples, page, CARD)
+    with Store(None) as other:
+        assert take(replies, other, progress=False) == (QUESTIONS, 0)
+        again = load_results(other)[0]
+        _same_answers(own, again)
+        np.testing.assert_array_equal(own["tokens_in"].values, again["tokens_in"].values)
+
+    tables.write_lmms_eval_results(store.runs()[0], store, tmp_path / "ours", page.folder)
+    (samples,) = (tmp_path / "ours").glob("*/*_samples_psyprobe_small.jsonl")
+    scores, found = baselines.load_baseline(str(samples), "psyprobe_small")
+    assert [scores[i] for i in range(QUESTIONS)] == _right(own).tolist()
+    assert found["results"]["psyprobe_small"]["sensitivity at 2 cpd,none"] > 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,18 +17,22 @@ import pandas as pd
 
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment
+from psyprobe.experiment.prompts import Prompt
 from psyprobe.files.images import encode_png
 from psyprobe.files.output import json_text, make_folder, write_text, write_whole
 from psyprobe.observers.chat.answering import Answer, eight_bit
 from psyprobe.observers.registry import Card
 from psyprobe.probes import load_probe
+from psyprobe.probes.words.reading import meant, read_answer, said
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.bridges.turns import Replies, Turn, key_of, numbers_of, prompts_of, turns_of
 from psyprobe.tasks.tables import read_answer_table, read_json_lines, write_tsv
 
-#: What VLMEvalKit writes in place of an answer that it did not get.
-FAILED = "Failed to obtain answer"
+#: What stands in place of an answer that VLMEvalKit, or lmms-eval, did not get.
+_FAILED = ("Failed to obtain answer", "[LMMS_EVAL_REQUEST_FAILED")
+#: Fields of an answer, by the names of lmms-eval's counts of tokens.
+_COUNTS = {"tokens_in": "input_tokens", "tokens_out": "output_tokens", "tokens_thinking": "reasoning_tokens"}
 #: Under which lmms-eval keeps what a task of ours says of each of its samples.
 METRIC = "psyprobe"
 
@@ -69,7 +74,8 @@ def write_vlmevalkit_task(turns: Iterable[Turn], experiment: Experiment, folder:
         first.setdefault(image, index)
         rows.append(
             {"index": index, "id": turn.id, "image": shown, "question": turn.inquiry.prompt}
-            | {"answer": key_of(turn, prompts)}
+            # Whoever counts there compares with "Yes", letter by letter.
+            | {"answer": key_of(turn, prompts).capitalize()}
             | _told(turn)
         )
     place = make_folder(folder)
@@ -79,7 +85,7 @@ def write_vlmevalkit_task(turns: Iterable[Turn], experiment: Experiment, folder:
 
 
 def write_lmms_eval_task(turns: Iterable[Turn], experiment: Experiment, folder: str | Path) -> list[Path]:
-    """Write questions as a task of lmms-eval: ``lmms_eval --include_path FOLDER --tasks psyprobe_NAME``.
+    """Write questions as a task of lmms-eval: ``lmms-eval --include_path FOLDER --tasks psyprobe_NAME``.
 
     Parameters
     ----------
@@ -124,6 +130,7 @@ def write_lmms_eval_task(turns: Iterable[Turn], experiment: Experiment, folder: 
         "QUESTIONS": str(questions.resolve()),
         "TOKENS": str(tokens),
         "TEMPERATURE": f"{temperature:g}",
+        "SAMPLED": str(temperature > 0).lower(),
     }
     words = r"\b(?:" + "|".join(filled) + r")\b"
     write_text(page, re.sub(words, lambda found: filled[found.group()], written["task"]))
@@ -154,7 +161,8 @@ def write_predictions(record: RunRecord, store: Store, output: str | Path, folde
         raise InputError(f"{path} ends in {path.suffix!r}; give {', '.join(_PREDICTIONS)}, as VLMEvalKit's predictions")
     rows = []
     for index, turn in enumerate(turns_of(record, store, Path(folder)), 1):
-        told = {"index": index, "id": turn.id, "question": turn.inquiry.prompt, "answer": key_of(turn, prompts)}
+        told = {"index": index, "id": turn.id, "question": turn.inquiry.prompt}
+        told["answer"] = key_of(turn, prompts).capitalize()
         rows.append({**told, **_told(turn), "prediction": turn.answer.text if turn.answer else ""})
     write_whole(path, partial(_PREDICTIONS[path.suffix], pd.DataFrame(rows)))
     return len(rows)
@@ -181,8 +189,8 @@ def read_predictions(path: str | Path, page: Experiment, card: Card) -> Replies:
     for name in ("id", "prediction"):
         if name not in table:
             raise InputError(f"{path} has no column {name!r}; it needs that of the task as psyprobe wrote it")
-    said = zip(table["id"], table["prediction"], strict=True)
-    told = {str(name): Answer(str(text), server=card.weights) for name, text in said if FAILED not in str(text)}
+    given = zip(table["id"], table["prediction"], strict=True)
+    told = {str(i): Answer(str(text), server=card.weights) for i, text in given if not str(text).startswith(_FAILED)}
     return Replies(page, card, told)
 
 
@@ -214,6 +222,8 @@ def write_lmms_eval_results(record: RunRecord, store: Store, output: str | Path,
             "filtered_resps": [reply],
             "input": turn.inquiry.prompt,
             METRIC: {"id": turn.id, "reply": reply, **_told(turn)},
+            # For whoever compares runs there; without it, "Yes." would count as another word than "yes".
+            **_right(turn, prompts),
         }
         lines.append(json.dumps(told, ensure_ascii=False))
     numbers = numbers_of(load_probe(record.probe).result(record, store))
@@ -252,7 +262,9 @@ def read_lmms_eval_samples(path: str | Path, page: Experiment, card: Card) -> Re
         ours = line.get(METRIC) if isinstance(line, dict) else None
         if not isinstance(ours, dict) or not {"id", "reply"} <= ours.keys():
             raise InputError(f"{path}, line {number}, is no sample of a task that psyprobe wrote for lmms-eval")
-        told[str(ours["id"])] = Answer(str(ours["reply"]), server=card.weights)
+        text = str(ours["reply"])
+        if not text.startswith(_FAILED):
+            told[str(ours["id"])] = Answer(text, server=card.weights, **_tokens(line.get("token_counts")))
     return Replies(page, card, told)
 
 
@@ -270,6 +282,24 @@ def card_elsewhere(name: str, harness: str, input_size: int | None = None) -> Ca
     """
     size = None if input_size is None else (input_size, input_size)
     return Card(f"{harness}:{name}", "answer", input_size=size, device="elsewhere", weights=f"asked by {harness}")
+
+
+def _tokens(counts: Any) -> dict[str, int]:
+    """What lmms-eval counted of a sample, as fields of an answer; some of its models count nothing."""
+    counted = counts[0] if isinstance(counts, list) and counts and isinstance(counts[0], dict) else {}
+    found = {name: counted.get(theirs) for name, theirs in _COUNTS.items()}
+    # It writes 0 for no thinking as for thinking that nobody counted.
+    return {name: n for name, n in found.items() if isinstance(n, int) and (n or name != "tokens_thinking")}
+
+
+def _right(turn: Turn, prompts: Mapping[str, Prompt]) -> dict[str, float]:
+    """Whether the reply to a trial is right by psyprobe's reading, where it says anything."""
+    if turn.answer is None or "prompt" not in turn.about:
+        return {}
+    about = turn.about
+    wording, polarity = meant(prompts[about["prompt"]], about["order"], about["alternatives"])
+    there = said(read_answer(turn.answer, wording), "text", polarity)
+    return {} if math.isnan(there) else {"score": there if about["contrast"] > 0 else 1 - there}
 
 
 def _check_plain(turn: Turn, who: str) -> None:
