@@ -134,15 +134,15 @@ def _with_workers(count: int, seconds: float, spread: float) -> str:
 def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: Path, options: dict[str, Any]) -> int:
     scores: list[Score] = []
     reports = []
-    unfinished: list[UnfinishedError] = []
+    unfinished = 0
     for experiment, observer in _asked(arguments, experiments):
         began = monotonic()
         try:
             result = run(experiment, observer, **options)
         except UnfinishedError as stop:
             # Batches of others can be written meanwhile; a budget is everyone's.
-            unfinished.append(stop)
-            tell(f"{experiment.name} with {observer.card.label}: not finished: {stop}")
+            unfinished += 1
+            tell(f"psyprobe run: not finished: {stop} ({experiment.name} with {observer.card.label})")
             continue
         took = monotonic() - began
         found = score_layers(result)
@@ -164,7 +164,7 @@ def _run(arguments: argparse.Namespace, experiments: list[Experiment], folder: P
             if "spent" in result.attrs:
                 tell(f"{spent_on(result.attrs)}; this run of the command took {duration(took)}")
     if unfinished and not reports:
-        raise unfinished[-1]
+        return 3
     if arguments.json:
         say_json(reports)
     else:

@@ -97,6 +97,11 @@ def test_what_is_no_questioning_run_is_refused() -> None:
     silent["text"].values[:] = "Which?"
     with pytest.raises(InputError, match=r"says yes or no \(72 of 72 are 'Which\?'\); do the prompts"):
         chat_csf(silent)
+    silent["finish"] = ("trial", np.full(72, "length"))
+    with pytest.raises(
+        InputError, match=r"all 72 replies .* cut off .* \(72 of 72 are 'Which\?'\); set asking.max_tokens"
+    ):
+        chat_csf(silent)
     with pytest.raises(InputError, match="guess is"):
         chat_csf(chat_result(repeats=1), guess=(0.5, 0.2))
     with pytest.raises(UnknownNameError, match="axis"):

@@ -258,10 +258,25 @@ def test_a_clear_end_at_once(
         assert "\n" not in str(caught.value) and "127.0.0.1" not in str(caught.value)
 
 
+def test_no_more_tokens_are_asked_for_than_a_server_has(simulated: SimulatedObserver, images: list[FloatArray]) -> None:
+    """It thinks, and caps tokens below what that takes: the thinking counts as it came, and no room is promised."""
+    with (
+        serve(simulated, behaviour=Behaviour(thinking="tags", most_tokens=8)) as server,
+        client(server) as observer,
+        pytest.warns(ConditionWarning, match="kept within 1 and 8") as told,
+    ):
+        answer = observer.answer(images[:1], PROMPT, decoding=SAMPLED)
+    assert answer.text.startswith("<think>") and answer.finish == "length" and len(told) == 1
+    assert answer.instead == {"max_tokens": [SAMPLED.max_tokens, 8]}
+
+
 def test_no_server_there(images: list[FloatArray]) -> None:
     with (
         OpenAIObserver("m", base_url="http://127.0.0.1:9/v1", retries=1) as observer,
-        pytest.raises(PsyprobeError, match=r"no server answers \(connection refused\); does OPENAI_BASE_URL name one"),
+        pytest.raises(
+            PsyprobeError,
+            match=r"no server answers \(connection refused\); does base_url, or else OPENAI_BASE_URL, name one",
+        ),
     ):
         observer.answer(images[:1], PROMPT)
 
@@ -434,7 +449,9 @@ def test_a_web_page_is_told_at_once(images: list[FloatArray]) -> None:
         thread.start()
         with (
             OpenAIObserver("m", base_url=f"http://127.0.0.1:{server.server_port}") as observer,
-            pytest.raises(PsyprobeError, match=r"answers with a web page.* does OPENAI_BASE_URL end in /v1"),
+            pytest.raises(
+                PsyprobeError, match=r"answers with a web page.*\(base_url, or else OPENAI_BASE_URL\) end in /v1"
+            ),
         ):
             observer.answer(images[:1], "Is there a pattern?")
         server.shutdown()

@@ -67,6 +67,7 @@ def test_prices_of_tokens_images_and_what_is_cached() -> None:
         ("[models.a]\ninput = 1\noutput = 1\nimage = { patch = 0, price = 1 }", "pixels of a side"),
         ("[models.a]\ninput = 1\noutput = 1\nimage = { patch = 8, price = true }", "models.'a'.image is True"),
         ("[model.a]\ninput = 1", "did you mean 'models'?"),
+        ('["a.b"]\ninput = 1\noutput = 1', "the prices of 'a.b' stand in no [models]; write [models.\"a.b\"]"),
         ("models = 3", "write a table [models.NAME]"),
         ("currency = 3", "currency is 3"),
         ('currency = "\\u001b[2J"', "give up to 8 letters"),

@@ -172,6 +172,11 @@ def places(result: xr.Dataset, values: Sequence[float] = ()) -> Places:
     shown &= catch | ~(delivered < _LEAST_GAIN * nominal)
     counted = shown & np.isfinite(result["said"].values.astype(np.float64))
     if not (counted & ~catch).any():
+        if "finish" in result and (result["finish"].values[shown] == "length").all():
+            raise InputError(
+                f"all {int(shown.sum())} replies of this run were cut off before they said yes or no"
+                f"{_commonest(result, shown)}; set asking.max_tokens to more, or let the server give more"
+            )
         raise InputError(
             f"no question of this run has an answer that says yes or no{_commonest(result, shown)}; do the prompts and "
             f"their words for yes and no suit the probe {result.attrs.get('probe', 'yes_no')!r}?"

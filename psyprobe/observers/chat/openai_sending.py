@@ -62,6 +62,8 @@ _FIRST_LOOK = 5.0
 _SHORT_EXCHANGE = 10.0
 #: Attempts on a server from which nothing has ever come back.
 _FIRST_CONTACT = 4
+#: What to look at where something else than a server of the protocol answers.
+_ENDING = f"does the address (base_url, or else {URL_VARIABLE}) end in /v1?"
 #: Characters of a name that is kept as it is.
 _LONGEST_NAME = 200
 
@@ -205,9 +207,12 @@ class Sender:
                 self._known.set()
                 raise
             if isinstance(outcome, Answer):
-                if cut_in_thought(outcome) and not dialect.room and self.endpoint.thinking:
-                    self._learn(replace(self.dialect, room=self.endpoint.thinking), "it thinks before it answers")
-                    continue
+                if cut_in_thought(outcome) and not dialect.room:
+                    more, asked = replace(self.dialect, room=self.endpoint.thinking), question.inquiry.decoding
+                    # A server that caps tokens may have no more to give.
+                    if more.tokens(asked.max_tokens) > dialect.tokens(asked.max_tokens):
+                        self._learn(more, "it thinks before it answers")
+                        continue
                 self._known.set()
                 return outcome
             if outcome.passing or outcome.dialect != self.dialect:
@@ -368,19 +373,19 @@ class Sender:
             told = f"{where} does not let this key use the model ({problem})"
         elif problem.status == 404:
             known = [each["id"] for each in await self.models()]
-            offer = f"it offers {harmless(', '.join(known[:20]))}" if known else f"does {URL_VARIABLE} end in /v1?"
+            offer = f"it offers {harmless(', '.join(known[:20]))}" if known else _ENDING
             told = f"{where} knows no such model ({problem}); {offer}"
         elif 300 <= problem.status < 400:
             told = (
                 f"{where} redirects to another address ({problem}), where no question and no image is sent; set "
-                f"{URL_VARIABLE} to the address that answers"
+                f"base_url, or {URL_VARIABLE}, to the address that answers"
             )
         elif problem.status == 200:
-            told = f"{where} answers with a web page, so this is another address; does {URL_VARIABLE} end in /v1?"
+            told = f"{where} answers with a web page, so this is another address; {_ENDING}"
         elif not problem.passing:
             told = f"{where} refuses the question ({problem})"
         elif not self._heard:
-            told = f"no server answers ({problem}); does {URL_VARIABLE} name one that is running?"
+            told = f"no server answers ({problem}); does base_url, or else {URL_VARIABLE}, name one that is running?"
         else:
             told = (
                 f"no answer after {failures} attempts, the last of which ended so: {problem}; what was answered stays, "

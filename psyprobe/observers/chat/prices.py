@@ -6,6 +6,7 @@ psyprobe ships no prices: they change, and those of a contract of yours are nobo
 from __future__ import annotations
 
 import difflib
+import json
 import math
 import os
 from collections.abc import Iterable, Mapping
@@ -163,7 +164,11 @@ def read_prices(path: str | Path | None = None) -> Prices:
         if not path.is_file():
             return Prices()
     page = parse_toml(read_text(path), str(path))
-    for key in page:
+    for key, value in page.items():
+        if isinstance(value, dict) and {"input", "output"} <= value.keys():
+            raise InputError(
+                f"{path}: the prices of {key!r:.60} stand in no [models]; write [models.{json.dumps(key):.60}]"
+            )
         if key not in ("currency", "models"):
             raise unknown_name(f"key of prices in {path}", key, ["currency", "models"])
     currency, models = page.get("currency", USD), page.get("models", {})
