@@ -284,7 +284,7 @@ def card_elsewhere(name: str, harness: str, input_size: int | None = None) -> Ca
     return Card(f"{harness}:{name}", "answer", input_size=size, device="elsewhere", weights=f"asked by {harness}")
 
 
-def _tokens(counts: Any) -> dict[str, int]:
+def _tokens(counts: Any) -> dict[str, Any]:
     """What lmms-eval counted of a sample, as fields of an answer; some of its models count nothing."""
     counted = counts[0] if isinstance(counts, list) and counts and isinstance(counts[0], dict) else {}
     found = {name: counted.get(theirs) for name, theirs in _COUNTS.items()}
