@@ -217,7 +217,7 @@ class Agenda:
         self._takers: Counter[str] = Counter()
         self._elsewhere: list[Batch] = []
         self._put: set[str] = set()
-        #: What is missing of batches that are on lease, by their names.
+        #: What is missing of batches that are on lease, by their first questions.
         self._known: dict[str, set[str]] = {}
 
     def __iter__(self) -> Iterator[Batch]:
@@ -238,7 +238,7 @@ class Agenda:
             batch = others.popleft()
             if not others:
                 del self._left[shared]
-            missing = self._known.pop(_name(batch), None)
+            missing = self._known.pop(batch.questions[0].key, None)
             if missing is None:
                 if not self._missing(batch):
                     continue
@@ -276,8 +276,9 @@ class Agenda:
         """
         mine = [batch, *takewhile(lambda each: self._lease.holds(_name(each)), others)]
         missing = self._store.missing(question.key for each in mine for question in each.questions)
-        self._known |= {_name(each): {question.key for question in each.questions} & missing for each in mine}
-        return self._known.pop(_name(batch))
+        keys = [[question.key for question in each.questions] for each in mine]
+        self._known |= {each[0]: missing.intersection(each) for each in keys}
+        return self._known.pop(batch.questions[0].key)
 
     def _missing(self, batch: Batch) -> set[str]:
         return self._store.missing(question.key for question in batch.questions) - self._put
