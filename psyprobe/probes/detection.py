@@ -19,7 +19,6 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +34,7 @@ from psyprobe.observers import Card
 from psyprobe.probes import pairs
 from psyprobe.probes.asking import DIFFERENCE, at_native_size, noise_floor
 from psyprobe.probes.differing import Differing, differing, parameters_of, remarks_of, sensitivity_at
-from psyprobe.probes.pairs import Conditions, Grid, PairSession, Responses, Work, pair_up, responses
+from psyprobe.probes.pairs import Conditions, Grid, PairSession, Responses, pair_up, responses
 from psyprobe.running.protocol import Answered, Batch, RunRecord
 from psyprobe.running.store import Store
 from psyprobe.stimulus import Specification
@@ -61,12 +60,8 @@ def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -
 
 def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:
     """As in `Probe`: batches of one run are all of pairs, or all in words."""
-    every = iter(batches)
-    first = next(every, None)
-    if first is None:
-        return iter(())
-    asked = pairs.answer if isinstance(first.work, Work) else in_words().answer
-    return asked(observers, chain([first], every))
+    words = any(who.card.ability == "answer" for who in observers.values())
+    return (in_words().answer if words else pairs.answer)(observers, batches)
 
 
 def result(record: RunRecord, store: Store) -> Any:
