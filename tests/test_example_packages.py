@@ -29,8 +29,7 @@ human    = { model = "dim_csf" }
 score    = { multiplier.values = [0.5, 1, 2] }
 """
 
-# The packages are built once, by one of the processes that test.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packages")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -18,11 +18,7 @@ import webdriver
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
 
-pytestmark = [
-    pytest.mark.skipif(importlib.util.find_spec("myst_nb") is None, reason="no psyprobe[docs] here"),
-    # The site is built once, by one of the processes that test.
-    pytest.mark.xdist_group("site"),
-]
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("myst_nb") is None, reason="no psyprobe[docs] here")
 
 #: Pages of each kind that a browser opens.
 OPENED = [
