@@ -19,6 +19,7 @@ SHOWN = "[...document.images].every(each => each.complete && each.naturalWidth >
 def test_two_annotators_accept_and_reject_with_keys(
     candidates: Path, browser: webdriver.Browser, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    browser.forget()
     first = worklist(candidates, "review", "ann")
     names = [task.name for task in first.tasks]
     assert len(names) == 10
@@ -76,6 +77,7 @@ def test_two_annotators_accept_and_reject_with_keys(
 
 
 def test_a_key_is_unlocked_and_edited_within_ten_words(r_bench_set: Path, browser: webdriver.Browser) -> None:
+    browser.forget()
     labelling = worklist(r_bench_set, "label", "ann")
     place = next(i for i, task in enumerate(labelling.tasks) if task.most_words == 10)
     for task in labelling.tasks[:place]:
@@ -103,6 +105,7 @@ def test_a_key_is_unlocked_and_edited_within_ten_words(r_bench_set: Path, browse
 def test_rejects_have_reasons_images_zoom_and_keys_are_told(
     candidates: Path, browser: webdriver.Browser, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    browser.forget()
     pair = sorted(candidates.glob("**/1001_*.png"))
     same = next(path for path in pair if path.stem.endswith("_s"))
     next(path for path in pair if path.stem.endswith("_e")).write_bytes(same.read_bytes())
