@@ -34,10 +34,10 @@ def test_inverse_of_the_led_lcd_matrix_is_the_published_one() -> None:
 
 
 def test_cie2006_equals_colour_science() -> None:
-    colorimetry = pytest.importorskip("colour.colorimetry")
+    colour = pytest.importorskip("colour")
     for wavelength in (450, 520, 580, 640):
-        lms = colorimetry.MSDS_CMFS_LMS["Stockman & Sharpe 2 Degree Cone Fundamentals"][wavelength]
-        xyz = colorimetry.LMS_2_degree_cmfs_to_XYZ_2_degree_cmfs(wavelength)
+        lms = colour.colorimetry.MSDS_CMFS_LMS["Stockman & Sharpe 2 Degree Cone Fundamentals"][wavelength]
+        xyz = colour.colorimetry.LMS_2_degree_cmfs_to_XYZ_2_degree_cmfs(wavelength)
         ours = pc.xyz_to_lms(xyz, "cie2006")
         np.testing.assert_allclose(ours, lms * [0.68990272, 0.34832189, 1.0], rtol=1e-12, atol=1e-15)
         assert ours[0] + ours[1] == pytest.approx(xyz[1], rel=1e-12)

@@ -46,8 +46,10 @@ def test_python_and_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest
             continue
         for command in commands(code):
             assert cli.main(expanded(command)) == 0, command
-    for name in files:
-        sys.modules.pop(Path(name).stem, None)
+    for path in map(Path, files):
+        # Another page may import another file of that name; a colour.toml is not the package colour.
+        if path.suffix == ".py":
+            sys.modules.pop(path.stem, None)
     if "matplotlib.pyplot" in sys.modules:
         # A notebook shows and closes its figures; here they would pile up from page to page.
         sys.modules["matplotlib.pyplot"].close("all")

@@ -122,8 +122,12 @@ def _line(curve: _Curve, score: DiscriminationScore, colour: int) -> Line:
     style: Any = "people" if curve.who == "people" else "line"
     who = str(_STYLES.get(curve.who, {}).get("label", curve.who))
     if curve.who == "people":
-        who = f"Human ({human_label(score.human)})"
+        who = _people(score)
     return Line(", ".join(each for each in (who, curve.at) if each), curve.x, curve.y, style=style, colour=colour)
+
+
+def _people(score: DiscriminationScore) -> str:
+    return f"Human ({human_label(score.human)})"
 
 
 def _across(result: xr.Dataset) -> str:
@@ -170,7 +174,7 @@ def _draw(ax: Axes, score: DiscriminationScore, who: str, curves: Sequence[_Curv
         colour = axes.COLOURS[place % len(axes.COLOURS)]
         style = dict(_STYLES.get(curve.who, {"marker": "s", "markersize": 4, "linewidth": 1.8}))
         if curve.who == "people":
-            style["label"] = f"Human ({human_label(score.human)})"
+            style["label"] = _people(score)
         if curve.who == "observer":
             style |= {"color": colour, "label": who}
         if curve.at and curve.who in ("people", "observer"):

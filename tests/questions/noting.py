@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import signal
@@ -73,6 +74,16 @@ def deadly(images: FloatArray) -> FloatArray:
     note(images)
     if np.ptp(images) > 0.4:
         os.kill(os.getpid(), signal.SIGKILL)
+    return images.reshape(len(images), -1).astype(np.float64)
+
+
+def dawdling(images: FloatArray) -> FloatArray:
+    """Features for which the first process that is shown a pattern takes ten seconds, once."""
+    note(images)
+    if np.ptp(images) > 0.05:
+        with contextlib.suppress(FileExistsError):
+            Path(os.environ[VARIABLE]).with_suffix(".dawdled").touch(exist_ok=False)
+            time.sleep(10)
     return images.reshape(len(images), -1).astype(np.float64)
 
 

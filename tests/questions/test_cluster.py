@@ -95,6 +95,24 @@ def test_six_experiments_and_a_chat_give_the_same_bytes_though_a_worker_dies(
 
 
 @pytest.mark.slow
+def test_what_a_worker_dawdles_at_is_given_to_another_and_counts_once(
+    place: tuple[Path, Path, Machines], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there, machines = place
+    monkeypatch.setenv(noting.VARIABLE, str(here))
+    monkeypatch.setattr(cluster, "_LATE", 0.5)
+    here.with_suffix(".dawdled").touch()
+    page, who = write_experiment(tmp_path), noting.observer(noting.dawdling)
+    alone, before = pp.run(page, who), len(noting.shown_twice(there))
+    for _ in range(2):
+        machines.worker()
+    with machines.client() as client:
+        client.wait_for_workers(2, timeout=100)
+        assert same_bytes(alone, pp.run(page, who, executor=client), tmp_path)
+    assert len(noting.shown_twice(there)) > before
+
+
+@pytest.mark.slow
 def test_a_unit_that_kills_every_worker_ends_a_run_and_no_other(
     place: tuple[Path, Path, Machines], tmp_path: Path
 ) -> None:

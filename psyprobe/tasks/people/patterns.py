@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from psyprobe.analysis.words.csf import chat_csf
-from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.light.display import Display
 from psyprobe.observers.people.calibration import exponent_told, screen_of
@@ -24,7 +24,7 @@ from psyprobe.probes.designs.rounds import catch_trials
 from psyprobe.probes.words.session import WordsProbe
 from psyprobe.probes.words.wording import asking_of, level_name
 from psyprobe.stimulus.specification import Specification
-from psyprobe.tasks.people.visits import PersonVisit
+from psyprobe.tasks.people.visits import PersonVisit, nobody
 
 if TYPE_CHECKING:
     import xarray
@@ -105,7 +105,7 @@ class PatternVisit(PersonVisit):
         screen.drawn(finest, finest)
         if "light" not in values:
             return {"distance": round(screen.distance)}
-        session = self._probe.plan(self.experiment, PersonObserver(self.person, "", screen, _nobody))
+        session = self._probe.plan(self.experiment, PersonObserver(self.person, "", screen, nobody))
         self._screen = screen
         return {"practice": self._practice(session.scene.spec, screen), "curve": exponent_told(values)}
 
@@ -172,10 +172,6 @@ class PatternVisit(PersonVisit):
             "light": self._screen.light,
             "inattentive": self._patterns.inattentive,
         }
-
-
-def _nobody(_: Any) -> Any:
-    raise PsyprobeError("nobody is asked while an experiment is checked")
 
 
 def _said_yes(result: xarray.Dataset) -> int | None:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.observers.people.observer import PersonObserver
 from psyprobe.observers.people.pictures import Pictures
 from psyprobe.probes import load_probe
 from psyprobe.tasks.item_session import ItemSession
-from psyprobe.tasks.people.visits import PersonVisit
+from psyprobe.tasks.people.visits import PersonVisit, nobody
 
 if TYPE_CHECKING:
     import xarray
@@ -42,7 +42,7 @@ class PictureVisit(PersonVisit):
     def __init__(self, experiment: Experiment, person: str, store: Path) -> None:
         super().__init__(experiment, person, store)
         # What is wrong with the items is said before anybody sits down.
-        session = cast(ItemSession, load_probe(experiment.probe).plan(experiment, self._observer(_nobody)))
+        session = cast(ItemSession, load_probe(experiment.probe).plan(experiment, self._observer(nobody)))
         self._count = session.distinct
         self._judge = None if session.judge is None else session.judge.observer.card.name
 
@@ -68,7 +68,3 @@ class PictureVisit(PersonVisit):
 
     def _told(self, result: xarray.Dataset) -> dict[str, Any]:
         return {"count": self._count}
-
-
-def _nobody(_: Any) -> Any:
-    raise PsyprobeError("nobody is asked while an experiment is checked")

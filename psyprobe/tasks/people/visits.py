@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from psyprobe.errors import InputError
+from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import Experiment
 from psyprobe.files.terminal import tell
 from psyprobe.observers.people.observer import GIVEN_UP, PersonObserver, Showing, Sitting
@@ -155,3 +155,8 @@ def runs_of(store: Store, experiment: Experiment, person: str) -> list[RunRecord
         for record in store.runs()
         if record.observer == f"person:{person}" and record.experiment_digest == experiment.digest
     ]
+
+
+def nobody(_: Any) -> Any:
+    """Who answers while an experiment is only checked."""
+    raise PsyprobeError("nobody is asked while an experiment is checked")
