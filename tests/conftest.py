@@ -24,8 +24,20 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 TESTS = Path(__file__).resolve().parent
 
+#: Files that take longest. They start first, so that no process works on one of them alone at the end.
+LONGEST = ("test_site.py", "test_docs.py", "test_notebooks.py", "test_goldens.py", "test_cluster.py")
+
 # Where doctests are looked for, each conftest would be imported once more, under a name that all of them have.
 collect_ignore_glob = ["*conftest.py"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # pytest-xdist starts with the files that have most tests, whatever these take.
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 @pytest.fixture(scope="session")

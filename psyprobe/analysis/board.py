@@ -10,7 +10,7 @@ from psyprobe.analysis import score as table
 from psyprobe.analysis.detection import ALIGNMENT
 from psyprobe.analysis.matching import ERROR_MEAN, ERROR_POOLED
 from psyprobe.analysis.published import SHORT_NAMES, published_scores
-from psyprobe.analysis.score import CONTRAST, OBSERVER, PERSON, PIXELS, Entry, Metric, Score, many, percent
+from psyprobe.analysis.score import CONTRAST, OBSERVER, PERSON, PIXELS, Entry, Metric, Score, many, number, percent
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.terminal import lay_out
 
@@ -354,17 +354,26 @@ def _observers(found: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
 
 
 def _baselines(found: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
-    """One row for each trivial responder and for people; a second one for observers that were shown something else."""
+    """One row for each trivial responder and for people; further ones where others were shown what scores otherwise."""
     rows: dict[str, dict[Test, Entry]] = {PIXELS: {}, CONTRAST: {}}
     for one, own in found:
         for name, entries in own.items():
-            for test, entry in entries.items():
-                if name != OBSERVER and rows.setdefault(name, {}).setdefault(test, entry) != entry:
-                    rows.setdefault(f"{name}, as shown to {one.observer}", {})[test] = entry
+            for test, entry in entries.items() if name != OBSERVER else ():
+                # Observers of one size were shown the same, but for rounding; they share a row.
+                further = [row for row in rows if row.startswith(f"{name}, as shown to ")]
+                places = [name, *further, f"{name}, as shown to {one.observer}"]
+                if not any(_reads_alike(test, rows.setdefault(row, {}).setdefault(test, entry), entry) for row in places):
+                    raise InputError(
+                        f"{places[-1]}, has two different scores in {test.name}; leave out the results of one of the runs"
+                    )
     kinds: dict[str, Literal["baseline", "people"]] = {name: "people" for name in rows if name.startswith(PERSON)}
     return [
         BoardRow(name, kind := kinds.get(name, "baseline"), kind, entries) for name, entries in rows.items() if entries
     ]
+
+
+def _reads_alike(test: Test, one: Entry, other: Entry) -> bool:
+    return number(one.value, test.metric.digits) == number(other.value, test.metric.digits) and one.flags == other.flags
 
 
 def _published(tests: Sequence[Test]) -> list[BoardRow]:

@@ -311,6 +311,11 @@ def _title(pair: tuple[Score, list[Row]]) -> str:
     return pair[1][0].table
 
 
+def _says_no_more(row: Row, other: Row) -> bool:
+    """Whether each cell reads as that of the other row does, or is empty."""
+    return all(text in ("", "-") or other.cells.get(name) == text for name, text in row.cells.items())
+
+
 def _together(group: Sequence[tuple[Score, list[Row]]]) -> list[ScoreTable]:
     scores = [one for one, _ in group]
     titles: dict[str, dict[str, list[tuple[str, Row]]]] = {}
@@ -319,7 +324,7 @@ def _together(group: Sequence[tuple[Score, list[Row]]]) -> list[ScoreTable]:
         name = row.label or observer_name(one, scores)
         if row.responder != OBSERVER:
             same = [other for _, other in placed if other.label == row.label]
-            if any((row.cells, row.entries) == (other.cells, other.entries) for other in same):
+            if any(_says_no_more(row, other) for other in same):
                 continue
             # Observers with other input sizes see other pixels, so their baselines differ a little.
             name += f", as shown to {one.observer}" if same else ""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.terminal import printable_line
 
@@ -98,6 +99,8 @@ def most_across() -> int:
     return 4 if width is None else max(1, min(4, int(width / 42)))
 
 
+#: A level of 0 stands so far to the left of the others, on a logarithmic axis.
+_LEFT = 2.5
 #: Marks figures of one panel that psyprobe made.
 _OURS = "psyprobe"
 #: Width in mm within `typeset`; None outside.
@@ -232,7 +235,9 @@ def _inches_across(place: Any) -> float:
 
 
 def level_axis(axis: Axis, values: npt.ArrayLike, margin: float = 1.0) -> None:
-    """Limit an axis to the values of a level: logarithmic where they lie so, else (phases, with 0) linear.
+    """Limit an axis to the values of a level: logarithmic where they lie so, a 0 among them at its end; else linear.
+
+    What is drawn over an axis with such a 0 is placed by `placed`.
 
     Parameters
     ----------
@@ -247,6 +252,11 @@ def level_axis(axis: Axis, values: npt.ArrayLike, margin: float = 1.0) -> None:
     low, high = float(found.min()), float(found.max())
     if is_logarithmic(found) and low < high:
         log_axis(axis, low / margin, high * margin)
+        return
+    if (left := zero_beside(found)) is not None:
+        log_axis(axis, left / margin, high * margin)
+        ticks = [tick for tick in axis.get_majorticklocs() if left * 1.5 < tick <= high * margin]
+        axis.set_ticks([left, *ticks], labels=["0", *tick_texts(ticks, left, high)])
         return
     beyond = (margin - 1) * (high - low) / 4 or (0.5 if low == high else 0.0)
     _limit(axis, low - beyond, high + beyond)
@@ -270,6 +280,32 @@ def is_logarithmic(values: npt.ArrayLike) -> bool:
         return bool(found[0] > 0)
     by_factor, by_difference = np.diff(np.log(found)), np.diff(found)
     return bool(np.std(by_factor) / by_factor.mean() <= np.std(by_difference) / by_difference.mean())
+
+
+def zero_beside(values: npt.ArrayLike) -> float | None:
+    """Where 0 stands on a logarithmic axis: a little left of the other values; None for a linear axis, or without a 0.
+
+    Examples
+    --------
+    >>> zero_beside([0, 0.01, 0.1, 1]), zero_beside([0.01, 0.1, 1]), zero_beside([0, 45, 90]), zero_beside([0, 1, 2, 3])
+    (0.004, None, None, None)
+    """
+    found = np.unique(np.asarray(values, dtype=np.float64))
+    # Of two values nobody can tell how they are spaced.
+    return float(found[1]) / _LEFT if found[0] == 0 and len(found) > 3 and is_logarithmic(found[1:]) else None
+
+
+def placed(values: npt.ArrayLike) -> FloatArray:
+    """Values of a level as `level_axis` places them: a 0 where `zero_beside` says.
+
+    Examples
+    --------
+    >>> placed([0, 0.01, 0.1, 1]).tolist(), placed([0, 45, 90]).tolist()
+    ([0.004, 0.01, 0.1, 1.0], [0.0, 45.0, 90.0])
+    """
+    found = np.asarray(values, dtype=np.float64)
+    left = zero_beside(found)
+    return found if left is None else np.where(found == 0, left, found)
 
 
 def tick_texts(values: Iterable[float], low: float, high: float) -> list[str]:

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from psyprobe._typing import FloatArray
+from psyprobe.plotting.axes import is_logarithmic, zero_beside
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import xarray as xr
 
 
@@ -23,6 +25,8 @@ class Axis:
     #: With its unit.
     label: str
     log: bool = False
+    #: Where 0 stands on a logarithmic axis, to the left of what is above it; None where it has no place.
+    zero: float | None = None
     #: Both ends; None for those of the data.
     span: tuple[float, float] | None = None
     #: What 1 / value is called, where that is told beside the value: the contrast of a sensitivity.
@@ -135,6 +139,18 @@ class Gallery:
 
 
 Part: TypeAlias = Figure | Table | Gallery
+
+
+def level_axis(label: str, values: npt.ArrayLike) -> Axis:
+    """The axis of a level, as `psyprobe.plotting.axes.level_axis` has it.
+
+    Examples
+    --------
+    >>> level_axis("Pedestal contrast", [0, 0.01, 0.1, 1])
+    Axis(label='Pedestal contrast', log=True, zero=0.004, span=None, inverse='', names=())
+    """
+    zero = zero_beside(values)
+    return Axis(label, zero is not None or is_logarithmic(values), zero)
 
 
 def name_of(result: xr.Dataset) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from psyprobe.analysis.direction import UNDEFINED
 from psyprobe.analysis.matching import match_result, matching_layers
 from psyprobe.analysis.responses import MEASURE_LABELS, Responses, layers_of, levels_of, select
 from psyprobe.plotting import axes
-from psyprobe.plotting.described import Axis, Figure, Grid, Line, Panel, name_of, plain_label
+from psyprobe.plotting.described import Axis, Figure, Grid, Line, Panel, level_axis, name_of, plain_label
 from psyprobe.plotting.features import human_points, upward_label, upwards
 from psyprobe.plotting.people import people_lines
 
@@ -43,7 +44,7 @@ def contour_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
     panels = [Panel(name_of(one), {each: _grids(one, each, sliced) for each in _measures([one])}) for one in drawn]
     inverse = "" if upwards(first) else str(first.attrs["difference_label"])
     x = first[level].values
-    across = Axis(axes.level_label(first, level), axes.is_logarithmic(x), (float(x.min()), float(x.max())))
+    across = replace(level_axis(axes.level_label(first, level), x), span=(float(x.min()), float(x.max())))
     up = Axis(upward_label(first), log=True, inverse=inverse)
     over = [] if sliced else _people(first, select(first, layer=layers_of(first)[0]))
     return [Figure("Responses", across, up, panels, choice="measure", options=measures, over=over)]

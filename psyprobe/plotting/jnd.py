@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.discrimination import DiscriminationScore, Thresholds, score_discrimination
@@ -15,7 +14,7 @@ from psyprobe.analysis.responses import layers_of, levels_of
 from psyprobe.errors import InputError
 from psyprobe.human.models import human_label
 from psyprobe.plotting import axes
-from psyprobe.plotting.described import Axis, Figure, Line, Panel, name_of
+from psyprobe.plotting.described import Axis, Figure, Line, Panel, level_axis, name_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawn
     from matplotlib.figure import SubFigure
 
-#: A level of 0 stands so far to the left of the others, on a logarithmic axis.
-_LEFT = 2.5
 _STYLES: dict[str, dict[str, Any]] = {
     "pixels": {"color": "0.6", "marker": ".", "linewidth": 1.2, "label": "pixels (no encoder)"},
     "ideal": {"color": "0.6", "linestyle": ":", "linewidth": 1.6, "label": "linear ideal observer"},
@@ -105,7 +102,7 @@ def jnd_parts(results: Sequence[xr.Dataset]) -> list[Figure]:
     caption = "Differences at which the response reaches that to the anchor; what is not reached is left out."
     y = Axis(_upwards(first, difference), log=True)
     x = first[levels_of(first)[-1]].values
-    return [Figure("Just noticeable differences", Axis(_across(first), axes.is_logarithmic(x)), y, panels, caption)]
+    return [Figure("Just noticeable differences", level_axis(_across(first), x), y, panels, caption)]
 
 
 def _score(result: xr.Dataset, measure: str | None, layer: str) -> DiscriminationScore:
@@ -182,19 +179,7 @@ def _draw(ax: Axes, score: DiscriminationScore, who: str, curves: Sequence[_Curv
         elif place:
             style["label"] = None
         style["label"] = None if style["label"] is None else axes.printable(str(style["label"]))
-        ax.plot(_placed(curve.x), curve.y, zorder=3 if curve.who == "observer" else 2, **style)
+        ax.plot(axes.placed(curve.x), curve.y, zorder=3 if curve.who == "observer" else 2, **style)
     x = np.unique(curves[0].x)
     axes.log_axis(ax.yaxis, float(known.min()) / 1.5, float(known.max()) * 1.5)
-    if x[0] == 0:
-        left = float(_placed(x)[0])
-        axes.log_axis(ax.xaxis, left / 1.3, float(x[-1]) * 1.3)
-        ticks = [tick for tick in ax.get_xticks() if left * 1.5 < tick <= x[-1] * 1.3]
-        ax.set_xticks([left, *ticks], labels=["0", *axes.tick_texts(ticks, left, float(x[-1]))])
-    else:
-        axes.level_axis(ax.xaxis, x, margin=1.15)
-
-
-def _placed(x: FloatArray) -> npt.NDArray[np.float64]:
-    """Levels with 0 to the left of the others."""
-    above = x[x > 0]
-    return np.where(x > 0, x, above.min() / _LEFT if above.size else 1.0)
+    axes.level_axis(ax.xaxis, x, margin=1.15)

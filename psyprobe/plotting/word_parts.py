@@ -16,7 +16,7 @@ from psyprobe.analysis.words.fit import FORCED_CHOICE, ruler_of
 from psyprobe.analysis.words.group import people_curve
 from psyprobe.analysis.words.sittings import person_of
 from psyprobe.plotting import axes
-from psyprobe.plotting.described import Axis, Figure, Line, Panel, Part, Table, name_of, plain_label
+from psyprobe.plotting.described import Axis, Figure, Line, Panel, Part, Table, level_axis, name_of, plain_label
 from psyprobe.plotting.people import people_lines
 from psyprobe.plotting.sitters import mean_line, sitter_name, sitter_notes
 from psyprobe.plotting.trials import wilson
@@ -61,7 +61,7 @@ def csf_parts(results: Sequence[xr.Dataset]) -> list[Part]:
     people = human_line(csfs[0], None, values.min(), values.max())
     over = [] if people is None else [Line(people[0], people[1], people[2], style="people")]
     over += people_lines(csfs[0])
-    x = Axis(axes.level_label(csfs[0], level), axes.is_logarithmic(values))
+    x = level_axis(axes.level_label(csfs[0], level), values)
     y = Axis(plain_label(sensitivity_label(csfs[0])), log=True, inverse=ruler_of(csfs[0]).replace("_", " "))
     panel = Panel("", {"": {"": lines}})
     caption = "Geometric mean over wordings, with intervals. A point opens the psychometric functions behind it."

@@ -14,6 +14,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from psyprobe.errors import ConditionWarning, InputError, unknown_name
 from psyprobe.experiment import Experiment, read_experiment
 from psyprobe.experiment.experiment import Page, in_file, variant_label
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 #: What every page has, whatever its probe reads besides.
 _OF_EVERY_PAGE = ("title", "source", "probe", "display", "changed", "differences", "assumed", "options")
+#: Attributes that tell one run of an observer with an experiment from another.
+_OF_A_RUN = ("probe", "experiment", "experiment_digest", "observer_card")
 #: Images at once; more than any memory holds.
 _LARGEST_BATCH = 1_000_000
 
@@ -251,17 +255,42 @@ def load_results(path: str | Path | Store) -> list[xarray.Dataset]:
 def together(results: Sequence[xarray.Dataset]) -> list[xarray.Dataset]:
     """Results in which those are one that their probe takes for one, as the sittings of a person.
 
+    What another result holds as well is left out: a run again, or one with `score_only` before the whole.
+
     Parameters
     ----------
     results : sequence of xarray.Dataset
         Of any runs, of any files.
     """
     groups: dict[Any, list[xarray.Dataset]] = {}
-    for place, one in enumerate(results):
+    for place, one in enumerate(_told_once(results)):
         part_of = getattr(load_probe(str(one.attrs["probe"])), "part_of", None)
         name = None if part_of is None else part_of(one)
         groups.setdefault(place if name is None else (one.attrs["probe"], name), []).append(one)
     return [members[0] if len(members) == 1 else _merged(members) for members in groups.values()]
+
+
+def _told_once(results: Sequence[xarray.Dataset]) -> list[xarray.Dataset]:
+    kept: list[xarray.Dataset] = []
+    for one in results:
+        if not any(_holds(other, one) for other in kept):
+            kept = [*(other for other in kept if not _holds(one, other)), one]
+    return kept
+
+
+def _holds(result: xarray.Dataset, part: xarray.Dataset) -> bool:
+    """Whether a result tells all that another one of the same run tells, but for rounding."""
+    return all(result.attrs.get(name) == part.attrs.get(name) for name in _OF_A_RUN) and all(
+        name in result and _alike(result[name].values, values.values) for name, values in part.variables.items()
+    )
+
+
+def _alike(found: Any, other: Any) -> bool:
+    if found.shape != other.shape:
+        return False
+    if found.dtype.kind == "f" and other.dtype.kind == "f":
+        return bool(np.allclose(found, other, rtol=1e-9, atol=1e-12, equal_nan=True))
+    return bool(np.all(found == other))
 
 
 def _merged(members: list[xarray.Dataset]) -> xarray.Dataset:

@@ -81,6 +81,7 @@ def rounded(values: npt.ArrayLike, digits: int = 4) -> list[float | None]:
 
 def _axis(axis: Axis) -> dict[str, Any]:
     told: dict[str, Any] = {"label": printable(axis.label), "log": axis.log, "inverse": printable(axis.inverse)}
+    told |= {} if axis.zero is None else {"zero": float(f"{axis.zero:.4g}")}
     return told | {"span": axis.span and rounded(axis.span), "names": [printable(name) for name in axis.names]}
 
 

@@ -5,7 +5,7 @@
   const MAP = ["#ffffd9", "#edf8b1", "#c7e9b4", "#7fcdbb", "#41b6c4", "#1d91c0", "#225ea8", "#253494", "#081d58"];
   const VIRIDIS = ["#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b"];
   const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#999933", "#7a6ff0", "#44aa99"];
-  const MOST_BANDS = 24, NEAR = "600px", ROWS_TO_FILTER = 15;
+  const MOST_BANDS = 24, NEAR = "600px", ROWS_TO_FILTER = 15, ALONG_AXIS = 36;
 
   // -- small parts ------------------------------------------------------------------------------------------------
   function make(space, name, attributes, children) {
@@ -42,8 +42,10 @@
   }
 
   // -- axes -------------------------------------------------------------------------------------------------------
+  // A level of 0 has a place of its own on a logarithmic axis.
+  const placed = (axis, v) => (v === 0 && axis.zero ? axis.zero : v);
   function scale(axis, low, high, from, to) {
-    const f = axis.log ? Math.log10 : (v) => v, back = axis.log ? (v) => 10 ** v : (v) => v;
+    const f = axis.log ? (v) => Math.log10(placed(axis, v)) : (v) => v, back = axis.log ? (v) => 10 ** v : (v) => v;
     let [a, b] = [f(low), f(high)];
     if (!(b > a)) [a, b] = [a - 0.5, b + 0.5];
     const at = (v) => from + ((f(v) - a) / (b - a)) * (to - from);
@@ -57,6 +59,7 @@
       const step = unit * [1, 2, 2.5, 5, 10].find((m) => m * unit >= rough - 1e-12);
       for (let v = Math.ceil(a / step - 1e-9) * step; v <= b + step * 1e-6; v += step) ticks.push(Math.abs(v) < step * 1e-6 ? 0 : v);
     }
+    if (axis.zero) ticks = [[0, "0"], ...ticks.filter((v) => v > 1.5 * axis.zero)];
     ticks = ticks.map((each) => (Array.isArray(each) ? each : [each, told(back(f(each)))]));
     ticks = ticks.filter(([v]) => f(v) >= a - 1e-6 * (b - a) && f(v) <= b + 1e-6 * (b - a));
     while (ticks.length > 8 && !axis.names.length) ticks = ticks.filter((_, i) => i % 2 === 0);
@@ -64,12 +67,19 @@
   }
   function ends(axis, values, margin) {
     if (axis.span) return axis.span;
-    const known = values.filter((v) => v !== null && Number.isFinite(v) && (!axis.log || v > 0));
+    const known = values.filter((v) => v !== null && Number.isFinite(v)).map((v) => placed(axis, v)).filter((v) => !axis.log || v > 0);
     if (!known.length) return [axis.log ? 0.1 : 0, 1];
     const low = Math.min(...known), high = Math.max(...known);
     if (!margin) return [low, high];
     if (axis.names.length) return [Math.round(low) - 0.5, Math.round(high) + 0.5];
     return axis.log ? [low / margin, high * margin] : [low - (high - low) * (margin - 1) * 0.2, high + (high - low) * (margin - 1) * 0.2];
+  }
+  // A label that is longer than its axis stands in two lines.
+  function folded(label) {
+    const spaces = [...label.matchAll(/ /g)].map((each) => each.index);
+    if (label.length <= ALONG_AXIS || !spaces.length) return [label];
+    const cut = spaces.reduce((best, at) => (Math.abs(at - label.length / 2) < Math.abs(best - label.length / 2) ? at : best));
+    return [label.slice(0, cut), label.slice(cut + 1)];
   }
   function frame(figure, box, x, y) {
     const drawn = svg("g", { class: "axes" });
@@ -85,7 +95,7 @@
     }
     drawn.append(svg("rect", { x: box.left, y: box.top, width: box.right - box.left, height: box.bottom - box.top, class: "frame" }));
     drawn.append(svg("text", { x: (box.left + box.right) / 2, y: box.height - 5, "text-anchor": "middle", class: "label" }, figure.x.label));
-    drawn.append(svg("text", { transform: `translate(12,${(box.top + box.bottom) / 2}) rotate(-90)`, "text-anchor": "middle", class: "label" }, figure.y.label));
+    folded(figure.y.label).forEach((line, i) => drawn.append(svg("text", { transform: `translate(${12 + 13 * i},${(box.top + box.bottom) / 2}) rotate(-90)`, "text-anchor": "middle", class: "label" }, line)));
     return drawn;
   }
 
@@ -164,12 +174,12 @@
   function peopleAt(figure, x) {
     for (const line of figure.over) {
       if (line.style === "people points") {
-        const i = line.x.findIndex((v) => Math.abs(v / x - 1) < 0.03);
+        const i = line.x.findIndex((v) => v === x || Math.abs(v / x - 1) < 0.03);
         if (i >= 0) return line.y[i];
       } else for (let i = 1; i < line.x.length; i++) {
         const [a, b] = [line.x[i - 1], line.x[i]];
         if (x < a * (1 - 1e-4) || x > b * (1 + 1e-4) || !line.y[i] || !line.y[i - 1]) continue;
-        const f = figure.x.log ? Math.log : (v) => v, t = Math.min(Math.max((f(x) - f(a)) / (f(b) - f(a)), 0), 1);
+        const f = figure.x.log ? (v) => Math.log(placed(figure.x, v)) : (v) => v, t = Math.min(Math.max((f(x) - f(a)) / (f(b) - f(a)), 0), 1);
         return Math.exp(Math.log(line.y[i - 1]) + t * (Math.log(line.y[i]) - Math.log(line.y[i - 1])));
       }
     }
@@ -218,11 +228,12 @@
       const names = owner.data.x.names.length, slanted = names > 3;
       const longest = Math.max(0, ...owner.data.x.names.map((name) => name.length));
       this.wide = Math.max(360, 66 + 17 * names);
-      this.box = { left: 52, top: 18, bottom: 212, height: (slanted ? 230 + Math.min(90, 3.9 * longest) : 234) + (owner.data.x.label ? 18 : 0) };
+      this.box = { left: 43 + 13 * folded(owner.data.y.label).length, top: 18, bottom: 212, height: (slanted ? 230 + Math.min(90, 3.9 * longest) : 234) + (owner.data.x.label ? 18 : 0) };
       this.picture = svg("svg", { tabindex: "0", role: "img" });
       this.said = html("output", { class: "said", "aria-live": "polite" }, "\u00a0");
-      this.legend = html("ul", { class: "legend" });
-      this.node = html("figure", { class: "panel" }, this.picture, this.said, this.legend);
+      // What the first panel names, others mostly share: it stands under all of them.
+      this.legend = owner.panels.length ? html("ul", { class: "legend" }) : owner.legend;
+      this.node = html("figure", { class: "panel" }, this.picture, this.said, ...(owner.panels.length ? [this.legend] : []));
       if (panel.title) this.node.prepend(html("figcaption", {}, panel.title));
       this.picture.addEventListener("pointermove", (event) => this.point(event));
       this.picture.addEventListener("pointerleave", () => this.owner.mark(this, null));
@@ -295,6 +306,7 @@
       const shown = shaded.length ? shaded : lines;
       // What another panel has named is not named again.
       const names = shown.map((line) => line.name).join("\n"), first = this.owner.panels[0];
+      if (first !== this && first.waiting) first.draw();
       if (first !== this && first.named === names) return;
       this.named = names;
       for (const line of shown.filter((each, i) => shown.findIndex((other) => other.name === each.name) === i)) {
@@ -390,7 +402,9 @@
       this.layer = "";
       this.levels = "log";
       this.linked = this.common = true;
-      this.panels = data.panels.map((panel) => new Panel(this, panel));
+      this.legend = html("ul", { class: "legend" });
+      this.panels = [];
+      for (const panel of data.panels) this.panels.push(new Panel(this, panel));
       const grid = data.panels.some((panel) => Object.values(panel.views).some((layers) => Object.values(layers).some((view) => !Array.isArray(view))));
       const layers = [...new Set(data.panels.flatMap((panel) => Object.values(panel.views).flatMap(Object.keys)))].filter(Boolean);
       const bar = html("div", { class: "bar" });
@@ -404,7 +418,7 @@
       this.behind = html("div", { class: "behind" });
       this.tables = html("details", { class: "tables" }, html("summary", {}, "Table of this figure"));
       this.tables.addEventListener("toggle", () => this.fill());
-      place.append(...(bar.childNodes.length ? [bar] : []), this.inner, this.behind, this.tables);
+      place.append(...(bar.childNodes.length ? [bar] : []), this.inner, this.legend, this.behind, this.tables);
       this.watch();
     }
     select(name, options, take) {

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psyprobe.analysis.board import FLAGS, Scoreboard, Test
-from psyprobe.analysis.score import Metric, Score, number, score_notes, score_tables
+from psyprobe.analysis.score import OBSERVER, Metric, Score, number, score_notes, score_tables
 from psyprobe.analysis.shown import page_of
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.plotting.described import Figure, Gallery, Part, Table
@@ -134,6 +134,7 @@ def report(
         told=told,
         boards=[] if board is None else [_board_table(board, tests) for tests in _asked_together(board)],
         board=None if board is None else _board_key(board),
+        no_board=f"There is no scoreboard: {problem}." if problem else "Nothing here is ranked.",
         sections=sections,
         scripted=[compact(one) for one in figures],
         methods=methods([section.results for section in sections]),
@@ -199,7 +200,7 @@ def _shown(part: Part, figures: list[Figure]) -> Mapping[str, Any]:
 
 def _board(scores: Sequence[Score], published: bool, sort: str | None) -> tuple[Scoreboard | None, str]:
     """The scoreboard of all that is ranked, or why there is none."""
-    ranked = [one for one in scores if any(row.entries for row in one.rows())]
+    ranked = [one for one in scores if any(row.entries and row.responder == OBSERVER for row in one.rows())]
     if not ranked:
         return None, ""
     try:

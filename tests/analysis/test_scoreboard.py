@@ -163,6 +163,14 @@ def test_contradictions_are_refused_and_repetitions_are_not() -> None:
         scoreboard([same.assign_attrs(experiment="my_own")], published=True)
 
 
+def test_observers_of_one_size_share_their_row_of_pixels() -> None:
+    small = simulated_result(flat, observer="small")
+    fading_away = small["pixels_scored_response"] / (1 + small["scored_frequency"])
+    wide, also_wide = (small.assign(pixels_scored_response=fading_away).assign_attrs(observer=name) for name in ("wide", "W"))
+    names = [one.name for one in scoreboard([small, wide, also_wide]).rows if one.kind == "baseline"]
+    assert names == [PIXELS, CONTRAST, f"{PIXELS}, as shown to wide"]
+
+
 def test_a_metric_stands_beside_encoders(oracle_data: Path) -> None:
     folder = oracle_data / "encoder_protocol"
     results = replay(
