@@ -164,6 +164,33 @@ def test_what_is_unfinished_or_cannot_be_scored_is_said(
         pp.report([], tmp_path / "none.html")
 
 
+def test_a_run_is_told_once_though_stores_hold_it_twice_or_in_part(tmp_path: Path) -> None:
+    whole = contours("lab:one")
+    rounded = whole.assign(response=whole["response"] * (1 + 1e-14))
+    part = whole.drop_vars(["response", "pixels_response", "frequency", "contrast"], errors="ignore")
+    for results in ([part, whole, rounded], [whole, part]):
+        (figure,) = figures_in(page := written(results, tmp_path))
+        assert [panel["title"] for panel in figure["panels"]] == ["lab:one"]
+        assert "1 observer in 1 experiment" in page and "two different scores" not in page
+    other = whole.assign(response=whole["response"] * 0.99)
+    (figure,) = figures_in(written([whole, other], tmp_path))
+    assert len(figure["panels"]) == 2
+
+
+def test_an_experiment_in_which_nobody_is_ranked_leaves_the_scoreboard_to_the_others(tmp_path: Path) -> None:
+    # Pixels tell the finest stripes that are shown from uniform, and so have no limit among them.
+    limit = pp.run("acuity_achromatic", "pixels", progress=False)
+    page = written([limit, contours("lab:one")], tmp_path)
+    assert '<table class="board sortable">' in page and "Nothing here is ranked" not in page
+
+
+def test_a_level_of_zero_has_its_place_on_a_logarithmic_axis(tmp_path: Path) -> None:
+    settings = {"levels.contrast.values": [0, 0.003, 0.03, 0.3], "difference.levels.n": 8}
+    dipper = pp.run(read_experiment("contrast_discrimination").with_settings(settings), "pixels", progress=False)
+    across = [figure["x"] for figure in figures_in(written(dipper, tmp_path))]
+    assert [(axis["log"], axis["zero"]) for axis in across] == [(True, 0.0012)] * 2
+
+
 def test_two_pages_of_one_name_are_two_sections(tmp_path: Path) -> None:
     page = written([contours("lab:one"), contours("lab:two").assign_attrs(experiment_digest="2")], tmp_path)
     assert page.count('<section id="experiment-') == 2

@@ -28,7 +28,7 @@ FLAGS = {
     "u": "more than 10 % of its points undefined, since features all but vanish; score measure='l2'",
     "t": "more than 10 % of its points with a feature of the reference under a tenth as long as the test's; "
     "compare measure='l2'",
-    "e": "no score exists, because all responses are equal or too many of them undefined",
+    "e": "no score exists: all responses are equal, too many of them undefined, or too few thresholds reached",
 }
 
 _SUFFIX = "_published"
@@ -362,9 +362,11 @@ def _baselines(found: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
                 # Observers of one size were shown the same, but for rounding; they share a row.
                 further = [row for row in rows if row.startswith(f"{name}, as shown to ")]
                 places = [name, *further, f"{name}, as shown to {one.observer}"]
-                if not any(_reads_alike(test, rows.setdefault(row, {}).setdefault(test, entry), entry) for row in places):
+                if not any(
+                    _reads_alike(test, rows.setdefault(row, {}).setdefault(test, entry), entry) for row in places
+                ):
                     raise InputError(
-                        f"{places[-1]}, has two different scores in {test.name}; leave out the results of one of the runs"
+                        f"{places[-1]}, has two different scores in {test.name}; leave out one of its results"
                     )
     kinds: dict[str, Literal["baseline", "people"]] = {name: "people" for name in rows if name.startswith(PERSON)}
     return [

@@ -142,20 +142,23 @@ class DiscriminationScore(LayerScore):
         """The observer, pixels, the difference alone, the ideal observer and people; then the alignment's."""
         title = f"{self.experiment} ({self.measure}, thresholds at the anchor {self.anchor!r})"
         rows = []
-        for responder, label, short, found in (
+        listed = (
             (OBSERVER, "", "observer", self.score),
             (PIXELS, PIXELS, "pixels", self.pixels),
             (CONTRAST, "the difference alone", "difference", self.flat),
             ("ideal", "linear ideal observer", "ideal", self.ideal),
-        ):
+        )
+        beside_people = any(found is not None and found.rmse is not None for *_, found in listed)
+        for responder, label, short, found in listed:
             if found is None:
                 continue
             remarks = self._remarks(found) if responder == OBSERVER else []
             told = Row(
                 title, responder, label, found.cells() | self._limits(found, short), found.record(), notes=remarks
             )
-            reached = {} if found.rmse is None else {RMSE: (found.rmse, None, None)}
-            row = self.row(told, short, reached, "RMSE")
+            # Who reaches no threshold has no score, and a place among those who have one.
+            ranked = {RMSE: (found.rmse, None, None)} if beside_people else {}
+            row = self.row(told, short, ranked, "RMSE")
             rows.append(replace(row, record={**row.record, "note": "; ".join(remarks)}))
         if self.people is not None:
             cells = self.people.cells() | self._limits(self.people, "people")

@@ -285,14 +285,17 @@ def is_logarithmic(values: npt.ArrayLike) -> bool:
 def zero_beside(values: npt.ArrayLike) -> float | None:
     """Where 0 stands on a logarithmic axis: a little left of the other values; None for a linear axis, or without a 0.
 
+    Only values that span a decade have such an axis; angles of 15, 30, 60 and 90 deg do not.
+
     Examples
     --------
-    >>> zero_beside([0, 0.01, 0.1, 1]), zero_beside([0.01, 0.1, 1]), zero_beside([0, 45, 90]), zero_beside([0, 1, 2, 3])
-    (0.004, None, None, None)
+    >>> zero_beside([0, 0.01, 0.1, 1]), zero_beside([0.01, 0.1, 1]), zero_beside([0, 15, 30, 60, 90])
+    (0.004, None, None)
     """
     found = np.unique(np.asarray(values, dtype=np.float64))
-    # Of two values nobody can tell how they are spaced.
-    return float(found[1]) / _LEFT if found[0] == 0 and len(found) > 3 and is_logarithmic(found[1:]) else None
+    if found[0] != 0 or len(found) < 4 or found[-1] < 10 * found[1] or not is_logarithmic(found[1:]):
+        return None
+    return float(found[1]) / _LEFT
 
 
 def placed(values: npt.ArrayLike) -> FloatArray:

@@ -53,7 +53,8 @@
     if (axis.names.length) ticks = axis.names.map((name, i) => [i, name]);
     else if (axis.log) {
       const digits = b - a > 2.5 ? [1] : b - a > 0.6 ? [1, 2, 5] : [1, 2, 3, 4, 5, 6, 8];
-      for (let e = Math.floor(a); e <= Math.ceil(b); e++) for (const d of digits) ticks.push(d * 10 ** e);
+      // Beside an axis is no room for a number times a power of ten.
+      for (let e = Math.floor(a); e <= Math.ceil(b); e++) for (const d of digits) if (!told(d * 10 ** e).includes("×")) ticks.push(d * 10 ** e);
     } else {
       const rough = (b - a) / 5, unit = 10 ** Math.floor(Math.log10(rough));
       const step = unit * [1, 2, 2.5, 5, 10].find((m) => m * unit >= rough - 1e-12);
