@@ -1,12 +1,13 @@
 """How exactly a sitting finds the curve of who sat: simulated people of known curves, through the real server.
 
     python benchmarks/sittings.py [--people 10] [--seed 0] [--trials 90] [--prior people|any] [--probe orientation]
-        [--design quick_csf] [--pixels] [--exponent 2.4]
+        [--design quick_csf] [--store runs.sqlite] [--pixels] [--exponent 2.4]
 
 Prints a table: one person a row with the RMSE of log10 sensitivity over six frequencies, and at the end RMSE and bias
 over all, the share of 95 % intervals that hold the truth, and what passes between an answer and the next trial.
 With --pixels people sit before the page in headless Chromium and see what its canvas holds; then the table tells the
 minutes by their own clock too, and --exponent gives them a screen of another tone curve than the page assumes.
+Without --pixels, --store keeps the answers for `psyprobe plot`.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ class Sat:
     minutes: float = 0.0
 
 
-def sat(experiment: Experiment, seed: int) -> Sat:
-    """A sitting by numbers, over HTTP."""
+def sat(experiment: Experiment, seed: int, store: Path | None) -> Sat:
+    """A sitting by numbers, over HTTP; its answers stay in the store, if there is one."""
     with tempfile.TemporaryDirectory() as folder:
-        visit = PatternVisit(experiment, f"P{seed}", Path(folder) / "runs.sqlite")
+        visit = PatternVisit(experiment, f"P{seed}", store or Path(folder) / "runs.sqlite")
         with PersonServer(visit) as server:
             person = SimulatedPerson(server.address, seed=seed)
             state, waits = person.begin(), []
@@ -91,6 +92,7 @@ def main() -> None:
     parser.add_argument("--design", choices=("quick_csf", "quest_plus"), default="quick_csf")
     parser.add_argument("--pixels", action="store_true")
     parser.add_argument("--exponent", type=float)
+    parser.add_argument("--store", type=Path)
     options = parser.parse_args()
     asked = {"probe": options.probe, "asking.design": options.design, "asking.catch": 0.1}
     asked["asking.prompts"] = "base" if options.probe == "yes_no" else options.probe
@@ -101,7 +103,7 @@ def main() -> None:
     experiment = read_experiment("orientation_csf").with_settings(asked)
     errors, held, waits = [], [], []
     for seed in range(options.seed, options.seed + options.people):
-        one = sat_at_page(experiment, seed, options.exponent) if options.pixels else sat(experiment, seed)
+        one = sat_at_page(experiment, seed, options.exponent) if options.pixels else sat(experiment, seed, options.store)
         found = np.array([row["mean"] for row in one.curve])
         held += [row["low"] <= value <= row["high"] for row, value in zip(one.curve, one.true, strict=True)]
         errors.append(found - one.true)
