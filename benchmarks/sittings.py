@@ -103,7 +103,9 @@ def main() -> None:
     experiment = read_experiment("orientation_csf").with_settings(asked)
     errors, held, waits = [], [], []
     for seed in range(options.seed, options.seed + options.people):
-        one = sat_at_page(experiment, seed, options.exponent) if options.pixels else sat(experiment, seed, options.store)
+        one = (
+            sat_at_page(experiment, seed, options.exponent) if options.pixels else sat(experiment, seed, options.store)
+        )
         found = np.array([row["mean"] for row in one.curve])
         held += [row["low"] <= value <= row["high"] for row, value in zip(one.curve, one.true, strict=True)]
         errors.append(found - one.true)
