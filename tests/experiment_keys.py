@@ -20,7 +20,7 @@ PROBES = {
 #: What stands in place of a type that says little.
 TYPES = {
     "stimulus": "name, file or table", "items": "folder", "levels": "levels by name", "variants": "numbers by name",
-    "human": "table, see below", "display": "table, or name of a preset", "options": "table", "asking.options": "table",
+    "human": "table", "display": "table, or name of a preset", "options": "table", "asking.options": "table",
     "changed": "table",
     "judge.options": "table", "asking.prompts": "name, file or list", "asking.repeats": "whole number, or both",
     "asking.response_format": '`"words"` or table', "asking.extra_body": "table", "asking.examples": "list of tables",

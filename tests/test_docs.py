@@ -89,8 +89,14 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_the_table_of_keys_is_that_of_the_schema() -> None:
     page = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
-    told = [[cell.strip() for cell in line.strip("|").split("|")][:4] for line in page.splitlines() if "| `" in line]
-    keys = {row[0]: row for row in map(tuple, told)}
+    readers = ""
+    keys: dict[str, tuple[str, ...]] = {}
+    for line in page.splitlines():
+        # A section's table is read by the same probes in every row, which a line above it names.
+        readers = line[9:-1] if line.startswith("Read by: ") else "" if line.startswith("#") else readers
+        if line.startswith("| `"):
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            keys[cells[0]] = (*cells[:3], *([readers] if readers else cells[3:4]))
     assert [row for row in key_rows() if keys.get(row[0]) != row] == []
 
 
