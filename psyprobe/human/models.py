@@ -48,8 +48,10 @@ _LABELS = {
     "meese2007_rjs": "Meese et al. 2007",
     "foley1994_fit": "fit to Foley 1994",
     "dipper": "dipper, after Legge & Foley 1980",
-    "orientation_jnd_constructed": "constructed",
-    "frequency_jnd_constructed": "constructed",
+    "orientation_jnd_constructed": "constructed from two studies",
+    "frequency_jnd_constructed": "constructed from two studies",
+    "resolution_limit": "Ashraf et al. 2025",
+    "georgeson_sullivan1975": "Georgeson & Sullivan 1975",
 }
 
 

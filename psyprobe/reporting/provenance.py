@@ -147,7 +147,7 @@ def methods(experiments: Sequence[Sequence[xr.Dataset]]) -> Mapping[str, Any]:
         name = next((str(page["human"][key]) for key in ("model", "data") if key in page.get("human", {})), "")
         if name:
             row = known.get(name)
-            sentences.append(f"People are represented by {human_label(name)}{cite(row.source) if row else ''}.")
+            sentences.append(f"Human reference: {human_label(name)}{cite(row.source) if row else ''}.")
         sentences.append(f"Observers: {', '.join(str(one.attrs['observer']) for one in results)}.")
         departures = [str(each) for each in page.get("differences", ())]
         assumed = [str(each) for each in page.get("assumed", ())]
