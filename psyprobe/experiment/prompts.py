@@ -105,6 +105,33 @@ class Prompt:
         """All words whose first-token probabilities are wanted."""
         return self.yes + self.no
 
+    def meant(self, order: int, alternatives: int = 2) -> tuple[Prompt, int]:
+        """The wording with which an answer is read, and whether its "yes" means that the pattern was seen.
+
+        Parameters
+        ----------
+        order : int
+            Place of the pattern among the images, or of the right answer among the words.
+        alternatives : int
+            With two, "yes" stands for the first; with more, each word of the wording is an answer of its own.
+
+        Returns
+        -------
+        (Prompt, {1, -1})
+            A reversed wording asks whether nothing is there.
+
+        Examples
+        --------
+        >>> four = Prompt("which", "Which?", yes=("vertical",), no=("horizontal", "rising", "falling"))
+        >>> wording, polarity = four.meant(2, alternatives=4)
+        >>> wording.yes, polarity
+        (('rising',), 1)
+        """
+        if alternatives > 2:
+            others = tuple(word for place, word in enumerate(self.words) if place != order)
+            return replace(self, yes=(self.words[order],), no=others), self.polarity
+        return self, self.polarity if order == 0 else -self.polarity
+
     def to_dict(self) -> dict[str, Any]:
         """The prompt as text, numbers and lists.
 

@@ -10,9 +10,11 @@ import pytest
 import xarray as xr
 from chat_results import chat_result
 
+import psyprobe as pp
 from psyprobe.analysis.score import percent
 from psyprobe.analysis.words.readers import first_word, readings_of, reread, vlmevalkit
 from psyprobe.analysis.words.score import score_chat
+from psyprobe.experiment import read_experiment
 from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
 from psyprobe.observers.registry import Card
 from psyprobe.tasks.asking import Judge
@@ -75,6 +77,25 @@ def test_a_score_tells_how_readers_differ_and_what_it_would_be_under_each() -> N
     assert float(np.isnan(reread(other, reading)["said"].values).mean()) == pytest.approx(changed)
     (row,) = (row for row in score.rows() if row.label == "VLMEvalKit")
     assert row.cells["differs"] == percent(changed, 2)
+
+
+def test_of_four_directions_each_reply_is_read_by_the_word_that_is_right() -> None:
+    experiment = read_experiment("orientation_csf").with_settings(
+        {
+            "probe": "orientation_4",
+            "asking.prompts": "orientation_4",
+            "asking.design": "constant",
+            "asking.options": {},
+            "asking.readout": "text",
+            "asking.repeats": 1,
+            "levels.frequency.values": [2],
+            "levels.contrast.n": 3,
+        }
+    )
+    result = pp.run(experiment, pp.observer(lambda images, prompt: "Rising", name="rising"), progress=False)
+    for reading in readings_of(result).values():
+        assert (reading == result["read"].values).all()
+        np.testing.assert_array_equal(reread(result, reading)["said"].values, result["order"].values == 2)
 
 
 class Literal(Answering):

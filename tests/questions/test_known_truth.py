@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import psyprobe as pp
+from psyprobe.analysis.psychometric.csf_posterior import csf_posterior
 from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.experiment import read_experiment
 from psyprobe.stimulus.catalogue import catalogue_folder
@@ -97,21 +98,21 @@ def test_choosing_one_of_two_images_needs_no_catch_trials(tmp_path: Path) -> Non
     assert rms(deviations(tmp_path, *SMALL[:2], *two_images, logit_sd=0.3)) < 0.03
 
 
+#: Of `orientation_csf`, to ask in which of four directions stripes run, in words at 4 cpd.
+DIRECTIONS = {
+    "probe": "orientation_4",
+    "asking.prompts": "orientation_4",
+    "asking.readout": "text",
+    "asking.temperature": 1.0,
+    "levels.contrast.from": 0.004,
+    "levels.contrast.to": 0.1,
+}
+
+
 def test_four_directions_give_the_threshold_back() -> None:
-    settings = {
-        "probe": "orientation_4",
-        "asking.prompts": "orientation_4",
-        "asking.design": "constant",
-        "asking.options": {},
-        "asking.readout": "text",
-        "asking.temperature": 1.0,
-        "asking.repeats": {"text": 4, "p_yes": 1},
-        "levels.frequency.values": [4],
-        "levels.contrast.from": 0.004,
-        "levels.contrast.to": 0.1,
-        "levels.contrast.n": 8,
-    }
-    experiment = read_experiment("orientation_csf").with_settings(settings)
+    constant = {"asking.design": "constant", "asking.options": {}, "asking.repeats": {"text": 4, "p_yes": 1}}
+    levels = {"levels.frequency.values": [4], "levels.contrast.n": 8}
+    experiment = read_experiment("orientation_csf").with_settings(DIRECTIONS | constant | levels)
     simulated = pp.load_observer("simulated:watson-malo")
     result = pp.run(experiment, simulated, progress=False)
     # Eight contrasts, each four times in each of four directions.
@@ -120,3 +121,24 @@ def test_four_directions_give_the_threshold_back() -> None:
     low, high = (float(found[f"mean_sensitivity_{end}"]) for end in ("low", "high"))
     true = float(simulated.true_sensitivity(experiment.spec(frequency=4.0, contrast=0.1)).item())
     assert low < true < high < 2 * low
+
+
+def test_an_adaptive_design_is_told_each_of_four_directions_by_itself() -> None:
+    options = {"prior": "any", "stop": 0, "n_max": 40}
+    experiment = read_experiment("orientation_csf").with_settings(
+        DIRECTIONS | {"asking.options": options, "levels.frequency.values": [1, 4]}
+    )
+    simulated = pp.load_observer("simulated:watson-malo")
+    result = pp.run(experiment, simulated, progress=False)
+    assert result.sizes["trial"] == 4 * 40
+    found = chat_csf(result, resamples=20)
+    true = [float(simulated.true_sensitivity(experiment.spec(frequency=f, contrast=0.1)).item()) for f in (1.0, 4.0)]
+    low, high = (found[f"mean_sensitivity_{end}"].values for end in ("low", "high"))
+    assert ((low < true) & (true < high) & (high < 2 * low)).all()
+    # The posterior of 160 answers, and not of 40 shares of them; of four images not quite the same contrast arrives.
+    posterior = csf_posterior((1.0, 4.0), (0.004, 0.1), "four_alternatives")
+    columns = (result[name].values for name in ("frequency", "delivered_contrast", "said"))
+    for frequency, contrast, said in zip(*columns, strict=True):
+        posterior.tell((1.0, 4.0).index(frequency), float(np.log10(contrast)), float(said))
+    told = np.log10(found["mean_sensitivity"].values)
+    np.testing.assert_allclose(told, [-posterior.mean(0), -posterior.mean(1)], atol=1e-3)

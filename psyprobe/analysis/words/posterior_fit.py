@@ -17,6 +17,7 @@ from psyprobe.analysis.psychometric.csf_posterior import CsfPosterior, csf_poste
 from psyprobe.analysis.psychometric.posterior import GUESSES
 from psyprobe.analysis.psychometric.sigmoids import threshold_at
 from psyprobe.analysis.words import fit
+from psyprobe.analysis.words.reply import answers_told
 from psyprobe.analysis.words.sittings import SittingRecord, sitting_offsets
 from psyprobe.stimulus.catalogue import read_levels
 
@@ -54,8 +55,8 @@ class TrialAnswer(NamedTuple):
     place: int | None
     #: log10 of the delivered contrast.
     x: float
-    #: Mean of what was said over the orders.
-    said: float
+    #: What the posterior is told; see `answers_told`.
+    said: list[float]
     #: In which sitting, from 0.
     sitting: int
 
@@ -63,6 +64,7 @@ class TrialAnswer(NamedTuple):
 def trial_answers(at: fit.Places) -> Iterator[TrialAnswer]:
     """The trials of a run that have an answer which counts, in the order in which they were put."""
     result = at.result
+    readout = result["readout"].values.astype(str)
     nominal, said = at.column(fit.ruler_of(result)), at.column("said")
     delivered = fit.delivered_contrast(result)
     repeat = at.column("repeat") if "repeat" in result else np.arange(len(said))
@@ -76,7 +78,7 @@ def trial_answers(at: fit.Places) -> Iterator[TrialAnswer]:
             arrived = delivered[own[0]] if delivered[own[0]] > 0 else contrast
             place = None if contrast == 0 else int(value)
             x = -np.inf if place is None else float(np.log10(arrived))
-            yield TrialAnswer(int(prompt), place, x, float(np.mean(heard)), int(of))
+            yield TrialAnswer(int(prompt), place, x, answers_told(heard, readout[own[0]]), int(of))
 
 
 def told_posteriors(
@@ -104,7 +106,8 @@ def told_posteriors(
         if sitting is not None and one.sitting != sitting:
             continue
         shift = 0.0 if offsets is None else float(offsets[one.sitting])
-        found[one.prompt].tell(one.place, one.x - shift, one.said)
+        for each in one.said:
+            found[one.prompt].tell(one.place, one.x - shift, each)
     return found
 
 

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from psyprobe.analysis.score import Recorded
+from psyprobe.analysis.words.fit import FORCED_CHOICE
 from psyprobe.analysis.words.reply import Reading
+from psyprobe.experiment.prompts import Prompt
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -104,15 +106,11 @@ def readings_of(result: xr.Dataset) -> dict[str, np.ndarray]:
     dict of str to ndarray of str, shape (trial,)
         By reader, before polarity: "yes", "no" or "invalid".
     """
-    prompts = {each["id"]: each for each in json.loads(result.attrs.get("prompts", "[]"))}
-    texts, asked = (result[name].values.astype(str).tolist() for name in ("text", "prompt"))
-    pairs = list(zip(texts, asked, strict=True))
+    wordings = [wording for wording, _ in _asked(result)]
+    pairs = list(zip(result["text"].values.astype(str).tolist(), wordings, strict=True))
     found: dict[str, np.ndarray] = {}
     for name, read in READERS.items():
-        known: dict[tuple[str, str], Reading] = {}
-        for text, prompt in dict.fromkeys(pairs):
-            words = prompts.get(prompt, {})
-            known[text, prompt] = read(text, words.get("yes", ["yes"]), words.get("no", ["no"]))
+        known = {(text, wording): read(text, wording.yes, wording.no) for text, wording in dict.fromkeys(pairs)}
         found[name] = np.array([known[pair] for pair in pairs], dtype=object)
     if JUDGED in result:
         found[JUDGE] = result[JUDGED].values.astype(str).astype(object)
@@ -129,14 +127,25 @@ def reread(result: xr.Dataset, reading: np.ndarray) -> xr.Dataset:
     reading : ndarray of str, shape (trial,)
         Of `readings_of`.
     """
-    order = result["order"].values if "order" in result else np.zeros(result.sizes["trial"])
-    turned = (result["polarity"].values < 0) != (order > 0)
+    turned = np.array([polarity < 0 for _, polarity in _asked(result)])
     said = np.where(reading == "yes", 1.0, np.where(reading == "no", 0.0, np.nan))
     by_words = result["readout"].values.astype(str) == "text"
     asked = by_words & result["shown"].values.astype(bool)
     said = np.where(asked, np.where(turned, 1 - said, said), result["said"].values)
     read = np.where(asked, reading, result["read"].values)
     return result.assign(said=(("trial",), said, result["said"].attrs), read=(("trial",), read, result["read"].attrs))
+
+
+def _asked(result: xr.Dataset) -> list[tuple[Prompt, int]]:
+    """Of each question the wording by which its reply is read, and whether its yes means "seen"."""
+    prompts = {each["id"]: Prompt.from_dict(each) for each in json.loads(result.attrs.get("prompts", "[]"))}
+    alternatives = round(1 / FORCED_CHOICE.get(result.attrs.get("probe", ""), 0.5))
+    names = result["prompt"].values.astype(str).tolist()
+    orders = result["order"].values.astype(int).tolist() if "order" in result else [0] * len(names)
+    known: dict[tuple[str, int], tuple[Prompt, int]] = {}
+    for name, order in dict.fromkeys(pairs := list(zip(names, orders, strict=True))):
+        known[name, order] = prompts[name].meant(order, alternatives)
+    return [known[pair] for pair in pairs]
 
 
 def rereadings(

@@ -518,6 +518,27 @@ def _negations_of_flat(text: str, flat: re.Match[str]) -> int:
     return count + bool(_PHRASES["untrue"].search(text[flat.end() :]))
 
 
+def answers_told(answers: Sequence[float], readout: str) -> list[float]:
+    """What a posterior is told of a trial that was asked in each order of its images.
+
+    Drawn answers one by one: their mean is no probability, and would weigh less where all agree than where they do not.
+    Probabilities by their mean, which a liking for one order does not move.
+
+    Parameters
+    ----------
+    answers : sequence of float
+        Those that count: 1 for yes (or correct), 0 for no, or a probability of yes.
+    readout : {"text", "p_yes"}
+        Which reading they are.
+
+    Examples
+    --------
+    >>> answers_told([1.0, 0.0, 1.0], "text"), answers_told([0.75, 0.25], "p_yes"), answers_told([], "text")
+    ([1.0, 0.0, 1.0], [0.5], [])
+    """
+    return [sum(answers) / len(answers)] if answers and readout == "p_yes" else list(answers)
+
+
 def _log_sum(logs: Sequence[float]) -> float:
     most = max(logs)
     return most + math.log(sum(math.exp(each - most) for each in logs))

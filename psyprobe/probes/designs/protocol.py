@@ -7,7 +7,7 @@ report of it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
@@ -114,16 +114,18 @@ class Design(Protocol):
     def ask(self, n: int = 1) -> list[Level]:
         """Up to `n` levels to put at once; none where the design waits for answers, or is finished."""
 
-    def tell(self, level: Level, said: float | None, delivered: float | None = None) -> None:
+    def tell(self, level: Level, said: float | Sequence[float] | None, delivered: float | None = None) -> None:
         """Take in one answer.
 
         Parameters
         ----------
         level : Level
             As it was asked.
-        said : float or None
-            1 for yes (or correct, with a forced choice), 0 for no, a probability of yes in between; None for an answer
-            that is excluded, such as a refusal: it is counted, and tells nothing.
+        said : float, sequence of float or None
+            1 for yes (or correct, with a forced choice), 0 for no, a probability of yes in between. Several of a level
+            that was answered more than once, as in each order of its images: drawn answers are no probability, and
+            their mean would tell less where they agree than where they do not. None for an answer that is excluded,
+            such as a refusal: it is counted, and tells nothing.
         delivered : float, optional
             Contrast that reached the observer, where it differs from the level's.
         """
@@ -224,7 +226,7 @@ class Estimating(Generic[P]):
         self.values = values
         self._books = Ledger()
 
-    def tell(self, level: Level, said: float | None, delivered: float | None = None) -> None:
+    def tell(self, level: Level, said: float | Sequence[float] | None, delivered: float | None = None) -> None:
         """Take in one answer; see `Design`.
 
         Raises
@@ -232,17 +234,16 @@ class Estimating(Generic[P]):
         InputError
             The level is none of the design's.
         """
-        if said is not None and not 0 <= said <= 1:
+        answers = [] if said is None else np.atleast_1d(np.asarray(said, dtype=np.float64)).tolist()
+        if not all(0 <= each <= 1 for each in answers):
             raise InputError(f"said is {said}; give 1 (yes), 0 (no), a probability in between, or None (excluded)")
         self._expect(level)
-        self._books.receive(level, excluded=said is None)
-        if said is None:
-            return
+        self._books.receive(level, excluded=not answers)
         contrast = level.contrast if delivered is None else delivered
-        if level.catch or contrast <= 0:
-            self.posterior.tell(None, -np.inf, float(said))
-        else:
-            self.posterior.tell(self.values.index(level.value), float(np.log10(contrast)), float(said))
+        catch = level.catch or contrast <= 0
+        place = None if catch else self.values.index(level.value)
+        for each in answers:
+            self.posterior.tell(place, -np.inf if catch else float(np.log10(contrast)), each)
 
     def estimate(self) -> DesignEstimate:
         """What is known so far."""

@@ -287,6 +287,7 @@ def _cost(session: WordsSession, design: DesignName, readout: str, refused: int,
     trials, shared = _trials(session, design, readout, refused)
     questions = trials * prompts * orders
     all_of_it = expense(session.observer, _pace(session, readout, pace), questions, _sizes(session))
+    told = trials * _answers(session, readout)
     return DesignCost(
         design=design,
         readout=readout,
@@ -297,7 +298,7 @@ def _cost(session: WordsSession, design: DesignName, readout: str, refused: int,
         seconds=all_of_it.seconds,
         cost=all_of_it.cost,
         currency=all_of_it.currency,
-        interval_width=designs.expected_interval_width(design, trials, **_asked(session, readout)),
+        interval_width=designs.expected_interval_width(design, told, **_asked(session, readout)),
     )
 
 
@@ -324,10 +325,15 @@ def _trials(session: WordsSession, design: DesignName, readout: str, refused: in
     stop, most = (options.get(name, limits[name].default) for name in ("stop", "n_max"))
     if per_value:
         most = math.ceil(most * values / (1 - share))
-    asked = _asked(session, readout)
-    if designs.expected_interval_width(design, most, **asked) >= stop:
+    asked, each = _asked(session, readout), _answers(session, readout)
+    if designs.expected_interval_width(design, most * each, **asked) >= stop:
         return most, 0
-    return designs.expected_queries(design, stop, **asked), 0
+    return math.ceil(designs.expected_queries(design, stop, **asked) / each), 0
+
+
+def _answers(session: WordsSession, readout: str) -> int:
+    """Answers of a trial that tell something by themselves; probabilities of all orders are one."""
+    return len(session.task.orders) if readout == "text" else 1
 
 
 def _asked(session: WordsSession, readout: str) -> Asked:

@@ -10,7 +10,7 @@ import math
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -137,35 +137,6 @@ def said(answer: Read, readout: Readout, polarity: int) -> float:
     return 1 - value if polarity < 0 else value
 
 
-def meant(prompt: Prompt, order: int, alternatives: int = 2) -> tuple[Prompt, int]:
-    """The wording with which an answer is read, and whether its "yes" means that the pattern was seen.
-
-    Parameters
-    ----------
-    prompt : Prompt
-        A reversed one asks whether nothing is there.
-    order : int
-        Place of the pattern among the images, or of the right answer among the words.
-    alternatives : int
-        With two, "yes" stands for the first; with more, each word of the wording is an answer of its own.
-
-    Returns
-    -------
-    (Prompt, {1, -1})
-
-    Examples
-    --------
-    >>> four = Prompt("which", "Which?", yes=("vertical",), no=("horizontal", "rising", "falling"))
-    >>> wording, polarity = meant(four, 2, alternatives=4)
-    >>> wording.yes, polarity
-    (('rising',), 1)
-    """
-    if alternatives > 2:
-        others = tuple(word for place, word in enumerate(prompt.words) if place != order)
-        return replace(prompt, yes=(prompt.words[order],), no=others), prompt.polarity
-    return prompt, prompt.polarity if order == 0 else -prompt.polarity
-
-
 #: Name to unit and description of each variable but the level; those whose unit is "text" hold text.
 VARIABLES: Mapping[str, tuple[str, str]] = tomllib.loads(
     files("psyprobe.probes.words").joinpath("variables.toml").read_text(encoding="utf-8")
@@ -224,7 +195,7 @@ def words_result(record: RunRecord, store: Store) -> xarray.Dataset:
     spending = Spending()
     for trial, answer in zip(trials, store.answers_in_turn([trial["key"] for trial in trials]), strict=True):
         prompt = prompts[trial["prompt"]]
-        wording, polarity = meant(prompt, trial["order"], layout.get("alternatives", 2))
+        wording, polarity = prompt.meant(trial["order"], layout.get("alternatives", 2))
         asked = answer["reply"] is not None
         reply = Answer.from_dict(answer["reply"]) if asked else _NOTHING
         read = read_answer(reply, wording) if asked else Read("")

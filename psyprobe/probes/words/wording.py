@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from psyprobe.analysis.words.reply import answers_told
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment
 from psyprobe.experiment.experiment import Asking
@@ -19,7 +20,7 @@ from psyprobe.files.output import plain
 from psyprobe.probes.designs import Design, Level, QuestPlus, QuickCSF, constant, ladder
 from psyprobe.probes.differing import periods
 from psyprobe.probes.words.delivery import derived_seed
-from psyprobe.probes.words.reading import Read, Readout, meant, readout_of, said
+from psyprobe.probes.words.reading import Read, Readout, readout_of, said
 
 #: Answers with text and probabilities from which it is decided which of the two counts.
 PILOT = 4
@@ -206,13 +207,13 @@ class Wording:
     def tell(self, trial: Trial, heard: Mapping[int, Read], delivered: float) -> None:
         """Tell the design what was answered, by the order of the images, and the contrast that arrived."""
         readout = self.readout or readout_of(self._pilot, "auto")
-        values = [said(read, readout, self.meant(order)[1]) for order, read in heard.items()]
-        mean = float(np.mean(values)) if values else math.nan
-        self._design.tell(trial.level, None if math.isnan(mean) else mean, delivered if delivered > 0 else None)
+        values = (said(read, readout, self.meant(order)[1]) for order, read in heard.items())
+        answers = answers_told([each for each in values if not math.isnan(each)], readout)
+        self._design.tell(trial.level, answers or None, delivered if delivered > 0 else None)
 
     def meant(self, order: int) -> tuple[Prompt, int]:
-        """How an answer is read, and what its yes means; see `reading.meant`."""
-        return meant(self.prompt, order, 4 if self._task == "four_alternatives" else 2)
+        """How an answer is read, and what its yes means; see `Prompt.meant`."""
+        return self.prompt.meant(order, 4 if self._task == "four_alternatives" else 2)
 
     def estimate(self) -> dict[str, Any] | None:
         """What the design itself has found, as JSON can hold it; None of constant stimuli, which are not told."""

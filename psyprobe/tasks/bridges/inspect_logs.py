@@ -18,7 +18,7 @@ from psyprobe.observers.chat.answering import Answer
 from psyprobe.observers.chat.inspect_chat import answer_of, inspect_card, messages_of
 from psyprobe.observers.registry import Card
 from psyprobe.probes import load_probe
-from psyprobe.probes.words.reading import Readout, meant, read_answer, said
+from psyprobe.probes.words.reading import Readout, read_answer, said
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.bridges.turns import Replies, Turn, key_of, numbers_of, prompts_of, turns_of
@@ -153,7 +153,7 @@ def read_as(answer: Answer, prompt: Prompt, order: int, alternatives: int, reado
     The value is 1 where it says that the pattern is there (of two images: where it is), 0 where it says the contrary,
     a probability where that is what counts, and NaN, which inspect-ai takes for unscored, where it says neither.
     """
-    wording, polarity = meant(prompt, order, alternatives)
+    wording, polarity = prompt.meant(order, alternatives)
     read = read_answer(answer, wording)
     return {
         "value": said(read, readout, polarity),

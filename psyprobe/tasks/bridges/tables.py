@@ -23,7 +23,7 @@ from psyprobe.files.output import json_text, make_folder, write_text, write_whol
 from psyprobe.observers.chat.answering import Answer, eight_bit
 from psyprobe.observers.registry import Card
 from psyprobe.probes import load_probe
-from psyprobe.probes.words.reading import meant, read_answer, said
+from psyprobe.probes.words.reading import read_answer, said
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
 from psyprobe.tasks.bridges.turns import Replies, Turn, key_of, numbers_of, prompts_of, turns_of
@@ -297,7 +297,7 @@ def _right(turn: Turn, prompts: Mapping[str, Prompt]) -> dict[str, float]:
     if turn.answer is None or "prompt" not in turn.about:
         return {}
     about = turn.about
-    wording, polarity = meant(prompts[about["prompt"]], about["order"], about["alternatives"])
+    wording, polarity = prompts[about["prompt"]].meant(about["order"], about["alternatives"])
     there = said(read_answer(turn.answer, wording), "text", polarity)
     return {} if math.isnan(there) else {"score": there if about["contrast"] > 0 else 1 - there}
 

@@ -23,7 +23,6 @@ from psyprobe.observers.chat.answering import Answer, Answering, Inquiry, image_
 from psyprobe.observers.registry import Card
 from psyprobe.probes import load_probe
 from psyprobe.probes.conduct import checked
-from psyprobe.probes.words.reading import meant
 from psyprobe.running.loop import Lease, ask_round
 from psyprobe.running.origin import Origins
 from psyprobe.running.protocol import RunRecord
@@ -63,7 +62,7 @@ def key_of(turn: Turn, prompts: Mapping[str, Prompt]) -> str:
     """What a reply says if it is right about a trial, in the words of its wording; "" of an item."""
     if "prompt" not in turn.about:
         return ""
-    wording, polarity = meant(prompts[turn.about["prompt"]], turn.about["order"], turn.about["alternatives"])
+    wording, polarity = prompts[turn.about["prompt"]].meant(turn.about["order"], turn.about["alternatives"])
     there = turn.about["contrast"] > 0
     return wording.yes[0] if there == (polarity > 0) else wording.no[0]
 

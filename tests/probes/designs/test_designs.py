@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from psyprobe.errors import InputError
-from psyprobe.probes.designs import CsfGrid, Design, Level, QuestPlus, QuickCSF, constant, ladder
+from psyprobe.probes.designs import CsfGrid, Design, Grid, Level, QuestPlus, QuickCSF, constant, ladder
 
 FREQUENCIES = (1.0, 4.0, 16.0)
 CONTRASTS = np.geomspace(0.001, 1.0, 31)
@@ -121,6 +122,18 @@ def test_answers_outside_0_to_1_are_refused(make: Callable[..., Design], said: f
     design = make()
     with pytest.raises(InputError, match="said is"):
         design.tell(design.ask(1)[0], said)
+
+
+def test_several_answers_to_a_level_are_told_one_by_one() -> None:
+    grid = Grid(np.linspace(-3.0, 0.0, 61), np.array([0.6]), np.array([0.25]), np.array([0.02]))
+    design = QuestPlus([4], (0.01, 0.1), task="four_alternatives", grid=grid, refine=False)
+    wanted = np.ones(61)
+    for contrast, said in ((0.01, [1, 0, 0, 0]), (0.1, [1, 1, 1, 1])):
+        design.tell(Level(4, contrast), said)
+        visible = 1 / (1 + np.exp(-2 * np.log(19) * (np.log10(contrast) - grid.threshold) / 0.6))
+        wanted *= binom.pmf(sum(said), 4, 0.25 + 0.73 * visible)
+    np.testing.assert_allclose(design.posterior.threshold_mass(0), wanted / wanted.sum(), atol=1e-12)
+    assert design.estimate().asked == 2
 
 
 def test_a_level_of_another_design_is_refused(make: Callable[..., Design]) -> None:
