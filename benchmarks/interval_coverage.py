@@ -11,6 +11,7 @@ ones, so that only the first are compared.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import time
 import warnings
@@ -26,6 +27,7 @@ from psyprobe.analysis.alignment import align
 from psyprobe.analysis.intervals import bounded_interval
 from psyprobe.analysis.matching import matching_error
 from psyprobe.analysis.psychometric import WITH_THRESHOLD, fit_psychometric, psychometric_function
+from psyprobe.analysis.psychometric.csf_posterior import log_parabola
 from psyprobe.analysis.words.csf import prompt_mean
 from psyprobe.analysis.words.fit import ChatFit
 from psyprobe.probes.designs import QuestPlus, QuickCSF
@@ -164,6 +166,31 @@ def posteriors(rng: np.random.Generator, size: int) -> Iterator[Row]:
         yield Row(f"posterior, {name}", case, np.concatenate(held), np.concatenate(length))
 
 
+def directions(rng: np.random.Generator, size: int) -> Iterator[Row]:
+    """Thresholds by qCSF in four directions, each level asked in all of them: what the prior and the width do."""
+    contrasts = np.geomspace(0.002, 0.95, 55)
+    for prior, width in itertools.product(("people", "any"), (0.5, 0.8)):
+        held, length = [], []
+        for seed in range(max(6, size // 10)):
+            peak, bandwidth = rng.uniform(1.6, 2.2), rng.uniform(0.4, 0.7)
+            threshold = -log_parabola(np.array(FREQUENCIES), peak, rng.uniform(0.3, 0.6), bandwidth, 0.6)
+            truth = dict(zip(FREQUENCIES, threshold.tolist(), strict=True))
+            asking = QuickCSF(
+                FREQUENCIES, contrasts, task="four_alternatives", prior=prior, stop=0.0, n_max=45, top=0.02, seed=seed
+            )
+            while not asking.finished:
+                (level,) = asking.ask(1)
+                z = (np.log10(level.contrast) - truth[level.value]) / width
+                right = 0.25 + 0.73 / (1 + np.exp(-2 * np.log(19) * z))
+                asking.tell(level, (rng.random(4) < right).astype(float).tolist())
+            found = asking.estimate()
+            true = -np.array([truth[value] for value in found.values])
+            held.append((found.low <= true) & (true <= found.high))
+            length.append(found.high - found.low)
+        case = f'4 directions, 45 levels in each, prior "{prior}", curves {width:g} wide'
+        yield Row("posterior, qCSF", case, np.concatenate(held), np.concatenate(length))
+
+
 def neighbours(rng: np.random.Generator, shape: tuple[int, int], alike: float) -> np.ndarray:
     """Standard normal values along the last axis, of which neighbours correlate."""
     found = rng.normal(size=shape)
@@ -253,6 +280,7 @@ KINDS = {
     "alignment": alignment,
     "matching": matching,
     "proportions": proportions,
+    "directions": directions,
 }
 
 

@@ -95,6 +95,14 @@ class Browser:
     def screenshot(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(self._call(f"{self._session}/screenshot", method="GET")))
 
+    def photograph(self, name: str) -> None:
+        """Light and dark, into the folder of the variable PSYPROBE_SCREENSHOTS, where somebody wants to look."""
+        if folder := os.environ.get("PSYPROBE_SCREENSHOTS"):
+            for scheme in ("light", "dark"):
+                features = [{"name": "prefers-color-scheme", "value": scheme}]
+                self.command("Emulation.setEmulatedMedia", features=features)
+                self.screenshot(Path(folder) / f"{name}_{scheme}.png")
+
     def tab(self) -> None:
         """Open another tab, and go on in it."""
         self.switch(self._call(f"{self._session}/window/new", {"type": "tab"})["handle"])

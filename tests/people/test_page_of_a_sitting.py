@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,15 +22,6 @@ def browser() -> Iterator[webdriver.Browser]:
         yield opened
 
 
-def photograph(browser: webdriver.Browser, name: str) -> None:
-    """Into the folder of the environment variable PSYPROBE_SCREENSHOTS, where somebody wants to look."""
-    if folder := os.environ.get("PSYPROBE_SCREENSHOTS"):
-        for scheme in ("light", "dark"):
-            features = [{"name": "prefers-color-scheme", "value": scheme}]
-            browser.command("Emulation.setEmulatedMedia", features=features)
-            browser.screenshot(Path(folder) / f"{name}_{scheme}.png")
-
-
 def test_from_consent_to_a_result_by_what_the_page_draws(tmp_path: Path, browser: webdriver.Browser) -> None:
     served = visit(tmp_path, **{"asking.options.n_max": 4})
     with PersonServer(served) as opened:
@@ -39,50 +29,50 @@ def test_from_consent_to_a_result_by_what_the_page_draws(tmp_path: Path, browser
         browser.open(opened.address)
         browser.wait(STEP, "consent")
         assert browser.run("crossOriginIsolated") is True
-        photograph(browser, "01_consent")
+        browser.photograph("01_consent")
         person.click("agreed")
         assert "Tick the box" in browser.text("error")
-        photograph(browser, "02_consent_missing")
+        browser.photograph("02_consent_missing")
         person.arrive(opened.address)
         browser.wait(STEP, "measure")
-        photograph(browser, "03_card")
+        browser.photograph("03_card")
         person.fit_cards()
         browser.wait(STEP, "distance")
-        photograph(browser, "04_distance")
+        browser.photograph("04_distance")
         person.put("millimetres", 600)
         person.click("measured")
         browser.wait("document.getElementById('error').textContent.includes('sit 730 mm away')", True)
-        photograph(browser, "05_distance_too_near")
+        browser.photograph("05_distance_too_near")
         person.reach("distance")
         person.put("millimetres", person.distance)
         person.click("measured")
         person.reach("luminance")
-        photograph(browser, "06_luminance")
+        browser.photograph("06_luminance")
         person.click("off")
         person.click("lit")
         browser.wait(STEP, "practice")
-        photograph(browser, "07_practice")
+        browser.photograph("07_practice")
         person.reach("practice")
         person.click("try")
         browser.wait(STEP, "stage")
-        photograph(browser, "08_practising")
+        browser.photograph("08_practising")
         person.until("ready")
-        photograph(browser, "09_ready")
+        browser.photograph("09_ready")
         browser.run("window.sitter.answering = false")
         person.reach("ready")
         person.click("start")
         browser.wait("document.body.dataset.trial", "1.1")
-        photograph(browser, "10_trial")
+        browser.photograph("10_trial")
         browser.press("p")
         browser.wait(STEP, "pause")
-        photograph(browser, "11_pause")
+        browser.photograph("11_pause")
         browser.run("window.sitter.answering = true")
         person.click("on")
         person.until("result")
-        photograph(browser, "12_result")
+        browser.photograph("12_result")
         browser.command("Emulation.setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=2, mobile=True)
         assert browser.run("document.documentElement.scrollWidth <= innerWidth") is True
-        photograph(browser, "13_result_telephone")
+        browser.photograph("13_result_telephone")
         browser.command("Emulation.clearDeviceMetricsOverride")
         log = browser.run("window.sitter.log")
     first, *_ = every = sittings(tmp_path)
@@ -114,7 +104,7 @@ def test_a_second_tab_waits_until_the_first_is_closed(tmp_path: Path, browser: w
         browser.open(opened.address)
         browser.wait(STEP, "taken")
         assert "open in another tab" in browser.text("error")
-        photograph(browser, "14_second_tab")
+        browser.photograph("14_second_tab")
         # A copy of the first tab has what its session stores, and is another tab all the same.
         browser.switch(first)
         browser.run("(window.open(location.href), 1)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,13 +18,15 @@ from simulated_person import SimulatedPerson
 
 import psyprobe as pp
 from psyprobe.cli import main
-from psyprobe.errors import InputError
+from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.experiment import read_experiment
-from psyprobe.observers.chat.answering import Answer, Inquiry
+from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
 from psyprobe.observers.people import server
 from psyprobe.observers.people.observer import GIVEN_UP, PersonObserver
 from psyprobe.observers.people.server import PersonServer
+from psyprobe.observers.registry import Card
 from psyprobe.running.store import open_store
+from psyprobe.tasks.asking import Judge
 from psyprobe.tasks.mvp_bench import probe as mvp_bench
 from psyprobe.tasks.people.pictures import PictureVisit
 from psyprobe.tasks.r_bench import probe as r_bench
@@ -115,9 +118,9 @@ def visit(page: Path, person: str = "ANNA") -> PictureVisit:
 
 
 def replies(page: Path) -> list[dict[str, Any]]:
-    """What the store keeps of each answer, by number and attempt."""
+    """What the store keeps of each answer of a person, by number and attempt."""
     with open_store(page.with_name("runs.sqlite"), create=False) as opened:
-        found = [dict(answered.answer["reply"]) for answered, _ in opened.kept_answers()]
+        found = [dict(each.answer["reply"]) for each, _ in opened.kept_answers() if "sitting" in each.answer["reply"]]
     return sorted(found, key=lambda each: (each["sitting"]["number"], each["sitting"]["attempt"]))
 
 
@@ -215,6 +218,67 @@ def test_corrupted_images_come_before_their_references(r_bench_page: Path, brows
         "dis": {"m1.png": "A", "m2.png": "C", "v1.png": "blue"},
         "ref": {"m1.png": "C", "m2.png": "C", "v1.png": "red"},
     }
+
+
+class Strict(Answering):
+    """A judge that takes its time, and finds everything wrong; or is not there."""
+
+    card = Card("strict", "answer")
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.may, self.gone = threading.Event(), False
+
+    def _reply(self, inquiry: Inquiry) -> Answer:
+        self.asked.append(inquiry.prompt)
+        assert self.may.wait(60)
+        if self.gone:
+            raise PsyprobeError("the judge cannot be reached at http://127.0.0.1:9")
+        return Answer("0")
+
+
+@pytest.mark.skipif(bool(webdriver.missing()), reason=webdriver.missing() or "a browser is there")
+def test_own_words_are_read_by_a_judge_while_the_page_says_so(
+    r_bench_page: Path, browser: webdriver.Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = Strict()
+    monkeypatch.setattr(r_bench, "judge_of", lambda _: Judge(judge))
+    monkeypatch.setattr(server, "_SILENT", 0.5)
+    judge.gone = True
+    with PersonServer(visit(r_bench_page)) as opened:
+        sitter = Sitter(browser)
+        browser.open(opened.address)
+        browser.wait(STEP, "consent")
+        assert "is put to strict, the judge that the experiment's page names" in browser.text("consent")
+        browser.photograph("20_consent_judge")
+        sitter.arrive(opened.address)
+        for number in range(1, 7):
+            browser.wait(TRIAL, f"{number}.1")
+            if browser.run("!document.getElementById('own').hidden"):
+                browser.photograph("21_own_words")
+            sitter.answer(number)
+        browser.wait(STEP, "reading")
+        assert "Those that the rules of the benchmark cannot read are being read by strict" in browser.text("read")
+        browser.photograph("22_reading")
+        judge.may.set()
+        browser.wait(STEP, "stopped")
+        assert "the judge cannot be reached" in browser.text("error")
+        assert "loaded again" not in browser.text("kept")
+        browser.photograph("23_no_judge")
+    # All are answered: nothing is asked again but the judge.
+    judge.may.clear()
+    judge.gone = False
+    with PersonServer(visit(r_bench_page)) as opened:
+        browser.open(opened.address)
+        browser.wait(STEP, "reading")
+        judge.may.set()
+        browser.wait(STEP, "thanks")
+        browser.photograph("24_thanks")
+    assert len(replies(r_bench_page)) == 6 and len(set(judge.asked)) == 3
+    browser.complaints()
+    # Of each photograph the corrupted and the clean answer, and the two against each other.
+    (person,) = pp.load_results(r_bench_page.with_name("runs.sqlite"))
+    assert r_bench.read_run(person).facts["verdicts"]["cases"] == 3
 
 
 # -- over HTTP -------------------------------------------------------------------------------------------------------

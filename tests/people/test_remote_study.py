@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import http.server
 import json
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from webdriver import Browser, browser, missing
+from webdriver import browser, missing
 
 import psyprobe as pp
 from psyprobe.analysis.words.csf import chat_csf
@@ -134,12 +133,12 @@ def test_the_study_in_a_browser_and_back(tmp_path: Path) -> None:
     export_study(STUDY, tmp_path / "study")
     with served(tmp_path / "study") as address, browser() as page:
         page.open(f"{address}?person=EVA")
-        photograph(page, "1_consent")
+        page.photograph("remote_1_consent")
         page.run(SEND)
         for fits in (1, 2):
             page.wait("document.getElementById('card') !== null", True)
             page.run("(() => { const s = document.querySelector('input'); s.value = 323; s.oninput(); })()")
-            photograph(page, "2_card")
+            page.photograph("remote_2_card")
             page.run(SEND)
             page.wait("cards.length", fits)
         page.run("(() => { refresh = async () => 1000 / 60; })()")
@@ -149,27 +148,21 @@ def test_the_study_in_a_browser_and_back(tmp_path: Path) -> None:
         # 8 cpd at 20 cm.
         page.wait("document.querySelector('.problem').textContent.includes('cm away')", True)
         page.run("document.querySelector('input').value = 100")
-        photograph(page, "3_distance")
+        page.photograph("remote_3_distance")
         page.run(SEND)
         page.wait("document.body.textContent.includes(TEXT.start)", True)
         page.run(PRESSES.strip())
         page.wait("document.body.dataset.tried !== ''", True)
         told = json.loads(page.run("document.body.dataset.tried"))
         assert told.get("choice") == "vertical" or told["why"] in ("frames", "too early", "hidden"), told
-        photograph(page, "4_practice")
+        page.photograph("remote_4_practice")
         page.run(SEES.strip())
         page.run(SEND)
         page.wait("document.body.dataset.trial === 'over'", True)
-        photograph(page, "5_end")
+        page.photograph("remote_5_end")
         saved = str(page.run("document.getElementById('answers').value"))
         assert page.complaints() == []
     (tmp_path / "EVA.json").write_text(saved, encoding="utf-8")
     result = import_people(tmp_path / "EVA.json", tmp_path / "runs.sqlite")
     assert result.sizes["trial"] == 12
     np.testing.assert_array_equal(result["said"].values, 1.0)
-
-
-def photograph(page: Browser, name: str) -> None:
-    """Into the folder that the environment names, for whoever wants to look."""
-    if folder := os.environ.get("PSYPROBE_SCREENSHOTS"):
-        page.screenshot(Path(folder) / f"study_{name}.png")

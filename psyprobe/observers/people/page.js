@@ -97,7 +97,8 @@ async function main() {
   at("title").textContent = facts.title; at("person").textContent = facts.person; at("store").textContent = facts.store;
   at("leaves").textContent = facts.judge ? fill(TEXT.leavesToJudge, { JUDGE: facts.judge }) : TEXT.leaves;
   const end = await (facts.kind === "pictures" ? seePictures(facts.state) : seePatterns(facts.state));
-  if (end.phase !== "done") { show("stopped"); if (end.error) complain(end.error); }
+  // The command has ended, and its page with it.
+  if (end.phase !== "done") { at("kept").textContent = TEXT.commandGoesOn; show("stopped"); if (end.error) complain(end.error); }
 }
 async function seePatterns(state) {
   at("millimetres").value = facts.distance;

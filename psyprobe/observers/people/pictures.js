@@ -4,20 +4,26 @@ const TOO_EARLY = 150;
 let draft = { number: 0, text: "" };
 
 async function seePictures(state) {
-  if (!state) {
+  at("read").textContent = facts.judge ? fill(TEXT.readByJudge, { JUDGE: facts.judge }) : TEXT.read;
+  // Where a judge has yet to read them, nothing is asked of who has agreed and answered.
+  if (!state && facts.left) {
     if (facts.resumed) goesOn(TEXT.resumedPictures, { NUMBER: facts.resumed.number });
     await consent();
   }
   if (!state || state.phase !== "done") {
-    show("how");
-    await pressed("look");
-    at("look").disabled = true; at("look").textContent = TEXT.starting;
+    if (facts.left) {
+      show("how");
+      await pressed("look");
+      at("look").disabled = true; at("look").textContent = TEXT.starting;
+    } else show("reading");
     state = state ? await send("state") : await send("begin", { consent: true, browser: browserName(), screen: { ...screenNow(), inner_width: innerWidth, inner_height: innerHeight } });
   }
   while (state.phase === "trial" || state.phase === "wait") {
     if (state.phase === "wait") { if (state.last) show("reading"); state = await patient("state"); continue; }
     const told = await looking(state), next = patient("answer", { number: state.number, attempt: state.attempt, ...told });
     next.catch(() => {});
+    // The reply to the last answer waits for the judge.
+    if (!told.why && state.number === state.total) show("reading");
     if (told.why === "paused" || told.why === "hidden") await restFromPictures();
     state = await next;
   }
