@@ -142,7 +142,9 @@ class PersonVisit(ABC):
             found = self._told(run(self.experiment, observer, store=self.store, progress=False))
         except Exception as error:  # a thread's error is told on the page, or by nobody
             sitting.end("failed", error=str(error))
-            tell(f"psyprobe observe: {error}")
+            # Of a pause the command tells at its end.
+            if sitting.state()["phase"] == "failed":
+                tell(f"psyprobe observe: {error}")
             return
         self.found = {"phase": "done", **found}
         sitting.end(**self.found)
