@@ -177,8 +177,8 @@ def test_a_person_and_a_model_that_answer_alike_score_alike(
         browser.wait(STEP, "thanks")
         assert "6 questions are answered" in browser.text("answered")
         # What a model wrote is text: neither run, nor loaded, nor hidden.
-        hostile = [each["text"] + str(each["answers"]) for each in seen]
-        assert any("<script>document.title='broken'</script>\\u202e" in each.replace("\\\\", "\\") for each in hostile)
+        texts = [" ".join([each["text"], *(label for _, label in each["answers"])]) for each in seen]
+        assert any("<script>document.title='broken'</script>\\u202e" in each for each in texts)
         assert browser.run("document.title") == "psyprobe: a person at this screen" and not browser.complaints()
     kept = replies(mvp_page)
     assert [(each["sitting"]["number"], each["sitting"]["attempt"]) for each in kept] == [
