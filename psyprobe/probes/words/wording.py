@@ -207,8 +207,8 @@ class Wording:
     def tell(self, trial: Trial, heard: Mapping[int, Read], delivered: float) -> None:
         """Tell the design what was answered, by the order of the images, and the contrast that arrived."""
         readout = self.readout or readout_of(self._pilot, "auto")
-        values = (said(read, readout, self.meant(order)[1]) for order, read in heard.items())
-        answers = answers_told([each for each in values if not math.isnan(each)], readout)
+        values = [said(read, readout, self.meant(order)[1]) for order, read in heard.items()]
+        answers = [each for each in answers_told(values, readout) if not math.isnan(each)]
         self._design.tell(trial.level, answers or None, delivered if delivered > 0 else None)
 
     def meant(self, order: int) -> tuple[Prompt, int]:
