@@ -33,7 +33,7 @@ def observe_command(arguments: argparse.Namespace) -> int:
         visit.pause()
         told.wait(1.0)
     done = f"{visit.afterwards} {store} shows the result"
-    text = done if visit.found else "paused; the same command goes on with the sitting"
+    text = done if visit.found else "paused; the same command continues the session"
     show({"store": str(store), "finished": bool(visit.found), **visit.found}, text, as_json=arguments.json)
     return 0
 

@@ -28,7 +28,7 @@ def sitter_name(csf: xr.Dataset) -> str:
     if not sittings:
         return name_of(csf)
     where = ", elsewhere" * is_remote(csf)
-    several = f" in {len(sittings)} sittings" if len(sittings) > 1 else ""
+    several = f" in {len(sittings)} sessions" if len(sittings) > 1 else ""
     return f"{name_of(csf)} ({sum(one.trials for one in sittings)} answers{several}{where})"
 
 

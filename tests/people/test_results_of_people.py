@@ -90,7 +90,7 @@ def test_sittings_of_one_person_are_one_result(store: Path) -> None:
     assert low < 0 < high
     assert csf["sitting_area"].values[0] < csf["sitting_area"].values[1]
     notes = " ".join(pp.score(anna).rows()[0].notes)
-    assert "60 answers in 2 sittings" in notes and "of each sitting, in order" in notes
+    assert "60 answers in 2 sessions" in notes and "of each session, in order" in notes
 
 
 def test_sittings_at_one_screen_are_pooled_as_they_are() -> None:
@@ -160,6 +160,6 @@ def test_people_and_models_stand_in_one_figure_and_one_table(store: Path) -> Non
     assert "one person (noise ceiling)" in str(score) and "mean of 3 people" in str(score)
     ax = pp.plot([*results, model])
     labels = [text.get_text() for text in ax.figure.legends[0].get_texts()]
-    expected = {"mean of 3 people, 95 % interval", "person:ANNA (60 answers in 2 sittings)", "simulated:watson-malo"}
+    expected = {"mean of 3 people, 95 % interval", "person:ANNA (60 answers in 2 sessions)", "simulated:watson-malo"}
     assert expected | {"Human (castleCSF)"} <= set(labels)
     plt.close(ax.figure)

@@ -247,7 +247,7 @@ def _with_screen(csf: xr.Dataset, curves: SittingCurves | None) -> xr.Dataset:
     added |= {"screen_sd": ((level,), error.total, shares), "unsure": ((level,), error.unsure, told)}
     if curves is not None:
         areas = {"units": "1", "long_name": "Area under the log CSF"}
-        offsets = {"units": "log10 contrast", "long_name": "Thresholds of the sitting over those of all"}
+        offsets = {"units": "log10 contrast", "long_name": "Thresholds of the session over those of all"}
         added["sitting_offset"] = (("sitting",), curves.offset, offsets)
         for name, values in zip(("sitting_area", "sitting_area_low", "sitting_area_high"), curves.area, strict=True):
             added[name] = (("sitting",), values, areas)

@@ -442,14 +442,14 @@ def sitting_notes(csf: xr.Dataset) -> tuple[str, ...]:
         return ()
     trials = sum(one.trials for one in sittings)
     lapse = _median(csf["lapse"].values)
-    told = [f"{trials} answers in {len(sittings)} sitting{'s' * (len(sittings) > 1)}"]
+    told = [f"{trials} answers in {len(sittings)} session{'s' * (len(sittings) > 1)}"]
     told[0] += "" if lapse is None else f", wrong at any contrast {lapse:.2f}"
     if "prior" in (options := json.loads(csf.attrs["fit"])):
         whose = "ordinary eyes" if options["prior"] == "people" else "any eyes"
         told[0] += f"; the curve is the posterior of qCSF with the prior for {whose}"
     if "sitting_area" in csf and len(sittings) > 1:
         areas = ", ".join(f"{area:.2f}" for area in csf["sitting_area"].values)
-        told.append(f"area under the log CSF of each sitting, in order: {areas}")
+        told.append(f"area under the log CSF of each session, in order: {areas}")
     if is_remote(csf):
         told.append(
             "answered elsewhere, on a screen of their own: its light, the distance within 10 % and who sat there are "

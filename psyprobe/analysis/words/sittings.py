@@ -179,7 +179,7 @@ def sitting_offsets(level: FloatArray, variance: FloatArray, screens: Sequence[S
     [-0.05, 0.05]
     """
     if not len(level) == len(screens):
-        raise InputError(f"{len(screens)} screens do not fit {len(level)} sittings; give one for each")
+        raise InputError(f"{len(screens)} screens do not fit {len(level)} sessions; give one for each")
     names = [json.dumps(one.to_dict(), sort_keys=True) for one in screens]
     distinct = list(dict.fromkeys(names))
     if len(distinct) == 1:

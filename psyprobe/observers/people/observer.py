@@ -150,7 +150,7 @@ class Sitting:
             self._show(inquiry, shown)
             self._changed.wait_for(lambda: self._answer is not None or self._end is not None)
             if self._answer is None:
-                raise PsyprobeError("the sitting is paused; the same command goes on with it")
+                raise PsyprobeError("the session is paused; the same command continues it")
             return self._answer
 
     def end(self, phase: str, **told: Any) -> None:

@@ -63,7 +63,7 @@ def _routes(visit: Visit) -> list[Route]:
             if isinstance(values, Response):
                 return values
             if not door.lets_in(str(values.get("page", ""))):
-                told = "this sitting is open in another tab or window; go on there, or close it and wait 10 s"
+                told = "this session is open in another tab or window; go on there, or close it and wait 10 s"
                 return JSONResponse({"error": told, "taken": True}, 409)
             return JSONResponse(dict(await run_in_threadpool(act, values)))
 

@@ -96,7 +96,7 @@ class PatternVisit(PersonVisit):
     def calibrate(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """As in `Visit`; each step is checked by itself, and all against the experiment before anything is shown."""
         if self._earlier is not None or self._sitting is not None:
-            raise InputError("the sitting goes on with the screen with which it began; load the page again")
+            raise InputError("the session goes on with the screen with which it began; load the page again")
         if "distance_method" not in values:
             screen_of({**values, "distance": 1000}, self.display)
             return {}

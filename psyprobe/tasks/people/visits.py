@@ -134,7 +134,7 @@ class PersonVisit(ABC):
 
     def _begun(self) -> Sitting:
         if self._sitting is None:
-            raise InputError("the sitting has not begun; load the page again")
+            raise InputError("the session has not begun; load the page again")
         return self._sitting
 
     def _ask(self, observer: PersonObserver, sitting: Sitting) -> None:

@@ -161,7 +161,7 @@ def import_people(path: str | Path, store: str | Path) -> xarray.Dataset:
             raise InputError("it has no trials; ask for the file anew")
         session = str(told.get("session", ""))
         if not (session.isascii() and session.isalnum() and len(session) <= 40):
-            raise InputError(f"the sitting is called {session!r:.60}; it has up to 40 letters and digits")
+            raise InputError(f"the session is called {session!r:.60}; it has up to 40 letters and digits")
         if told.get("consent") is not True:
             raise InputError("nobody agreed on its first page; its answers are not taken")
         given = _Given(session, trials)
@@ -209,7 +209,7 @@ class _Given:
         self._number += 1
         told = self._trials.get(self._number)
         if told is None:
-            raise InputError(f"it breaks off before trial {self._number}; only whole sittings are taken")
+            raise InputError(f"it breaks off before trial {self._number}; only whole sessions are taken")
         if told.get("choice") not in inquiry.words:
             raise InputError(f"trial {self._number} is answered by {told.get('choice')!r:.40}, not {inquiry.words}")
         limits = {"reaction_ms": 6e5, "frames_shown": 1e5, "frames_dropped": 1e5, "period_ms": 1e3, "attempt": 1e5}
