@@ -29,6 +29,7 @@ from psyprobe.analysis.responses import (
     values_of,
 )
 from psyprobe.analysis.score import CONTRAST, OBSERVER, PIXELS, Metric, Recorded, Row, number
+from psyprobe.human.models import human_label
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -162,7 +163,7 @@ class DiscriminationScore(LayerScore):
             rows.append(replace(row, record={**row.record, "note": "; ".join(remarks)}))
         if self.people is not None:
             cells = self.people.cells() | self._limits(self.people, "people")
-            rows.append(Row(title, "people", f"people ({self.human})", cells))
+            rows.append(Row(title, "people", f"people ({human_label(self.human)})", cells))
         return rows + ([] if self.alignment is None else self.alignment.rows())
 
     def _limits(self, found: Thresholds, short: str) -> dict[str, str]:

@@ -43,15 +43,19 @@ _LABELS = {
     "watson_ahumada_csf": "Watson-Ahumada HPmH",
     "ela_tcsf": "elaTCSF",
     "foley1994": "Foley 1994",
+    "foley1994_orientation": "Foley 1994",
     "gegenfurtner_kiper1992": "Gegenfurtner & Kiper 1992",
+    "georgeson_sullivan1975": "Georgeson & Sullivan 1975",
     "legge_foley1980": "Legge & Foley 1980",
+    "meese2007": "Meese et al. 2007",
+    "meese2007_cross": "Meese et al. 2007",
     "meese2007_rjs": "Meese et al. 2007",
     "foley1994_fit": "fit to Foley 1994",
     "dipper": "dipper, after Legge & Foley 1980",
     "orientation_jnd_constructed": "constructed from two studies",
     "frequency_jnd_constructed": "constructed from two studies",
     "resolution_limit": "Ashraf et al. 2025",
-    "georgeson_sullivan1975": "Georgeson & Sullivan 1975",
+    "modelfest_gabors": "ModelFest",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from hypothesis import strategies as st
 
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.human import castle_csf, load_reference, masking_data, mismatches, modelfest_gabors, watson_malo_csf
+from psyprobe.human.models import human_label
 from psyprobe.human.reference import DataReference, human_inputs
+from psyprobe.stimulus.catalogue import catalogue_folder
 
 GABOR: dict[str, Any] = {"frequency": 4.0, "luminance": 100.0, "radius": 1.0, "direction": "achromatic", "size": [9, 9]}
 FREQUENCY = np.array([1.0, 4.0, 16.0])
@@ -377,3 +380,9 @@ def test_numbers_differ_from_a_percent_on(frequency: float, by: float) -> None:
 def test_an_unknown_name_lists_the_known() -> None:
     with pytest.raises(UnknownNameError, match="georgeson_sullivan1975, meese2007"):
         load_reference({"data": "x"}, Path())
+
+
+def test_people_of_the_catalogue_have_a_name_to_read() -> None:
+    pages = [tomllib.loads(path.read_text(encoding="utf-8")) for path in catalogue_folder("experiments").glob("*.toml")]
+    named = {each["human"].get("model") or each["human"]["data"] for each in pages if "human" in each}
+    assert len(named) > 10 and not [name for name in named if human_label(name) == name]

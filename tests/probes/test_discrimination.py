@@ -70,6 +70,7 @@ def test_pixels_have_neither_dip_nor_masking_and_no_anisotropy() -> None:
     turned = pp.score(pixels("orientation_discrimination"))
     assert turned.ideal.values == pytest.approx(turned.score.values, rel=0.25)
     assert pp.score(pixels("frequency_discrimination")).score.ratios["slope"] == pytest.approx(-1, abs=2e-3)
+    assert "people (dipper, after Legge & Foley 1980)" in str(pp.score(pixels("contrast_discrimination")))
 
 
 def test_a_flat_human_curve_is_not_aligned() -> None:
