@@ -256,6 +256,36 @@ def direction_vector(direction: Direction, background: Array) -> FloatArray:
     return np.asarray(contrast * (math.sqrt(3) / np.linalg.norm(contrast)))
 
 
+def contrast_along(direction: str, lms: Array) -> FloatArray:
+    """How much of a modulation lies along a direction of colour, and not along the other two of `DIRECTIONS`.
+
+    Parameters
+    ----------
+    direction : {"achromatic", "red_green", "yellow_violet"}
+        As in `direction_vector`.
+    lms : array_like, shape (..., 3)
+        Cone excitations of an image, no cone dark everywhere; their mean is the background.
+
+    Returns
+    -------
+    ndarray, shape (...)
+        RMS cone contrast, signed.
+
+    Examples
+    --------
+    >>> reddish = np.array([70, 30, 2]) * (1 + np.outer([0.05, -0.05], direction_vector("red_green", (70, 30, 2))))
+    >>> contrast_along("red_green", reddish).round(3).tolist()
+    [0.05, -0.05]
+    >>> bool(abs(contrast_along("yellow_violet", reddish)).max() < 1e-15)
+    True
+    """
+    light = np.asarray(lms, float)
+    mean = light.reshape(-1, 3).mean(axis=0)
+    vectors = np.stack([direction_vector(each, mean) for each in DIRECTIONS])
+    along = np.linalg.inv(vectors)[:, DIRECTIONS.index(direction)]
+    return np.asarray((light / mean - 1) @ along)
+
+
 def _background(lms: Array) -> FloatArray:
     background = np.asarray(lms, float)
     if background.shape != (3,) or not np.all(background > 0) or not np.isfinite(background).all():

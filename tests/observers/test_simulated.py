@@ -16,13 +16,13 @@ from psyprobe.analysis.words.reply import read_first_token, read_reply
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.experiment.prompts import load_prompts, prompt_sets
 from psyprobe.files.images import decode_png
-from psyprobe.human import watson_malo_csf
+from psyprobe.human import castle_csf, watson_malo_csf
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding
 from psyprobe.observers.simulated.observer import FUNCTIONS, SENSITIVITIES, SimulatedObserver, psychometric
 from psyprobe.probes.words.delivery import Delivery, deliver, png_bytes
-from psyprobe.stimulus import AnnulusNoise, Gabor, Noise
+from psyprobe.stimulus import AnnulusNoise, Gabor, Grating, Noise
 
 PROMPT = "Is there a pattern visible in the image? Answer with yes or no."
 REVERSED = "Is the image completely uniform?"
@@ -117,6 +117,30 @@ def test_other_stimuli_other_contrasts() -> None:
         contrast = np.broadcast_to(spec.contrast, len(images))
         for image, c, s in zip(images, contrast, sensitivity, strict=True):
             assert seen_by.visible(image) == pytest.approx(c * s, rel=2e-3)
+
+
+@pytest.mark.parametrize("direction", ["red_green", "yellow_violet"])
+def test_sees_along_one_direction_of_colour(direction: str) -> None:
+    seen_by = observer("castlecsf", direction=direction, deg=2.0, luminance=100.0)
+    display = Display(peak=400)
+
+    def seen(spec: Any) -> float:
+        return seen_by.visible(display.encode(spec.draw(dtype="float64"), dtype="float64"))
+
+    # Whole cycles over a whole field: what castleCSF says of them.
+    waves = Grating(frequency=3.0, contrast=0.05, direction=direction, luminance=100.0, size=120)
+    sensitivity = float(castle_csf(3.0, luminance=100.0, area=4.0, direction=direction))
+    assert float(seen_by.true_sensitivity(waves)) == pytest.approx(sensitivity, rel=1e-9)
+    assert seen(waves) == pytest.approx(0.05 * sensitivity, rel=1e-4)
+    others = {"achromatic", "red_green", "yellow_violet"} - {direction}
+    assert max(seen(replace(waves, direction=other)) for other in others) < 1e-4 * seen(waves)
+    assert max(float(seen_by.true_sensitivity(replace(waves, direction=other))) for other in others) < 1e-9
+    assert seen_by.visible(np.zeros((9, 9, 3))) == 0
+    assert seen_by.card.digest != observer("castlecsf", deg=2.0, luminance=100.0).card.digest
+    with pytest.raises(InputError, match=f"watson-malo knows nothing of direction '{direction}'"):
+        observer(direction=direction)
+    with pytest.raises(UnknownNameError, match="did you mean 'red_green'"):
+        observer("castlecsf", direction="red-green")
 
 
 def test_the_image_is_the_same_however_it_comes() -> None:

@@ -10,6 +10,7 @@ import pytest
 import psyprobe as pp
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError
+from psyprobe.experiment import read_experiment
 from psyprobe.human import castle_csf
 from psyprobe.human.acuity import resolution_limit
 from psyprobe.observers.simulated.comparing import wave_of
@@ -74,6 +75,25 @@ def test_the_limit_of_an_observer_in_words_is_recovered(tmp_path: Path) -> None:
         truth = float(np.interp(-1, -seen, f))
         assert point.low < truth < point.high, (point, truth)
     assert "limit (cpd)" in str(score)
+
+
+#: Of observers both of whose limits lie within the frequencies of the page.
+SCALES = {"achromatic": 0.5, "red_green": 0.7, "yellow_violet": 1.4}
+
+
+@pytest.mark.parametrize("direction", SCALES)
+def test_the_catalogue_gives_the_limit_in_words_back(direction: str) -> None:
+    page = read_experiment(f"acuity_{direction}").with_settings({"asking.readout": "p_yes"})
+    spec = page.spec()
+    options = {"direction": direction, "deg": spec.shape[0] / spec.ppd, "luminance": 100.0}
+    observer = pp.load_observer("simulated:castlecsf", scale=SCALES[direction], **options)
+    score = pp.score(pp.run(page, observer, progress=False))
+    f = np.linspace(8, 50, 85)
+    assert len(score.curve) == 2
+    for point in score.curve:
+        seen = point.value * observer.true_sensitivity(page.spec(contrast=point.value, frequency=f))
+        truth = float(np.interp(-1, -seen, f))
+        assert point.low < truth < point.high, (point, truth)
 
 
 def test_slips(page: Path) -> None:

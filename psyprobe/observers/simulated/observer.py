@@ -26,6 +26,9 @@ import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
+from psyprobe.light.colour import DIRECTIONS as COLOURS
+from psyprobe.light.colour import contrast_along, rgb_to_xyz_matrix, xyz_to_lms
+from psyprobe.light.display import SRGB_PRIMARIES
 from psyprobe.light.transfer import checked_eotf, light_of_drive
 from psyprobe.observers.chat.answering import Answer, Answering, Inquiry
 from psyprobe.observers.registry import Card, ObserverRow
@@ -54,6 +57,8 @@ FUNCTIONS = ("logistic", "normal", "weibull")
 CERTAIN = 30.0
 #: Luminance of a pixel from linear light of the sRGB primaries.
 _LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
+#: Of linear light of the same primaries, XYZ.
+_XYZ = rgb_to_xyz_matrix(SRGB_PRIMARIES)
 #: Radius in units of the Nyquist frequency beyond which no stimulus has energy: what is there is dither noise.
 _CORNER = 1.25
 #: Images whose visible contrast is remembered: 25 prompts share one image.
@@ -112,6 +117,9 @@ class Mind:
         Of the background, cd/m²: only castlecsf, stelacsf and barten depend on it.
     eotf : str, float or pairs
         How drive values turn into light, as for `psyprobe.Display`.
+    direction : {"achromatic", "red_green", "yellow_violet"}
+        The one direction of colour along which it sees contrast (RMS cone contrast on the image's mean); others than
+        the first with castlecsf and flat.
     orientation_jnd, frequency_jnd : float
         At which d' is 1 of two images that differ: a turn, degrees, and a Weber fraction of frequency. Of two
         contrasts, Legge and Foley's (1980) transducer tells it, at threshold where the sensitivity has its own.
@@ -134,6 +142,7 @@ class Mind:
     deg: float = 4.0
     luminance: float = 40.0
     eotf: Any = "srgb"
+    direction: str = "achromatic"
     orientation_jnd: float = 0.6
     frequency_jnd: float = 0.05
 
@@ -157,6 +166,8 @@ class Mind:
             raise InputError(f"deg is {self.deg}; give the width of an image in degrees, > 0")
         if self.function not in FUNCTIONS:
             raise unknown_name("psychometric function", self.function, FUNCTIONS)
+        if self.direction not in COLOURS:
+            raise unknown_name("colour direction", self.direction, COLOURS)
         if self.text not in ("sampled", "greedy"):
             raise InputError(f"text is {self.text!r}; give 'sampled' or 'greedy'")
         if self.answer_mass > 1:
@@ -212,6 +223,8 @@ class SimulatedObserver(Answering):
     def __init__(self, name: str, mind: Mind = _IDEAL) -> None:
         if name not in SENSITIVITIES:
             raise unknown_name("simulated observer", name, SENSITIVITIES)
+        if mind.direction != COLOURS[0] and name not in ("castlecsf", "flat"):
+            raise InputError(f"{name} knows nothing of direction {mind.direction!r}; castlecsf and flat see colour")
         self.name, self.mind = name, mind
         self._eotf = checked_eotf(mind.eotf)
         self._looks: OrderedDict[bytes, Look] = OrderedDict()
@@ -220,8 +233,8 @@ class SimulatedObserver(Answering):
         self._lock = threading.Lock()
         self.sensitivity([1.0])  # fails here, and not at the first question, where the CSF does not reach
         options = {"version": 1, **asdict(mind), "reversed_words": list(mind.reversed_words)}
-        for each in _COMPARING:
-            # An observer is known by what it is asked for; nobody compares images by chance.
+        for each in (*_COMPARING, "direction"):
+            # An observer is known by what it is asked for: nobody compares images, or looks at colour, by chance.
             if options[each] == getattr(_IDEAL, each):
                 del options[each]
         encoding = "sRGB" if mind.eotf == "srgb" else str(mind.eotf)
@@ -273,7 +286,7 @@ class SimulatedObserver(Answering):
         contrast = np.asarray(getattr(spec, "contrast", 0.0), dtype=np.float64)
         if not (contrast != 0).all():
             raise InputError("a stimulus of contrast 0 has no threshold; give the contrast that is meant")
-        light = np.asarray(spec.draw().luminance, dtype=np.float64)
+        light = self._drawn(spec)
         batch = light.shape[:-2]
         seen = np.array([self._filtered(each)[0] for each in light.reshape(-1, *light.shape[-2:])])
         sensitivity: FloatArray = np.sqrt(seen).reshape(batch) / np.abs(np.broadcast_to(contrast, batch))
@@ -419,13 +432,30 @@ class SimulatedObserver(Answering):
         return look
 
     def _light(self, shown: npt.NDArray[Any]) -> FloatArray:
+        """Luminance; in colour 1 plus the contrast along its direction."""
+        if not np.isfinite(shown).all():
+            raise InputError(f"{self.card.name} was given an image with NaN or infinity in it")
+        if self.mind.direction != COLOURS[0]:
+            light = light_of_drive(shown / 255 if shown.dtype == np.uint8 else shown, self._eotf)
+            return self._coloured(xyz_to_lms(np.broadcast_to(light, (*light.shape[:2], 3)) @ _XYZ.T))
         weights = _LUMINANCE if shown.shape[-1] == 3 else np.ones(1)
         if shown.dtype == np.uint8:
             table = light_of_drive(np.arange(256) / 255, self._eotf)
             return np.asarray(np.sum([w * table[shown[..., i]] for i, w in enumerate(weights)], axis=0))
-        if not np.isfinite(shown).all():
-            raise InputError(f"{self.card.name} was given an image with NaN or infinity in it")
         return np.asarray(light_of_drive(shown, self._eotf) @ weights)
+
+    def _coloured(self, lms: FloatArray) -> FloatArray:
+        return 1 + contrast_along(self.mind.direction, lms) if lms.any() else lms[..., 0]
+
+    def _drawn(self, spec: Specification) -> FloatArray:
+        """Of a stimulus as it is drawn what `_light` gives of an image; a batch before the pixels."""
+        drawn = spec.draw()
+        if self.mind.direction == COLOURS[0]:
+            return np.asarray(drawn.luminance, dtype=np.float64)
+        if drawn.space != "lms":
+            return np.ones((*spec.batch, *spec.shape))
+        images = np.asarray(drawn.pixels).reshape(-1, *spec.shape, 3)
+        return np.stack([self._coloured(each) for each in images]).reshape(*spec.batch, *spec.shape)
 
     def _filtered(self, light: FloatArray) -> tuple[float, float]:
         """Twice the variance of the light's contrast behind the filter, and how much of that is white noise."""
@@ -478,7 +508,9 @@ def _csf(name: str, mind: Mind) -> Callable[[FloatArray], FloatArray]:
     if name in ("watson-malo", "hpmh"):
         return human.watson_malo_csf if name == "watson-malo" else human.watson_ahumada_csf
     model = {"castlecsf": human.castle_csf, "stelacsf": human.stela_csf, "barten": human.barten_csf}[name]
-    return partial(model, luminance=mind.luminance, area=mind.deg * mind.deg)
+    # Without a direction castleCSF takes its authors' own, which is all but achromatic.
+    colour = {} if mind.direction == COLOURS[0] else {"direction": mind.direction}
+    return partial(model, luminance=mind.luminance, area=mind.deg * mind.deg, **colour)
 
 
 def _grey(image: FloatArray) -> npt.NDArray[np.float32]:
