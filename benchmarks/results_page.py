@@ -26,6 +26,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from psyprobe.analysis.score import csv_text, number
+from psyprobe.analysis.temporal import band_pass, motion_ratio
 from psyprobe.experiment import read_suite
 from psyprobe.observers import Card
 from psyprobe.plotting import bar_panels, heat_map, matched_contrast
@@ -36,7 +37,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 NINE = [experiment.name for experiment in read_suite("cai2025")]
 JND = ["contrast_discrimination", "orientation_discrimination", "frequency_discrimination"]
 ACUITY = ["acuity_achromatic", "acuity_red_green", "acuity_yellow_violet"]
-TESTS = [*NINE, *JND, *ACUITY, "surround"]
+TIME = ["temporal_drift", "temporal_counterphase", "temporal_drift_coarse", "temporal_flicker", "temporal_flicker_wide"]
+TESTS = [*NINE, *JND, *ACUITY, "surround", *TIME]
 METRICS = ("cvvdp", "castlecsf")
 #: With a figure of all nine tests.
 NINE_PANELS = ("packaged:mobilenetv2", "packaged:efficientnet_lite0")
@@ -56,6 +58,8 @@ def main(stores: Sequence[str]) -> None:
         "frequency discrimination": own_table(scores, JND[2], ("shift", "shape", "reached", "slope", "anisotropy")),
         "acuity": limits(scores),
         "surround": own_table(scores, "surround", ("reached", "elevation", "tuning", "response ratio")),
+        "time": aligned_in_time(scores),
+        "flicker": over_time(results),
         "float32": floors(scores),
     }
     for name, table in tables.items():
@@ -167,6 +171,37 @@ def limit(score: Any, whose: str, ppd: float | None = None) -> str:
             found.values, ({"above": "never falls"}.get(each, each) for each in found.status), strict=True
         )
     )
+
+
+def aligned_in_time(scores: Found) -> str:
+    """Of each page of clips the alignment with people, as its own table has it."""
+    found = by_test(scores, TIME)
+    told = {f"`{who}`": {test: score.rows()[0].cells for test, score in tests.items()} for who, tests in found.items()}
+    for tests in found.values():
+        for test, score in tests.items():
+            for row in score.rows()[1:]:
+                told.setdefault(row.label or row.responder, {}).setdefault(test, row.cells)
+    rows = [[who, *(tests.get(test, {}).get("r_s [interval]", "") for test in TIME)] for who, tests in told.items()]
+    return markdown(["r_s", *TIME], rows)
+
+
+def over_time(results: Found) -> str:
+    """Response at 8 Hz over that at 1 Hz, and to a drifting wave over that to a reversing one."""
+    bands = [test for test in TIME if test != "temporal_counterphase"]
+    told: dict[str, list[str]] = {}
+    for who in dict.fromkeys(who for test, who in results if test in TIME):
+        found = [band_pass(results[test, who]) if (test, who) in results else None for test in bands]
+        both = [results.get((test, who)) for test in TIME[:2]]
+        found.append(None if None in both else motion_ratio(*both, at=8.0))
+        told[f"`{who}`"] = ["" if one is None else number(one.observer) for one in found]
+        for place, one in enumerate(found):
+            for name, value in {"pixels (no encoder)": one and one.pixels, "people": one and one.human}.items():
+                row = told.setdefault(name, [""] * len(found))
+                row[place] = row[place] or ("" if value is None else number(value))
+    last = ("pixels (no encoder)", "people")
+    ordered = [*(name for name in told if name not in last), *last]
+    head = ["observer", *(f"8 over 1 Hz, {test}" for test in bands), "drift over counterphase, 8 Hz"]
+    return markdown(head, [[name, *told[name]] for name in ordered])
 
 
 def floors(scores: Found) -> str:

@@ -20,6 +20,7 @@ _PUBLIC = {
                  "match_result", "matching_error", "normalise_responses", "score_matching"),
     "published": ("PublishedScore", "published_scores", "replay"),
     "score": ("Score", "score_table"),
+    "shown": ("thresholds_for",),
     "words.comparison": ("CsfScores", "bridge", "compare_with_human", "csf_statistics", "human_names"),
     "words.csf": ("chat_csf",),
     "words.fit": ("ChatCounts", "count_answers"),

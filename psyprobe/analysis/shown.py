@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.responses import levels_of
 from psyprobe.errors import InputError
 from psyprobe.human.castle import DIRECTIONS
-from psyprobe.human.points import Conditions, Level
+from psyprobe.human.points import Conditions, Level, matched_thresholds
 from psyprobe.human.reference import human_inputs, is_number
 from psyprobe.stimulus.catalogue import StimulusSet, load_stimulus, read_page, stimulus_set
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
+
+    from psyprobe.experiment import Experiment
 
 #: Kinds that people were shown, but for size and luminance, and kinds to which these thresholds are moved.
 _GABORS = ("gabor", "grating", "cai2025_gabor")
@@ -74,9 +78,50 @@ def conditions_of(result: xr.Dataset) -> Conditions | None:
         None where nobody was measured: with a mask, in another difference than contrast, off the fovea, over another
         level than frequency, luminance or area, in a colour that is none of castleCSF's mechanisms.
     """
-    page = page_of(result)
     # A run without a level grid has only the levels that are scored.
     held = {name: result[f"scored_{name}" if f"scored_{name}" in result else name] for name in levels_of(result)}
+    return _conditions(page_of(result), {name: np.asarray(values.values, np.float64) for name, values in held.items()})
+
+
+def thresholds_for(experiment: Experiment | str | Path) -> pd.DataFrame:
+    """Measured thresholds of people that belong to an experiment, as measured and as castleCSF's ratio moves them.
+
+    Parameters
+    ----------
+    experiment : Experiment, str or Path
+        A name of the catalogue, an experiment file, or an experiment that was read.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As `psyprobe.human.matched_thresholds` has it.
+
+    Raises
+    ------
+    InputError
+        Nobody was measured under such conditions, as with a mask or over another level than frequency, luminance or
+        area.
+
+    Examples
+    --------
+    >>> found = thresholds_for("area")
+    >>> float(found["x"].min().round(3)), int((found["match"] == "direct").sum())
+    (0.012, 37)
+    """
+    from psyprobe.experiment import Experiment, read_experiment
+
+    page = experiment if isinstance(experiment, Experiment) else read_experiment(experiment)
+    levels = {name: np.asarray(values, np.float64) for name, values in page.levels.items() if name != "contrast"}
+    shown = _conditions(tomllib.loads(page.toml), levels)
+    if shown is None:
+        raise InputError(
+            f"{page.name}: nobody's thresholds belong to it; they are of Gabors and gratings without a mask, over one "
+            "of frequency, luminance and area"
+        )
+    return matched_thresholds(shown)
+
+
+def _conditions(page: Mapping[str, Any], held: Mapping[str, FloatArray]) -> Conditions | None:
     free = [name for name, values in held.items() if values.ndim]
     try:
         shown = stimulus_on(page)
@@ -94,7 +139,7 @@ def conditions_of(result: xr.Dataset) -> Conditions | None:
         return None
     if shown.kind not in (*_GABORS, *_NOISE) or direction not in DIRECTIONS or known.get("x") or known.get("y"):
         return None
-    values, beyond = np.asarray(held[level].values, dtype=np.float64), _BEYOND[level]
+    values, beyond = held[level], _BEYOND[level]
     span = float(values.min()) / beyond, float(values.max()) * beyond
     rms = shown.spec().contrast_kind == "rms"
     return Conditions(level, span, str(direction), **fixed, noise=noise, gain=_RMS if rms else 1.0)

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from psyprobe.analysis import thresholds_for
+from psyprobe.errors import InputError
 from psyprobe.human.castle import castle_csf, castle_mechanisms, castle_shares
 from psyprobe.human.datasets import thresholds
 from psyprobe.human.points import Conditions, matched_thresholds
@@ -74,3 +76,18 @@ def test_a_share_is_what_is_left_without_the_other_mechanisms() -> None:
     length = np.sqrt(((np.array(direction) / background) ** 2).sum() / 3)
     shares = castle_shares(4, background=background, direction=direction, area=1)
     assert shares[0] == pytest.approx((contrast * alone.achromatic / length / whole) ** 2)
+
+
+@pytest.mark.parametrize("experiment", SHOWN)
+def test_the_catalogue_names_the_same_conditions(experiment: str, expected: pd.DataFrame) -> None:
+    """But for ends of ranges, which the oracle has its own of."""
+    both = thresholds_for(experiment), expected[expected["experiment"] == experiment]
+    low, high = max(each["x"].min() for each in both) - 1e-4, min(each["x"].max() for each in both) + 1e-4
+    found, rows = (each[(each["x"] >= low) & (each["x"] <= high)]["sensitivity_transported"] for each in both)
+    assert len(found) == len(rows) > 200
+    np.testing.assert_allclose(np.sort(found), np.sort(rows), rtol=5e-5)
+
+
+def test_nobody_was_measured_behind_a_mask() -> None:
+    with pytest.raises(InputError, match="mask_coherent: nobody's thresholds belong to it"):
+        thresholds_for("mask_coherent")
