@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import psyprobe as pp
+from psyprobe.analysis import chat_csf
 from psyprobe.errors import InputError
 from psyprobe.experiment import read_experiment
 from psyprobe.human.discrimination import legge_foley_response
@@ -43,6 +44,8 @@ def test_a_transducer_is_recovered_in_words(name: str, level: str, place: int) -
     # It sees the contrast of the whole image, so that masks as large as the field hide much.
     observer = pp.load_observer("simulated:castlecsf", deg=DEG, luminance=page.spec().value("luminance"), scale=8.0)
     run = pp.run(page.with_settings({f"levels.{level}": {"values": [value]}}), observer, progress=False)
+    # Who sees nothing is right half of the time, and no rate is fitted.
+    assert (chat_csf(run, resamples=2)["guess"] == 0.5).all()
     (point,) = pp.score(run).curve
     # An increment stands on a pedestal, and any other target on the mask alone.
     pedestal = value if level == "contrast" else 0.0

@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
 #: Probes whose questions have one right answer, and how often who sees nothing gives it.
-FORCED_CHOICE = {"two_interval": 0.5, "discrimination": 0.5, "acuity": 0.5, "orientation": 0.5, "orientation_4": 0.25}
+FORCED_CHOICE = {
+    **dict.fromkeys(("two_interval", "detection", "discrimination", "acuity", "orientation"), 0.5),
+    "orientation_4": 0.25,
+}
 #: Readings of a reply that say neither yes nor no.
 EXCLUDED = ("ambiguous", "refusal", "invalid")
 
