@@ -25,9 +25,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
+from psyprobe.analysis.responses import layers_of
 from psyprobe.analysis.score import csv_text, number
 from psyprobe.analysis.temporal import band_pass, motion_ratio
 from psyprobe.experiment import read_suite
+from psyprobe.human.models import human_label
 from psyprobe.observers import Card
 from psyprobe.plotting import bar_panels, heat_map, matched_contrast
 from psyprobe.probes.conduct import load_results
@@ -37,7 +39,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 NINE = [experiment.name for experiment in read_suite("cai2025")]
 JND = ["contrast_discrimination", "orientation_discrimination", "frequency_discrimination"]
 ACUITY = ["acuity_achromatic", "acuity_red_green", "acuity_yellow_violet"]
-TIME = ["temporal_drift", "temporal_counterphase", "temporal_drift_coarse", "temporal_flicker", "temporal_flicker_wide"]
+TIME = ["temporal_drift", "temporal_counterphase", "temporal_drift_coarse", "temporal_flicker_wide"]
 TESTS = [*NINE, *JND, *ACUITY, "surround", *TIME]
 METRICS = ("cvvdp", "castlecsf")
 #: With a figure of all nine tests.
@@ -105,6 +107,42 @@ def figures(results: Found) -> None:
     save(figure, "results_matching", 80)
     for test in JND:
         save(plot(of(test, results)), f"results_{test}", 75)
+    save(in_time(results), "results_time", 80)
+
+
+#: Of the panels over temporal frequency.
+PANELS = {
+    "temporal_drift": "A drifting Gabor, 4 cpd",
+    "temporal_drift_coarse": "A drifting Gabor, 0.5 cpd",
+    "temporal_flicker_wide": "A disc that flickers, 27 x 48 px",
+}
+
+
+def in_time(results: Found) -> Figure:
+    """Responses at the contrast nearest 0.1, and people's sensitivity, over those at 1 Hz."""
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    panels = figure.subplots(1, len(PANELS), sharey=True)
+    names = list(dict.fromkeys(who for test, who in results if test in PANELS))
+    for panel, (test, title) in zip(panels, PANELS.items(), strict=True):
+        gridded = {who: results[test, who] for who in names if "response" in results.get((test, who), ())}
+        for who, one in gridded.items():
+            near = one["response"].isel(layer=0, measure=0).sel(contrast=0.1, method="nearest")
+            x, y = near["temporal_frequency"].values, near.values
+            panel.plot(x, y / y[0], marker="o", markersize=4, color=f"C{names.index(who)}", label=who)
+        one = next(iter(gridded.values()))
+        flat = one["pixels_response"].isel(measure=0).sel(contrast=0.1, method="nearest").values
+        panel.plot(x, flat / flat[0], color="0.6", label="pixels (no encoder)")
+        human = one["human_sensitivity"].values
+        label = f"people ({human_label(str(one.attrs['human_model']))})"
+        panel.plot(one["scored_temporal_frequency"].values, human / human[0], "k--", label=label)
+        panel.set(xscale="log", yscale="log", title=title, xlabel="Temporal frequency (Hz)")
+        panel.set_xticks(x, labels=[f"{value:g}" for value in x])
+        panel.set_yticks(ticks := [0.1, 0.2, 0.5, 1, 2, 3], labels=[f"{value:g}" for value in ticks])
+        panel.set_ylim(0.12, 4.5)
+        panel.minorticks_off()
+        panel.legend(fontsize="x-small", framealpha=0.9)
+    panels[0].set_ylabel("Response, or sensitivity, over that at 1 Hz")
+    return figure
 
 
 def save(drawn: Figure | Axes, name: str, dpi: float) -> None:
@@ -190,9 +228,12 @@ def over_time(results: Found) -> str:
     bands = [test for test in TIME if test != "temporal_counterphase"]
     told: dict[str, list[str]] = {}
     for who in dict.fromkeys(who for test, who in results if test in TIME):
-        found = [band_pass(results[test, who]) if (test, who) in results else None for test in bands]
-        both = [results.get((test, who)) for test in TIME[:2]]
-        found.append(None if None in both else motion_ratio(*both, at=8.0))
+        here = {test: results[test, who] for test in TIME if "response" in results.get((test, who), ())}
+        # Of an encoder of images the frames one after another; its second layer is their mean.
+        layer = {"layer": layers_of(next(iter(here.values())))[0]} if here else {}
+        found = [band_pass(here[test], **layer) if test in here else None for test in bands]
+        both = [here[test] for test in TIME[:2] if test in here]
+        found.append(motion_ratio(*both, at=8.0, **layer) if len(both) == 2 else None)
         told[f"`{who}`"] = ["" if one is None else number(one.observer) for one in found]
         for place, one in enumerate(found):
             for name, value in {"pixels (no encoder)": one and one.pixels, "people": one and one.human}.items():
