@@ -197,7 +197,8 @@ class Probe(Protocol):
     """A task that is put to observers; a module or an object with these names.
 
     One about items may have ``marks(result)`` besides: how right each answer is, by the name of its question, which
-    logs for other harnesses tell.
+    logs for other harnesses tell; and ``judge_replies(result, judge, *, store, progress)``: the result with what a
+    judge makes of each reply, which its score then tells beside its own reading.
     """
 
     #: Of "features", "difference" and "answer": an observer has one of these.

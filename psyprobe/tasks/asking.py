@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from psyprobe.analysis.words.readers import JUDGE
 from psyprobe.analysis.words.reply import without_reasoning
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.experiment import Experiment
@@ -434,6 +435,12 @@ def judge_of(experiment: Experiment) -> Judge | None:
         return None
     judging = load_observer(named.observer, **named.options)
     return Judge(judging, named.repeats, named.temperature, named.max_tokens)
+
+
+def reader_of(judge: Judge) -> dict[str, str]:
+    """Attributes of a variable of a result that holds what a judge makes of its replies."""
+    name = judge.observer.card.name
+    return {"units": "1", "long_name": f"the replies as {name} reads them", "reader": f"{JUDGE} {name}"}
 
 
 def count_verdicts(found: Iterable[Verdicts]) -> dict[str, int]:

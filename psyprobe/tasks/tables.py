@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, Tabled, number
+from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, Tabled, number, percent
+from psyprobe.analysis.words.readers import Rereading
 from psyprobe.errors import InputError
 from psyprobe.files.arrays import check_unpacked
 from psyprobe.files.output import write_whole
@@ -204,6 +205,8 @@ class TaskScore(Tabled):
     #: Of the observer, and what was measured; empty where there is no choice.
     layer: str
     measure: str
+    #: How other readers differ from the one that counts, and what the score is under each.
+    readings: tuple[Rereading, ...]
 
     @property
     def observer(self) -> str:
@@ -243,6 +246,31 @@ class TaskScore(Tabled):
             entries[metric] = Entry(value, low, high)
         label = "" if responder == OBSERVER else responder
         return Row(table, responder, label, cells, told, entries, notes)
+
+    def read_otherwise(self, unit: str, digits: int) -> list[Row]:
+        """A row for each other reader that differs: in how many replies or items, and the score under it."""
+        title = f"{self.observer}: the same replies read otherwise"
+        return [
+            Row(
+                title,
+                OBSERVER,
+                each.reader,
+                {
+                    unit: str(each.n),
+                    "differs": percent(each.differ, 2),
+                    "opposite": percent(each.opposite, 2),
+                    "left out": percent(each.excluded, 2),
+                    **{name: number(value, digits) for name, value in each.score.items()},
+                },
+            )
+            for each in self.readings
+            if each.differ
+        ]
+
+    def read_alike(self) -> list[str]:
+        """A remark that names the readers that do not differ."""
+        alike = [each.reader for each in self.readings if not each.differ]
+        return [f"read alike by {' and by '.join(alike)}"] if alike else []
 
 
 def by_observer(results: Sequence[xarray.Dataset]) -> dict[str, xarray.Dataset]:

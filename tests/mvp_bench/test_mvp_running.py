@@ -23,6 +23,7 @@ from psyprobe.observers.chat.answering import Answer
 from psyprobe.observers.registry import Card
 from psyprobe.observers.simulated.serving import serve
 from psyprobe.tasks.asking import Judge
+from psyprobe.tasks.judged_replies import judge_replies
 from psyprobe.tasks.mvp_bench import (
     check_questions,
     mvp_metrics,
@@ -164,6 +165,24 @@ def test_what_is_no_verdict_of_the_judge_is_told_by_the_score(bench: Path) -> No
         told = {"cases": 6, "without_verdict": counted, "unread_replies": counted, "cut_replies": 0}
         assert found.to_dict()["verdicts"] == told
         assert ("6 replies of the judge were no verdict" in str(found)) == bool(counted)
+
+
+def test_a_score_tells_what_it_would_be_under_other_parsers_and_a_judge(bench: Path) -> None:
+    chatty = Sighted(lambda word: {"Yes": "Yes, it is", "No": "No it is not"}.get(word, f"Option {word}"))
+    page = write_page(bench / "mvp_bench.toml", "mvp_bench", bench, parser="rule")
+    result = run_page(page, chatty)
+    nobody = Judge(pp.observer(lambda images, prompt, system: "Unknown" if "?" in prompt else "X", name="nobody"))
+    judged = judge_replies(result, nobody, progress=False)
+    (found,) = score(judged)
+    readings = {each.reader: each for each in found.readings}
+    assert list(readings) == ["parser lenient", "judge nobody"]
+    # Six of the twelve say no in a sentence, and six letters stand behind a word: only a person would read these.
+    lenient, none = readings["parser lenient"], readings["judge nobody"]
+    assert (lenient.n, lenient.differ, lenient.opposite, lenient.excluded) == (18, 12 / 18, 0, 0)
+    assert lenient.score["aAcc"] == lenient.score["qAcc"] == 100
+    assert (none.differ, none.excluded, none.score["aAcc"]) == (6 / 18, 1, 0)
+    assert "judge nobody" in str(found) and found.rows()[0] == score(result)[0].rows()[0]
+    assert found.to_dict()["readings"][0]["reader"] == "parser lenient"
 
 
 def test_the_page_of_failed_pairs_escapes_what_models_say(bench: Path) -> None:

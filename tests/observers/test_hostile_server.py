@@ -8,7 +8,7 @@ import heapq
 import json
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -197,18 +197,37 @@ class Imagined(Sender):
         return ProblemError(fault, passing=True) if fault else Answer("Yes")
 
 
-def duration(load: int, faults: Faults) -> float:
-    """Seconds that 2,000 questions take."""
+#: What happens, and after how long the server asks to be tried again.
+Fault = tuple[str, float | None]
+
+
+class Scripted(Imagined):
+    """One with which some questions, by their words, first fail in the ways that are told."""
+
+    script: Mapping[str, list[Fault]]
+
+    async def _exchange(self, question: Question, dialect: Dialect) -> Answer | ProblemError:
+        if left := self.script.get(question.inquiry.prompt):
+            name, wait = left.pop(0)
+            if name == "hang":
+                await asyncio.sleep(self.endpoint.timeout)
+            return ProblemError(name, passing=True, wait=wait)
+        return await super()._exchange(question, dialect)
+
+
+def duration(load: int, faults: Faults, count: int = 2000, script: dict[str, list[Fault]] | None = None) -> float:
+    """Seconds that so many questions take, whose words are their numbers."""
 
     async def everything() -> list[Answer]:
-        return await asyncio.gather(*(sender._settle(Question(Inquiry("?"), [])) for _ in range(2000)))
+        return await asyncio.gather(*(sender._settle(Question(Inquiry(str(i)), [])) for i in range(count)))
 
-    sender = Imagined(Endpoint("m", "http://127.0.0.1:9/v1", load, None, 300.0, 8, "high", 4096)).imagine(
+    sender = Scripted(Endpoint("m", "http://127.0.0.1:9/v1", load, None, 300.0, 8, "high", 4096)).imagine(
         faults, work=0.005
     )
+    sender.script = {} if script is None else script
     loop = Timeless()
     try:
-        assert len(loop.run_until_complete(everything())) == 2000
+        assert len(loop.run_until_complete(everything())) == count
         return loop.time()
     finally:
         loop.close()
@@ -221,3 +240,20 @@ def test_faults_cost_at_most_1_6_times_the_time(load: int) -> None:
     fifth = {"overload": 0.1, "error": 0.05, "hang": 0.03, "truncated": 0.01, "reset": 0.01, "retry_after": 0.5}
     without = duration(load, Faults())
     assert duration(load, Faults(**fifth, seed=2)) <= 1.6 * without
+
+
+def test_one_that_fails_at_once_while_others_are_answered_is_not_taken_for_silence() -> None:
+    random.seed(1)
+    # As a run ends: one is answered each 0.2 s, and one fails eight times. With pauses 1.4 times as long each time
+    # that takes up to 8.6 s, and with pauses twice as long up to 64 s.
+    late: dict[str, list[Fault]] = {str(i): [("overload", 0.2 * i)] for i in range(1, 60)}
+    assert duration(256, Faults(), 60, late | {"0": [("error", None)] * 8}) < 14
+
+
+def test_what_hangs_as_a_run_ends_waits_no_longer_than_answers_take_by_then() -> None:
+    random.seed(1)
+    refused: list[Fault] = [("overload", 1.5)]
+    # 256 at once wait 1.3 s for each other; those that come again 1.5 s later wait for nobody.
+    last: dict[str, list[Fault]] = {str(1999 - i): [*refused] for i in range(6)}
+    last["1999"].append(("hang", None))
+    assert duration(256, Faults(), script=last) <= duration(256, Faults()) + 1.5 * 1.1 + 0.6

@@ -17,10 +17,12 @@ from item_pages import run_page, write_page
 from PIL import Image
 
 import psyprobe as pp
+from psyprobe.analysis.score import percent
 from psyprobe.cli import main
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.observers.simulated.serving import serve
 from psyprobe.tasks.asking import Judge
+from psyprobe.tasks.judged_replies import judge_replies
 from psyprobe.tasks.r_bench import check_items, rbench_metrics, read_answers, read_items, read_set, score_items
 from psyprobe.tasks.r_bench.build import ReferenceLimits, build_set, write_example
 from psyprobe.tasks.r_bench.items import export_tsv, import_tsv
@@ -242,6 +244,31 @@ def test_failed_verdicts_are_counted_and_in_no_mean(built: Path) -> None:
     assert any("without a verdict" in remark for remark in remarks(found.facts))
 
 
+def test_a_score_tells_what_it_would_be_by_other_rules_and_under_a_judge(built: Path, tmp_path: Path) -> None:
+    page, store = write_page(tmp_path / "readings.toml", "r_bench", built), tmp_path / "runs.sqlite"
+    result = run_page(page, OBSERVER, store, judge=says(lambda prompt: "1"))
+    letters, twos = says(lambda prompt: "1" if "option" in prompt else "2", "twos"), []
+    judged = judge_replies(result, letters, store=store, progress=False)
+    rows = {row.label: row.cells for row in pp.score(judged).rows() if row.table.endswith("read otherwise")}
+    assert list(rows) == ["rule letter", "judge twos"]
+    table = read_run(result).table
+    # The first character of "the first ..." is no letter and wrong; the run's judge called it right.
+    words = (table["task"] == "MCQ") & (table["answer_dis"] != "B")
+    by_letter = table["absolute"].where(~words, 0.0)
+    assert rows["rule letter"]["differs"] == percent(words.mean(), 2)
+    assert float(rows["rule letter"]["absolute"]) == pytest.approx(by_letter.mean(), abs=1e-4)
+    # This judge calls all of them right.
+    assert float(rows["judge twos"]["absolute"]) == 1.0
+    assert rows["judge twos"]["differs"] == percent((table["absolute"] != 1).mean(), 2)
+    told = {each["reader"]: each["score"] for each in pp.score(judged).to_dict()["readings"]}
+    assert told["judge twos"]["absolute"] == 1.0
+    # Verdicts are in the store: nobody is asked again, and nothing else is changed.
+    nobody = Judge(pp.observer(lambda images, prompt, system: twos.append(prompt) or "0", name="twos"))
+    again = judge_replies(result, nobody, store=store, progress=False)
+    assert not twos and again["judged_absolute"].equals(judged["judged_absolute"])
+    assert pp.score(again).rows()[0] == pp.score(result).rows()[0]
+
+
 def test_captions_are_judged_once_a_reference_and_all_else_as_often_as_said(built: Path) -> None:
     asked: list[str] = []
 
@@ -325,6 +352,9 @@ def test_command_against_a_server(
         assert "15 items are simulated" in out
         assert "without a verdict" in err
         assert "do not put scores" in err
+        reading = ["--judge", reader["observer"], "--observer-option", f"base_url={judging.base_url}"]
+        assert main(["score", str(tmp_path / "runs.sqlite"), *reading]) == 0
+        assert re.search(rf"judge {reader['observer']} +99 ", capsys.readouterr().out)
         page = (tmp_path / "report.html").read_text(encoding="utf-8")
         monkeypatch.setattr("psyprobe.tasks.r_bench.report.draw_figures", lambda *_, **__: [])
         asked = sum(server.counts.values())

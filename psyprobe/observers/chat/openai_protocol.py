@@ -151,12 +151,9 @@ class ProblemError(PsyprobeError):
     ----------
     dialect : Dialect, optional
         In which the request was put.
-    silent : bool
-        Whether no other question was answered meanwhile either.
     """
 
     dialect: Dialect | None = None
-    silent = True
 
     def __init__(
         self, reason: str, *, passing: bool = False, wait: float | None = None, status: int = 0, param: str = ""

@@ -1,9 +1,9 @@
 """How questions get to a server: many at once, and tried again.
 
 No more than `concurrency` questions are under way at a time, and a few spare requests: when a question waits for longer
-than four times what nine of ten answers took lately, it is sent a second time while the first goes on waiting, and
-whichever answers first is taken. What a slow server is working on is so never thrown away, and it gets at most an
-eighth more to do.
+than twice what nine of ten answers took lately, or four times what half of them did, it is sent a second time while the
+first goes on waiting, and whichever answers first is taken. What a slow server is working on is so never thrown away,
+and it gets at most an eighth more to do.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from psyprobe.observers.chat.prices import Price, Purse, priced
 #: Answers from which it is learnt how long one takes: the last ones, since it changes with the load; enough to trust;
 #: enough for a guess.
 _LATENCIES, _ENOUGH, _FEW = 30, 20, 3
-#: Answers to questions sent later from which it is learnt how long an earlier one should take by now.
+#: Answers to the questions sent last, at least, from which it is learnt how long one takes by now.
 _LATER = 8
 #: Seconds after which an answer is overdue while nothing is known; at least; and between looks at whether it is.
 _LONGEST_PATIENCE, _SHORTEST_PATIENCE, _GLANCE = 60.0, 0.25, 0.25
@@ -56,8 +56,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 60.0
 _SILENT, _ANSWERING = 2.0, 1.4
 #: Stands for images until all else of a request is JSON; no prompt holds it.
 _MARK = secrets.token_hex(16)
-#: Seconds that questions wait at most for the first to find out what the server takes.
-_FIRST_LOOK = 5.0
+#: Seconds that questions wait at most for the first to find out what the server takes; and until another tries it, too.
+_FIRST_LOOK, _NEXT_LOOK = 5.0, 1.0
 #: Seconds that the list of models may take.
 _SHORT_EXCHANGE = 10.0
 #: Attempts on a server from which nothing has ever come back.
@@ -125,7 +125,7 @@ class Sender:
         self.purse: Purse | None = None
         #: What the server has been found to refuse, as sentences that were not told yet.
         self.found: deque[str] = deque()
-        self._leading, self._known = False, asyncio.Event()
+        self._looking, self._known = 0, asyncio.Event()
         #: When a question that was answered was sent, and how long it took.
         self._latencies: deque[tuple[float, float]] = deque(maxlen=_LATENCIES)
         self._next_turn = self._rest_until = 0.0
@@ -193,12 +193,14 @@ class Sender:
 
     async def _settle(self, question: Question) -> Answer:
         """Send a question until it is answered, or there is no hope that it will be."""
-        failures, began = 0, _now()
-        leads, self._leading = not self._leading, True
-        if not leads and not self._known.is_set():
-            # The first question finds out what the server takes, so that not all of them are refused.
+        failures, began, pause = 0, _now(), _FIRST_PAUSE
+        failed = began
+        place, self._looking = self._looking, self._looking + 1
+        if place and not self._known.is_set():
+            # The first question finds out what the server takes, so that not all of them are refused; or, if it hangs,
+            # one of those after it.
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_FIRST_LOOK):
+                async with asyncio.timeout(min(place * _NEXT_LOOK, _FIRST_LOOK)):
                     await self._known.wait()
         while True:
             try:
@@ -221,7 +223,9 @@ class Sender:
                 failures += 1
                 if failures > self.endpoint.retries or (failures >= _FIRST_CONTACT and not self._heard):
                     raise await self._end(outcome, failures, alone=self._answered > began)
-                await asyncio.sleep(self._pause(failures, outcome))
+                silent, failed = self._answered < failed, _now()
+                await asyncio.sleep(_varied(pause, outcome))
+                pause = _longer(pause, outcome, _SILENT if silent else _ANSWERING)
             elif outcome.dialect == self.dialect:
                 # Others may have learnt the dialect meanwhile; then it is enough to ask again.
                 learnt = self.dialect.after(outcome, question.inquiry.decoding.extra_body or ())
@@ -244,7 +248,7 @@ class Sender:
             await self._turn()
             first = asyncio.ensure_future(self._send(question))
             try:
-                factor, failures = 1.0, 0
+                factor, pause = 1.0, _FIRST_PAUSE
                 # What is paid for by the piece is not sent twice while the first may still be answered.
                 if self.purse is None and await self._overdue(1.0, first):
                     while not first.done():
@@ -254,8 +258,8 @@ class Sender:
                         if second is None:
                             factor *= _ANSWERING
                         else:
-                            failures += 1
-                            await asyncio.wait({first}, timeout=self._pause(failures, second))
+                            await asyncio.wait({first}, timeout=_varied(pause, second))
+                            pause = _longer(pause, second, _ANSWERING)
                 return await first
             finally:
                 await _cancelled(first)
@@ -309,12 +313,12 @@ class Sender:
             self._latencies.append((began, took))
             self._refused_in_a_row = 0
             return replace(outcome, latency=took, attempts=question.sent)
-        outcome.dialect, outcome.silent = dialect, self._answered < began
+        outcome.dialect = dialect
         if outcome.status == 429:
             # A server that refuses one now and then is left alone with that one; one that refuses all, altogether.
             self._refused_in_a_row += 1
             if self._refused_in_a_row >= max(4, self.endpoint.concurrency):
-                self._rest_until = max(self._rest_until, _now() + self._pause(1, outcome))
+                self._rest_until = max(self._rest_until, _now() + _varied(_FIRST_PAUSE, outcome))
         return outcome
 
     async def _exchange(self, question: Question, dialect: Dialect) -> Answer | ProblemError:
@@ -347,22 +351,19 @@ class Sender:
             await asyncio.sleep(turn - now)
 
     def _patience(self, since: float) -> float:
-        """Seconds after which an answer is overdue: by how long later ones took, or else the last ones."""
-        later = [took for sent, took in self._latencies if sent >= since]
-        known = sorted(later if len(later) >= _LATER else [took for _, took in self._latencies])
-        if len(known) < _FEW:
-            return _LONGEST_PATIENCE
-        if len(self._latencies) < _ENOUGH:
-            return max(2.0, 10 * known[-1])
-        # While the load falls, half of the last answers tell sooner that it does than nine of ten.
-        return max(_SHORTEST_PATIENCE, min(2 * known[len(known) * 9 // 10], 4 * known[len(known) // 2]))
+        """Seconds after which an answer is overdue: by how long later ones took, or else those that were sent last.
 
-    def _pause(self, failures: int, problem: ProblemError) -> float:
-        """Seconds before the next attempt: what the server asks for, or longer each time; never all at once."""
-        if problem.wait is not None:
-            return problem.wait * random.uniform(1.0, 1.1)
-        growth = _SILENT if problem.silent else _ANSWERING
-        return min(_FIRST_PAUSE * growth ** (failures - 1), _LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+        Not by those that came last: as a run ends they had waited behind others, of which there are none any more.
+        """
+        if len(self._latencies) < _FEW:
+            return _LONGEST_PATIENCE
+        by_turn = [took for _, took in sorted(self._latencies)]
+        if len(by_turn) < _ENOUGH:
+            return max(2.0, 10 * max(by_turn))
+        later = sum(sent >= since for sent, _ in self._latencies)
+        known = sorted(by_turn[-max(later, _LATER) :])
+        # While the load falls, half of the answers tell sooner that it does than nine of ten.
+        return max(_SHORTEST_PATIENCE, min(2 * known[len(known) * 9 // 10], 4 * known[len(known) // 2]))
 
     async def _end(self, problem: ProblemError, failures: int, *, alone: bool) -> PsyprobeError:
         """The one sentence that says why there is no answer, and what can be done."""
@@ -419,6 +420,16 @@ def _client(endpoint: Endpoint) -> Connection:
         )
     # Servers of one's own ask for no key, and some insist on any.
     return Connection(endpoint.base_url or OPENAI, os.environ.get(KEY_VARIABLE) or "none")
+
+
+def _varied(pause: float, problem: ProblemError) -> float:
+    """Seconds before the next attempt: what the server asks for, or a pause of ours; never all at once."""
+    return pause * random.uniform(0.5, 1.0) if problem.wait is None else problem.wait * random.uniform(1.0, 1.1)
+
+
+def _longer(pause: float, problem: ProblemError, growth: float) -> float:
+    """The next pause of ours, if this one was."""
+    return min(growth * pause, _LONGEST_PAUSE) if problem.wait is None else pause
 
 
 async def _cancelled(task: asyncio.Future[Any]) -> None:

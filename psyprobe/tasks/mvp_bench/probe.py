@@ -25,7 +25,9 @@ import numpy as np
 import pandas as pd
 
 from psyprobe.analysis.score import OBSERVER, Metric, Row
+from psyprobe.analysis.words.readers import JUDGED, Rereading
 from psyprobe.analysis.words.score import refuse_features
+from psyprobe.analysis.words.sittings import person_of
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import file_digest
 from psyprobe.observers.chat.answering import AnswerObserver, Decoding
@@ -39,7 +41,17 @@ from psyprobe.tasks.agreement import (
     mean_score,
     people_by_experiment,
 )
-from psyprobe.tasks.asking import Case, ItemQuestion, Judge, count_verdicts, judge_of, put, read_verdicts
+from psyprobe.tasks.asking import (
+    Case,
+    ItemQuestion,
+    Judge,
+    count_verdicts,
+    judge_cases,
+    judge_of,
+    put,
+    read_verdicts,
+    reader_of,
+)
 from psyprobe.tasks.item_session import (
     ItemSession,
     Task,
@@ -98,6 +110,9 @@ _ANSWERED = {
     "question_id": "question", "pair": "pair", "kind": "image", "level": "level", "question": "asked", "answer": "key",
     "reply": "reply", "said": "read as",
 }  # fmt: skip
+
+#: Resamples where only the values are wanted.
+_FEWEST = 100
 
 answer = put
 
@@ -187,7 +202,7 @@ def score(
         A measure or layer is named, which answers in words do not have.
     """
     refuse_features(measure=measure, layer=layer)
-    return (MvpScore(result.attrs, confidence, "", "", read_run(result)),)
+    return (MvpScore(result.attrs, confidence, "", "", rereadings(result), read_run(result)),)
 
 
 def plot(
@@ -219,13 +234,54 @@ def report(results: Sequence[xarray.Dataset]) -> list[Part]:
 
 def read_run(result: xarray.Dataset) -> pd.DataFrame:
     """The question table of a result with reply, judge ("yes", "no", "unknown", "" where none was asked) and said."""
+    return _read_by(result, json.loads(result.attrs["options"])["parser"])
+
+
+def _read_by(result: xarray.Dataset, parser: str) -> pd.DataFrame:
     questions = pd.DataFrame({name: result[name].to_numpy() for name in COLUMNS})
     verdicts = read_verdicts(result.attrs["judged"])
     names = [_name(row) for row in questions.to_dict("records")]
     judge = [str(verdicts[name].majority or "unknown") if name in verdicts else "" for name in names]
     replies = {"reply": result["reply"].to_numpy(), "judge": judge, "place": range(len(questions))}
     predictions = questions[["question_id"]].assign(**replies)
-    return with_categories(said(questions, predictions, json.loads(result.attrs["options"])["parser"]))
+    return with_categories(said(questions, predictions, parser))
+
+
+def rereadings(result: xarray.Dataset) -> tuple[Rereading, ...]:
+    """How the other parsers, and a judge that read every reply, differ from the parser of a run."""
+    if person_of(result):
+        return ()
+    own = json.loads(result.attrs["options"])["parser"]
+    # Without a judge, a parser with one reads as that without.
+    judged = json.loads(result.attrs["judge"]) is not None
+    others = [name for name, (rule, asks) in PARSERS.items() if judged or (not asks and rule != PARSERS[own][0])]
+    table, found = _read_by(result, own), []
+    readings = {f"parser {name}": _read_by(result, name)["said"].to_numpy() for name in others if name != own}
+    if JUDGED in result:
+        readings[result[JUDGED].attrs["reader"]] = result[JUDGED].values.astype(str).astype(object)
+    ours = table["said"].to_numpy()
+    for name, theirs in readings.items():
+        differ = theirs != ours
+        opposite = differ & (theirs != "") & (ours != "")
+        metrics = _ranked(mvp_metrics(table.assign(said=theirs), resamples=_FEWEST))
+        under = {metric.suffix: value for metric, (value, *_) in metrics.items()}
+        shares = [float(each.mean()) for each in (differ, opposite, theirs == "")]
+        found.append(Rereading(name, len(ours), shares[0], shares[1], shares[2], under))
+    return tuple(found)
+
+
+def judge_replies(
+    result: xarray.Dataset, judge: Judge, *, store: str | Path | Store | None = None, progress: bool | None = None
+) -> xarray.Dataset:
+    """A result with a variable `judged`: the answer that a judge finds in each reply, "" where it finds none."""
+    rows = read_run(result)
+    cases = [
+        Case(_name(row), "yes_no" if row["task"] == "yes_no" else "choice_letter", row["question"], "", row["reply"])
+        for row in rows.to_dict("records")
+    ]
+    verdicts = judge_cases(cases, judge, store=store, progress=progress)
+    found = np.array([str(verdicts[case.name].majority or "") for case in cases], dtype=object)
+    return result.assign({JUDGED: (("question_number",), found, reader_of(judge))})
 
 
 def marks(result: xarray.Dataset) -> dict[str, float]:
@@ -268,7 +324,7 @@ class MvpScore(TaskScore):
         return mvp_metrics(self.table, confidence=self.confidence)
 
     def rows(self) -> Sequence[Row]:
-        """The observer, and those who always say the same."""
+        """The observer, those who always say the same, and the replies read otherwise."""
         unread = int((self.table["said"] == "").sum())
         notes = [f"{unread} of {len(self.table)} replies could not be read and are wrong"] if unread else []
         judged = self._verdicts()
@@ -283,13 +339,13 @@ class MvpScore(TaskScore):
                 f"{judged['cut_replies']} replies of the judge were cut off at {most} tokens, so that what it was "
                 "asked about stays unread for want of a verdict: give judge.max_tokens"
             )
-        rows = [self._row(OBSERVER, self.metrics, notes)]
+        rows = [self._row(OBSERVER, self.metrics, [*notes, *self.read_alike()])]
         yes_no = self.table["task"] == "yes_no"
         for word, asked in (("yes", yes_no), ("no", yes_no), ("A", ~yes_no)):
             if asked.any():
                 always = mvp_metrics(constant_replies(self.table, word), confidence=self.confidence)
                 rows.append(self._row(f"always {word}", always))
-        return rows
+        return rows + self.read_otherwise("replies", 2)
 
     def _row(self, responder: str, metrics: pd.DataFrame, notes: Sequence[str] = ()) -> Row:
         return self.row(_TABLE, responder, _ranked(metrics), notes)
@@ -299,13 +355,21 @@ class MvpScore(TaskScore):
         return (
             "Right in percent, with {confidence} % intervals over image pairs; qAcc: questions right on both "
             "images, aAcc: single questions, circular: multiple choice right in all rotations.",
+            "read otherwise: of the replies, those that another reader takes differently (opposite: for another "
+            "answer; left out: for none, which is wrong), and the score under it.",
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Who was asked, how, and all metrics."""
         listed = json.loads(self.metrics.to_json(orient="records", double_precision=15))
         told = {name: json.loads(self.attributes[name]) for name in ("observer_card", "judge", "options", "software")}
-        return {"experiment": self.experiment, **told, "verdicts": self._verdicts(), "metrics": listed}
+        return {
+            "experiment": self.experiment,
+            **told,
+            "verdicts": self._verdicts(),
+            "readings": [each.to_dict() for each in self.readings],
+            "metrics": listed,
+        }
 
     def _verdicts(self) -> dict[str, int]:
         return count_verdicts(read_verdicts(self.attributes["judged"]).values())

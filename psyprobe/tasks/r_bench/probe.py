@@ -17,7 +17,9 @@ import numpy as np
 import pandas as pd
 
 from psyprobe.analysis.score import OBSERVER, Metric, Row
+from psyprobe.analysis.words.readers import JUDGED, Rereading
 from psyprobe.analysis.words.score import refuse_features
+from psyprobe.analysis.words.sittings import person_of
 from psyprobe.corruption import dimension_numbered
 from psyprobe.errors import InputError
 from psyprobe.files.output import json_text, make_folder, write_text
@@ -32,7 +34,18 @@ from psyprobe.tasks.agreement import (
     mean_score,
     people_by_experiment,
 )
-from psyprobe.tasks.asking import Case, ItemQuestion, Judge, Verdicts, count_verdicts, judge_of, put, read_verdicts
+from psyprobe.tasks.asking import (
+    Case,
+    ItemQuestion,
+    Judge,
+    Verdicts,
+    count_verdicts,
+    judge_cases,
+    judge_of,
+    put,
+    read_verdicts,
+    reader_of,
+)
 from psyprobe.tasks.item_session import (
     ItemSession,
     Task,
@@ -45,7 +58,7 @@ from psyprobe.tasks.item_session import (
 from psyprobe.tasks.parts import answers_table, by_parts, corruption_gallery
 from psyprobe.tasks.r_bench.items import ImageSet, prompt, read_set, wordings
 from psyprobe.tasks.r_bench.metrics import MEASURES, rbench_metrics, rows_by
-from psyprobe.tasks.r_bench.scores import AGAINST, judgements, open_cases, read_letters, score_items
+from psyprobe.tasks.r_bench.scores import AGAINST, MCQ_RULES, judgements, open_cases, read_letters, score_items
 from psyprobe.tasks.tables import TaskScore, by_observer, csv_table, place
 
 if TYPE_CHECKING:
@@ -157,7 +170,8 @@ def score(
         Nothing can be scored, or a measure or layer is named, which answers in words do not have.
     """
     refuse_features(measure=measure, layer=layer)
-    return (RBenchScore(result.attrs, confidence, "", "", read_run(result, confidence)),)
+    run = read_run(result, confidence)
+    return (RBenchScore(result.attrs, confidence, "", "", rereadings(result, run), run),)
 
 
 def plot(
@@ -216,12 +230,7 @@ def read_run(result: xarray.Dataset, confidence: float = 0.9) -> RBenchRun:
     InputError
         Nothing can be scored.
     """
-    items = pd.DataFrame({"name": result["item"].to_numpy(), **{name: result[name].to_numpy() for name in _PLAIN}})
-    for name in _LISTED:
-        values = map(json.loads, result[name].to_numpy())
-        items[name] = [tuple(each) if isinstance(each, list) else each for each in values]
-    items["quality"] = result["quality"].to_numpy()
-    answers = _answers(items, {kind: result[f"answer_{kind}"].to_numpy() for kind in ("ref", "dis")})
+    items, answers = _asked(result)
     rule = json.loads(result.attrs["options"])["mcq_rule"]
     found = read_verdicts(result.attrs["judged"])
     judged, verdicts = judgements(items, found)
@@ -235,6 +244,57 @@ def read_run(result: xarray.Dataset, confidence: float = 0.9) -> RBenchRun:
     table = table.assign(**{f"{what}_{kind}": said[kind].to_numpy() for what, said in told.items() for kind in said})
     metrics = rbench_metrics(table, confidence=confidence)
     return RBenchRun(table, verdicts, metrics, _facts(result, table, found, confidence))
+
+
+def _asked(result: xarray.Dataset) -> tuple[pd.DataFrame, dict[str, pd.Series]]:
+    """The items of a result, and the answers about them."""
+    items = pd.DataFrame({"name": result["item"].to_numpy(), **{name: result[name].to_numpy() for name in _PLAIN}})
+    for name in _LISTED:
+        values = map(json.loads, result[name].to_numpy())
+        items[name] = [tuple(each) if isinstance(each, list) else each for each in values]
+    items["quality"] = result["quality"].to_numpy()
+    return items, _answers(items, {kind: result[f"answer_{kind}"].to_numpy() for kind in ("ref", "dis")})
+
+
+def rereadings(result: xarray.Dataset, run: RBenchRun) -> tuple[Rereading, ...]:
+    """How the other rules for multiple choice, and a judge that read every answer, score the items of a run."""
+    if person_of(result):
+        return ()
+    items, answers = _asked(result)
+    judged = {kind: pd.Series(run.table[f"judged_{kind}"].to_numpy(), index=run.table["name"]) for kind in AGAINST}
+    own, scored = run.facts["mcq_rule"], {}
+    # Of a letter no judge was asked, where letters count first.
+    open_to = MCQ_RULES if own in ("published", "judge") else ("letter", "letter_then_judge")
+    for rule in open_to if (items["task"] == "MCQ").any() else ():
+        if rule != own:
+            scored[f"rule {rule}"] = score_items(items, answers=answers, judged=judged, mcq_rule=rule)
+    if f"{JUDGED}_absolute" in result:
+        given = {measure: result[f"{JUDGED}_{measure}"].to_numpy() for measure in MEASURES}
+        scored[result[f"{JUDGED}_absolute"].attrs["reader"]] = run.table.assign(**given)
+    ours, found = run.table["absolute"].to_numpy(), []
+    for reader, table in scored.items():
+        theirs = table["absolute"].to_numpy()
+        differ = ~np.isclose(theirs, ours, equal_nan=True)
+        shares = [float(each.mean()) for each in (differ, np.abs(theirs - ours) > 0.5, np.isnan(theirs))]
+        under = {measure: _mean(table[measure]) for measure in MEASURES}
+        found.append(Rereading(reader, len(ours), shares[0], shares[1], shares[2], under))
+    return tuple(found)
+
+
+def _mean(scores: pd.Series) -> float | None:
+    return float(scores.mean()) if scores.notna().any() else None
+
+
+def judge_replies(
+    result: xarray.Dataset, judge: Judge, *, store: str | Path | Store | None = None, progress: bool | None = None
+) -> xarray.Dataset:
+    """A result with variables `judged_absolute` and `judged_relative`: the scores of the items if a judge reads all."""
+    items, answers = _asked(result)
+    cases = open_cases(items, answers, mcq_rule="judge")
+    judged, _ = judgements(items, judge_cases(cases, judge, store=store, progress=progress))
+    table = score_items(items, answers=answers, judged=judged, mcq_rule="judge")
+    given = {f"{JUDGED}_{measure}": (("item",), table[measure].to_numpy(), reader_of(judge)) for measure in MEASURES}
+    return result.assign(given)
 
 
 def marks(result: xarray.Dataset) -> dict[str, float]:
@@ -277,15 +337,16 @@ class RBenchScore(TaskScore):
     run: RBenchRun
 
     def rows(self) -> Sequence[Row]:
-        """The observer, and one who always says A."""
-        rows = [self._row(OBSERVER, self.run.metrics, [line.rstrip(".") for line in remarks(self.run.facts)])]
+        """The observer, one who always says A, and the items scored otherwise."""
+        told = [line.rstrip(".") for line in remarks(self.run.facts)]
+        rows = [self._row(OBSERVER, self.run.metrics, [*told, *self.read_alike()])]
         choices = self.run.table[self.run.table["task"] == "MCQ"]
         if len(choices):
             same = pd.Series("A", index=pd.Index(choices["name"]))
             always = score_items(choices, answers={"dis": same, "ref": same}, mcq_rule="letter")
             metrics = rbench_metrics(always, confidence=self.confidence)
             rows.append(self._row("always A (multiple choice alone)", metrics))
-        return rows
+        return rows + self.read_otherwise("items", 4)
 
     def _row(self, responder: str, metrics: pd.DataFrame, notes: Sequence[str] = ()) -> Row:
         return self.row(_TABLE, responder, _overall(metrics), notes)
@@ -295,12 +356,14 @@ class RBenchScore(TaskScore):
         return (
             "Absolute: answers about corrupted images against the key; relative: answers about reference images, times "
             "the agreement of both. From 0 to 1, means over items, with {confidence} % intervals over items.",
+            "read otherwise: of the items, those whose absolute score differs under another rule or judge (opposite: "
+            "by more than 0.5; left out: no score), and the means under it.",
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The facts of the run and all metrics."""
         listed = json.loads(self.run.metrics.to_json(orient="records", double_precision=15))
-        return {**self.run.facts, "metrics": listed}
+        return {**self.run.facts, "readings": [each.to_dict() for each in self.readings], "metrics": listed}
 
 
 def _answers(items: pd.DataFrame, texts: Mapping[str, Any]) -> dict[str, pd.Series]:
