@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import numpy as np
 from pydantic import (
@@ -664,7 +665,8 @@ def in_file(name: str) -> Iterator[None]:
 
 
 def _slip(page: type[BaseModel], error: ErrorDetails) -> PsyprobeError:
-    *tables, key = (str(part) for part in error["loc"])
+    # Where a key takes several kinds, the kind that failed comes last.
+    *tables, key = (str(part) for part in error["loc"] if not re.fullmatch(r"(literal|dict)\[.*\]", str(part)))
     where, place = ".".join(tables), ".".join([*tables, key])
     owner = _table(page, tables)
     kind, value = error["type"], error["input"]
@@ -692,7 +694,9 @@ def _parts(field: FieldInfo | None) -> tuple[Any, ...]:
 
 def _wanted(kind: str, field: FieldInfo | None, context: dict[str, Any]) -> str:
     if kind == "literal_error":
-        choices = [repr(each) for part in _parts(field) for each in get_args(part)]
+        kinds = _parts(field)
+        choices = [repr(each) for part in kinds if get_origin(part) is Literal for each in get_args(part)]
+        choices += ["a table"] * any(get_origin(part) is dict for part in kinds)
         return " or ".join(choices or [str(context["expected"])])
     constraints = field.metadata if field else ()
     limits = {name: getattr(each, name) for each in constraints for name in ("ge", "le") if hasattr(each, name)}

@@ -143,6 +143,11 @@ def test_keys_of_a_page_are_set_from_the_command_line(tmp_path: Path, capsys: py
     ("settings", "says", "kind"),
     [
         ({"asking.temperature": 3}, "asking.temperature is 3", InputError),
+        (
+            {"asking.response_format": "json"},
+            "asking.response_format is 'json'; give 'words' or a table$",
+            InputError,
+        ),
         ({"title.of": 1}, "title is no table", InputError),
         ({"nonsense": 1}, "unknown key 'nonsense'", UnknownNameError),
     ],
