@@ -167,7 +167,9 @@ def test_what_is_no_verdict_of_the_judge_is_told_by_the_score(bench: Path) -> No
         assert ("6 replies of the judge were no verdict" in str(found)) == bool(counted)
 
 
-def test_a_score_tells_what_it_would_be_under_other_parsers_and_a_judge(bench: Path) -> None:
+def test_a_score_tells_what_it_would_be_under_other_parsers_and_a_judge(
+    bench: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     chatty = Sighted(lambda word: {"Yes": "Yes, it is", "No": "No it is not"}.get(word, f"Option {word}"))
     page = write_page(bench / "mvp_bench.toml", "mvp_bench", bench, parser="rule")
     result = run_page(page, chatty)
@@ -183,6 +185,11 @@ def test_a_score_tells_what_it_would_be_under_other_parsers_and_a_judge(bench: P
     assert (none.differ, none.excluded, none.score["aAcc"]) == (6 / 18, 1, 0)
     assert "judge nobody" in str(found) and found.rows()[0] == score(result)[0].rows()[0]
     assert found.to_dict()["readings"][0]["reader"] == "parser lenient"
+    replies = read_run(result).rename(columns={"reply": "output"})[["question_id", "output"]]
+    replies.to_json(bench / "chatty.jsonl", orient="records", lines=True)
+    files = [str(bench / "questions.json"), "--model", "chatty", str(bench / "chatty.jsonl"), "--parser", "rule"]
+    assert main(["mvp-bench", *files]) == 0
+    assert "parser 'lenient' reads 12 otherwise, 0 of them as another answer" in capsys.readouterr().err
 
 
 def test_the_page_of_failed_pairs_escapes_what_models_say(bench: Path) -> None:

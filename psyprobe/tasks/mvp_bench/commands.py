@@ -20,7 +20,7 @@ from psyprobe.reporting.page import Picture, picture, render, write_page
 from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics, mvp_tables, with_categories
 from psyprobe.tasks.mvp_bench.probe import read_run
 from psyprobe.tasks.mvp_bench.questions import check_questions, read_questions, with_rotations
-from psyprobe.tasks.mvp_bench.replies import read_predictions, said
+from psyprobe.tasks.mvp_bench.replies import PARSERS, read_predictions, said
 
 if TYPE_CHECKING:
     import xarray
@@ -91,6 +91,13 @@ def _scored(questions: pd.DataFrame, name: str, paths: list[str], parser: str) -
         table = said(questions, predictions, parser)
         unread = int((table["said"] == "").sum())
         tell(f"{name}, {Path(path).name}: {len(table)} replies, {unread} of which parser {parser!r} could not read")
+        for other in PARSERS:
+            theirs = said(questions, predictions, other)["said"]
+            differ = theirs != table["said"]
+            if differ.any():
+                opposite = int((differ & (theirs != "") & (table["said"] != "")).sum())
+                told = f"parser {other!r} reads {int(differ.sum())} otherwise, {opposite} of them as another answer"
+                tell(f"{name}, {Path(path).name}: {told}")
         answered.append(table)
     together = pd.concat(answered, ignore_index=True)
     asked = together[["run", "question_id"]]
