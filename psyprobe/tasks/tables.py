@@ -205,8 +205,6 @@ class TaskScore(Tabled):
     #: Of the observer, and what was measured; empty where there is no choice.
     layer: str
     measure: str
-    #: How other readers differ from the one that counts, and what the score is under each.
-    readings: tuple[Rereading, ...]
 
     @property
     def observer(self) -> str:
@@ -246,6 +244,14 @@ class TaskScore(Tabled):
             entries[metric] = Entry(value, low, high)
         label = "" if responder == OBSERVER else responder
         return Row(table, responder, label, cells, told, entries, notes)
+
+
+@dataclass(frozen=True)
+class ReadScore(TaskScore):
+    """A score of replies in words, which others may read otherwise."""
+
+    #: How other readers differ from the one that counts, and what the score is under each.
+    readings: tuple[Rereading, ...]
 
     def read_otherwise(self, unit: str, digits: int) -> list[Row]:
         """A row for each other reader that differs: in how many replies or items, and the score under it."""

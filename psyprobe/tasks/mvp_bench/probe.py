@@ -65,7 +65,7 @@ from psyprobe.tasks.mvp_bench.metrics import constant_replies, mvp_metrics, plot
 from psyprobe.tasks.mvp_bench.questions import COLUMNS, read_questions, split_choices, with_rotations
 from psyprobe.tasks.mvp_bench.replies import PARSERS, parse_reply, said
 from psyprobe.tasks.parts import answers_table, by_parts
-from psyprobe.tasks.tables import TaskScore, by_observer, place
+from psyprobe.tasks.tables import ReadScore, by_observer, place
 
 if TYPE_CHECKING:
     import xarray
@@ -312,7 +312,7 @@ def _chosen(result: xarray.Dataset) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class MvpScore(TaskScore):
+class MvpScore(ReadScore):
     """What one observer got right."""
 
     #: As `read_run` gives it.

@@ -59,7 +59,7 @@ from psyprobe.tasks.parts import answers_table, by_parts, corruption_gallery
 from psyprobe.tasks.r_bench.items import ImageSet, prompt, read_set, wordings
 from psyprobe.tasks.r_bench.metrics import MEASURES, rbench_metrics, rows_by
 from psyprobe.tasks.r_bench.scores import AGAINST, MCQ_RULES, judgements, open_cases, read_letters, score_items
-from psyprobe.tasks.tables import TaskScore, by_observer, csv_table, place
+from psyprobe.tasks.tables import ReadScore, by_observer, csv_table, place
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -331,7 +331,7 @@ def _chosen(result: xarray.Dataset) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class RBenchScore(TaskScore):
+class RBenchScore(ReadScore):
     """Robustness of one observer."""
 
     run: RBenchRun
