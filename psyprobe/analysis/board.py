@@ -10,7 +10,7 @@ from psyprobe.analysis import score as table
 from psyprobe.analysis.detection import ALIGNMENT
 from psyprobe.analysis.matching import ERROR_MEAN, ERROR_POOLED
 from psyprobe.analysis.published import SHORT_NAMES, published_scores
-from psyprobe.analysis.score import CONTRAST, OBSERVER, PERSON, PIXELS, Entry, Metric, Score, many, number, percent
+from psyprobe.analysis.score import CONTRAST, OBSERVER, PERSON, PIXELS, Entry, Metric, Score, many, percent
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.terminal import lay_out
 
@@ -375,7 +375,10 @@ def _baselines(found: Sequence[tuple[Score, Entries]]) -> list[BoardRow]:
 
 
 def _reads_alike(test: Test, one: Entry, other: Entry) -> bool:
-    return number(one.value, test.metric.digits) == number(other.value, test.metric.digits) and one.flags == other.flags
+    """Whether two entries differ by less than the last digit that a table shows."""
+    if one.value is None or other.value is None:
+        return one.value == other.value
+    return abs(one.value - other.value) < 10**-test.metric.digits and one.flags == other.flags
 
 
 def _published(tests: Sequence[Test]) -> list[BoardRow]:
