@@ -60,8 +60,8 @@ def evaluated(page: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Pat
         told |= {"SIM_API_KEY": "none", "SIM_BASE_URL": server.base_url}
         with child(command, 240, env=told, stdout=-1, stderr=-2, text=True, cwd=folder) as process:
             told_by_it, _ = process.communicate()
-    (path,) = folder.glob("*.eval")
     assert process.returncode == 0, told_by_it[-2000:]
+    (path,) = folder.glob("*.eval")
     return path
 
 
