@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from psyprobe.errors import InputError, UnknownNameError
 from psyprobe.plotting import contour, contours, save_figure, scored_responses, stimulus_strip
-from psyprobe.plotting.axes import COLOUR_MAP, title_of
+from psyprobe.plotting.axes import COLOUR_MAP, level_axis, title_of
 from psyprobe.probes.results import plot
 
 
@@ -72,6 +72,17 @@ def test_contours_lie_where_the_response_is() -> None:
     at = [path.vertices[:, 1] for path, level in zip(lines.get_paths(), lines.levels, strict=True) if level == 0.1]
     # Response 0.1 is contrast 0.25, sensitivity 4; between grid points contours are straight lines.
     np.testing.assert_allclose(np.concatenate(at), 4, rtol=0.05)
+
+
+def test_a_level_of_zero_stands_to_the_left_of_the_others() -> None:
+    ax = Figure().add_subplot()
+    levels = [0.0, 0.01, 0.1, 1.0]
+    level_axis(ax.xaxis, levels, margin=1.25)
+    across = (ax.transData + ax.transAxes.inverted()).transform([(level, 0.5) for level in levels])[:, 0]
+    assert 0 < across[0] < across[1]
+    # Decades are alike, and 0 is nearer than one.
+    assert across[1] - across[0] < across[2] - across[1] == pytest.approx(across[3] - across[2])
+    assert ax.get_xticklabels()[0].get_text() == "0"
 
 
 def test_human_curve_is_dashed_black_and_can_be_left_out() -> None:

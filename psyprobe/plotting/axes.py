@@ -237,8 +237,6 @@ def _inches_across(place: Any) -> float:
 def level_axis(axis: Axis, values: npt.ArrayLike, margin: float = 1.0) -> None:
     """Limit an axis to the values of a level: logarithmic where they lie so, a 0 among them at its end; else linear.
 
-    What is drawn over an axis with such a 0 is placed by `placed`.
-
     Parameters
     ----------
     axis : matplotlib.axis.Axis
@@ -254,12 +252,36 @@ def level_axis(axis: Axis, values: npt.ArrayLike, margin: float = 1.0) -> None:
         log_axis(axis, low / margin, high * margin)
         return
     if (left := zero_beside(found)) is not None:
-        log_axis(axis, left / margin, high * margin)
-        ticks = [tick for tick in axis.get_majorticklocs() if left * 1.5 < tick <= high * margin]
-        axis.set_ticks([left, *ticks], labels=["0", *tick_texts(ticks, left, high)])
+        _log_axis_with_zero(axis, left, left / margin, high * margin)
         return
     beyond = (margin - 1) * (high - low) / 4 or (0.5 if low == high else 0.0)
     _limit(axis, low - beyond, high + beyond)
+
+
+def _log_axis_with_zero(axis: Axis, zero: float, low: float, high: float) -> None:
+    """A logarithmic axis on which 0 stands where the value `zero` would."""
+    from matplotlib.scale import FuncScale
+    from matplotlib.ticker import NullFormatter
+
+    log_axis(axis, low, high)
+    ticks = [tick for tick in axis.get_majorticklocs() if zero * 1.5 < tick <= high]
+    minor = axis.get_minor_locator()
+    _limit(axis, low, high, scale=FuncScale(axis, log_with_zero(zero)))
+    axis.set_minor_locator(minor)
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_ticks([0.0, *ticks], labels=["0", *tick_texts(ticks, zero, high)])
+    # A tick at 0 has moved the end.
+    _limit(axis, low, high)
+
+
+def log_with_zero(zero: float) -> tuple[Callable[..., FloatArray], Callable[..., FloatArray]]:
+    """The logarithm, which takes 0 for `zero`, and its inverse, as scales and norms of matplotlib take them."""
+
+    def place(values: npt.ArrayLike) -> FloatArray:
+        found = np.asarray(values, dtype=np.float64)
+        return np.asarray(np.log10(np.where(found > 0, found, zero)))
+
+    return place, lambda places: 10.0 ** np.asarray(places)
 
 
 def _limit(axis: Axis, low: float, high: float, **more: Any) -> None:
@@ -296,19 +318,6 @@ def zero_beside(values: npt.ArrayLike) -> float | None:
     if found[0] != 0 or len(found) < 4 or found[-1] < 10 * found[1] or not is_logarithmic(found[1:]):
         return None
     return float(found[1]) / _LEFT
-
-
-def placed(values: npt.ArrayLike) -> FloatArray:
-    """Values of a level as `level_axis` places them: a 0 where `zero_beside` says.
-
-    Examples
-    --------
-    >>> placed([0, 0.01, 0.1, 1]).tolist(), placed([0, 45, 90]).tolist()
-    ([0.004, 0.01, 0.1, 1.0], [0.0, 45.0, 90.0])
-    """
-    found = np.asarray(values, dtype=np.float64)
-    left = zero_beside(found)
-    return found if left is None else np.where(found == 0, left, found)
 
 
 def tick_texts(values: Iterable[float], low: float, high: float) -> list[str]:

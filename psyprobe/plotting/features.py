@@ -482,7 +482,7 @@ def scored_responses(
     """
     import matplotlib as mpl
     from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import LogNorm, Normalize
+    from matplotlib.colors import FuncNorm, LogNorm, Normalize
 
     found = select(result, measure=measure, layer=layer)
     points = found.scored
@@ -493,7 +493,10 @@ def scored_responses(
     undefined = points.status == UNDEFINED
     drawn = np.where(undefined, np.nan, points.response)
     level, values = next(iter(points.at.items()))
+    zero = axes.zero_beside(values)
     norm = (LogNorm if axes.is_logarithmic(values) else Normalize)(values.min(), values.max())
+    if zero is not None:
+        norm = FuncNorm(axes.log_with_zero(zero), values.min(), values.max())
     colours = ScalarMappable(norm, mpl.colormaps["viridis"])
     if undefined.any():
         count = f"{undefined.sum()} of {undefined.size} points"

@@ -179,7 +179,7 @@ def _draw(ax: Axes, score: DiscriminationScore, who: str, curves: Sequence[_Curv
         elif place:
             style["label"] = None
         style["label"] = None if style["label"] is None else axes.printable(str(style["label"]))
-        ax.plot(axes.placed(curve.x), curve.y, zorder=3 if curve.who == "observer" else 2, **style)
+        ax.plot(curve.x, curve.y, zorder=3 if curve.who == "observer" else 2, **style)
     x = np.unique(curves[0].x)
     axes.log_axis(ax.yaxis, float(known.min()) / 1.5, float(known.max()) * 1.5)
     axes.level_axis(ax.xaxis, x, margin=1.15)

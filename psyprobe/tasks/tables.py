@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, Tabled, number, percent
+from psyprobe.analysis.score import OBSERVER, Entry, Metric, Row, Tabled, number
 from psyprobe.analysis.words.readers import Rereading
 from psyprobe.errors import InputError
 from psyprobe.files.arrays import check_unpacked
@@ -261,13 +261,7 @@ class ReadScore(TaskScore):
                 title,
                 OBSERVER,
                 each.reader,
-                {
-                    unit: str(each.n),
-                    "differs": percent(each.differ, 2),
-                    "opposite": percent(each.opposite, 2),
-                    "left out": percent(each.excluded, 2),
-                    **{name: number(value, digits) for name, value in each.score.items()},
-                },
+                {unit: str(each.n)} | each.cells | {name: number(value, digits) for name, value in each.score.items()},
             )
             for each in self.readings
             if each.differ

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from psyprobe.analysis.score import Recorded
+from psyprobe.analysis.score import Recorded, percent
 from psyprobe.analysis.words.fit import FORCED_CHOICE
 from psyprobe.analysis.words.reply import Reading
 from psyprobe.experiment.prompts import Prompt
@@ -91,6 +91,12 @@ class Rereading(Recorded):
     excluded: float
     #: Statistics of the score under it; empty where probabilities are read and not words, or nothing can be scored.
     score: Mapping[str, float | None]
+
+    @property
+    def cells(self) -> dict[str, str]:
+        """Its shares, as a table of scores shows them."""
+        shares = {"differs": self.differ, "opposite": self.opposite, "left out": self.excluded}
+        return {name: percent(share, 2) for name, share in shares.items()}
 
 
 def readings_of(result: xr.Dataset) -> dict[str, np.ndarray]:

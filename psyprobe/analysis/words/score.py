@@ -256,12 +256,7 @@ class ChatScore(Tabled):
                 title,
                 OBSERVER,
                 each.reader,
-                {
-                    "differs": percent(each.differ, 2),
-                    "opposite": percent(each.opposite, 2),
-                    "left out": percent(each.excluded, 2),
-                    **{HEADINGS[name]: number(value, digits_of(name)) for name, value in each.score.items()},
-                },
+                each.cells | {HEADINGS[name]: number(value, digits_of(name)) for name, value in each.score.items()},
             )
             for each in self.readings
             if each.differ
