@@ -166,6 +166,39 @@ def posteriors(rng: np.random.Generator, size: int) -> Iterator[Row]:
         yield Row(f"posterior, {name}", case, np.concatenate(held), np.concatenate(length))
 
 
+def choices(rng: np.random.Generator, size: int) -> Iterator[Row]:
+    """Thresholds by QUEST+ in two intervals, each trial in both orders, that ends where they look narrow enough."""
+    contrasts = np.geomspace(0.001, 1.0, 61)
+    rows: dict[str, tuple[list[np.ndarray], list[np.ndarray]]] = {"profile": ([], []), "posterior, QUEST+": ([], [])}
+    lost = []
+    for seed in range(max(6, size // 10)):
+        threshold, width = rng.uniform(-2, -1, len(FREQUENCIES)), rng.uniform(*BROAD)
+        asking = QuestPlus(FREQUENCIES, contrasts, task="two_interval", seed=seed)
+        yes, asked = np.zeros((2, len(FREQUENCIES), contrasts.size))
+        while not asking.finished:
+            for level in asking.ask(12):
+                place, step = FREQUENCIES.index(level.value), int(np.searchsorted(contrasts, level.contrast))
+                seen = psychometric_function(np.log10(level.contrast), threshold[place], width, function="logistic")
+                said = (rng.random(2) < 0.5 + 0.5 * seen).astype(float)
+                asking.tell(level, said.tolist())
+                yes[place, step] += said.sum()
+                asked[place, step] += 2
+        found = asking.estimate()
+        ends = {"posterior, QUEST+": (-found.high, -found.low)}
+        fit = fit_psychometric(contrasts, yes, asked, guess=0.5, lapse=(0.0, 0.1), shared=(-1,))
+        known = np.isin(fit.status, WITH_THRESHOLD)
+        lost.append(~known)
+        ends["profile"] = fit.threshold_low[known], fit.threshold_high[known]
+        for name, (low, high) in ends.items():
+            true = threshold[known] if name == "profile" else threshold
+            rows[name][0].append((low <= true) & (true <= high))
+            rows[name][1].append(high - low)
+    for name, (held, length) in rows.items():
+        share = float(np.concatenate(lost).mean()) if name == "profile" else 0.0
+        case = "2 intervals, both orders drawn, ends at 0.3"
+        yield Row(name, case, np.concatenate(held), np.concatenate(length), share)
+
+
 def directions(rng: np.random.Generator, size: int) -> Iterator[Row]:
     """Thresholds by qCSF in four directions, each level asked in all of them: what the prior and the width do."""
     contrasts = np.geomspace(0.002, 0.95, 55)
@@ -281,6 +314,7 @@ KINDS = {
     "matching": matching,
     "proportions": proportions,
     "directions": directions,
+    "choices": choices,
 }
 
 

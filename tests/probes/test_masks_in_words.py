@@ -1,4 +1,4 @@
-"""Overlays, surrounds and masked pedestals of the catalogue asked in words, and clips, which are refused."""
+"""Overlays, surrounds and masked pedestals of the catalogue asked in words."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_transducer_is_recovered_in_words(name: str, level: str, place: int) -
     observer = pp.load_observer("simulated:castlecsf", deg=DEG, luminance=page.spec().value("luminance"), scale=8.0)
     run = pp.run(page.with_settings({f"levels.{level}": {"values": [value]}}), observer, progress=False)
     # Who sees nothing is right half of the time, and no rate is fitted.
-    assert (chat_csf(run, resamples=2)["guess"] == 0.5).all()
+    np.testing.assert_allclose(chat_csf(run, resamples=2)["guess"], 0.5, rtol=1e-12)
     (point,) = pp.score(run).curve
     # An increment stands on a pedestal, and any other target on the mask alone.
     pedestal = value if level == "contrast" else 0.0
@@ -68,10 +68,3 @@ def test_levels_are_held_where_questions_are_in_words() -> None:
 
 def test_acuity_in_words_can_be_planned() -> None:
     assert pp.plan("acuity_achromatic", "simulated:flat").questions > 0
-
-
-@pytest.mark.parametrize("name", ["temporal_drift", "temporal_flicker"])
-def test_a_chat_model_is_shown_no_clips(name: str) -> None:
-    with pytest.raises(InputError, match=r"shows clips .* frames to a chat model without their times") as caught:
-        pp.plan(name, "simulated:flat")
-    assert len(str(caught.value)) < 360

@@ -15,7 +15,7 @@ from psyprobe.analysis.responses import levels_of
 from psyprobe.analysis.words import fit
 from psyprobe.analysis.words.posterior_fit import (
     SittingCurves,
-    by_posterior,
+    adaptive_design,
     design_frequencies,
     design_options,
     fit_posterior,
@@ -102,9 +102,11 @@ def chat_csf(
     Notes
     -----
     A run by qCSF (``design = "quick_csf"``) puts few questions at each frequency, all near the threshold that it
-    expects there. Its curve is that of the design: the mean of its posterior with central credible intervals, told the
-    answers as they are read here. Where `guess`, `lapse`, `function` or `axis` is given, or the page has a [fit], each
-    frequency is fitted by itself, as in all other runs; such fits of a run by qCSF are biased, and many are open.
+    expects there; one by QUEST+ ends where the threshold looks narrow enough. Their thresholds are those of the design:
+    means of its posterior with central credible intervals, told the answers as they are read here; of QUEST+ where
+    these are drawn ones, and not probabilities. Where `guess`, `lapse`, `function` or `axis` is given, or the page has
+    a [fit], each level is fitted by itself, as in all other runs; such fits of a run by qCSF are biased, and many are
+    open, and of their intervals after QUEST+ in text four in five hold the truth.
 
     Replies that are ambiguous, refusals or unreadable are left out and counted: above 10 % a curve is flagged
     (`low_validity`), above 50 % its status is "unreadable" and it has no threshold. The interval of the mean is
@@ -119,22 +121,18 @@ def chat_csf(
     if not 0 < confidence < 1:
         raise InputError(f"confidence {confidence:g} must lie between 0 and 1; usual is 0.95")
     given = {"guess": guess, "lapse": lapse, "function": function, "axis": axis}
-    designed = by_posterior(result) and all(value is None for value in given.values())
-    at = fit.places(result, design_frequencies(result) if designed else ())
+    design = adaptive_design(result) if all(value is None for value in given.values()) else ""
+    at = fit.places(result, design_frequencies(result) if design == "quick_csf" else ())
     rates = _rates(result, given)
     how = fit.FitSettings(**rates, confidence=confidence, resamples=resamples, goodness=goodness, seed=seed)
-    counts = fit.counted(at)
-    if designed:
+    counts, options = fit.counted(at), {}
+    if design:
         options = design_options(result)
         how = replace(how, function=options["function"], axis="log")
-        sittings = sittings_of(result)
-        curves = sitting_curves(result, at, sittings, how) if sittings else None
-        found = fit_posterior(result, at, counts, how, None if curves is None else curves.offset)
-        method = np.full(len(at.prompts), "posterior")
-    else:
-        options, logits = {}, _with_logits(at) & (how.axis == "log")
-        found, method = _fit(at, counts, logits, how), np.where(logits, "logits", "counts")
-        curves = None
+    method = _methods(at, counts, design, how)
+    sittings = sittings_of(result) if design == "quick_csf" else ()
+    curves = sitting_curves(result, at, sittings, how) if sittings else None
+    found = _fit(at, counts, method, how, None if curves is None else curves.offset)
     made = _dataset(result, counts, _without_unreadable(found, counts), method, how, options)
     return _with_screen(made, curves)
 
@@ -161,9 +159,27 @@ def _with_logits(at: fit.Places) -> npt.NDArray[np.bool_]:
     return np.asarray(np.bincount(at.prompt[at.counted & ~by_logit], minlength=len(none)) == 0)
 
 
-def _fit(at: fit.Places, counts: fit.ChatCounts, logits: npt.NDArray[np.bool_], how: fit.FitSettings) -> fit.ChatFit:
+def _methods(at: fit.Places, counts: fit.ChatCounts, design: str, how: fit.FitSettings) -> npt.NDArray[np.str_]:
+    """How each wording is fitted; of QUEST+ the posterior counts where answers are drawn ones."""
+    if design == "quick_csf":
+        return np.full(len(at.prompts), "posterior")
+    logits = _with_logits(at) & (how.axis == "log")
+    drawn = (counts.yes % 1 == 0).all(axis=(1, 2)) & (counts.catch_yes % 1 == 0)
+    other = np.where(drawn & (design == "quest_plus"), "posterior", "counts")
+    return np.where(logits, "logits", other)
+
+
+def _fit(
+    at: fit.Places,
+    counts: fit.ChatCounts,
+    method: npt.NDArray[np.str_],
+    how: fit.FitSettings,
+    offsets: FloatArray | None,
+) -> fit.ChatFit:
     parts: list[tuple[npt.NDArray[np.int64], fit.ChatFit]] = []
-    by_logit, by_count = np.flatnonzero(logits), np.flatnonzero(~logits)
+    by_logit, by_count, by_design = (np.flatnonzero(method == name) for name in ("logits", "counts", "posterior"))
+    if by_design.size:
+        parts.append((by_design, fit_posterior(at.result, at, counts, how, by_design, offsets)))
     if by_logit.size:
         parts.append((by_logit, fit.fit_p_yes(at, counts.contrast, by_logit, how)))
     if by_count.size:
@@ -200,8 +216,11 @@ def _joined(parts: list[tuple[npt.NDArray[np.int64], fit.ChatFit]], shape: tuple
             values[name] = np.empty(shape, dtype=first.dtype)
             for rows, part in parts:
                 values[name][rows] = getattr(part, name)
+    sizes = [len(part.samples) for _, part in parts if part.samples is not None]
+    if not sizes:
+        return fit.ChatFit(**values)
     # Curves without samples stand still in them: their own spread is in the spread between wordings.
-    size = max(len(part.samples) for _, part in parts if part.samples is not None)
+    size = max(sizes)
     samples = np.broadcast_to(values["threshold"], (size, *shape)).copy()
     for rows, part in parts:
         if part.samples is not None:

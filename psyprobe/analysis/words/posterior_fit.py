@@ -1,7 +1,9 @@
-"""The contrast sensitivity function of a run by qCSF: the posterior of its design, told the answers again.
+"""Thresholds of a run by an adaptive design: the posterior of the design, told the answers again.
 
-Its answers lie near the thresholds that the design expected, too few at each frequency for a fit of its own. What they
-tell together is in the posterior, here with whatever reading of the answers counts.
+qCSF asks near the thresholds that it expects, too little at each frequency for a fit of its own. QUEST+ ends as soon as
+a threshold looks narrow enough, which with few answers may be luck: a profile interval takes that for precision
+(``benchmarks/interval_coverage.py choices``), and a posterior does not depend on why it ended. What the answers tell
+together is in the posterior, here with whatever reading of them counts.
 """
 
 from __future__ import annotations
@@ -11,10 +13,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric.csf_posterior import CsfPosterior, csf_posterior
-from psyprobe.analysis.psychometric.posterior import GUESSES
+from psyprobe.analysis.psychometric.posterior import GUESSES, Posterior, ThresholdPosterior, default_grid
 from psyprobe.analysis.psychometric.sigmoids import threshold_at
 from psyprobe.analysis.words import fit
 from psyprobe.analysis.words.reply import answers_told
@@ -27,12 +30,13 @@ if TYPE_CHECKING:
 #: Draws of curves behind the area under one.
 _DRAWS = 2000
 #: What of the design shapes its posterior, unless the page says otherwise.
-_USUAL = {"prior": "any", "function": "logistic"}
+_USUAL = {"quick_csf": {"prior": "any", "function": "logistic"}, "quest_plus": {"function": "logistic"}}
 
 
-def by_posterior(result: xr.Dataset) -> bool:
-    """Whether a run was designed by qCSF, and its page does not say how to fit each frequency by itself."""
-    return result.attrs.get("design") == "quick_csf" and not fit.experiment_table(result, "fit")
+def adaptive_design(result: xr.Dataset) -> str:
+    """Name of the adaptive design of a run, unless its page says how to fit; empty for any other run."""
+    design = str(result.attrs.get("design", ""))
+    return design if design in _USUAL and not fit.experiment_table(result, "fit") else ""
 
 
 def design_frequencies(result: xr.Dataset) -> tuple[float, ...]:
@@ -42,9 +46,9 @@ def design_frequencies(result: xr.Dataset) -> tuple[float, ...]:
 
 
 def design_options(result: xr.Dataset) -> dict[str, str]:
-    """The prior and the psychometric function that the design took."""
+    """The psychometric function that the adaptive design took, and of qCSF the prior."""
     given = json.loads(str(result.attrs.get("asking", "{}"))).get("options", {})
-    return {name: str(given.get(name, usual)) for name, usual in _USUAL.items()}
+    return {name: str(given.get(name, usual)) for name, usual in _USUAL[adaptive_design(result)].items()}
 
 
 class TrialAnswer(NamedTuple):
@@ -82,33 +86,46 @@ def trial_answers(at: fit.Places) -> Iterator[TrialAnswer]:
 
 
 def told_posteriors(
-    result: xr.Dataset, at: fit.Places, offsets: FloatArray | None = None, sitting: int | None = None
-) -> list[CsfPosterior]:
-    """The posterior of each wording.
+    result: xr.Dataset,
+    at: fit.Places,
+    which: npt.NDArray[np.int64],
+    offsets: FloatArray | None = None,
+    sitting: int | None = None,
+) -> list[Posterior]:
+    """The posterior of each of some wordings.
 
     Parameters
     ----------
     result : xarray.Dataset
-        Of a run by qCSF.
+        Of a run by an adaptive design.
     at : Places
         Of its questions.
+    which : ndarray of int64, shape (G,)
+        Indices of the wordings.
     offsets : ndarray, shape (S,), optional
         By how many log10 units the thresholds of each sitting lie above those of all.
     sitting : int, optional
         Told is this one alone.
     """
-    contrasts = _contrasts(result)
-    guess = fit.FORCED_CHOICE.get(result.attrs["probe"])
-    task = next((name for name, rate in GUESSES.items() if rate == guess), "yes_no")
-    frequencies, options = tuple(at.values.tolist()), design_options(result)
-    found = [csf_posterior(frequencies, contrasts, task, **options) for _ in at.prompts]  # type: ignore[arg-type]
+    found = {int(prompt): _untold(result, at) for prompt in which}
     for one in trial_answers(at):
-        if sitting is not None and one.sitting != sitting:
+        if one.prompt not in found or (sitting is not None and one.sitting != sitting):
             continue
         shift = 0.0 if offsets is None else float(offsets[one.sitting])
         for each in one.said:
             found[one.prompt].tell(one.place, one.x - shift, each)
-    return found
+    return list(found.values())
+
+
+def _untold(result: xr.Dataset, at: fit.Places) -> Posterior:
+    """The posterior with which the design of a run begins."""
+    contrasts = _contrasts(result)
+    guess = fit.FORCED_CHOICE.get(result.attrs["probe"])
+    task: Any = next((name for name, rate in GUESSES.items() if rate == guess), "yes_no")
+    options: dict[str, Any] = design_options(result)
+    if adaptive_design(result) == "quick_csf":
+        return csf_posterior(tuple(at.values.tolist()), contrasts, task, **options)
+    return ThresholdPosterior(len(at.values), default_grid(contrasts, task, **options))
 
 
 class SittingCurves(NamedTuple):
@@ -128,7 +145,8 @@ def sitting_curves(
     areas = np.empty((3, len(sittings)))
     ends = [(1 - how.confidence) / 2, (1 + how.confidence) / 2]
     for number in range(len(sittings)):
-        (posterior,) = told_posteriors(result, at, sitting=number)
+        (posterior,) = told_posteriors(result, at, np.arange(1), sitting=number)
+        assert isinstance(posterior, CsfPosterior)
         heights = posterior.draw(_DRAWS, how.seed).mean(axis=1)
         level[number], variance[number] = heights.mean(), heights.var()
         area = posterior.areas(_DRAWS, how.seed)
@@ -137,13 +155,18 @@ def sitting_curves(
 
 
 def fit_posterior(
-    result: xr.Dataset, at: fit.Places, counts: fit.ChatCounts, how: fit.FitSettings, offsets: FloatArray | None = None
+    result: xr.Dataset,
+    at: fit.Places,
+    counts: fit.ChatCounts,
+    how: fit.FitSettings,
+    which: npt.NDArray[np.int64],
+    offsets: FloatArray | None = None,
 ) -> fit.ChatFit:
-    """Thresholds with their central credible intervals, and draws of whole curves.
+    """Thresholds of some wordings with their central credible intervals; of qCSF draws of whole curves besides.
 
     A threshold expected beyond the contrasts that could be shown is censored where the level was asked.
     """
-    posteriors, places = told_posteriors(result, at, offsets), range(len(at.values))
+    posteriors, places = told_posteriors(result, at, which, offsets), range(len(at.values))
     threshold = np.array([[one.mean(place) for place in places] for one in posteriors])
     ends = np.array([[one.interval(place, how.confidence) for place in places] for one in posteriors])
     shape = np.ones_like(threshold)
@@ -152,12 +175,13 @@ def fit_posterior(
     lapse = shape * np.array([[one.mean_lapse()] for one in posteriors])
     status = np.full(threshold.shape, "ok", dtype="<U16")
     low, high = np.log10(_contrasts(result)[[0, -1]])
-    asked = counts.trials.sum(axis=-1) > 0
-    # What could not be shown is not measured, though the curve passes there.
-    status[~asked & (counts.not_shown > 0)] = "empty"
+    asked = counts.trials[which].sum(axis=-1) > 0
+    # What could not be shown is not measured, though the curve of qCSF passes there.
+    status[~asked & ((counts.not_shown > 0) | (adaptive_design(result) == "quest_plus"))] = "empty"
     status[asked & (threshold > high)] = "censored_above"
     status[asked & (threshold < low)] = "censored_below"
     known = status == "ok"
+    curves = [one.draw(how.resamples, how.seed) for one in posteriors if isinstance(one, CsfPosterior)]
     return fit.ChatFit(
         status=status,
         threshold=np.where(known, threshold, np.nan),
@@ -168,16 +192,21 @@ def fit_posterior(
         lapse=lapse,
         raw_threshold=np.where(known, threshold_at(0.5, threshold, width, guess, lapse, function=how.function), np.nan),
         p_value=np.full(threshold.shape, np.nan),
-        samples=np.stack([-one.draw(how.resamples, how.seed) for one in posteriors], axis=1),
+        samples=-np.stack(curves, axis=1) if curves else None,
     )
 
 
 def _contrasts(result: xr.Dataset) -> FloatArray:
-    """Lowest and highest contrast that the design could show; of a result without its page, those that it did."""
-    levels = fit.experiment_table(result, "levels")
-    if "contrast" in levels:
+    """Least and greatest contrast, or difference, that the design could show; without its page, that it did show."""
+    ruler, levels = fit.ruler_of(result), fit.experiment_table(result, "levels")
+    if ruler == "contrast" and "contrast" in levels:
         shown = read_levels("contrast", levels["contrast"])[[0, -1]]
-        # As designs round them.
-        return np.asarray(10 ** np.round(np.log10(shown), 6))
-    nominal = result["contrast"].values.astype(np.float64)
-    return np.array([nominal[nominal > 0].min(), nominal.max()])
+    elif ruler == "period" and "frequency" in levels:
+        shown = 1 / read_levels("frequency", levels["frequency"])[[-1, 0]]
+    elif difference := fit.experiment_table(result, "difference"):
+        shown = read_levels("levels", difference["levels"])[[0, -1]]
+    else:
+        nominal = result[ruler].values.astype(np.float64)
+        return np.array([nominal[nominal > 0].min(), nominal.max()])
+    # As designs round them.
+    return np.asarray(10 ** np.round(np.log10(shown), 6))
