@@ -284,7 +284,7 @@ def test_chooses_between_two_images(blank: FloatArray) -> None:
     assert both[0] == pytest.approx(0.75, abs=5e-3) and sum(both) == pytest.approx(1)
     assert observer(yes_bias=0.2).probability([blank, blank], question) == pytest.approx(0.6)
     for count in (0, 3):
-        with pytest.raises(InputError, match=f"takes 1 to 2 images at a time and was shown {count} images"):
+        with pytest.raises(InputError, match=f"takes .* was shown {count} images"):
             seen_by.answer([blank] * count, question)
 
 

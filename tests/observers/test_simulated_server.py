@@ -101,7 +101,7 @@ def test_the_openai_client_understands_it(observer: SimulatedObserver) -> None:
         (question(stream=True), 400, "not simulated"),
         (question(top_logprobs=21), 400, "between 0 and 20"),
         (question(temperature=3), 400, "temperature"),
-        (question(*[data_url()] * 3), 400, "At most 2 image"),
+        (question(*[data_url()] * 3), 400, "was shown 3 images"),
         (question("https://example.org/a.png"), 400, "nothing is fetched"),
         (question("data:image/png;base64,AAAA"), 400, "cannot be read"),
         ({**question(), "messages": [{"role": "user", "content": "no image"}]}, 400, "0 images"),

@@ -293,7 +293,8 @@ def test_what_clips_cannot_be_asked_is_one_sentence(tmp_path: Path) -> None:
     words = page(tmp_path, "words")
     text = words.read_text().replace('"detection"', '"yes_no"')
     words.write_text(text.split("[human]")[0] + '[asking]\nprompts = ["Do you see a pattern?"]\n', encoding="utf-8")
-    with pytest.raises(InputError, match=r"words shows clips \(drift\), and \S+ answers about images"):
+    assert "30 frames, and no prompt tells how many come in a second" in str(pp.plan(words, "simulated:watson-malo"))
+    with pytest.raises(InputError, match=r"the frames of one film .* 'frames a second', and was shown 30 images"):
         ran(words, "simulated:watson-malo")
 
 

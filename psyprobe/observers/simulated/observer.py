@@ -52,6 +52,7 @@ SENSITIVITIES = {
     "barten": "Barten's CSF at the background's luminance, over the whole image",
     "flat": "sensitivity 100 at every frequency",
 }
+_IN_TIME = ("castlecsf", "stelacsf")
 FUNCTIONS = ("logistic", "normal", "weibull")
 #: Natural log odds beyond which nobody's certainty goes; keeps probabilities away from 0 and 1.
 CERTAIN = 30.0
@@ -68,6 +69,8 @@ _LATELY = 4
 FORCED_CHOICE = ("First", "Second")
 #: Words for the directions of stripes, in the order in which they are named, and the orientation of each, deg.
 DIRECTIONS = {"Vertical": 0.0, "Horizontal": 90.0, "Rising": 135.0, "Falling": 45.0}
+#: By which it understands that images are the frames of a film, or of two.
+_PACE, _TWO_FILMS = re.compile(r"(\d+(?:\.\d+)?) frames a second"), re.compile(r"\btwo films\b")
 #: What it needs to know of itself to compare two images.
 _COMPARING = ("orientation_jnd", "frequency_jnd")
 #: Its words; ``speech.toml`` says of each list what it is.
@@ -194,7 +197,8 @@ class SimulatedObserver(Answering):
     The image's luminance over its mean is filtered by the contrast sensitivity function; sqrt(2) times the standard
     deviation of what passes is contrast in units of threshold, in the sinusoid-equivalent kind (`sinusoid_rms`). White
     noise, as dither makes it, is estimated in the corners of the spectrum, where no stimulus is, and subtracted. The
-    log10 of that enters the psychometric function, whose middle is at 0.
+    log10 of that enters the psychometric function, whose middle is at 0. The frames of a film, where the prompt tells
+    how many come in a second, are looked at as one, over space and time.
 
     Text is drawn at temperatures above 0; at 0 it is the likelier answer. Everything is a function of the seed, the
     image's pixels, the prompt and the decoding's seed, so it can be asked again.
@@ -218,7 +222,6 @@ class SimulatedObserver(Answering):
     """
 
     fewest_images = 1
-    images_at_once = 2
 
     def __init__(self, name: str, mind: Mind = _IDEAL) -> None:
         if name not in SENSITIVITIES:
@@ -227,9 +230,9 @@ class SimulatedObserver(Answering):
             raise InputError(f"{name} knows nothing of direction {mind.direction!r}; castlecsf and flat see colour")
         self.name, self.mind = name, mind
         self._eotf = checked_eotf(mind.eotf)
-        self._looks: OrderedDict[bytes, Look] = OrderedDict()
+        self._looks: OrderedDict[tuple[bytes, float | None], Look] = OrderedDict()
         self._lately: deque[tuple[FloatArray, Look]] = deque(maxlen=_LATELY)
-        self._gains: dict[tuple[int, int], FloatArray] = {}
+        self._gains: dict[tuple[tuple[int, ...], float | None], FloatArray] = {}
         self._lock = threading.Lock()
         self.sensitivity([1.0])  # fails here, and not at the first question, where the CSF does not reach
         options = {"version": 1, **asdict(mind), "reversed_words": list(mind.reversed_words)}
@@ -244,12 +247,16 @@ class SimulatedObserver(Answering):
     def __repr__(self) -> str:
         return f"SimulatedObserver({self.name!r}, {self.mind})"
 
-    def sensitivity(self, frequency: npt.ArrayLike) -> FloatArray:
-        """Its sensitivity, 1 / threshold contrast, to sinusoids of these frequencies, cpd > 0."""
-        f = np.asarray(frequency, dtype=np.float64)
+    def sensitivity(self, frequency: npt.ArrayLike, temporal_frequency: npt.ArrayLike = 0.0) -> FloatArray:
+        """Its sensitivity, 1 / threshold contrast, to sinusoids of these frequencies, cpd > 0 and Hz.
+
+        castlecsf and stelacsf know of time; to the others what flickers is as visible as what stands still.
+        """
+        f, t = np.broadcast_arrays(np.asarray(frequency, np.float64), np.asarray(temporal_frequency, np.float64))
         if self.name == "flat":
             return np.full(f.shape, 100.0 * self.mind.scale)
-        found: FloatArray = self.mind.scale * np.clip(_csf(self.name, self.mind)(f), 0.0, None)
+        in_time = {"temporal_frequency": t} if self.name in _IN_TIME and t.any() else {}
+        found: FloatArray = self.mind.scale * np.clip(_csf(self.name, self.mind)(f, **in_time), 0.0, None)
         return found
 
     def true_sensitivity(self, spec: Specification) -> FloatArray:
@@ -286,10 +293,9 @@ class SimulatedObserver(Answering):
         contrast = np.asarray(getattr(spec, "contrast", 0.0), dtype=np.float64)
         if not (contrast != 0).all():
             raise InputError("a stimulus of contrast 0 has no threshold; give the contrast that is meant")
-        light = self._drawn(spec)
-        batch = light.shape[:-2]
-        seen = np.array([self._filtered(each)[0] for each in light.reshape(-1, *light.shape[-2:])])
-        sensitivity: FloatArray = np.sqrt(seen).reshape(batch) / np.abs(np.broadcast_to(contrast, batch))
+        fps = getattr(spec, "fps", None)
+        seen = np.array([self._filtered(each, fps)[0] for each in self._drawn(spec).reshape(-1, *spec.extent)])
+        sensitivity: FloatArray = np.sqrt(seen).reshape(spec.batch) / np.abs(np.broadcast_to(contrast, spec.batch))
         return sensitivity
 
     def prompt_shift(self, prompt: str) -> float:
@@ -302,14 +308,15 @@ class SimulatedObserver(Answering):
 
     def probability(self, images: Sequence[FloatArray], prompt: str) -> float:
         """How likely it is to say yes to a question that it answers: "first" of two images, of stripes "vertical"."""
-        shown = self.checked(Inquiry(prompt, tuple(images))).images
-        return self._chances(shown, [self._look(image) for image in shown], prompt)[0]
+        views, fps = views_of(self.checked(Inquiry(prompt, tuple(images))).images, prompt)
+        return self._chances(views, [self._look(view, fps) for view in views], prompt)[0]
 
     def _reply(self, inquiry: Inquiry) -> Answer:
         prompt, decoding = inquiry.prompt, inquiry.decoding
         mind = self.mind
-        looks = [self._look(image) for image in inquiry.images]
-        chances = self._chances(inquiry.images, looks, prompt)
+        views, fps = views_of(inquiry.images, prompt)
+        looks = [self._look(view, fps) for view in views]
+        chances = self._chances(views, looks, prompt)
         question = (mind.seed, *(look.digest for look in looks), prompt, decoding.seed)
         mood, choice, wording = uniform(3, "answer", *question)
         kind = "refusal" if mood < mind.refusal else "unparsed" if mood < mind.refusal + mind.unparsed else "answer"
@@ -364,7 +371,7 @@ class SimulatedObserver(Answering):
             d_prime = contrast_dprime(*(look.visible for look in looks))
         else:
             jnd = mind.orientation_jnd if what == "orientation" else mind.frequency_jnd
-            waves = [wave_of(self._light(_known_by(_grey(image)))) for image in images]
+            waves = [wave_of(self._light(_known_by(_still(image)))) for image in images]
             d_prime = wave_dprime(what, waves[0], waves[1], jnd)
         return mind.lapse / 2 + (1 - mind.lapse) * NormalDist().cdf(d_prime / math.sqrt(2))
 
@@ -374,7 +381,7 @@ class SimulatedObserver(Answering):
         if not look.visible > 0:
             return [share] * len(words)
         seen = self._seen(look, prompt)
-        wave = wave_of(self._light(_known_by(_grey(image))))
+        wave = wave_of(self._light(_known_by(_still(image))))
         named = nearest_direction(wave, [DIRECTIONS[word] for word in words])
         return [share + (seen * (1 - share) if place == named else -seen * share) for place in range(len(words))]
 
@@ -391,17 +398,17 @@ class SimulatedObserver(Answering):
     def _reversed(self, prompt: str) -> bool:
         return bool(set(re.findall(r"\w+", prompt.casefold())) & set(self.mind.reversed_words))
 
-    def _look(self, image: FloatArray) -> Look:
-        """What is in an image; remembered."""
+    def _look(self, image: FloatArray, fps: float | None = None) -> Look:
+        """What is in an image, or a film of so many frames a second; remembered."""
         for known, look in tuple(self._lately):
             if known is image:
                 return look
-        look = self._looked(image)
+        look = self._looked(image, fps)
         if isinstance(image, np.ndarray) and image.base is None and not image.flags.writeable:
             self._lately.append((image, look))
         return look
 
-    def _looked(self, image: FloatArray) -> Look:
+    def _looked(self, image: FloatArray, fps: float | None) -> Look:
         """The same, known by its content.
 
         Raises
@@ -410,20 +417,25 @@ class SimulatedObserver(Answering):
             It is no image.
         """
         drive = np.asarray(image)
-        if drive.ndim != 3 or drive.shape[-1] not in (1, 3) or drive.dtype.kind != "f" or 0 in drive.shape:
+        if (
+            drive.ndim != (3 if fps is None else 4)
+            or drive.shape[-1] not in (1, 3)
+            or drive.dtype.kind != "f"
+            or 0 in drive.shape
+        ):
             raise InputError(
                 f"{self.card.name} looks at display drive, floating point, of shape (H, W, 3), and got {drive.dtype} "
                 f"of shape {drive.shape}"
             )
         drive = _grey(drive)
-        raw = hashlib.sha256(drive.data).digest()
+        raw = hashlib.sha256(drive.data).digest(), fps
         with self._lock:
             if raw in self._looks:
                 self._looks.move_to_end(raw)
                 return self._looks[raw]
         shown = _known_by(drive)
         digest = hashlib.sha256(repr(shown.shape).encode() + shown.tobytes()).digest()
-        power, noise = self._filtered(self._light(shown))
+        power, noise = self._filtered(self._light(shown), fps)
         look = Look(digest, math.sqrt(max(power - noise, 0.0)))
         with self._lock:
             self._looks[raw] = look
@@ -437,7 +449,7 @@ class SimulatedObserver(Answering):
             raise InputError(f"{self.card.name} was given an image with NaN or infinity in it")
         if self.mind.direction != COLOURS[0]:
             light = light_of_drive(shown / 255 if shown.dtype == np.uint8 else shown, self._eotf)
-            return self._coloured(xyz_to_lms(np.broadcast_to(light, (*light.shape[:2], 3)) @ _XYZ.T))
+            return self._coloured(xyz_to_lms(np.broadcast_to(light, (*light.shape[:-1], 3)) @ _XYZ.T))
         weights = _LUMINANCE if shown.shape[-1] == 3 else np.ones(1)
         if shown.dtype == np.uint8:
             table = light_of_drive(np.arange(256) / 255, self._eotf)
@@ -448,39 +460,44 @@ class SimulatedObserver(Answering):
         return 1 + contrast_along(self.mind.direction, lms) if lms.any() else lms[..., 0]
 
     def _drawn(self, spec: Specification) -> FloatArray:
-        """Of a stimulus as it is drawn what `_light` gives of an image; a batch before the pixels."""
+        """Of a stimulus as it is drawn what `_light` gives of an image or a film; a batch before its pixels."""
         drawn = spec.draw()
         if self.mind.direction == COLOURS[0]:
             return np.asarray(drawn.luminance, dtype=np.float64)
         if drawn.space != "lms":
-            return np.ones((*spec.batch, *spec.shape))
-        images = np.asarray(drawn.pixels).reshape(-1, *spec.shape, 3)
-        return np.stack([self._coloured(each) for each in images]).reshape(*spec.batch, *spec.shape)
+            return np.ones((*spec.batch, *spec.extent))
+        images = np.asarray(drawn.pixels).reshape(-1, *spec.extent, 3)
+        return np.stack([self._coloured(each) for each in images]).reshape(*spec.batch, *spec.extent)
 
-    def _filtered(self, light: FloatArray) -> tuple[float, float]:
+    def _filtered(self, light: FloatArray, fps: float | None = None) -> tuple[float, float]:
         """Twice the variance of the light's contrast behind the filter, and how much of that is white noise."""
         mean = float(light.mean())
         if not mean > 0:
             return 0.0, 0.0
-        height, width = light.shape
-        gain = self._gain(height, width)
-        spectrum = np.fft.rfft2(light / mean - 1)
+        gain = self._gain(light.shape, fps)
+        spectrum = np.fft.rfftn(light / mean - 1)
         power = spectrum.real**2 + spectrum.imag**2
-        pixels = height * width
-        corner = power[_radius(height, width)[0] > 0.5 * _CORNER]
+        corner = power[..., _radius(*light.shape[-2:])[0] > 0.5 * _CORNER]
         # The median, over ln 2, is the mean of exponentially distributed power, and few outliers do not move it.
         floor = float(np.median(corner)) / math.log(2) if corner.size else 0.0
-        return 2 * float((gain * power).sum()) / pixels**2, 2 * floor * float(gain.sum()) / pixels**2
+        return 2 * float((gain * power).sum()) / light.size**2, 2 * floor * float(gain.sum()) / light.size**2
 
-    def _gain(self, height: int, width: int) -> FloatArray:
-        """Squared sensitivity at each coefficient of `rfft2`, those counted double that stand for two."""
-        if (height, width) not in self._gains:
-            radius, double = _radius(height, width)
-            f = radius * (width / self.mind.deg)
-            flat = np.zeros(f.shape)
-            flat[f > 0] = self.sensitivity(f[f > 0])
-            self._gains[height, width] = flat**2 * double
-        return self._gains[height, width]
+    def _gain(self, shape: tuple[int, ...], fps: float | None = None) -> FloatArray:
+        """Squared sensitivity at each coefficient of `rfftn`, those counted double that stand for two."""
+        if (shape, fps) not in self._gains:
+            radius, double = _radius(*shape[-2:])
+            f = radius * (shape[-1] / self.mind.deg)
+            if fps is None:
+                flat = np.zeros(f.shape)
+                flat[f > 0] = self.sensitivity(f[f > 0])
+            else:
+                # What flickers all over is seen as the lowest frequency that the image holds.
+                known, place = np.unique(np.where(f > 0, f, f[f > 0].min()), return_inverse=True)
+                rates, when = np.unique(np.abs(np.fft.fftfreq(shape[0], 1 / fps)), return_inverse=True)
+                flat = self.sensitivity(known, rates[:, None])[when][:, place.reshape(f.shape)]
+                flat[0, f == 0] = 0.0
+            self._gains[shape, fps] = flat**2 * double
+        return self._gains[shape, fps]
 
     def _over_ring(self, spec: Specification) -> FloatArray | None:
         """Root mean square sensitivity over a ring of equal amplitudes; None for anything else than a ring."""
@@ -488,13 +505,53 @@ class SimulatedObserver(Answering):
             return None
         height, width = spec.shape
         radius, double = _radius(height, width)
-        gain = self._gain(height, width)
+        gain = self._gain((height, width))
         frequency, low, high = (np.asarray(getattr(spec, name)) for name in ("frequency", "low", "high"))
         low, high = np.broadcast_arrays(low * frequency, high * frequency)
         f = radius * float(spec.ppd)
         rings = [(f > a) & (f < b) for a, b in zip(low.ravel(), high.ravel(), strict=True)]
         power = np.array([gain[ring].sum() / double[ring].sum() for ring in rings])
         return np.broadcast_to(np.sqrt(power).reshape(low.shape), spec.batch)
+
+
+def views_of(images: Sequence[FloatArray], prompt: str) -> tuple[list[FloatArray], float | None]:
+    """What a question shows: its images, or films (T, H, W, 3) where the prompt tells their frames a second.
+
+    Parameters
+    ----------
+    images : sequence of array, each (H, W, 3)
+        One or two images; or the frames of one film, or of "two films" all of the first before those of the second.
+    prompt : str
+        The question.
+
+    Returns
+    -------
+    (list of array, float or None)
+        One or two images or films, and frames a second.
+
+    Raises
+    ------
+    InputError
+        There are as many images as nothing in the prompt explains.
+
+    Examples
+    --------
+    >>> frames = [np.zeros((8, 8, 3))] * 20
+    >>> views, fps = views_of(frames, "Here are 10 frames of each of two films, 60 frames a second. Which one moves?")
+    >>> [view.shape for view in views], fps
+    ([(10, 8, 8, 3), (10, 8, 8, 3)], 60.0)
+    """
+    told = _PACE.search(prompt.casefold())
+    films = 2 if _TWO_FILMS.search(prompt.casefold()) else 1
+    if told is None or len(images) % films or not images:
+        if not 1 <= len(images) <= 2:
+            raise InputError(
+                f"a simulated observer takes one or two images, or the frames of one film or of two films whose prompt "
+                f"tells their 'frames a second', and was shown {len(images)} images"
+            )
+        return list(images), None
+    each = len(images) // films
+    return [np.stack(images[start : start + each]) for start in range(0, len(images), each)], float(told[1])
 
 
 def simulated_rows() -> list[ObserverRow]:
@@ -516,6 +573,11 @@ def _csf(name: str, mind: Mind) -> Callable[[FloatArray], FloatArray]:
 def _grey(image: FloatArray) -> npt.NDArray[np.float32]:
     """One channel where all are the same plane."""
     return np.ascontiguousarray(image[..., :1] if image.strides[-1] == 0 else image, dtype=np.float32)
+
+
+def _still(view: FloatArray) -> npt.NDArray[np.float32]:
+    """The image, or of a film the frame in the middle."""
+    return _grey(view[len(view) // 2] if view.ndim == 4 else view)
 
 
 def _known_by(drive: npt.NDArray[np.float32]) -> npt.NDArray[Any]:

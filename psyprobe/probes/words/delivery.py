@@ -32,7 +32,7 @@ from psyprobe.observers.chat.answering import eight_bit
 from psyprobe.observers.images import is_grey_view
 from psyprobe.probes.asking import show, spread
 from psyprobe.probes.differing import PERIOD, changed
-from psyprobe.stimulus import Specification, Uniform
+from psyprobe.stimulus import Clip, Specification, Uniform
 from psyprobe.stimulus.specification import level_of, with_levels
 
 DITHERS = ("rpdf", "none")
@@ -207,10 +207,10 @@ def delivered_contrast(
 
     Parameters
     ----------
-    drive : array, shape (h, w, 3)
+    drive : array, shape (h, w, 3), of a clip (T, h, w, 3)
         Display drive after all rounding and resizing; see `AnswerObserver.delivered`.
     asked : Specification
-        One stimulus, of light modulated about a mean.
+        One stimulus, of light modulated about a mean; a clip is correlated over all its frames.
     display : Display
         That the image was encoded for.
     reference : Specification, optional
@@ -238,9 +238,11 @@ def delivered_contrast(
     values = np.asarray(drive, dtype=np.float64)
     if asked.batch:
         raise InputError(f"{asked!r} stands for {math.prod(asked.batch)} images; give the one that was shown")
-    if values.ndim != 3 or values.shape[-1] != 3:
-        raise InputError(f"the delivered image has shape {values.shape}; give one image of shape (h, w, 3)")
-    height, width = values.shape[:2]
+    frames = asked.extent[:-2]
+    if values.ndim != len(frames) + 3 or values.shape[: len(frames)] != frames or values.shape[-1] != 3:
+        wanted = f"the {frames[0]} frames of one clip, ({frames[0]}, h, w, 3)" if frames else "one image, (h, w, 3)"
+        raise InputError(f"the delivered image has shape {values.shape}; give {wanted}")
+    height, width = values.shape[-3:-1]
     if abs(height * asked.shape[1] - width * asked.shape[0]) > max(asked.shape):
         raise InputError(
             f"the delivered image has {height} x {width} px, the asked field {asked.shape[0]} x {asked.shape[1]}: it "
@@ -279,7 +281,7 @@ def _gain_in_colour(drive: FloatArray, asked: Specification, reference: Specific
     found = display.decode(drive)
     wanted = np.asarray(display.decode(display.encode(asked.draw())), dtype=np.float64)
     behind = np.asarray(display.decode(display.encode(reference.draw())), dtype=np.float64)
-    pattern, shape = wanted - behind, found.shape[:2]
+    pattern, shape = wanted - behind, found.shape[-3:-1]
     shown = found - np.stack([_resampled(behind[..., c], shape) for c in range(3)], axis=-1)
     expected = np.stack([_resampled(pattern[..., c], shape) for c in range(3)], axis=-1)
     return float(np.sum(shown * expected) / np.sum(expected**2))
@@ -359,22 +361,23 @@ def one_bit_contrast(display: Display, luminance: float) -> float:
 
 def _resampled(pattern: FloatArray, shape: tuple[int, int]) -> FloatArray:
     """A pattern at another number of pixels over the same field, through its Fourier series about the centre."""
-    if pattern.shape == shape:
+    old_shape = pattern.shape[-2:]
+    if old_shape == shape:
         return pattern
     spectrum = np.fft.fft2(pattern)
-    result = np.zeros(shape, np.complex128)
+    result = np.zeros((*pattern.shape[:-2], *shape), np.complex128)
     source, target = [], []
-    for old, new in zip(pattern.shape, shape, strict=True):
+    for old, new in zip(old_shape, shape, strict=True):
         # The coefficient at the Nyquist frequency has no partner of opposite sign: it is left out.
         most = (min(old, new) - 1) // 2
         cycles = np.arange(-most, most + 1)
         source.append((cycles % old, np.exp(1j * np.pi * cycles * (old - 1) / old)))
         target.append((cycles % new, np.exp(-1j * np.pi * cycles * (new - 1) / new)))
     (rows, row_phase), (columns, column_phase) = source
-    kept = spectrum[np.ix_(rows, columns)] * row_phase[:, None] * column_phase
+    kept = spectrum[..., rows[:, None], columns] * row_phase[:, None] * column_phase
     (rows, row_phase), (columns, column_phase) = target
-    result[np.ix_(rows, columns)] = kept * row_phase[:, None] * column_phase
-    return np.asarray(np.fft.ifft2(result).real * (math.prod(shape) / math.prod(pattern.shape)))
+    result[..., rows[:, None], columns] = kept * row_phase[:, None] * column_phase
+    return np.asarray(np.fft.ifft2(result).real * (math.prod(shape) / math.prod(old_shape)))
 
 
 #: Images whose mean gain decides about a level of which one image is off.
@@ -433,6 +436,11 @@ class Scene:
     change: tuple[str, str] | None = None
     #: Of the pattern, deg, by the order; empty where the stimulus has its own.
     orientations: tuple[float, ...] = ()
+
+    @property
+    def images(self) -> int:
+        """Images in a question: one a stimulus, or all frames of a clip."""
+        return self.intervals * math.prod(self.spec.extent[:-2])
 
     def shown(self, value: float, contrast: float, repeat: int, order: int) -> Shown:
         """What a trial shows.
@@ -506,7 +514,7 @@ class Scene:
         Returns
         -------
         images : tuple of array, each (H, W, 3)
-            Display drive.
+            Display drive; of clips all frames of the first in order, then all of the second.
         measured : dict
             "delivered_contrast", "coherent_gain", "total_contrast", and "refused": why it is not to be shown, or "".
 
@@ -572,17 +580,25 @@ class Scene:
         self, shown: Shown, through: Callable[[FloatArray], FloatArray]
     ) -> tuple[tuple[FloatArray, ...], Delivered]:
         """The images of a trial, and what arrives of the contrast of the pattern."""
-        pairs = zip(shown.specs, shown.dither_seeds, strict=True)
-        images = tuple(deliver(show([spec], self.display)[0], self.delivery, seed) for spec, seed in pairs)
+        stimuli = [self._delivered(*pair) for pair in zip(shown.specs, shown.dither_seeds, strict=True)]
+        images, spec = tuple(image for each in stimuli for image in each), shown.specs[shown.pattern]
         for image in images:
             # All prompts are asked about the same, which an observer may tell by this.
             image.setflags(write=False)
-        sent, spec = through(images[shown.pattern]), shown.specs[shown.pattern]
+        seen = [through(image) for image in stimuli[shown.pattern]]
+        sent = np.stack(seen) if isinstance(spec, Clip) else seen[0]
         if self.change is None:
             return images, delivered_contrast(sent, spec, self.display)
         # Of the finest stripes the whole pattern is what differs.
         reference = None if self.change[1] == PERIOD["name"] else shown.specs[1 - shown.pattern]
         return images, delivered_contrast(sent, spec, self.display, reference, shown.contrast)
+
+    def _delivered(self, spec: Specification, seed: int) -> tuple[FloatArray, ...]:
+        """One image, or each frame of a clip with dither of its own."""
+        if not isinstance(spec, Clip):
+            return (deliver(show([spec], self.display)[0], self.delivery, seed),)
+        seeds = [derived_seed(seed, "frame", frame) for frame in range(spec.frames)]
+        return tuple(deliver(self.display.encode(spec.draw()), self.delivery, seeds))
 
     def _highest(self, value: float, contrast: float) -> float:
         """The highest frequency of a trial, cpd."""

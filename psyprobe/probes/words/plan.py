@@ -21,8 +21,9 @@ from psyprobe.probes.asking import spread
 from psyprobe.probes.designs.expected import DESIGNS, Asked, DesignName
 from psyprobe.probes.designs.rounds import catch_trials
 from psyprobe.probes.expense import Expense, Pace, duration, expense, measured_pace
-from psyprobe.probes.words.wording import ruler
+from psyprobe.probes.words.wording import ruler, spoken
 from psyprobe.running.store import Store
+from psyprobe.stimulus import Clip
 from psyprobe.stimulus.specification import level_of
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ class WordsPlan:
     #: Pixels (H, W) of an image, and pixels per degree.
     size: tuple[int, int]
     ppd: float
+    #: Frames of a clip, each an image of a question; of stills 1.
+    frames: int
 
     @property
     def questions(self) -> int:
@@ -119,9 +122,10 @@ class WordsPlan:
 
     def __str__(self) -> str:
         height, width = self.size
+        what = "images" if self.frames == 1 else f"clips of {self.frames} frames"
         lines = [
             f"{self.experiment} with {self.observer}: {self.questions:,} questions in {self.prompts} "
-            f"wording{'s' * (self.prompts != 1)} about {self.images:,} distinct images of {height} x {width} px at "
+            f"wording{'s' * (self.prompts != 1)} about {self.images:,} distinct {what} of {height} x {width} px at "
             f"{self.ppd:.4g} ppd ({height / self.ppd:.3g} x {width / self.ppd:.3g} deg); "
             f"{self.answered:,} are answered.",
             *(f"Not shown: {reason}." for reason in self.refused),
@@ -172,6 +176,7 @@ def words_plan(session: WordsSession, store: Store, *, timed: bool) -> WordsPlan
         measured=pace is not None,
         size=session.scene.spec.shape,
         ppd=session.scene.spec.ppd,
+        frames=math.prod(session.scene.spec.extent[:-2]),
     )
 
 
@@ -214,6 +219,17 @@ def _of_some(drawn: int, levels: int) -> tuple[str, ...]:
 
 
 def _remarks(session: WordsSession) -> tuple[str, ...]:
+    clip, prompts = session.scene.spec, session.asking.prompts
+    if isinstance(clip, Clip) and not any(spoken(prompt, clip) != prompt.full for prompt in prompts):
+        return (
+            f"a question shows {session.scene.images} frames, and no prompt tells how many come in a second; "
+            "{frames}, {fps} and {seconds} in a prompt stand for the clip's",
+            *_dithered(session),
+        )
+    return _dithered(session)
+
+
+def _dithered(session: WordsSession) -> tuple[str, ...]:
     if session.scene.delivery.bits is None or session.scene.delivery.dither == "none":
         return ()
     blank = session.scene.shown(session.experiment.levels[session.level][0], 0.0, 0, 0)
@@ -279,7 +295,7 @@ def _guess(session: WordsSession) -> Pace:
 
 def _sizes(session: WordsSession) -> list[tuple[int, int]]:
     """Pixels (height, width) of the images of a question, those of examples among them."""
-    return [session.scene.spec.shape] * session.task.intervals * (1 + len(session.asking.examples))
+    return [session.scene.spec.shape] * session.scene.images * (1 + len(session.asking.examples))
 
 
 def _cost(session: WordsSession, design: DesignName, readout: str, refused: int, pace: Pace | None) -> DesignCost:

@@ -5,6 +5,7 @@ Trials on one image follow each other, which lets servers and models reuse what 
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -31,7 +32,7 @@ from psyprobe.probes.asking import at_native_size
 from psyprobe.probes.differing import PERIOD, changing, contrast_kind, remarks_of, sensitivity_at
 from psyprobe.probes.words.delivery import Delivery, Scene, derived_seed
 from psyprobe.probes.words.reading import Read, read_answer, words_result
-from psyprobe.probes.words.wording import Trial, Wording, asking_of, level_name, ruler
+from psyprobe.probes.words.wording import OF_CLIPS, Trial, Wording, asking_of, level_name, ruler, spoken
 from psyprobe.running.loop import ExperimentSession
 from psyprobe.running.protocol import Answered, Batch, Origin, Question
 from psyprobe.running.store import Store
@@ -179,10 +180,13 @@ class WordsSession(ExperimentSession):
 
     def _check(self) -> None:
         experiment, who = self.experiment, self.observer
-        if who.images_at_once is not None and who.images_at_once < self.task.intervals:
+        frames, clips = math.prod(experiment.spec().extent[:-2]), isinstance(experiment.spec(), Clip)
+        if who.images_at_once is not None and who.images_at_once < self.task.intervals * frames:
+            those = f", the frames of {'two clips' if self.task.intervals == 2 else 'a clip'}," if clips else ""
+            remedy = "show shorter clips (stimulus.parameters.frames)" if clips else "use the probe 'yes_no'"
             raise InputError(
-                f"probe {experiment.probe!r} shows {self.task.intervals} images in a question, and {who.card.name} "
-                f"takes {who.images_at_once}; use the probe 'yes_no', or another observer"
+                f"probe {experiment.probe!r} shows {self.task.intervals * frames} images{those} in a question, and "
+                f"{who.card.name} takes {who.images_at_once}; {remedy}, or another observer"
             )
         if who.bits is not None and experiment.delivery.bits == "float":
             raise InputError(
@@ -207,6 +211,12 @@ class WordsSession(ExperimentSession):
                     f"{prompt.no[0]!r}, and probe {self.experiment.probe!r} shows {self.task.intervals} "
                     f"image{'' if one else 's'}; give prompts whose answers are {' and '.join(self.task.words)}, "
                     f"such as the set {self.task.prompts!r}"
+                )
+            named = [name for name in OF_CLIPS if f"{{{name}}}" in prompt.full]
+            if named and not isinstance(self.experiment.spec(), Clip):
+                raise InputError(
+                    f"{self.experiment.name}: prompt {prompt.id!r} speaks of {{{named[0]}}}, and what is shown is no "
+                    f"clip; give a prompt about images, such as the set {self.task.prompts!r}"
                 )
 
     def _scene(self) -> Scene:
@@ -334,7 +344,7 @@ class WordsSession(ExperimentSession):
         """Prompt, system text, words and decoding, as JSON can hold them."""
         wording = self._wordings[trial.prompt]
         return {
-            "prompt": wording.prompt.full,
+            "prompt": spoken(wording.prompt, self.scene.spec),
             "system": self.asking.system,
             "words": list(wording.prompt.words),
             "decoding": wording.decoding(trial),
@@ -463,11 +473,10 @@ class WordsProbe:
 
     def plan(self, experiment: Experiment, observer: Any) -> WordsSession:
         """As in `Probe`."""
-        if isinstance(spec := experiment.spec(), Clip):
+        if isinstance(observer, PersonObserver) and isinstance(spec := experiment.spec(), Clip):
             raise InputError(
-                f"{experiment.name} shows clips ({spec.kind}), and {observer.card.name} answers about images: hosts "
-                "hand frames to a chat model without their times, or sample a film at 1 or 2 frames a second, where no "
-                "flicker is left; ask an encoder or a metric, or show a still stimulus"
+                f"{experiment.name} shows clips ({spec.kind}), and a page draws still patterns for a person; ask an "
+                "encoder, a metric or a chat model, or show a still stimulus"
             )
         if experiment.asking is None:
             raise InputError(

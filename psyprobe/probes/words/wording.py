@@ -21,6 +21,7 @@ from psyprobe.probes.designs import Design, Level, QuestPlus, QuickCSF, constant
 from psyprobe.probes.differing import periods
 from psyprobe.probes.words.delivery import derived_seed
 from psyprobe.probes.words.reading import Read, Readout, readout_of, said
+from psyprobe.stimulus import Clip, Specification
 
 #: Answers with text and probabilities from which it is decided which of the two counts.
 PILOT = 4
@@ -29,6 +30,8 @@ _STEP = 0.05
 #: What the session gives to every design by itself; to constant stimuli also "repeats", which depend on the read-out.
 _GIVEN = ("values", "frequencies", "contrasts", "task", "catch", "seed", "grid", "csf")
 _ALL = 2**31
+#: Names in a prompt that numbers of a clip take the place of.
+OF_CLIPS = ("frames", "fps", "seconds")
 #: What makes each design.
 _MAKERS: Mapping[str, Callable[..., Design]] = {
     "constant": constant,
@@ -54,6 +57,30 @@ class Trial:
     def place(self) -> list[Any]:
         """What the image depends on, as JSON can hold it."""
         return ["catch", self.repeat] if self.level.catch else [self.level.value, self.level.contrast, self.repeat]
+
+
+def spoken(prompt: Prompt, shown: Specification) -> str:
+    """What the observer reads: of a clip its numbers stand in the places of their names.
+
+    Parameters
+    ----------
+    prompt : Prompt
+        May hold ``{frames}``, ``{fps}`` (frames a second) and ``{seconds}``.
+    shown : Specification
+        What is asked about.
+
+    Examples
+    --------
+    >>> from psyprobe.stimulus import Drift
+    >>> clip = Drift(frequency=4, temporal_frequency=8, contrast=0.1, frames=30)
+    >>> spoken(Prompt("moves", "These are {frames} frames, {fps} a second. Does anything move?"), clip)
+    'These are 30 frames, 60 a second. Does anything move?'
+    """
+    text = prompt.full
+    if isinstance(shown, Clip):
+        for name, value in zip(OF_CLIPS, (shown.frames, shown.fps, shown.duration), strict=True):
+            text = text.replace(f"{{{name}}}", f"{value:g}")
+    return text
 
 
 def ruler(experiment: Experiment) -> tuple[str, tuple[float, ...]]:
