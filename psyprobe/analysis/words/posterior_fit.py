@@ -119,7 +119,7 @@ def told_posteriors(
 
 def _untold(result: xr.Dataset, at: fit.Places) -> Posterior:
     """The posterior with which the design of a run begins."""
-    contrasts = _contrasts(result)
+    contrasts: tuple[float, ...] = tuple(_contrasts(result).tolist())
     guess = fit.FORCED_CHOICE.get(result.attrs["probe"])
     task: Any = next((name for name, rate in GUESSES.items() if rate == guess), "yes_no")
     options: dict[str, Any] = design_options(result)

@@ -487,8 +487,8 @@ class SimulatedObserver(Answering):
         if (shape, fps) not in self._gains:
             radius, double = _radius(*shape[-2:])
             f = radius * (shape[-1] / self.mind.deg)
+            flat: FloatArray = np.zeros(f.shape)
             if fps is None:
-                flat = np.zeros(f.shape)
                 flat[f > 0] = self.sensitivity(f[f > 0])
             else:
                 # What flickers all over is seen as the lowest frequency that the image holds.

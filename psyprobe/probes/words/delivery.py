@@ -240,8 +240,8 @@ def delivered_contrast(
         raise InputError(f"{asked!r} stands for {math.prod(asked.batch)} images; give the one that was shown")
     frames = asked.extent[:-2]
     if values.ndim != len(frames) + 3 or values.shape[: len(frames)] != frames or values.shape[-1] != 3:
-        wanted = f"the {frames[0]} frames of one clip, ({frames[0]}, h, w, 3)" if frames else "one image, (h, w, 3)"
-        raise InputError(f"the delivered image has shape {values.shape}; give {wanted}")
+        given = f"the {frames[0]} frames of one clip, ({frames[0]}, h, w, 3)" if frames else "one image, (h, w, 3)"
+        raise InputError(f"the delivered image has shape {values.shape}; give {given}")
     height, width = values.shape[-3:-1]
     if abs(height * asked.shape[1] - width * asked.shape[0]) > max(asked.shape):
         raise InputError(
