@@ -27,7 +27,7 @@ import numpy as np
 from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 
-Function: TypeAlias = Literal["logistic", "normal"]
+Function: TypeAlias = Literal["logistic", "normal", "weibull"]
 #: Whether a pattern is there; in which of two images, or which of two or of four it is.
 Task: TypeAlias = Literal["yes_no", "two_interval", "four_alternatives"]
 #: How often who sees nothing is right, where one of several must be chosen.
@@ -36,7 +36,7 @@ GUESSES: Mapping[str, float] = {"two_interval": 0.5, "four_alternatives": 0.25}
 Edges: TypeAlias = tuple[float, ...]
 
 #: F's argument runs over this distance while F runs from 0.05 to 0.95.
-_REACH = {"logistic": 2 * np.log(19.0), "normal": 3.2897072539029435}
+_REACH = {"logistic": 2 * np.log(19.0), "normal": 3.2897072539029435, "weibull": np.log(np.log(0.05) / np.log(0.95))}
 
 
 def seen(x: FloatArray, threshold: FloatArray, width: FloatArray, function: Function = "logistic") -> FloatArray:
@@ -46,8 +46,8 @@ def seen(x: FloatArray, threshold: FloatArray, width: FloatArray, function: Func
     ----------
     x, threshold, width : ndarray
         In log10 contrast, of shapes that broadcast.
-    function : {"logistic", "normal"}
-        Form of the psychometric function.
+    function : {"logistic", "normal", "weibull"}
+        Form of the psychometric function; Weibull's is over linear contrast, as in QUEST.
 
     Examples
     --------
@@ -57,6 +57,9 @@ def seen(x: FloatArray, threshold: FloatArray, width: FloatArray, function: Func
     from scipy.special import expit, ndtr
 
     z = _REACH[function] * (np.asarray(x) - threshold) / width
+    if function == "weibull":
+        # Beyond exp(5) it is 1 in float64.
+        return np.asarray(-np.expm1(-np.log(2.0) * np.exp(np.minimum(z, 5.0))))
     return np.asarray(expit(z) if function == "logistic" else ndtr(z))
 
 
@@ -82,7 +85,7 @@ class Grid:
     width_spread : float
         Standard deviation of log10 width from value to value of the level about a common centre, whose prior
         `width_prior` is; 0 for one width at all values, infinite for widths that tell nothing of each other.
-    function : {"logistic", "normal"}
+    function : {"logistic", "normal", "weibull"}
         Form of the psychometric function.
 
     Examples

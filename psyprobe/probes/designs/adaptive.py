@@ -207,7 +207,7 @@ class QuestPlus(Adaptive[ThresholdPosterior]):
         Or when it has had this many answers, excluded ones among them, catch trials not.
     catch, top : float
         Shares, at least, of catch trials and of trials at the highest contrast among all.
-    function : {"logistic", "normal"}
+    function : {"logistic", "normal", "weibull"}
         Form of the psychometric function; without meaning where `grid` is given.
     grid : Grid, optional
         Parameters and their prior, in place of `default_grid`.

@@ -75,7 +75,7 @@ def constant(
         Share of catch trials among all, at least; none with a forced choice.
     task : {"yes_no", "two_interval", "four_alternatives"}
         What is asked; with a forced choice the guess rate is 0.5 or 0.25.
-    function : {"logistic", "normal"}
+    function : {"logistic", "normal", "weibull"}
         Form of the psychometric function in `estimate`.
     seed : int
         Of the order.

@@ -6,7 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy import stats
 
+from psyprobe.analysis.psychometric import psychometric_function
 from psyprobe.analysis.psychometric.csf_posterior import CsfPosterior, log_parabola
 from psyprobe.analysis.psychometric.posterior import GivenAnswer, ThresholdPosterior, default_grid, dispersion, seen
 from psyprobe.errors import InputError
@@ -160,3 +162,15 @@ def test_log_parabola_of_the_page_fits_watson_malo(oracle_data) -> None:  # type
     truth = np.log10(table["watson_malo_tyler_radial"][inside])
     ours = log_parabola(table["f_cpd"][inside], np.log10(200.3), np.log10(3.205), np.log10(3.702), 0.523)
     assert np.sqrt(np.square(ours - truth).mean()) == pytest.approx(0.03, abs=0.008)
+
+
+def test_a_design_sees_by_scipy_s_functions_at_half_and_over_the_width() -> None:
+    x, threshold, width = np.linspace(-4.0, 0.0, 81), np.array(-1.7), np.array(0.6)
+    ends = np.array([-1.7, 0.6])
+    # Weibull's slope that takes so much log10 contrast from 5 % to 95 %.
+    slope = np.log10(np.log(0.05) / np.log(0.95)) / ends[1]
+    by_scipy = stats.weibull_min.cdf(10**x, slope, scale=10 ** ends[0] / np.log(2) ** (1 / slope))
+    np.testing.assert_allclose(seen(x, threshold, width, "weibull"), by_scipy, rtol=1e-12, atol=1e-15)
+    for function in ("logistic", "normal", "weibull"):
+        own = psychometric_function(x, -1.7, 0.6, function=function)
+        np.testing.assert_allclose(seen(x, threshold, width, function), own, rtol=1e-9, atol=1e-15)
