@@ -95,19 +95,19 @@ def convolve(image: FloatArray, kernel: FloatArray) -> FloatArray:
     flipped = np.ascontiguousarray(kernel[::-1, ::-1])
     rows, columns = flipped.shape
 
-    def whole(values: FloatArray, out: FloatArray | None = None) -> Any:
-        return cv2.filter2D(values, -1, flipped, dst=out, borderType=cv2.BORDER_REPLICATE)
+    def whole(values: FloatArray) -> Any:
+        return cv2.filter2D(values, -1, flipped, borderType=cv2.BORDER_REPLICATE)
 
     if image.dtype != np.uint8 and not 129 < flipped.size < 300:
         return np.asarray(whole(image)).reshape(image.shape)
     if flipped.size <= 129:
-        return _by_bands(image, rows, lambda band, out: whole(band, out)[rows // 2 :])
+        return _in_place(image, flipped)
     if flipped.size >= 300:
         return np.asarray(cv2.convertScaleAbs(whole(image.astype(np.float32)))).reshape(image.shape)
     # From 130 taps on OpenCV turns to Fourier transforms; up to some 300, strips of fewer taps are faster.
     strips = [flipped[top : top + 129 // columns] for top in range(0, rows, 129 // columns)]
 
-    def in_strips(band: FloatArray, out: FloatArray) -> Any:
+    def in_strips(band: FloatArray) -> Any:
         total, top, kept = None, 0, len(band) - 2 * (rows // 2)
         for strip in strips:
             under = band[top : top + kept + len(strip) - 1]
@@ -133,30 +133,52 @@ def gaussian(image: FloatArray, sigma: float, truncate: float = 4.0) -> FloatArr
     return np.asarray(blurred).reshape(image.shape)
 
 
-#: Rows of 8-bit codes that are filtered at once: their float32 values stay in the processor's cache.
-_BAND = 96
+#: Pixels of 8-bit codes that are filtered in place at once: their float32 values stay in the processor's cache.
+_AT_ONCE = 200_000
 
 
-def _by_bands(image: FloatArray, rows: int, work: Callable[[FloatArray, FloatArray], FloatArray]) -> FloatArray:
+def _in_place(codes: FloatArray, weights: FloatArray) -> FloatArray:
+    """Codes filtered in single precision, with the border repeated outside, and rounded once."""
+    import cv2
+
+    half = len(weights) // 2
+    rows = max(len(weights), _AT_ONCE // codes.shape[1])
+    result = np.empty_like(codes)
+    room = np.empty((min(rows + 2 * half, len(codes)), *codes.shape[1:]), np.float32)
+    for top in range(0, len(codes), rows):
+        first = max(top - half, 0)
+        given = codes[first : top + rows + half]
+        band = room[: len(given)]
+        band[...] = given
+        filtered = cv2.filter2D(band, -1, weights, dst=band, borderType=cv2.BORDER_REPLICATE)[top - first :]
+        cv2.convertScaleAbs(filtered[:rows], dst=result[top : top + rows])
+    return result
+
+
+#: Rows of 8-bit codes that are filtered strip by strip at once, which takes more room.
+_BAND = 128
+
+
+def _by_bands(image: FloatArray, rows: int, work: Callable[[FloatArray], FloatArray]) -> FloatArray:
     """What a filter of so many rows makes of an image; of codes in single precision, band by band in the cache.
 
-    The work takes a band with its border above and below, and room for as much; a result starts below the border.
+    The work takes a band with its border above and below; a result starts below the border.
     """
     import cv2
 
     half = rows // 2
     if image.dtype != np.uint8:
         padded = cv2.copyMakeBorder(image, half, half, 0, 0, cv2.BORDER_REPLICATE).reshape(-1, *image.shape[1:])
-        return np.asarray(work(padded, np.empty_like(padded))[: len(image)]).reshape(image.shape)
+        return np.asarray(work(padded)[: len(image)]).reshape(image.shape)
     result = np.empty_like(image)
-    band, room = np.empty((2, min(_BAND, len(image)) + 2 * half, *image.shape[1:]), np.float32)
+    room = np.empty((min(_BAND, len(image)) + 2 * half, *image.shape[1:]), np.float32)
     for top in range(0, len(image), _BAND):
         here = result[top : top + _BAND]
-        whole = len(here) + 2 * half
-        start, stop = max(half - top, 0), min(len(image) + half - top, whole)
+        band = room[: len(here) + 2 * half]
+        start, stop = max(half - top, 0), min(len(image) + half - top, len(band))
         band[start:stop] = image[top + start - half : top + stop - half]
-        band[:start], band[stop:whole] = band[start], band[stop - 1]
-        cv2.convertScaleAbs(work(band[:whole], room[:whole])[: len(here)], dst=here)
+        band[:start], band[stop:] = band[start], band[stop - 1]
+        cv2.convertScaleAbs(work(band)[: len(here)], dst=here)
     return result
 
 

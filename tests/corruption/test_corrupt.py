@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import psyprobe as pp
-from psyprobe.corruption import STRENGTHS, apply, corrupt, dimensions
+from psyprobe.corruption import STRENGTHS, apply, corrupt, dimensions, ways
 from psyprobe.corruption.colour_planes import lab_to_rgb, luma, rgb_to_lab, rgb_to_ycbcr, ycbcr_to_rgb
 from psyprobe.corruption.denoising import non_local_means
 from psyprobe.corruption.palette import median_cut
@@ -322,6 +323,27 @@ def test_a_large_disk_is_convolved_exactly(photographs: list[Any], radius: float
             for i in range(image.shape[-1])
         ]
         assert np.abs(corrupt(image, "lens_blur", radius) - np.stack(expected, axis=-1)).max() < largest
+
+
+@pytest.mark.parametrize("shape", [(9, 70, 3), (151, 140, 3), (151, 140)])
+@pytest.mark.parametrize("length", [1.0, 6.0, 10.0])
+def test_a_line_is_convolved_exactly_however_many_rows_at_once(
+    photographs: list[Any], monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], length: float
+) -> None:
+    ndimage = pytest.importorskip("scipy.ndimage")
+    codes = photographs[0][100:251, 200:340][: shape[0], : shape[1], 1 if len(shape) == 2 else slice(None)].copy()
+    kept = codes.copy()
+    found = corrupt(codes, "motion_blur", length, seed=3, image_id="a")
+    np.testing.assert_array_equal(codes, kept)
+    # Chance comes from the SHA-256 of what it depends on, as one number.
+    told = hashlib.sha256(f"3\nmotion_blur\n{length}\na".encode()).digest()
+    angle = np.random.default_rng(int.from_bytes(told, "little")).uniform(0, 180)
+    kernel = motion_kernel(length, angle)[..., None]
+    expected = ndimage.convolve(codes.reshape(*shape[:2], -1).astype(float), kernel, mode="nearest").reshape(shape)
+    assert np.abs(found - expected).max() < 0.501
+    for pixels in (1, 40 * shape[1]):
+        monkeypatch.setattr(ways, "_AT_ONCE", pixels)
+        np.testing.assert_array_equal(corrupt(codes, "motion_blur", length, seed=3, image_id="a"), found)
 
 
 @pytest.mark.parametrize("name", ["contrast_change", "grayscale_quantization", "minimum_darken", "mean_shift"])
