@@ -311,9 +311,10 @@ def block_exchange(image: FloatArray, pairs: float, rng: np.random.Generator) ->
 def block_repeat(image: FloatArray, copies: float, rng: np.random.Generator) -> FloatArray:
     """Patches are copied over places up to 8 px away, one after the other, as KADID does. R-Bench: a block repeated."""
     size = [min(BLOCK, side) for side in image.shape[:2]]
+    places = _places(image, size)
     result = image.copy()
     for _ in range(round(copies)):
-        corner = _corner(image, size, rng)
+        corner = _corner(places, rng)
         moved = [start + round(16 * (float(u) - 0.5)) for start, u in zip(corner, rng.random(2), strict=True)]
         kept = [min(max(at, 0), side - own) for at, side, own in zip(moved, image.shape, size, strict=False)]
         result[_area(kept, size)] = result[_area(corner, size)].copy()
@@ -357,18 +358,23 @@ def _covered(image: FloatArray, size: Sequence[int], count: int, rng: np.random.
     import cv2
 
     result = image.copy()
+    places = _places(image, size)
     white = 255 if image.dtype == np.uint8 else 1
     for _ in range(count):
-        top, left = _corner(image, size, rng)
-        colour = [white * each for each in rng.random((image.shape[2],)).tolist()]
+        top, left = _corner(places, rng)
+        colour = [white * each for each in rng.random(image.shape[2]).tolist()]
         # Drawing rounds a colour to the image's codes.
         cv2.rectangle(result, (left, top, size[1], size[0]), colour, cv2.FILLED)
     return result
 
 
-def _corner(image: FloatArray, size: Sequence[int], rng: np.random.Generator) -> tuple[int, int]:
-    top, left = rng.integers(image.shape[0] - size[0] + 1), rng.integers(image.shape[1] - size[1] + 1)
-    return int(top), int(left)
+def _places(image: FloatArray, size: Sequence[int]) -> tuple[int, int]:
+    """How many places there are for a patch of a size, down and across."""
+    return image.shape[0] - size[0] + 1, image.shape[1] - size[1] + 1
+
+
+def _corner(places: tuple[int, int], rng: np.random.Generator) -> tuple[int, int]:
+    return int(rng.integers(places[0])), int(rng.integers(places[1]))
 
 
 def _area(corner: Sequence[int], size: Sequence[int]) -> tuple[slice, ...]:
