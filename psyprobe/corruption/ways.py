@@ -142,7 +142,8 @@ def _in_place(codes: FloatArray, weights: FloatArray) -> FloatArray:
     import cv2
 
     half = len(weights) // 2
-    rows = max(len(weights), _AT_ONCE // codes.shape[1])
+    # Of a wide image as many rows that the border of a band is little beside them.
+    rows = max(96, _AT_ONCE // codes.shape[1])
     result = np.empty_like(codes)
     room = np.empty((min(rows + 2 * half, len(codes)), *codes.shape[1:]), np.float32)
     for top in range(0, len(codes), rows):
@@ -362,7 +363,7 @@ def _covered(image: FloatArray, size: Sequence[int], count: int, rng: np.random.
     white = 255 if image.dtype == np.uint8 else 1
     for _ in range(count):
         top, left = _corner(places, rng)
-        colour = [white * each for each in rng.random(image.shape[2]).tolist()]
+        colour = [white * each for each in rng.random((image.shape[2],)).tolist()]
         # Drawing rounds a colour to the image's codes.
         cv2.rectangle(result, (left, top, size[1], size[0]), colour, cv2.FILLED)
     return result
