@@ -123,9 +123,10 @@ def dimension_numbered(number: int) -> Dimension:
 
 def dimension_of(name: str) -> Dimension:
     """The dimension of a name; one that there is not is an `UnknownNameError`."""
-    if name not in dimensions():
-        raise unknown_name("corruption", name, dimensions())
-    return dimensions()[name]
+    known = dimensions()
+    if name not in known:
+        raise unknown_name("corruption", name, known)
+    return known[name]
 
 
 #: Pixels of an image for which KADID's lengths and counts are meant.
@@ -237,25 +238,26 @@ def _looked_up(codes: Any, table: Any) -> Any:
     import cv2
 
     paired = np.append(codes, np.uint8(0)) if codes.size % 2 else codes.ravel()
-    found = np.asarray(cv2.LUT(paired.view(np.uint16), table)).view(np.uint8)
+    found = cv2.LUT(paired.view(np.uint16), table).view(np.uint8)
     return found.ravel()[: codes.size].reshape(codes.shape)
 
 
 def _checked(image: Any, dimension: Dimension) -> tuple[Any, Any]:
     """The image as given, and as (H, W, C) in the format that is computed in."""
     given = np.asarray(image)
-    if given.ndim not in (2, 3) or (given.ndim == 3 and given.shape[-1] not in (1, 3)) or min(given.shape[:2]) < 8:
+    shape = given.shape
+    if len(shape) < 2 or shape[2:] not in ((), (1,), (3,)) or min(shape[:2]) < 8:
         raise InputError(
-            f"the image has shape {given.shape}; give (H, W), (H, W, 1) or (H, W, 3) with at least 8 px a side, no "
+            f"the image has shape {shape}; give (H, W), (H, W, 1) or (H, W, 3) with at least 8 px a side, no "
             "alpha channel"
         )
     if given.dtype == np.uint8:
-        as_codes = dimension.computed != "values" and (given.shape[-1] == 3 or not dimension.colour)
-        # float32 holds every step of 8 bits 65,536 times over.
-        computed = given if as_codes else given.astype(np.float32)
-        if not as_codes:
+        computed = given
+        if dimension.computed == "values" or (dimension.colour and shape[-1] != 3):
+            # float32 holds every step of 8 bits 65,536 times over.
+            computed = given.astype(np.float32)
             computed /= np.float32(255)
-        return given, computed.reshape(*given.shape[:2], -1)
+        return given, computed if len(shape) == 3 else computed[..., None]
     if given.dtype.kind != "f":
         raise InputError(f"the image has the format {given.dtype}; give uint8, or float from 0 to 1")
     if not np.isfinite(given).all() or given.min() < 0 or given.max() > 1:
@@ -263,7 +265,7 @@ def _checked(image: Any, dimension: Dimension) -> tuple[Any, Any]:
             f"the image has values from {np.nanmin(given):g} to {np.nanmax(given):g}; give finite values from 0 to 1"
         )
     values: FloatArray = np.ascontiguousarray(given, dtype=np.float64 if given.dtype == np.float64 else np.float32)
-    return given, values.reshape(*given.shape[:2], -1)
+    return given, values if len(shape) == 3 else values[..., None]
 
 
 def _amount(dimension: Dimension, strength: str | float, shape: tuple[int, ...], scale: bool) -> float:
