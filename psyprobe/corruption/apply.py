@@ -252,7 +252,7 @@ def _checked(image: Any, dimension: Dimension) -> tuple[Any, Any]:
             "alpha channel"
         )
     if given.dtype == np.uint8:
-        computed = given
+        computed = np.ascontiguousarray(given)
         if dimension.computed == "values" or (dimension.colour and shape[-1] != 3):
             # float32 holds every step of 8 bits 65,536 times over.
             computed = given.astype(np.float32)

@@ -283,6 +283,13 @@ def test_codes_are_corrupted_as_their_values_are(name: str) -> None:
             assert (by_codes != by_values).mean() < 0.01
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_turned_or_mirrored_view_is_an_image_like_any_other(name: str) -> None:
+    codes = np.random.default_rng(6).integers(0, 256, (40, 48, 3), dtype=np.uint8)
+    for view in (np.rot90(codes), codes[:, ::-1], codes[..., ::-1], codes[..., 1].T):
+        np.testing.assert_array_equal(corrupt(view, name, "mid"), corrupt(view.copy(order="C"), name, "mid"))
+
+
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     apply._check_packages.cache_clear()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
