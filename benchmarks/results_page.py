@@ -39,7 +39,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 NINE = [experiment.name for experiment in read_suite("cai2025")]
 JND = ["contrast_discrimination", "orientation_discrimination", "frequency_discrimination"]
 ACUITY = ["acuity_achromatic", "acuity_red_green", "acuity_yellow_violet"]
-TIME = ["temporal_drift", "temporal_counterphase", "temporal_drift_coarse", "temporal_flicker_wide"]
+TIME = ["temporal_drift", "temporal_counterphase", "temporal_drift_coarse", "temporal_flicker", "temporal_flicker_wide"]
 TESTS = [*NINE, *JND, *ACUITY, "surround", *TIME]
 METRICS = ("cvvdp", "castlecsf")
 #: With a figure of all nine tests.
@@ -114,16 +114,17 @@ def figures(results: Found) -> None:
 PANELS = {
     "temporal_drift": "A drifting Gabor, 4 cpd",
     "temporal_drift_coarse": "A drifting Gabor, 0.5 cpd",
+    "temporal_flicker": "A disc that flickers, 64 px",
     "temporal_flicker_wide": "A disc that flickers, 27 x 48 px",
 }
 
 
 def in_time(results: Found) -> Figure:
     """Responses at the contrast nearest 0.1, and people's sensitivity, over those at 1 Hz."""
-    figure = Figure(figsize=(11, 4.2), layout="constrained")
-    panels = figure.subplots(1, len(PANELS), sharey=True)
+    figure = Figure(figsize=(10, 8), layout="constrained")
+    panels = figure.subplots(2, 2, sharey=True)
     names = list(dict.fromkeys(who for test, who in results if test in PANELS))
-    for panel, (test, title) in zip(panels, PANELS.items(), strict=True):
+    for panel, (test, title) in zip(panels.flat, PANELS.items(), strict=True):
         gridded = {who: results[test, who] for who in names if "response" in results.get((test, who), ())}
         for who, one in gridded.items():
             near = one["response"].isel(layer=0, measure=0).sel(contrast=0.1, method="nearest")
@@ -135,13 +136,14 @@ def in_time(results: Found) -> Figure:
         human = one["human_sensitivity"].values
         label = f"people ({human_label(str(one.attrs['human_model']))})"
         panel.plot(one["scored_temporal_frequency"].values, human / human[0], "k--", label=label)
-        panel.set(xscale="log", yscale="log", title=title, xlabel="Temporal frequency (Hz)")
+        panel.set(xscale="log", yscale="log", title=title)
         panel.set_xticks(x, labels=[f"{value:g}" for value in x])
-        panel.set_yticks(ticks := [0.1, 0.2, 0.5, 1, 2, 3], labels=[f"{value:g}" for value in ticks])
-        panel.set_ylim(0.12, 4.5)
+        panel.set_yticks(ticks := [0.05, 0.1, 0.2, 0.5, 1, 2, 3], labels=[f"{value:g}" for value in ticks])
+        panel.set_ylim(0.04, 4.5)
         panel.minorticks_off()
         panel.legend(fontsize="x-small", framealpha=0.9)
-    panels[0].set_ylabel("Response, or sensitivity, over that at 1 Hz")
+    figure.supxlabel("Temporal frequency (Hz)")
+    figure.supylabel("Response, or sensitivity, over that at 1 Hz")
     return figure
 
 
