@@ -8,8 +8,10 @@ together is in the posterior, here with whatever reading of them counts.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,6 +24,7 @@ from psyprobe.analysis.psychometric.sigmoids import threshold_at
 from psyprobe.analysis.words import fit
 from psyprobe.analysis.words.reply import answers_told
 from psyprobe.analysis.words.sittings import SittingRecord, sitting_offsets
+from psyprobe.files.kept import kept
 from psyprobe.stimulus.catalogue import read_levels
 
 if TYPE_CHECKING:
@@ -164,8 +167,26 @@ def fit_posterior(
 ) -> fit.ChatFit:
     """Thresholds of some wordings with their central credible intervals; of qCSF draws of whole curves besides.
 
-    A threshold expected beyond the contrasts that could be shown is censored where the level was asked.
+    A threshold expected beyond the contrasts that could be shown is censored where the level was asked. Answers that
+    were taken in so before, by any process, are not taken in again.
     """
+    design = (adaptive_design(result), result.attrs["probe"], design_options(result), _contrasts(result).tolist())
+    told = [one for one in trial_answers(at) if one.prompt in which]
+    given = (design, how, at.values.tolist(), which.tolist(), None if offsets is None else offsets.tolist(), told)
+    name = hashlib.sha256(repr((given, counts.trials[which].tolist(), counts.not_shown.tolist())).encode()).hexdigest()
+    found = kept(name, Path(__file__).parents[1], lambda: _fitted(result, at, counts, how, which, offsets))
+    return fit.ChatFit(**found)
+
+
+def _fitted(
+    result: xr.Dataset,
+    at: fit.Places,
+    counts: fit.ChatCounts,
+    how: fit.FitSettings,
+    which: npt.NDArray[np.int64],
+    offsets: FloatArray | None,
+) -> dict[str, npt.NDArray[Any]]:
+    """The fields of a `ChatFit`."""
     posteriors, places = told_posteriors(result, at, which, offsets), range(len(at.values))
     threshold = np.array([[one.mean(place) for place in places] for one in posteriors])
     ends = np.array([[one.interval(place, how.confidence) for place in places] for one in posteriors])
@@ -182,18 +203,19 @@ def fit_posterior(
     status[asked & (threshold < low)] = "censored_below"
     known = status == "ok"
     curves = [one.draw(how.resamples, how.seed) for one in posteriors if isinstance(one, CsfPosterior)]
-    return fit.ChatFit(
-        status=status,
-        threshold=np.where(known, threshold, np.nan),
-        threshold_low=ends[..., 0],
-        threshold_high=ends[..., 1],
-        width=width,
-        guess=guess,
-        lapse=lapse,
-        raw_threshold=np.where(known, threshold_at(0.5, threshold, width, guess, lapse, function=how.function), np.nan),
-        p_value=np.full(threshold.shape, np.nan),
-        samples=-np.stack(curves, axis=1) if curves else None,
-    )
+    raw = threshold_at(0.5, threshold, width, guess, lapse, function=how.function)
+    return {
+        "status": status,
+        "threshold": np.where(known, threshold, np.nan),
+        "threshold_low": ends[..., 0],
+        "threshold_high": ends[..., 1],
+        "width": width,
+        "guess": guess,
+        "lapse": lapse,
+        "raw_threshold": np.where(known, raw, np.nan),
+        "p_value": np.full(threshold.shape, np.nan),
+        **({"samples": -np.stack(curves, axis=1)} if curves else {}),
+    }
 
 
 def _contrasts(result: xr.Dataset) -> FloatArray:
