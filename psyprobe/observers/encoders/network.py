@@ -292,18 +292,16 @@ class NetworkObserver:
         images = check_images(images, self.card.name, input_size=size, hint=hint, pixel_range=drive_range(self.card))
         if images.shape[-1] != 3:
             raise InputError(f"{self.card.name} takes three channels and got {images.shape[-1]}")
-        channels = 1 if is_grey_view(images) else 3  # a grey plane is normalised into three, and copied once
-        if isinstance(images, np.ndarray):
-            planes = torch.empty((len(images), channels, *images.shape[1:3]), dtype=torch.float32)
-            np.copyto(planes.numpy(), images[..., :channels].transpose(0, 3, 1, 2), casting="same_kind")
+        planes = images[..., : 1 if is_grey_view(images) else 3]  # a grey plane is normalised into three
+        normalised = torch.empty((len(images), 3, *images.shape[1:3]), dtype=torch.float32, device=self._device)
+        if isinstance(images, np.ndarray) and self._device.type == "cpu":
+            seen = planes.transpose(0, 3, 1, 2).astype(np.float32, copy=False)
+            np.subtract(seen, self._mean.numpy(), out=normalised.numpy())
         else:
-            planes = images[..., :channels].permute(0, 3, 1, 2)
-        planes = planes.to(self._device, torch.float32)
-        normalised = torch.empty((len(planes), 3, *planes.shape[2:]), dtype=torch.float32, device=self._device)
-        # One by one, images stay in a processor's cache; an accelerator takes all at once.
-        together = 1 if self._device.type == "cpu" else len(planes)
-        for some, out in zip(planes.split(together), normalised.split(together), strict=True):
-            torch.sub(some, self._mean, out=out).div_(self._std)
+            if isinstance(images, np.ndarray):
+                planes = torch.from_numpy(np.array(planes, np.float32))
+            torch.sub(planes.permute(0, 3, 1, 2).to(self._device, torch.float32), self._mean, out=normalised)
+        normalised.div_(self._std)
         return normalised.to(self._dtype)
 
     @contextmanager
