@@ -151,12 +151,12 @@ def digest(value: Any) -> str:
 
 def plain(value: Any) -> Any:
     """A value with tuples, arrays and numpy's numbers as lists, dictionaries and numbers that JSON can hold."""
-    if type(value) in (str, float, int):
+    if type(value) in (str, float, int, bool):
         return value
-    if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [plain(entry) for entry in value]
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
     return value.tolist() if hasattr(value, "tolist") else value
 
 

@@ -479,8 +479,7 @@ class Specification:
 
     def family(self) -> Any:
         """What specifications have in common that `joined` draws in one call: everything but their numbers."""
-        numeric = self.numeric
-        return self.kind, {name: plain(getattr(self, name)) for name in self.parameters() if name not in numeric}
+        return self.kind, [plain(getattr(self, name)) for name in _described(type(self))[3]]
 
     @classmethod
     def joined(cls, specs: Sequence[Self]) -> Self:
@@ -534,7 +533,7 @@ class Specification:
 
     def _spread(self, value: float | FloatArray) -> FloatArray:
         """A number or an array, as `_flat` has parameters."""
-        return np.broadcast_to(np.asarray(value), self.batch).ravel() if self.batch else np.array([value])
+        return np.full(self.batch, value).ravel() if self.batch else np.array([value])
 
     # -- as a certificate -------------------------------------------------------------------------------------------
 
@@ -583,8 +582,13 @@ def varied(specs: Sequence[Specification]) -> dict[str, Any]:
 
 
 @kept_by_kind
-def _described(kind: type[Specification]) -> tuple[Mapping[str, Parameter], tuple[str, ...], Mapping[str, Parameter]]:
-    """Parameters, names of the numeric ones, and levels; what only gets another default is described at its base."""
+def _described(
+    kind: type[Specification],
+) -> tuple[Mapping[str, Parameter], tuple[str, ...], Mapping[str, Parameter], tuple[str, ...]]:
+    """Parameters, names of the numeric ones, levels, and names of the others.
+
+    What only gets another default is described at its base.
+    """
     found = {}
     for field in fields(kind):
         definitions = (base.__dict__.get("__dataclass_fields__", {}).get(field.name) for base in kind.__mro__)
@@ -595,7 +599,8 @@ def _described(kind: type[Specification]) -> tuple[Mapping[str, Parameter], tupl
         found[field.name] = replace(described, required=required, default=None if required else field.default)
     numeric = {name: each for name, each in found.items() if each.numeric}
     derived = {name: level.described for name, level in kind.derived_levels.items()}
-    return MappingProxyType(found), tuple(numeric), MappingProxyType(numeric | derived)
+    others = tuple(name for name in found if name not in numeric)
+    return MappingProxyType(found), tuple(numeric), MappingProxyType(numeric | derived), others
 
 
 def levels_of(kind: type[Specification]) -> Mapping[str, Parameter]:
