@@ -128,7 +128,8 @@ def ask_round(
             agenda = Agenda(store, batches, writer, lease)
             while agenda.open():
                 for answered in put(observers, agenda):
-                    writer.add(replace(answered, origin=origins.of(answered.question.observer, answered.origin)))
+                    origin = origins.of(answered.question.observer, answered.origin)
+                    writer.add(Answered(answered.question, answered.answer, answered.contents, origin))
                     if left:
                         left -= 1
                         bar.update()

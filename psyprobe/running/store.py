@@ -25,6 +25,8 @@ from psyprobe.running.protocol import Answered, Origin, Question, RunRecord
 DIGITS, _WAY_DIGITS = 32, 16
 #: Answers that are read in turn are read so many at once.
 _IN_TURN = 500
+#: JSON of what digests stand for and of records, and of answers; made once, and not at each call.
+_JSON, _COMPACT = (json.JSONEncoder(allow_nan=False, separators=each) for each in ((", ", ": "), (",", ":")))
 #: Fields of a record that have a column of their own.
 _OF_THE_TABLE = ("started", "finished", "outcome", "origins")
 
@@ -137,7 +139,7 @@ class Store:
         contents = {}
         for each, at in answered:
             try:
-                told.append((each, at, json.dumps(each.answer, allow_nan=False, separators=(",", ":"))))
+                told.append((each, at, _COMPACT.encode(each.answer)))
             except ValueError:
                 raise StoreError("a response is NaN or infinite; the store keeps finite responses only") from None
             contents.update({content[0]: content for content in each.contents})
@@ -188,10 +190,7 @@ class Store:
             known = self.database.kept(list(named))
             # In order: rows that are appended lie close, those that are put between others leave a third empty.
             new = [(name, *named[name]) for name in sorted(named) if name not in known]
-            cells = (
-                (name, *self.database.cell(kind, value, json.dumps(value, allow_nan=False)))
-                for name, kind, value in new
-            )
+            cells = ((name, *self.database.cell(kind, value, _JSON.encode(value))) for name, kind, value in new)
             self.database.insert("content", list(cells))
 
     def content(self, name: str) -> Any:
@@ -298,9 +297,12 @@ class Store:
 
     def _places(self, keys: Iterable[str]) -> dict[tuple[bytes, int], str]:
         """Where answers stand or would, by the keys of questions; a way that nobody asked in yet has no place."""
-        split = {key: (_name(key[:-_WAY_DIGITS]), _name(key[-_WAY_DIGITS:])) for key in keys}
-        ways = self.database.ways(way for _, way in split.values())
-        return {(shown, ways[way]): key for key, (shown, way) in split.items() if way in ways}
+        wanted = [*keys]
+        names = {way: _name(way) for way in {key[-_WAY_DIGITS:] for key in wanted}}
+        known = self.database.ways(names.values())
+        ways = {way: known[name] for way, name in names.items() if name in known}
+        split = ((key, key[-_WAY_DIGITS:]) for key in wanted)
+        return {(_name(key[:-_WAY_DIGITS]), ways[way]): key for key, way in split if way in ways}
 
     def _numbers(self, question: Question, origin: Origin) -> tuple[int, int]:
         """Of a way of asking and of who answered."""
@@ -337,7 +339,7 @@ class Store:
 
 
 def _packed(value: Any) -> bytes:
-    return packed(json.dumps(value, allow_nan=False))
+    return packed(_JSON.encode(value))
 
 
 def _name(digest: str) -> bytes:

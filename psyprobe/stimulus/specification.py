@@ -470,8 +470,8 @@ class Specification:
 
     def _with_numbers(self, values: Mapping[str, Any]) -> Self:
         """With other numbers that were checked before: a run makes more of these than it has questions."""
-        told = {name: getattr(self, name) for name in self.parameters()}
-        if vars(self).keys() - told.keys() - _KEPT:
+        told = {name: value for name, value in vars(self).items() if name not in _KEPT}
+        if told.keys() != self.parameters().keys():
             return replace(self, **values)
         one = object.__new__(type(self))
         vars(one).update(told, **values)
@@ -561,7 +561,7 @@ class Specification:
 def _at(value: FloatArray, index: tuple[int, ...]) -> float:
     """A number of an array that broadcasts to a batch, at a place in the batch."""
     own = index[len(index) - value.ndim :]
-    return float(value[tuple(i if size > 1 else 0 for i, size in zip(own, value.shape, strict=True))])
+    return float(value.item(*[i if size > 1 else 0 for i, size in zip(own, value.shape, strict=True)]))
 
 
 #: What a specification keeps of its own besides its parameters.
