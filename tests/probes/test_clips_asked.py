@@ -298,6 +298,16 @@ def test_what_clips_cannot_be_asked_is_one_sentence(tmp_path: Path) -> None:
         ran(words, "simulated:watson-malo")
 
 
+def test_one_film_can_be_asked_about(tmp_path: Path) -> None:
+    words = page(tmp_path, "words")
+    text = words.read_text().replace('"detection"', '"yes_no"').split("[human]")[0]
+    prompt = "These are {frames} frames, {fps} frames a second. Do you see a pattern? Answer with yes or no."
+    words.write_text(f"{text}[asking]\nprompts = [{prompt!r}]\n", encoding="utf-8")
+    result = pp.run(words, "simulated:castlecsf", progress=False)
+    strongest = result["said"].where(result["contrast"] == result["contrast"].max(), drop=True)
+    assert strongest.mean() > 0.9 > 0.1 > result["said"].where(result["catch"], drop=True).mean()
+
+
 _CHILD = """
 import sys
 import numpy as np

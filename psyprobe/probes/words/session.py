@@ -180,13 +180,15 @@ class WordsSession(ExperimentSession):
 
     def _check(self) -> None:
         experiment, who = self.experiment, self.observer
-        frames, clips = math.prod(experiment.spec().extent[:-2]), isinstance(experiment.spec(), Clip)
-        if who.images_at_once is not None and who.images_at_once < self.task.intervals * frames:
-            those = f", the frames of {'two clips' if self.task.intervals == 2 else 'a clip'}," if clips else ""
-            remedy = "show shorter clips (stimulus.parameters.frames)" if clips else "use the probe 'yes_no'"
+        spec = experiment.spec()
+        shown = self.task.intervals * math.prod(spec.extent[:-2])
+        if who.images_at_once is not None and who.images_at_once < shown:
+            clips, several = isinstance(spec, Clip), self.task.intervals > 1
+            those = f", the frames of {'two clips' if several else 'a clip'}," if clips else ""
+            remedy = "show shorter clips (frames of the stimulus)" if clips else "use the probe 'yes_no'"
             raise InputError(
-                f"probe {experiment.probe!r} shows {self.task.intervals * frames} images{those} in a question, and "
-                f"{who.card.name} takes {who.images_at_once}; {remedy}, or another observer"
+                f"probe {experiment.probe!r} shows {shown} images{those} in a question, and {who.card.name} takes "
+                f"{who.images_at_once}; {remedy}, or another observer"
             )
         if who.bits is not None and experiment.delivery.bits == "float":
             raise InputError(
