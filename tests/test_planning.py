@@ -207,7 +207,7 @@ def test_a_simulated_observer_looks_at_an_image_once(tmp_path: Path, monkeypatch
     observer = load_observer("simulated:watson-malo")
     looked: list[Any] = []
     real = type(observer)._looked
-    monkeypatch.setattr(type(observer), "_looked", lambda self, image: (looked.append(image), real(self, image))[1])
+    monkeypatch.setattr(type(observer), "_looked", lambda self, *view: (looked.append(view), real(self, *view))[1])
     result = pp.run(page, observer, progress=False)
     images = len(np.unique(result["image_seed"])) * len(np.unique(result["contrast"]))
     assert result.sizes["trial"] >= 25 * 4 and len(looked) <= images

@@ -242,7 +242,7 @@ def test_falls_back_to_text_and_tells_so_once(simulated: SimulatedObserver, imag
     [
         (Behaviour(key="another"), MODEL, 1, r"refuses the key \(HTTP 401\); set OPENAI_API_KEY"),
         (Behaviour(), "simulated:other", 1, r"knows no such model \(HTTP 404.*; it offers simulated:watson-malo"),
-        (Behaviour(), MODEL, 3, r"refuses the question \(HTTP 400: At most 2 image"),
+        (Behaviour(), MODEL, 3, r"refuses the question \(HTTP 400: .* was shown 3 images"),
     ],
 )
 def test_a_clear_end_at_once(
@@ -294,7 +294,7 @@ def test_what_was_answered_is_yielded_before_the_end(simulated: SimulatedObserve
     asked = [*inquiries(images, 10), Inquiry(PROMPT, tuple(images[:3])), *inquiries(images, 5)]
     with serve(simulated) as server, client(server, concurrency=1) as observer:
         got = []
-        with pytest.raises(PsyprobeError, match="At most 2"):
+        with pytest.raises(PsyprobeError, match="was shown 3 images"):
             for inquiry, _ in observer.answers(asked):
                 got.append(inquiry)
         assert {id(each) for each in asked[:10]} <= {id(each) for each in got}
