@@ -116,10 +116,10 @@ def looks() -> list[Row]:
     observer = pp.load_observer("simulated:watson-malo")
     real = SimulatedObserver._looked
 
-    def counting(self: SimulatedObserver, image: np.ndarray) -> object:
+    def counting(self: SimulatedObserver, image: np.ndarray, fps: float | None) -> object:
         nonlocal looked
         looked += 1
-        return real(self, image)
+        return real(self, image, fps)
 
     with tempfile.TemporaryDirectory() as folder:
         page = page_of("words", 100, Path(folder))
