@@ -23,8 +23,8 @@ from psyprobe.errors import InputError
 MEASURES = ("angular", "cosine", "l1", "l2")
 
 #: Values of one block (1 MiB of float64), and of one stripe of it and columns of that: a stripe stays in a processor's
-#: outer cache, and is no smaller, since calls of numpy cost a microsecond each. So many values are summed before their
-#: sums are, which keeps rounding small.
+#: outer cache, and is no smaller, since calls of numpy cost a microsecond each. Sums are made of a part's values first,
+#: and then of the parts, which keeps rounding small.
 _BLOCK, _STRIPE, _COLUMNS, _PART = 1 << 17, 1 << 16, 1 << 13, 1 << 11
 
 #: Of the GPU's sum.
