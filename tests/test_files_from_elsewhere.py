@@ -128,6 +128,23 @@ def test_codes_are_within_half_a_step_or_right_on_average(values: list[float], b
 
 
 @settings(max_examples=60, deadline=None)
+@given(st.floats(0.5, 254.5), st.integers(0, 99))
+def test_triangular_dither_has_the_same_noise_at_every_level(level: float, seed: int) -> None:
+    codes = to_codes(np.full(20_000, level / 255), 8, "tpdf", seed).astype(float)
+    # Rounding and both dithers are uniform over one step, of variance 1/12 each (Lipshitz et al. 1992). Five times the
+    # error of the mean and of the variance of 20,000 values.
+    assert codes.mean() == pytest.approx(level, abs=5 * 0.5 / np.sqrt(20_000))
+    assert codes.var() == pytest.approx(0.25, abs=5 * 0.45 / np.sqrt(20_000))
+    assert codes.min() >= 0 and codes.max() <= 255
+
+
+@pytest.mark.parametrize("drive", [0.0, 0.49 / 255, 254.51 / 255, 1.0])
+def test_triangular_dither_needs_room_at_the_ends(drive: float) -> None:
+    with pytest.raises(InputError, match=r"tpdf dither needs half a code of room, 0\.5 to 254\.5 of 255"):
+        to_codes(np.full(9, drive), 8, "tpdf")
+
+
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_packed_images_have_fourteen_bits(seed: int) -> None:
     drive = np.random.default_rng(seed).random((4, 6, 3))
@@ -147,7 +164,8 @@ def test_bits_dither_and_packing_of_rendered_files(tmp_path: Path, capsys: pytes
     faint = ["render", "gabor_achromatic", "--set", "contrast=0.004", "size=128", "radius=0.5"]
     errors = {}
     for name, more in {
-        "8": [], "dithered": ["--dither", "rpdf", "--seed", "3"], "10": ["--bits", "10"], "16": ["--bits", "16"],
+        "8": [], "rpdf": ["--dither", "rpdf", "--seed", "3"], "tpdf": ["--dither", "tpdf", "--seed", "3"],
+        "10": ["--bits", "10"], "16": ["--bits", "16"],
         "mono": ["--pack", "mono++"], "colour": ["--pack", "color++"],
     }.items():  # fmt: skip
         path = tmp_path / f"{name}.png"
@@ -157,11 +175,11 @@ def test_bits_dither_and_packing_of_rendered_files(tmp_path: Path, capsys: pytes
         errors[name] = abs(rows["contrast"]["error"])
         code = main(["check", str(path)])
         assert code == (0 if record["certificate"]["passed"] else 1)
-        if name in ("8", "dithered"):
-            cause = {"8": "8-bit rounding", "dithered": "dithered to 8 bits"}[name]
+        if name in ("8", "rpdf", "tpdf"):
+            cause = "8-bit rounding" if name == "8" else "dithered to 8 bits"
             assert f"Likely cause: {cause}" in capsys.readouterr().out
         capsys.readouterr()
-    assert errors["8"] > 0.2 > errors["dithered"]
+    assert errors["8"] > 0.2 > max(errors["rpdf"], errors["tpdf"])
     assert errors["10"] < 0.2 and errors["mono"] < 0.005 and errors["colour"] < 0.005 and errors["16"] < 2e-3
     codes = decode_png((tmp_path / "10.png").read_bytes())
     assert codes.dtype == np.uint16 and len({*np.rint(codes / 65535 * 1023).ravel()}) < 12

@@ -239,8 +239,8 @@ class Sending(Section):
 
     #: Bits a channel; "float" for observers in process that take any value.
     bits: Literal[8, "float"] = 8
-    #: Noise before rounding; without it one step where bits is 8, none for floats.
-    dither: Literal["rpdf", "none"] | None = None
+    #: Noise before rounding; without it "rpdf" where bits is 8, none for floats.
+    dither: Literal["rpdf", "tpdf", "none"] | None = None
     #: Draw at the observer's own input size, over the same degrees; else at that of the stimulus.
     native: bool = True
     #: Do not ask about patterns of which too little arrives; else ask all the same.

@@ -18,7 +18,7 @@ from psyprobe.errors import InputError, unknown_name
 
 #: Depths of a PNG file; codes of 10 bits are spread over those of 16.
 BITS = (8, 10, 16)
-DITHERS = ("none", "rpdf")
+DITHERS = ("none", "rpdf", "tpdf")
 PACKINGS = ("mono++", "color++")
 
 #: Largest code of a packed channel.
@@ -36,11 +36,21 @@ def to_codes(drive: FloatArray, bits: int = 8, dither: str = "none", seed: int =
         0 to 1, of any shape.
     bits : int
         Of a code.
-    dither : {"none", "rpdf"}
+    dither : {"none", "rpdf", "tpdf"}
         Round to the nearest code; or ``floor(code + U)`` with U uniform in [0, 1), drawn anew for each value, so that
-        the mean over many is exact.
+        the mean over many is exact; or ``floor(code + U + V - 1/2)`` with two such, so that the noise is exact, too:
+        half a code at every level, where one adds none to a value on a code and half a code between two.
     seed : int
         Of the dither.
+
+    Raises
+    ------
+    InputError
+        Drive lies outside [0, 1]; or within half a code of its ends, where the noise of "tpdf" has no room.
+
+    References
+    ----------
+    Lipshitz, Wannamaker, Vanderkooy (1992). Quantization and dither: a theoretical survey.
 
     Examples
     --------
@@ -58,11 +68,31 @@ def to_codes(drive: FloatArray, bits: int = 8, dither: str = "none", seed: int =
     if dither == "none":
         rounded: npt.NDArray[np.uint16] = np.rint(steps).astype(np.uint16)
         return rounded
-    noise = np.random.default_rng(seed).random(steps.shape)
+    check_room(steps, bits, dither)
+    rng = np.random.default_rng(seed)
+    noise = rng.random(steps.shape)
+    if dither == "tpdf":
+        return np.asarray(np.floor(steps + noise + rng.random(steps.shape) - 0.5).astype(np.uint16))
     # A value on a code stays there: what rounding made of it is no fraction to be dithered.
     near = np.rint(steps)
     steps = np.where(np.abs(steps - near) < 1e-6, near, np.floor(steps + noise))
     return np.asarray(steps.astype(np.uint16))
+
+
+def check_room(steps: FloatArray, bits: int, dither: str) -> None:
+    """Refuse values in codes that dither would take beyond black or peak white.
+
+    >>> check_room(np.array([0.4, 200.0]), 8, "tpdf")
+    Traceback (most recent call last):
+        ...
+    psyprobe.errors.InputError: tpdf dither needs half a code of room, 0.5 to 254.5 of 255, and the image goes from ...
+    """
+    most = 2**bits - 1
+    if dither == "tpdf" and not (steps.min(initial=0.5) >= 0.5 and steps.max(initial=0.5) <= most - 0.5):
+        raise InputError(
+            f"tpdf dither needs half a code of room, 0.5 to {most - 0.5:g} of {most}, and the image goes from code "
+            f"{steps.min():g} to {steps.max():g}; lower the contrast, or take a display with more range or rpdf dither"
+        )
 
 
 def spread(codes: npt.NDArray[Any], bits: int) -> Codes:

@@ -414,10 +414,11 @@ def _of_codes(key: str, codes: int) -> Cause:
 
 
 def _is_dithered(off: Float64, exact: Float64) -> bool:
-    """Whether codes differ from the exact ones by noise of one step, and by nothing that knows of the pattern."""
+    """Whether codes differ from the exact ones by noise of one or two steps, and by nothing that knows the pattern."""
     share = exact - np.floor(exact)
-    expected = float((share * (1 - share)).mean())
-    if not expected > 1e-3 or np.abs(off).max() > 1:
+    largest = np.abs(off).max()
+    expected = float((share * (1 - share)).mean()) if largest <= 1 else 0.25
+    if not expected > 1e-3 or largest > 1.5:
         return False
     doubt = 5 * np.sqrt(expected / off.size)
     pattern = exact - exact.mean()

@@ -187,6 +187,27 @@ def test_dither_keeps_the_mean_and_whole_codes() -> None:
         assert np.unique(np.rint(flat * 255)).tolist() == [code]
 
 
+def test_triangular_dither_tells_a_field_on_a_code_from_no_pattern() -> None:
+    on_a_code, between = (np.full((256, 256, 3), code / 255, np.float32) for code in (128.0, 128.5))
+    spread = {
+        dither: [255 * float(deliver(drive, Delivery(dither=dither), seed=1).std()) for drive in (on_a_code, between)]
+        for dither in ("rpdf", "tpdf")
+    }
+    assert spread["rpdf"] == [0, pytest.approx(0.5, abs=0.01)]
+    assert spread["tpdf"] == [pytest.approx(0.5, abs=0.01)] * 2
+    with pytest.raises(InputError, match="the image goes from code 0 to 0; lower the contrast"):
+        deliver(np.zeros((8, 8, 3)), Delivery(dither="tpdf"))
+
+
+@pytest.mark.parametrize("contrast", [0.001, 0.005, 0.02])
+def test_triangular_dither_keeps_the_contrast(contrast: float) -> None:
+    gains = [
+        measured(AnnulusNoise(frequency=4, contrast=contrast, seed=seed), DISPLAY, Delivery(dither="tpdf"), seed)
+        for seed in (1, 2, 3)
+    ]
+    assert abs(np.mean([each.coherent_gain for each in gains]) - 1) < 0.03
+
+
 def test_catch_trials_get_the_same_dither() -> None:
     # Away from a whole code, where dither is at its strongest.
     blank = Uniform(luminance=40.5, ppd=64, size=256)
@@ -244,7 +265,7 @@ def test_rule_of_refusal() -> None:
     ("values", "message"),
     [
         ({"bits": 10}, "bits is 10"),
-        ({"dither": "tpdf"}, "unknown dither"),
+        ({"dither": "blue"}, "unknown dither"),
         ({"format": "jpeg"}, "only png is lossless"),
     ],
 )

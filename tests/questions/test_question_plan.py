@@ -96,5 +96,9 @@ def test_better_designs_leave_narrower_intervals_or_ask_less() -> None:
 def test_dither_that_gives_patterns_away_is_noted(tmp_path: Path) -> None:
     path = write_questions(tmp_path, ("peak = 185.3", "peak = 185.30486"))
     (remark,) = pp.plan(path, Seeing()).remarks
-    assert "a uniform field lies on an 8-bit code" in remark
+    assert "a uniform field lies on an 8-bit code" in remark and 'set delivery.dither to "tpdf"' in remark
+    triangular = write_questions(
+        tmp_path, ("peak = 185.3", "peak = 185.30486"), ("[asking]", '[delivery]\ndither = "tpdf"\n[asking]')
+    )
+    assert pp.plan(triangular, Seeing()).remarks == ()
     assert pp.plan(write_questions(tmp_path, ("peak = 185.3", "peak = 186.88")), Seeing()).remarks == ()

@@ -3,8 +3,8 @@
 Rounding to 8 bits changes faint patterns: two neighbouring codes are 0.8 % of contrast apart from their mean at
 mid-grey, and below that a pattern vanishes or turns into one of fixed contrast, according to where its mean falls
 between two codes. Dither before rounding, ``floor(v + U)`` with U uniform in [0, 1) for every pixel and channel, keeps
-the contrast at every level in return for white noise of about half a code. Resizing, JPEG and a model's own input stage
-change it again, so contrast is measured on what arrives.
+the contrast at every level in return for white noise of about half a code ("rpdf"; "tpdf" has just half a code at every
+level). Resizing, JPEG and a model's own input stage change it again, so contrast is measured on what arrives.
 
 The noise of a trial depends on its level and repeat, not on its contrast or its prompt: the contrasts of a ladder
 share their pattern, and all prompts their images. Seeds are derived from what they belong to, so no order of asking can
@@ -27,6 +27,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.images import encode_png
 from psyprobe.files.output import digest
+from psyprobe.light.codes import DITHERS, check_room
 from psyprobe.light.display import Display
 from psyprobe.observers.chat.answering import eight_bit
 from psyprobe.observers.images import is_grey_view
@@ -35,7 +36,6 @@ from psyprobe.probes.differing import PERIOD, changed
 from psyprobe.stimulus import Clip, Specification, Uniform
 from psyprobe.stimulus.specification import level_of, with_levels
 
-DITHERS = ("rpdf", "none")
 #: Of images that a page draws by itself from their specifications, frame by frame.
 PAGE_DITHERS = ("golden", "noisy_bit", "wide")
 
@@ -54,8 +54,8 @@ class Delivery:
     ----------
     bits : {8, None}
         Bits a channel; None hands over floats as they are, for local models that take them.
-    dither : {"rpdf", "none"}
-        Noise before rounding: uniform over one step, or none. Of a page, one of `PAGE_DITHERS`.
+    dither : {"rpdf", "tpdf", "none"}
+        Noise before rounding, as in `psyprobe.light.codes.to_codes`. Of a page, one of `PAGE_DITHERS`.
     format : {"png", "page"}
         File format: lossless. JPEG takes most of a faint pattern away. "page": no file, the observer's page draws.
 
@@ -130,7 +130,7 @@ def deliver(drive: FloatArray, delivery: Delivery = Delivery(), seed: int | Sequ
     Raises
     ------
     InputError
-        A drive outside [0, 1] has no 8-bit code.
+        A drive outside [0, 1] has no 8-bit code; one within half a code of the ends has no room for "tpdf" dither.
 
     Examples
     --------
@@ -150,13 +150,17 @@ def deliver(drive: FloatArray, delivery: Delivery = Delivery(), seed: int | Sequ
             f"the image has drive values from {values.min():g} to {values.max():g}; 8 bits hold 0 to 1: show it on a "
             "display that is not of extended range"
         )
+    check_room(planes * np.float64(255), 8, delivery.dither)
     delivered = np.empty(values.shape, dtype=np.float32)
     seeds = np.broadcast_to(np.asarray(seed), values.shape[:-3])
     for index in np.ndindex(*seeds.shape):
         if delivery.dither == "none":
             codes = np.full(values.shape[-3:], 0.5)
         else:
-            codes = np.random.default_rng(int(seeds[index])).random(values.shape[-3:])
+            rng = np.random.default_rng(int(seeds[index]))
+            codes = rng.random(values.shape[-3:])
+            if delivery.dither == "tpdf":
+                codes += rng.random(values.shape[-3:]) - 0.5
         # In float64: a sum rounded to float32 would carry a value that is a whole code up to the next.
         steps = planes[index] * np.float64(255)
         for channel in range(3):

@@ -239,8 +239,8 @@ def _dithered(session: WordsSession) -> tuple[str, ...]:
         return ()
     return (
         f"a uniform field lies on an 8-bit code, where dither adds {noise:.2g} codes of noise, and to patterns about "
-        "0.4: they can be told from it by their dither alone; choose a peak of the display that puts the mean halfway "
-        "between two codes",
+        '0.4: they can be told from it by their dither alone; set delivery.dither to "tpdf", whose noise is the same '
+        "everywhere, or choose a peak of the display that puts the mean halfway between two codes",
     )
 
 
