@@ -434,7 +434,8 @@ def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[A
             }
             known = {name: lengths_of(who, references[name], shown) for name, who in observers.items()}
         ppd = work.tests[0].ppd
-        for name, who in observers.items():
+        # The pixels, which stand last, come first: a network's pass leaves little of the images in the cache.
+        for name, who in reversed([*observers.items()]):
             light = presented(tests, work.display, who.card.ability)
             of_references, asked = known[name], [each for each in batch.questions if each.observer == name]
             if of_references is None:
