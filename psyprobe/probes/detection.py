@@ -38,6 +38,7 @@ from psyprobe.probes.pairs import Conditions, Grid, PairSession, Responses, pair
 from psyprobe.running.protocol import Answered, Batch, RunRecord
 from psyprobe.running.store import Store
 from psyprobe.stimulus import Specification
+from psyprobe.stimulus.parameters import log_spaced
 from psyprobe.stimulus.specification import level_of, with_levels
 
 if TYPE_CHECKING:
@@ -249,7 +250,7 @@ def _human(
 
 def _curve_at(values: FloatArray) -> FloatArray:
     """Where a human curve is drawn: log-spaced, and without a pedestal besides where 0 is a level."""
-    above = np.geomspace(values[values > 0][0], values[-1], _CURVE_POINTS)
+    above = log_spaced(values[values > 0][0], values[-1], _CURVE_POINTS)
     return above if values[0] > 0 else np.concatenate([values[:1], above])
 
 

@@ -15,6 +15,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, unknown_name
 from psyprobe.files.parsing import parse_toml, read_text
 from psyprobe.stimulus.kinds.sums import BACKGROUND, Sum
+from psyprobe.stimulus.parameters import log_spaced
 from psyprobe.stimulus.specification import Specification, find_kind, level_of, specification_from_dict
 
 #: Entry points of packages that bring pages: each names a package in whose folder they lie.
@@ -251,7 +252,7 @@ def read_levels(name: str, page: Any) -> FloatArray:
             raise unknown_name("scale", str(scale), ("log", "linear"))
         if scale == "log" and not (first > 0 and last > 0):
             raise InputError(f"levels of {name} from {first:g} to {last:g} have no log scale; both ends must be > 0")
-        values = np.geomspace(first, last, n) if scale == "log" else np.linspace(first, last, n)
+        values = log_spaced(first, last, n) if scale == "log" else np.linspace(first, last, n)
     if len(np.unique(values)) != len(values):
         raise InputError(f"levels of {name} repeat a value")
     return values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 import sys
 import tomllib
@@ -26,6 +27,58 @@ _LARGEST = sys.float_info.max
 #: Words that other software has for parameters, and the names that they have here.
 _PAGE = files("psyprobe.stimulus").joinpath("other_words.toml").read_text(encoding="utf-8")
 OTHER_WORDS = {word: name for name, words in tomllib.loads(_PAGE).items() for word in words.split()}
+
+
+#: Digits of decimal arithmetic; float64 has 17.
+_DIGITS = decimal.Context(prec=25)
+
+
+def log_spaced(first: float, last: float, n: int) -> FloatArray:
+    """Values that are evenly spaced in their logarithm, the same to the last bit on every machine.
+
+    Parameters
+    ----------
+    first, last : float
+        Above 0; kept as they are.
+    n : int
+        How many; one is the first.
+
+    Notes
+    -----
+    In decimal arithmetic: powers of float64 differ in their last bit from processor to processor (with AVX-512 and
+    without), and a stimulus is known, and its dither drawn, by all digits of its parameters.
+
+    Examples
+    --------
+    >>> log_spaced(0.01, 100.0, 5).tolist()
+    [0.01, 0.1, 1.0, 10.0, 100.0]
+    """
+    low, high = (_DIGITS.ln(decimal.Decimal(float(end))) for end in (first, last))
+    step = _DIGITS.divide(_DIGITS.subtract(high, low), decimal.Decimal(max(n - 1, 1)))
+    within = [float(_DIGITS.exp(_DIGITS.fma(step, decimal.Decimal(i), low))) for i in range(1, n - 1)]
+    return np.array([first, *within, last][:n], dtype=np.float64)
+
+
+def power_of_ten(exponent: float) -> float:
+    """10 to an exponent that is rounded to six decimals, the same to the last bit on every machine.
+
+    Examples
+    --------
+    >>> power_of_ten(-2.0), round(power_of_ten(0.30103), 6)
+    (0.01, 2.0)
+    """
+    return float(_DIGITS.power(decimal.Decimal(10), decimal.Decimal(f"{exponent:.6f}")))
+
+
+def ten_digits(values: FloatArray) -> FloatArray:
+    """Values to ten significant digits: what was computed by powers, the same on nearly every machine.
+
+    Examples
+    --------
+    >>> ten_digits(np.array([[0.012345678901234], [1e300]])).tolist()
+    [[0.0123456789], [1e+300]]
+    """
+    return np.reshape([float(f"{value:.10g}") for value in np.ravel(values).tolist()], np.shape(values))
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Everything that the package computed before it was rebuilt, computed again: the same numbers, bit for bit.
 
 The last bits of a sum depend on the processor and on the versions of libraries. On another machine than the one that
-`data/machine.json` tells of, numbers are therefore compared to 1e-9 (absolutely 1e-12), numbers inside texts too, and
-digests of pixels and files are not.
+`data/machine.json` tells of, numbers are therefore compared to 1e-9 (absolutely 1e-12; float32 to four steps of it;
+scores of answers in words to 1e-5), numbers inside texts too, and digests of pixels and files are not.
 """
 
 from __future__ import annotations

@@ -8,8 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import psyprobe as pp
 from psyprobe.errors import InputError, UnknownNameError
@@ -29,6 +32,7 @@ from psyprobe.stimulus import (
     with_levels,
 )
 from psyprobe.stimulus.catalogue import load_stimulus
+from psyprobe.stimulus.parameters import log_spaced
 from psyprobe.stimulus.specification import KINDS
 
 FUNCTIONS: list[tuple[Callable[..., Any], type[Specification]]] = [
@@ -175,3 +179,15 @@ def test_a_page_that_cannot_be_is_refused(tmp_path: Path, text: str, message: st
     with pytest.raises(InputError, match=message) as error:
         load_stimulus(page)
     assert "\n" not in str(error.value)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(1e-6, 1e6), st.floats(1e-6, 1e6), st.integers(1, 60))
+def test_log_levels_are_rounded_once(first: float, last: float, n: int) -> None:
+    found = log_spaced(first, last, n)
+    assert len(found) == n and found[0] == first and (n == 1 or found[-1] == last)
+    with mpmath.workdps(40):
+        low, ratio = mpmath.mpf(first), mpmath.mpf(last) / mpmath.mpf(first)
+        exact = [float(low * ratio ** (mpmath.mpf(i) / (n - 1))) for i in range(1, n - 1)]
+    assert found[1:-1].tolist() == exact
+    np.testing.assert_allclose(found, np.geomspace(first, last, n), rtol=1e-14)

@@ -26,6 +26,7 @@ from psyprobe.analysis.words.reply import answers_told
 from psyprobe.analysis.words.sittings import SittingRecord, sitting_offsets
 from psyprobe.files.kept import kept
 from psyprobe.stimulus.catalogue import read_levels
+from psyprobe.stimulus.parameters import power_of_ten
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -231,4 +232,4 @@ def _contrasts(result: xr.Dataset) -> FloatArray:
         nominal = result[ruler].values.astype(np.float64)
         return np.array([nominal[nominal > 0].min(), nominal.max()])
     # As designs round them.
-    return np.asarray(10 ** np.round(np.log10(shown), 6))
+    return np.array([power_of_ten(x) for x in np.log10(shown).tolist()])

@@ -26,6 +26,9 @@ About: TypeAlias = Literal["threshold", "all"]
 _DIVERSITY = 0.7
 #: which are those within about this distance, in log10 contrast.
 _NEAR = 0.15
+#: Levels alike but for so much, in nats of information or log10 contrast, are equal: no question may hang on the last
+#: bits of a sum, which differ from processor to processor.
+_ALIKE = 1e-9
 
 
 def binary_entropy(p: FloatArray) -> FloatArray:
@@ -76,7 +79,8 @@ def most_telling(
     Parameters
     ----------
     information : mapping of int to ndarray, shape (X,)
-        Of each contrast, by the place of each value that may be asked; the first of equals is taken.
+        Of each contrast, by the place of each value that may be asked; the first of those is taken that are equal but
+        for rounding.
     values, contrasts : sequence of float
         Of the level; and above 0, X of them.
     pending : sequence of Level
@@ -88,15 +92,14 @@ def most_telling(
     Level(value=4, contrast=0.01)
     """
     x = np.log10(contrasts)
-    best, choice = -np.inf, Level(values[0], contrasts[0])
+    left = []
     for place, promise in information.items():
         value = values[place]
         waiting = np.array([np.log10(one.contrast) for one in pending if one.value == value and not one.catch])
-        left = promise * diversity(x, waiting) if waiting.size else promise
-        index = int(np.argmax(left))
-        if left[index] > best:
-            best, choice = float(left[index]), Level(value, contrasts[index])
-    return choice
+        left.append(promise * diversity(x, waiting) if waiting.size else promise)
+    promises = np.array(left)
+    first, index = np.argwhere(promises >= promises.max() - _ALIKE)[0].tolist()
+    return Level(values[[*information][first]], contrasts[index])
 
 
 def diversity(x: FloatArray, pending: FloatArray) -> FloatArray:
@@ -167,7 +170,9 @@ class Adaptive(Estimating[P]):
             return Level(self.values[self._order[turn]], 0.0)
         if self._books.below(self.contrasts[-1], self._top):
             # Where the pattern is seen most surely, a "no" tells of lapses.
-            return Level(self.values[min(open_ones, key=self.posterior.mean)], self.contrasts[-1])
+            means = [self.posterior.mean(each) for each in open_ones]
+            clearest = next(each for each, mean in zip(open_ones, means, strict=True) if mean <= min(means) + _ALIKE)
+            return Level(self.values[clearest], self.contrasts[-1])
         return None
 
     def _wide(self, place: int) -> bool:

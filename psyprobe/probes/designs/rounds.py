@@ -10,6 +10,7 @@ import numpy as np
 from psyprobe.analysis.psychometric.posterior import Function, Task, ThresholdPosterior, default_grid
 from psyprobe.errors import InputError
 from psyprobe.probes.designs.protocol import Estimating, Level, checked
+from psyprobe.stimulus.parameters import log_spaced, power_of_ten
 
 
 class Rounds(Estimating[ThresholdPosterior]):
@@ -154,7 +155,7 @@ def ladder(
             f"coarse is {coarse}, fine {fine} and repeats {repeats}; give at least 2, at least 0 and at least 1"
         )
     posterior = ThresholdPosterior(len(shown), default_grid(c, task, function))
-    even = np.geomspace(c[0], c[-1], coarse).tolist()
+    even = log_spaced(c[0], c[-1], coarse).tolist()
     first = [Level(each, contrast) for each in shown for contrast in even for _ in range(repeats)]
 
     def second() -> list[Level]:
@@ -187,4 +188,4 @@ def _around(posterior: ThresholdPosterior, place: int, contrasts: tuple[float, f
     bottom, top = np.log10(contrasts)
     centre = np.clip((low + high) / 2, bottom, top)
     levels = np.linspace(max(centre - half, bottom), min(centre + half, top), fine)
-    return [float(10**x) for x in np.round(levels, 6)]
+    return [power_of_ten(x) for x in levels.tolist()]

@@ -22,6 +22,7 @@ from psyprobe.probes.differing import periods
 from psyprobe.probes.words.delivery import derived_seed
 from psyprobe.probes.words.reading import Read, Readout, readout_of, said
 from psyprobe.stimulus import Clip, Specification
+from psyprobe.stimulus.parameters import power_of_ten
 
 #: Answers with text and probabilities from which it is decided which of the two counts.
 PILOT = 4
@@ -187,7 +188,7 @@ def adaptive(design: str) -> bool:
 def fine_contrasts(contrast: tuple[float, ...]) -> tuple[float, ...]:
     """Contrasts between the first and the last, close enough for an adaptive design."""
     low, high = math.log10(contrast[0]), math.log10(contrast[-1])
-    return tuple((10 ** np.round(np.linspace(low, high, math.ceil((high - low) / _STEP - 1e-9) + 1), 6)).tolist())
+    return tuple(map(power_of_ten, np.linspace(low, high, math.ceil((high - low) / _STEP - 1e-9) + 1).tolist()))
 
 
 class Wording:

@@ -12,6 +12,7 @@ from scipy.stats import binom
 
 from psyprobe.errors import InputError
 from psyprobe.probes.designs import CsfGrid, Design, Grid, Level, QuestPlus, QuickCSF, constant, ladder
+from psyprobe.probes.designs.adaptive import most_telling
 
 FREQUENCIES = (1.0, 4.0, 16.0)
 CONTRASTS = np.geomspace(0.001, 1.0, 31)
@@ -239,3 +240,13 @@ def test_probabilities_of_yes_narrow_intervals_without_misleading(name: str) -> 
     assert np.sqrt(np.square(errors).mean()) < 0.08
     assert np.mean(covered) > 0.9
     assert np.mean(widths) < 0.33
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_rounding_chooses_no_level(seed: int) -> None:
+    """Values of which equally much is known, in sums whose last bits differ as those of two processors do."""
+    promise = np.array([0.1, 0.3, 0.3, 0.2])
+    noise = np.random.default_rng(seed).uniform(-1e-13, 1e-13, (3, 4))
+    information = {place: promise + noise[place] for place in (2, 0, 1)}
+    assert most_telling(information, FREQUENCIES, (0.01, 0.02, 0.04, 0.08), []) == Level(16.0, 0.02)
