@@ -255,12 +255,19 @@ def _edges(grey: FloatArray) -> FloatArray:
 
 
 def _quantile(values: FloatArray, share: float, least: float) -> float:
-    """As `numpy.quantile`, by one partition, but at least so much, which is mostly found by counting."""
+    """As `numpy.quantile`, but at least so much, which is mostly found by counting."""
     place, beyond = divmod(share * (values.size - 1), 1)
     if np.count_nonzero(values <= least) > place + 1:
         return least
-    ordered = np.partition(values, int(place) + 1, axis=None)
-    low, high = float(ordered[: int(place) + 1].max()), float(ordered[int(place) + 1])
+    # What one in sixteen of these smooth values shows to lie well below is not sorted.
+    few = np.sort(values[::4, ::4], axis=None)
+    above = values[values >= few[int(max(share - 0.02, 0) * few.size)]]
+    left_out = values.size - above.size
+    if left_out > place:
+        above, left_out = values, 0
+    rank = int(place) - left_out
+    ordered = np.partition(above, rank + 1, axis=None)
+    low, high = float(ordered[: rank + 1].max()), float(ordered[rank + 1])
     return max(low + beyond * (high - low), least)
 
 
