@@ -435,8 +435,9 @@ def _coded(image: FloatArray, codec: str, options: Sequence[int]) -> FloatArray:
     codes = _codes(image)
     if image.shape[-1] == 1:
         return _values(cv2.imdecode(cv2.imencode(codec, codes, options)[1], cv2.IMREAD_GRAYSCALE), image)
-    stream = cv2.imencode(codec, cv2.cvtColor(codes, cv2.COLOR_RGB2BGR), options)[1]
-    return _values(cv2.imdecode(stream, cv2.IMREAD_COLOR_RGB), image)
+    # Held until the image is decoded: a decoder that takes bits of its memory leaves no room there for the result.
+    swapped = cv2.cvtColor(codes, cv2.COLOR_RGB2BGR)
+    return _values(cv2.imdecode(cv2.imencode(codec, swapped, options)[1], cv2.IMREAD_COLOR_RGB), image)
 
 
 def _codes(image: FloatArray) -> NDArray[np.uint8]:
