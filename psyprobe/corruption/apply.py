@@ -186,10 +186,11 @@ def corrupt(
     >>> bool((corrupt(image, "white_noise", "mid", seed=1) == corrupt(image, "white_noise", "mid", seed=1)).all())
     True
     """
-    dimension = dimension_of(name)
-    _check_packages()
+    dimension, function, amount = _asked(name, strength if isinstance(strength, str) else float(strength))
     given, values = _checked(image, dimension)
-    amount = _amount(dimension, strength, values.shape, scale)
+    if scale:
+        pixels = values.shape[0] * values.shape[1] / NATIVE
+        amount *= {"length": math.sqrt(pixels), "count": pixels, "": 1.0}[dimension.scales]
     rng = _UNUSED
     if dimension.stochastic:
         told = hashlib.sha256(f"{seed}\n{name}\n{strength}\n{image_id}".encode()).digest()
@@ -197,7 +198,6 @@ def corrupt(
     by_luma = values.shape[-1] == 1 and dimension.colour
     if by_luma:
         values = np.repeat(values, 3, axis=-1)
-    function: Callable[[Any, float, np.random.Generator], Any] = getattr(ways, name)
     if denoiser is not None:
         if name != "cnn_denoise":
             raise InputError(f"a denoiser is for 'cnn_denoise', not for {name!r}; leave it out")
@@ -217,10 +217,22 @@ def corrupt(
     return result.reshape(given.shape).astype(given.dtype, copy=False)
 
 
-@functools.cache
-def _check_packages() -> None:
+@functools.lru_cache
+def _asked(
+    name: str, strength: str | float
+) -> tuple[Dimension, Callable[[Any, float, np.random.Generator], Any], float]:
+    """The dimension, its function and its parameter.
+
+    They are looked up once: an image drives Python's own code from the processor's cache, so that to look up takes ten
+    times as long between images as in a row.
+    """
+    dimension = dimension_of(name)
     if importlib.util.find_spec("cv2") is None:
         raise PsyprobeError("corruptions need cv2: pip install 'psyprobe[corruption]'")
+    amount = dimension.level(strength) if isinstance(strength, str) else strength
+    if not math.isfinite(amount):
+        raise InputError(f"the strength of {dimension.name} is {amount}; give a finite number ({dimension.parameter})")
+    return dimension, getattr(ways, name), amount
 
 
 @functools.lru_cache(maxsize=8)
@@ -266,21 +278,6 @@ def _checked(image: Any, dimension: Dimension) -> tuple[Any, Any]:
         )
     values: FloatArray = np.ascontiguousarray(given, dtype=np.float64 if given.dtype == np.float64 else np.float32)
     return given, values if len(shape) == 3 else values[..., None]
-
-
-def _amount(dimension: Dimension, strength: str | float, shape: tuple[int, ...], scale: bool) -> float:
-    if isinstance(strength, str):
-        amount = dimension.level(strength)
-    else:
-        amount = float(strength)
-        if not math.isfinite(amount):
-            raise InputError(
-                f"the strength of {dimension.name} is {amount}; give a finite number ({dimension.parameter})"
-            )
-    if not scale:
-        return amount
-    pixels = shape[0] * shape[1] / NATIVE
-    return amount * {"length": math.sqrt(pixels), "count": pixels, "": 1.0}[dimension.scales]
 
 
 #: What the manifest says of each image.

@@ -291,7 +291,7 @@ def test_a_turned_or_mirrored_view_is_an_image_like_any_other(name: str) -> None
 
 
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    apply._check_packages.cache_clear()
+    apply._asked.cache_clear()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(PsyprobeError, match=r"corruptions need cv2: pip install 'psyprobe\[corruption\]'"):
         corrupt(small(), "jpeg", "low")
