@@ -386,3 +386,11 @@ def test_green_is_shifted_where_there_are_edges(photographs: list[Any], kind: st
         off.append(np.abs(found[..., 1] - (values[..., 1] + mask * (moved - values[..., 1]))).max())
     assert min(off) <= {"uint8": 0.501 / 255, "float32": 2e-6, "float64": 1e-12}[kind]
     np.testing.assert_array_equal(found[..., [0, 2]], image[..., [0, 2]] / (255 if kind == "uint8" else 1))
+
+
+def test_a_quantile_is_found_where_one_value_in_sixteen_misleads() -> None:
+    values = np.random.default_rng(0).random((64, 80))
+    plain = ways._quantile(values, 0.99, 0.0)
+    assert plain == pytest.approx(np.quantile(values, 0.99), rel=1e-12)
+    values[::4, ::4] += 1  # the sample lies above nearly all
+    assert ways._quantile(values, 0.99, 0.0) == pytest.approx(np.quantile(values, 0.99), rel=1e-12)
