@@ -290,10 +290,11 @@ def test_a_turned_or_mirrored_view_is_an_image_like_any_other(name: str) -> None
         np.testing.assert_array_equal(corrupt(view, name, "mid"), corrupt(view.copy(order="C"), name, "mid"))
 
 
-def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("lacking", ["cv2", "stringzilla"])
+def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, lacking: str) -> None:
     apply._asked.cache_clear()
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(PsyprobeError, match=r"corruptions need cv2: pip install 'psyprobe\[corruption\]'"):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == lacking else object())
+    with pytest.raises(PsyprobeError, match=rf"corruptions need {lacking}: pip install 'psyprobe\[corruption\]'"):
         corrupt(small(), "jpeg", "low")
 
 
