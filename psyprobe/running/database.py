@@ -11,22 +11,21 @@ can be copied, mailed and kept on network drives, where a write-ahead log fails.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from psyprobe.errors import StoreError
-from psyprobe.running.cells import packed, unpacked
+from psyprobe.running.cells import opened, packed, packed_numbers
 
 #: How long a process waits for another one's transaction, in seconds.
 BUSY_TIMEOUT = 60.0
 #: Version of the tables.
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 #: "psyp" in ASCII: tells a store from any other SQLite file.
 APPLICATION_ID = 0x70737970
 #: Rows are looked up, and read in turn, so many at a time: nobody is kept from writing meanwhile.
@@ -179,7 +178,7 @@ class Database:
         if cell is None:
             return {}
         try:
-            return json.loads(unpacked(cell, "" if form is None else self._form(form)))
+            return opened(cell, "" if form is None else self._form(form))
         except (ValueError, RecursionError, MemoryError):
             raise self.damaged(table, row) from None
 
@@ -252,14 +251,15 @@ class Database:
             self._numbers[key] = self._found(table, _SEALED[table][1:], cells) or self._added(table, cells)
         return self._numbers[key]
 
-    def cell(self, kind: str, value: Any, text: str) -> tuple[int, bytes]:
-        """A value, whose JSON is a text, as a cell: its form, and what differs from it."""
+    def cell(self, kind: str, value: Any, told: Callable[[Any], str]) -> tuple[int, bytes]:
+        """A value, and what tells its JSON, as a cell: its form, and what differs from it."""
         key = ("form", kind, ",".join(value) if isinstance(value, Mapping) else "")
         if key not in self._numbers:
             known = self._found("form", ("kind", "fields"), key[1:])
-            self._numbers[key] = known or self._added("form", (*key[1:], text[:_LONGEST_FORM]))
+            self._numbers[key] = known or self._added("form", (*key[1:], told(value)[:_LONGEST_FORM]))
         number = self._numbers[key]
-        return number, packed(text, self._form(number))
+        form = self._form(number)
+        return number, packed_numbers(value, form) or packed(told(value), form)
 
     def lend(self, rows: Sequence[tuple[str, str, float]], ended: Sequence[str]) -> None:
         """Write leases (name, holder, end), and take away those that ended."""

@@ -136,24 +136,21 @@ class Store:
 
     def add_all(self, answered: Iterable[tuple[Answered, int]]) -> None:
         """Keep answers as `add` does, each with the time at which it came: milliseconds since 1970, UTC."""
-        told: list[tuple[Answered, int, str]] = []
-        contents = {}
-        for each, at in answered:
-            try:
-                told.append((each, at, _COMPACT.encode(each.answer)))
-            except ValueError:
-                raise StoreError("a response is NaN or infinite; the store keeps finite responses only") from None
-            contents.update({content[0]: content for content in each.contents})
+        coming = [*answered]
+        contents = {content[0]: content for each, _ in coming for content in each.contents}
         with self.database.transaction():
             self.keep(contents.values())
             numbers: dict[tuple[str, ...], tuple[int, int]] = {}
             rows = []
-            for each, at, text in told:
+            for each, at in coming:
                 question = each.question
                 shared = (question.asked, question.observer, question.version, each.origin.text)
                 if shared not in numbers:
                     numbers[shared] = self._numbers(question, each.origin)
-                form = self.database.cell("answer", each.answer, text)
+                try:
+                    form = self.database.cell("answer", each.answer, _COMPACT.encode)
+                except ValueError:
+                    raise StoreError("a response is NaN or infinite; the store keeps finite responses only") from None
                 rows.append((_name(question.shown), *numbers[shared], at, *form))
             self.database.insert("answer", rows)
 
@@ -191,7 +188,7 @@ class Store:
             known = self.database.kept(list(named))
             # In order: rows that are appended lie close, those that are put between others leave a third empty.
             new = [(name, *named[name]) for name in sorted(named) if name not in known]
-            cells = ((name, *self.database.cell(kind, value, _JSON.encode(value))) for name, kind, value in new)
+            cells = ((name, *self.database.cell(kind, value, _JSON.encode)) for name, kind, value in new)
             self.database.insert("content", list(cells))
 
     def content(self, name: str) -> Any:
