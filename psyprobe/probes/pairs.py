@@ -404,8 +404,7 @@ def asked_of(layout: Mapping[str, Any]) -> str:
 
 def keys_of(layout: Mapping[str, Any], shown: Iterable[str], observer: str) -> list[str]:
     """The keys of the questions to an observer, whose card has this digest."""
-    asked, version = asked_of(layout), layout["version"]
-    return [Question(each, asked, observer, version).key for each in shown]
+    return Question.keys(shown, asked_of(layout), observer, layout["version"])
 
 
 def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:
@@ -502,7 +501,8 @@ def responses(record: RunRecord, store: Store) -> Responses:
         return values, angle_status(values[..., angle], [each["lengths"] for each in answers])
 
     values, status = read(record.observer_digest)
-    pixels, of_pixels = read(layout["baseline"])
+    alone = record.observer_digest == layout["baseline"]
+    pixels, of_pixels = (values, status) if alone else read(layout["baseline"])
     assert of_pixels is not None  # pixels are features
     return Responses(
         observer=values,

@@ -49,8 +49,8 @@ _FLOAT64, _FLOAT32 = struct.Struct("<d"), struct.Struct("<f")
 
 def packed(text: str, form: str = "") -> bytes:
     """JSON as a store keeps it, by what it differs in from its form: values alone, text and values, or all deflated."""
-    parts = _VALUE.split(text)
-    if len(parts) == 1 or not form:
+    parts = _VALUE.split(text) if form else [text]
+    if len(parts) == 1:
         return _deflated(text, form)
     around, known = _parts(form)
     values = _differing(parts[1::2], known)
@@ -143,11 +143,19 @@ def opened(cell: bytes, form: str = "") -> Any:
         return json.loads(unpacked(cell, form))
     shape, known = _shape(form)
     start = 1 - (-len(known) // 8)
-    bits = int.from_bytes(cell[1:start], "little")
-    if len(cell) != start + 8 * bits.bit_count() or bits >> len(known):
+    places = _places(cell[1:start])
+    if len(cell) != start + 8 * len(places) or (places and places[-1] >= len(known)):
         raise ValueError("the cell is cut, or goes on")
-    anew = iter(struct.unpack_from(f"<{bits.bit_count()}d", cell, start))
-    return _filled(shape, (next(anew) if bits >> i & 1 else each for i, each in enumerate(known)))
+    numbers = [*known]
+    for place, number in zip(places, struct.unpack_from(f"<{len(places)}d", cell, start), strict=True):
+        numbers[place] = number
+    return _filled(shape, iter(numbers))
+
+
+@lru_cache(maxsize=64)
+def _places(bits: bytes) -> list[int]:
+    """Of the bits that are set, the lowest first."""
+    return [i for i in range(8 * len(bits)) if bits[i >> 3] >> (i & 7) & 1]
 
 
 @lru_cache(maxsize=64)

@@ -93,9 +93,10 @@ def ask(
     """
     put: Put = probe.answer if executor is None else partial(executor.put, probe.answer)
     origins = Origins(store, session.observers)
-    planned = session.record(store)
-    store.keep(session.contents())
-    record = store.begin(planned)
+    planned, contents = session.record(store), list(session.contents())
+    with store.together():
+        store.keep(contents)
+        record = store.begin(planned)
     session.begin(record)
     keys: set[str] = set()
     with Lease(store) as lease, progress_bar(0, progress, "question") as bar:

@@ -47,6 +47,12 @@ class Question:
         """The name of the question in a store, hexadecimal: 32 digits of what is shown, 16 of the way it is asked."""
         return self.shown[:32] + self.way
 
+    @staticmethod
+    def keys(shown: Iterable[str], asked: str, observer: str, version: str) -> list[str]:
+        """The keys of questions that differ in what is shown alone."""
+        way = _way_name(asked, observer, version)
+        return [each[:32] + way for each in shown]
+
     @property
     def way(self) -> str:
         """The name of what is asked of whom, which many questions share: 16 hexadecimal digits."""
