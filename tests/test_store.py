@@ -104,6 +104,25 @@ def test_first_answer_stays() -> None:
         assert values(store, [question(str(i)).key for i in range(3)]) == [1.0, 1.0, 2.0]
 
 
+def test_what_begins_alike_is_told_apart() -> None:
+    """The index knows the first bytes of what is shown only."""
+    asked = [Question(f"{'ab' * 4}{i:024x}", digest("asked"), digest("o"), "1") for i in range(5)]
+    with Store(None) as store:
+        for value in (1.0, 2.0):
+            store.add(Answered(each, {"values": [[value + i]]}) for i, each in enumerate(asked[:4]))
+        assert values(store, [each.key for each in asked[:4]]) == [1.0, 2.0, 3.0, 4.0]
+        assert store.missing(each.key for each in asked) == {asked[4].key}
+        store.forget([asked[1].key])
+        assert store.missing(each.key for each in asked) == {asked[1].key, asked[4].key}
+
+
+def test_one_call_keeps_one_answer_to_a_question() -> None:
+    with Store(None) as store:
+        store.add([*answers(2, value=1.0), *answers(3, value=2.0)])
+        assert values(store, [question(str(i)).key for i in range(3)]) == [1.0, 1.0, 2.0]
+        assert sum(store.database.answers_by_way().values()) == 3
+
+
 def test_missing_names_what_is_not_answered() -> None:
     known, unknown = question("0").key, question("9").key
     with Store(None) as store:

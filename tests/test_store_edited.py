@@ -77,6 +77,9 @@ def edits(path: Path) -> Iterator[tuple[str, Callable[[], object]]]:
             yield statement, sql(statement)
     swapped = "UPDATE answer SET json = (SELECT max(json) FROM answer), seal = (SELECT seal FROM answer)"
     yield swapped, sql(swapped)
+    cells = "shown, way, origin, answered, form, json, seal"
+    twice = f"INSERT INTO answer ({cells}) SELECT {cells} FROM answer ORDER BY shown LIMIT 1"
+    yield twice, sql(twice)
     yield "user_version", sql("PRAGMA user_version = 99")
     yield "application_id", sql("PRAGMA application_id = 99")
     size = path.stat().st_size

@@ -174,9 +174,9 @@ def test_a_damaged_store_is_one_line_and_leaves_nothing(whole: Path, tmp_path: P
 
 
 def test_vacuum_gives_back_what_is_empty_and_keeps_all_else(tmp_path: Path, capsys: Output) -> None:
-    path = write(tmp_path / "a.sqlite", dict.fromkeys(range(500), 0.1))
+    path = write(tmp_path / "a.sqlite", dict.fromkeys(range(1000), 0.1))
     with Store(path) as store:
-        store.forget([question(i).key for i in range(400)])
+        store.forget([question(i).key for i in range(800)])
         store.lease(["work"], "elsewhere 1 x", 60)
     kept, size = held(path), path.stat().st_size
     capsys.readouterr()

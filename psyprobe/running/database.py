@@ -42,6 +42,10 @@ _SEALED = {
 }
 #: By what rows are in order, and read in turn.
 _ORDER = {table: "digest" if table == "content" else "id" for table in _SEALED}
+#: The index knows four bytes of what is shown, since all sixteen would stand in the file a second time; which of the
+#: few that begin alike it is, the row tells. So that no place has two rows is for `insert` to see to.
+_PLACE = "substr(shown, 1, 4) = substr({shown}, 1, 4) AND way = {way} AND shown = {shown}"
+_TWICE = "has two answers to one question, and was edited; restore a copy of the file, or start a new store"
 #: Of a form so many characters count, which the window of deflate holds.
 _LONGEST_FORM = 4000
 _TABLES = """
@@ -61,8 +65,9 @@ CREATE TABLE origin (
 CREATE TABLE answer (
     id INTEGER PRIMARY KEY, shown BLOB NOT NULL, way INTEGER NOT NULL REFERENCES way (id),
     origin INTEGER NOT NULL REFERENCES origin (id), answered INTEGER NOT NULL,
-    form INTEGER NOT NULL REFERENCES form (id), json BLOB NOT NULL, seal BLOB NOT NULL, UNIQUE (shown, way)
+    form INTEGER NOT NULL REFERENCES form (id), json BLOB NOT NULL, seal BLOB NOT NULL
 );
+CREATE INDEX place ON answer (substr(shown, 1, 4), way);
 CREATE TABLE run (
     id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, record BLOB NOT NULL, started TEXT NOT NULL, finished TEXT,
     outcome BLOB, origins BLOB, seal BLOB NOT NULL
@@ -136,7 +141,10 @@ class Database:
     def answers(self, places: Iterable[tuple[bytes, int]]) -> list[Row]:
         """The answers about what was shown, in each way, that are there."""
         cells = ", ".join(f"answer.{name}" for name in (*_SEALED["answer"], "seal"))
-        return self._checked("answer", [row for rows in self._at(cells, places) for row in rows])
+        answers = self._checked("answer", [row for rows in self._at(cells, places) for row in rows])
+        if len({(shown, way) for shown, way, *_ in answers}) < len(answers):
+            raise StoreError(f"{self.name} {_TWICE}")
+        return answers
 
     def answered(self, places: Iterable[tuple[bytes, int]]) -> set[tuple[bytes, int]]:
         """Those places that hold an answer."""
@@ -192,7 +200,7 @@ class Database:
         )
 
     def check(self) -> None:
-        """Let SQLite look for damage to the file.
+        """Let SQLite look for damage to the file, and for places with two answers.
 
         Raises
         ------
@@ -201,8 +209,11 @@ class Database:
         """
         with self._explained():
             found = self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+            twice = self._connection.execute("SELECT 1 FROM answer GROUP BY shown, way HAVING count(*) > 1").fetchone()
         if found != "ok":
             raise StoreError(f"{self.name} is damaged ({found[:100]}); restore a copy of it or start a new store")
+        if twice is not None:
+            raise StoreError(f"{self.name} {_TWICE}")
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
@@ -228,8 +239,10 @@ class Database:
     def insert(self, table: str, rows: Iterable[Row]) -> None:
         """Add rows with their seals; those that are there already stay."""
         names = (*_SEALED[table], "seal")
+        free = f"NOT EXISTS (SELECT 1 FROM answer WHERE {_PLACE.format(shown='?1', way='?2')})"
         self._connection.executemany(
-            f"INSERT INTO {table} ({', '.join(names)}) VALUES ({_marks(names)}) ON CONFLICT DO NOTHING",
+            f"INSERT INTO {table} ({', '.join(names)}) SELECT {_marks(names)} "
+            f"WHERE {free if table == 'answer' else True} ON CONFLICT DO NOTHING",
             ((*row, _seal(row)) for row in rows),
         )
 
@@ -242,7 +255,7 @@ class Database:
 
     def remove(self, places: Iterable[tuple[bytes, int]]) -> None:
         """Take away the answers at some places."""
-        self._connection.executemany("DELETE FROM answer WHERE shown = ? AND way = ?", list(places))
+        self._connection.executemany(f"DELETE FROM answer WHERE {_PLACE.format(shown='?1', way='?2')}", list(places))
 
     def number(self, table: str, *cells: Any) -> int:
         """The number of the row of these cells, which is added where it is not there yet."""
@@ -286,7 +299,7 @@ class Database:
             part = listed[i : i + _TOGETHER]
             marks = ", ".join(["(?, ?)"] * len(part))
             # So and in this order each place is looked up; "IN (VALUES ...)" would read the whole table.
-            joined = "CROSS JOIN answer ON shown = place.column1 AND way = place.column2"
+            joined = f"CROSS JOIN answer ON {_PLACE.format(shown='place.column1', way='place.column2')}"
             chosen = f"SELECT {cells} FROM (VALUES {marks}) AS place {joined}"
             with self._explained():
                 yield self._connection.execute(chosen, [value for place in part for value in place]).fetchall()
