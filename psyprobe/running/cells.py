@@ -13,9 +13,9 @@ import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import compress, groupby, islice
+from itertools import compress, count, groupby, islice
 from math import isfinite
-from operator import eq, ne
+from operator import eq, lshift, ne
 from typing import Any
 
 #: Of deflate beside a form, and alone (records, which are full of digests): level, method, the logarithms of window and
@@ -111,24 +111,23 @@ def packed_numbers(value: Any, form: str) -> bytes | None:
     takes fewer bytes.
     """
     numbers: list[float] = []
-    shape, known = _shape(form)
+    shape, _, known = _shape(form)
     try:
         if _shape_of(value, numbers) != shape:
             return None
-        differ = [*map(ne, _bits(numbers), _bits(known))]
-        anew = [*compress(numbers, differ)]
-        singles = struct.unpack(f"<{len(anew)}f", struct.pack(f"<{len(anew)}f", *anew))
+        held: bytes = struct.pack(f"<{len(known)}d", *numbers)
+        # By their bits, which tell zeros of either sign apart.
+        differ = [*map(ne, struct.unpack(f"<{len(known)}Q", held), known)]
+        if not all(differ):
+            numbers = [*compress(numbers, differ)]
+            held = struct.pack(f"<{len(numbers)}d", *numbers)
+        singles = struct.unpack(f"<{len(numbers)}f", struct.pack(f"<{len(numbers)}f", *numbers))
     except (OverflowError, RecursionError):
         return None
-    if len(anew) > _FEW or any(map(eq, singles, anew)) or not all(map(isfinite, anew)):
+    if len(numbers) > _FEW or any(map(eq, singles, numbers)) or not all(map(isfinite, numbers)):
         return None
-    bits = sum(1 << i for i, each in enumerate(differ) if each)
-    return bytes([_DOUBLES]) + bits.to_bytes(-(-len(known) // 8), "little") + struct.pack(f"<{len(anew)}d", *anew)
-
-
-def _bits(numbers: Sequence[float]) -> tuple[int, ...]:
-    """By which zeros of either sign are told apart."""
-    return struct.unpack(f"<{len(numbers)}Q", struct.pack(f"<{len(numbers)}d", *numbers))
+    bits: int = sum(map(lshift, differ, count()))
+    return bytes([_DOUBLES]) + bits.to_bytes(-(-len(known) // 8), "little") + held
 
 
 def opened(cell: bytes, form: str = "") -> Any:
@@ -141,7 +140,7 @@ def opened(cell: bytes, form: str = "") -> Any:
     """
     if cell[:1] != bytes([_DOUBLES]):
         return json.loads(unpacked(cell, form))
-    shape, known = _shape(form)
+    shape, known, _ = _shape(form)
     start = 1 - (-len(known) // 8)
     places = _places(cell[1:start])
     if len(cell) != start + 8 * len(places) or (places and places[-1] >= len(known)):
@@ -159,13 +158,14 @@ def _places(bits: bytes) -> list[int]:
 
 
 @lru_cache(maxsize=64)
-def _shape(form: str) -> tuple[Any, list[float]]:
-    """Of a form, as `_shape_of`, and its numbers; one that is cut has no shape."""
+def _shape(form: str) -> tuple[Any, list[float], tuple[int, ...]]:
+    """Of a form, as `_shape_of`, its numbers, and their bits; one that is cut has no shape."""
     numbers: list[float] = []
     try:
-        return _shape_of(json.loads(form), numbers), numbers
+        shape = _shape_of(json.loads(form), numbers)
     except (ValueError, RecursionError):
-        return None, numbers
+        return None, [], ()
+    return shape, numbers, struct.unpack(f"<{len(numbers)}Q", struct.pack(f"<{len(numbers)}d", *numbers))
 
 
 def _shape_of(value: Any, numbers: list[float]) -> Any:
@@ -256,26 +256,26 @@ def _near(kind: int, values: Sequence[bytes]) -> bytes:
     return bytes([width]) + upper.to_bytes(2, "little") + joined.to_bytes(-(-width * len(bits) // 8), "little")
 
 
-def _read_near(kind: int, cell: bytes, start: int, count: int) -> tuple[tuple[float, ...], int]:
+def _read_near(kind: int, cell: bytes, start: int, many: int) -> tuple[tuple[float, ...], int]:
     """What `_near` wrote, and where the next run begins."""
     size, number, whole = _FLOATS[kind]
     width = cell[start]
-    end = start + 3 - (-width * count // 8)
+    end = start + 3 - (-width * many // 8)
     least = int.from_bytes(cell[start + 1 : start + 3], "little") << 8 * size - 16
     joined, alone = int.from_bytes(cell[start + 3 : end], "little"), (1 << width) - 1
-    bits = [least + (joined >> width * i & alone) for i in range(count)]
-    return struct.unpack(f"<{count}{number}", struct.pack(f"<{count}{whole}", *bits)), end
+    bits = [least + (joined >> width * i & alone) for i in range(many)]
+    return struct.unpack(f"<{many}{number}", struct.pack(f"<{many}{whole}", *bits)), end
 
 
-def _values(cell: bytes, start: int, count: int, known: Sequence[str]) -> list[str]:
+def _values(cell: bytes, start: int, many: int, known: Sequence[str]) -> list[str]:
     """The values that `_differing` wrote from a place on; the cell must end with them."""
-    here = start + -(-count // 8)
+    here = start + -(-many // 8)
     differ = int.from_bytes(cell[start:here], "little")
     anew = iter(_read_runs(cell, here, differ.bit_count()))
-    return [next(anew) if differ >> place & 1 else known[place] for place in range(count)]
+    return [next(anew) if differ >> place & 1 else known[place] for place in range(many)]
 
 
-def _read_runs(cell: bytes, here: int, count: int) -> list[str]:
+def _read_runs(cell: bytes, here: int, many: int) -> list[str]:
     told: list[str] = []
     while here < len(cell):
         kind, length = cell[here] >> 5, (cell[here] & 31) + 1
@@ -287,7 +287,7 @@ def _read_runs(cell: bytes, here: int, count: int) -> list[str]:
             for _ in range(length):
                 value, here = _told(kind, cell, here)
                 told.append(value)
-    if len(told) != count or here != len(cell):
+    if len(told) != many or here != len(cell):
         raise ValueError("the cell is cut, or goes on")
     return told
 

@@ -379,7 +379,9 @@ class Database:
 
 
 def _seal(row: Sequence[Any]) -> bytes:
-    return hashlib.sha256(ascii(tuple(row)).encode()).digest()[:8]
+    """Of cells of any type; of bytes, which may be many, as they are, with their number before them."""
+    cells = [b"%d:%b" % (len(cell), cell) if type(cell) is bytes else b"%a;" % (cell,) for cell in row]
+    return hashlib.sha256(b"".join(cells)).digest()[:8]
 
 
 def _marks(values: Sequence[Any]) -> str:

@@ -226,13 +226,12 @@ class Store:
         """Note that every question of a run is answered, what its session found, and who gave those answers."""
         origins = [asdict(origin) for origin in self._origins(set(questions))]
         with self.database.transaction():
-            ((name, record, started, finished, *_),) = self.database.rows("run", key=_name(key))
+            (row,) = self.database.rows("run", key=_name(key))
+            name, record, started, finished, *_ = row
             if finished is None:
                 row = (name, record, started, _now(), _packed(outcome), _packed(origins))
                 self.database.replace("run", row, key=name)
-        found = self.find(key)
-        assert found is not None
-        return replace(found, outcome=outcome)
+        return replace(self._run(row), outcome=outcome)
 
     def adopt(self, record: RunRecord) -> None:
         """Take over a run of another store: one that is there stays, but for what it lacks to be finished."""
