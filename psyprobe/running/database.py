@@ -20,6 +20,7 @@ from threading import RLock
 from typing import Any
 
 from psyprobe.errors import StoreError
+from psyprobe.files.terminal import printable_line
 from psyprobe.running.cells import opened, packed, packed_numbers
 
 #: How long a process waits for another one's transaction, in seconds.
@@ -389,7 +390,8 @@ def _marks(values: Sequence[Any]) -> str:
 
 
 def _explanation(error: sqlite3.Error) -> str:
-    text = str(error)
+    # SQLite repeats what it found in a cell.
+    text = printable_line(str(error))
     if "not a database" in text:
         return "is not a store: it is no SQLite file; give another file name"
     if re.search("malformed|corrupt|no such|decode|has no column|UTF-8", text):
