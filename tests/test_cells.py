@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from psyprobe.running.cells import opened, packed, packed_numbers, unpacked
+from psyprobe.running.database import opened, packed, packed_numbers, unpacked
 
 #: Numbers as servers tell them: float64, float32 that was widened, float32 by its own digits, and few digits.
 NUMBERS = (

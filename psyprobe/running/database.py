@@ -3,6 +3,10 @@
 Each row carries a seal, a digest of its other cells, and is read in one place that checks it: what is damaged, or was
 edited by hand, is one line and never a number.
 
+JSON of one kind and with the same keys is alike but for a few values. So the first of a kind is kept as its form, and
+in cells stands what differs from it: values as bytes (numbers, digests), and around them, where it differs too,
+deflated text.
+
 The file uses SQLite's rollback journal and not its write-ahead log: a store that is one file (no ``-wal`` beside it)
 can be copied, mailed and kept on network drives, where a write-ahead log fails. A commit is synced to the disk
 (``synchronous = FULL``): what was committed outlives a kill and a power cut.
@@ -11,24 +15,25 @@ can be copied, mailed and kept on network drives, where a write-ahead log fails.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import sqlite3
+import struct
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
+from itertools import compress, count, groupby, islice
+from math import isfinite
+from operator import eq, lshift, ne
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from psyprobe.errors import StoreError
-from psyprobe.files.terminal import printable_line
-from psyprobe.running.cells import opened, packed, packed_numbers
+from psyprobe.running.bits import near, places_of, read_near, read_varint, varint
+from psyprobe.running.schema import connect, explanation, prepare
 
-#: How long a process waits for another one's transaction, in seconds.
-BUSY_TIMEOUT = 60.0
-#: Version of the tables.
-SCHEMA_VERSION = 8
-#: "psyp" in ASCII: tells a store from any other SQLite file.
-APPLICATION_ID = 0x70737970
 #: Rows are looked up, and read in turn, so many at a time: nobody is kept from writing meanwhile.
 _TOGETHER = 500
 #: The cells of each table that its seal covers. `form` is what JSON of one kind has in common; `way` what many
@@ -49,32 +54,33 @@ _PLACE = "substr(shown, 1, 4) = substr({shown}, 1, 4) AND way = {way} AND shown 
 _TWICE = "has two answers to one question, and was edited; restore a copy of the file, or start a new store"
 #: Of a form so many characters count, which the window of deflate holds.
 _LONGEST_FORM = 4000
-_TABLES = """
-CREATE TABLE form (
-    id INTEGER PRIMARY KEY, kind TEXT NOT NULL, fields TEXT NOT NULL, json TEXT NOT NULL, seal BLOB NOT NULL
-);
-CREATE TABLE content (
-    digest BLOB PRIMARY KEY, form INTEGER NOT NULL REFERENCES form (id), json BLOB NOT NULL, seal BLOB NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE way (
-    id INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE, asked BLOB NOT NULL, observer BLOB NOT NULL,
-    version TEXT NOT NULL, seal BLOB NOT NULL
-);
-CREATE TABLE origin (
-    id INTEGER PRIMARY KEY, observer BLOB NOT NULL, json TEXT NOT NULL, seal BLOB NOT NULL
-);
-CREATE TABLE answer (
-    id INTEGER PRIMARY KEY, shown BLOB NOT NULL, way INTEGER NOT NULL REFERENCES way (id),
-    origin INTEGER NOT NULL REFERENCES origin (id), answered INTEGER NOT NULL,
-    form INTEGER NOT NULL REFERENCES form (id), json BLOB NOT NULL, seal BLOB NOT NULL
-);
-CREATE INDEX place ON answer (substr(shown, 1, 4), way);
-CREATE TABLE run (
-    id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, record BLOB NOT NULL, started TEXT NOT NULL, finished TEXT,
-    outcome BLOB, origins BLOB, seal BLOB NOT NULL
-);
-CREATE TABLE lease (name TEXT PRIMARY KEY, holder TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID;
-"""
+#: Of deflate beside a form, and alone (records, which are full of digests): level, method, the logarithms of window and
+#: memory, and strategy.
+_BESIDE = (6, zlib.DEFLATED, -12, 4, zlib.Z_DEFAULT_STRATEGY)
+_ALONE = (6, zlib.DEFLATED, -15, 8, zlib.Z_FILTERED)
+#: With what a cell begins that holds values alone, the text around them and values, or float64 and nothing else:
+#: deflate never begins so.
+_VALUES, _BOTH, _DOUBLES = 7, 6, 15
+#: So many float64 are few, as an encoder's distances are: written as they are, which takes little time.
+_FEW = 16
+#: A number, or a digest, that is a value of JSON.
+_VALUE = re.compile(r'(?<=[\[,: ])(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?|"(?:[0-9a-f]{2}){16,64}")(?=[\],}])', re.ASCII)
+#: As what a value is written: float64; float32 that was widened, or told by its own shortest digits; a whole number of
+#: as many bytes as it takes, 7 bits each; a digest; or as it is told.
+_DOUBLE, _WIDENED, _SINGLE, _WHOLE, _DIGEST, _TEXT = range(6)
+#: A text as long or longer is no float32 by its own digits.
+_NOT_SINGLE = 16
+#: What is larger is no float32.
+_LARGEST_SINGLE = 3e38
+#: Values of one kind that follow each other are written together, so many at most.
+_RUN = 32
+#: In the text around values, where one stands; JSON escapes it.
+_GAP = "\0"
+#: No cell opens to more bytes.
+_LARGEST = 1 << 28
+#: Of numbers in floating point: bytes of each, and how `struct` calls them and their bits as whole numbers.
+_FLOATS = {_DOUBLE: (8, "d", "Q"), _WIDENED: (4, "f", "I"), _SINGLE: (4, "f", "I")}
+_FLOAT64, _FLOAT32 = struct.Struct("<d"), struct.Struct("<f")
 #: The sealed cells of a row.
 Row = tuple[Any, ...]
 
@@ -97,9 +103,9 @@ class Database:
         self._forms: dict[int, str] = {}
         self._ways: dict[bytes, int] = {}
         with self._explained():
-            self._connection = self._connect(create)
+            self._connection = connect(path, self.name, create)
             try:
-                self._prepare(create)
+                prepare(self._connection, self.transaction, self.name, create)
             except BaseException:
                 self._connection.close()
                 raise
@@ -332,51 +338,13 @@ class Database:
         self.insert(table, [(number, *cells)])
         return int(number)
 
-    def _connect(self, create: bool) -> sqlite3.Connection:
-        if self.path is None:
-            return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        if self.path.is_dir():
-            raise StoreError(f"{self.name} is a folder; give the name of a file in it")
-        if not self.path.parent.is_dir():
-            raise StoreError(f"{self.name} cannot be made: there is no folder {self.path.parent}; make it first")
-        if not create and not self.path.exists():
-            raise StoreError(f"{self.name} does not exist")
-        return sqlite3.connect(self.path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
-
-    def _prepare(self, create: bool) -> None:
-        version, application, tables = self._identity()
-        if not (create or version or application or tables):
-            raise StoreError(f"{self.name} is empty and holds no run; restore a copy of it or give another file")
-        if (application, version) != (APPLICATION_ID, SCHEMA_VERSION):
-            # Another process may be making the same store just now: what counts is seen under the lock.
-            with self.transaction():
-                if self._identity() == (0, 0, 0):
-                    for statement in filter(str.strip, _TABLES.split(";")):
-                        self._connection.execute(statement)
-                    self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                    self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            version, application, _ = self._identity()
-        if application != APPLICATION_ID:
-            raise StoreError(f"{self.name} is a database of another program; give another file name")
-        if version != SCHEMA_VERSION:
-            raise StoreError(
-                f"{self.name} has schema {version}, and this psyprobe reads schema {SCHEMA_VERSION} only; "
-                "use the psyprobe that wrote it, or a new store"
-            )
-
-    def _identity(self) -> tuple[int, int, int]:
-        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        application = self._connection.execute("PRAGMA application_id").fetchone()[0]
-        tables = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        return version, application, tables
-
     @contextmanager
     def _explained(self) -> Iterator[None]:
         with self._lock:
             try:
                 yield
             except sqlite3.Error as error:
-                raise StoreError(f"{self.name} {_explanation(error)}") from error
+                raise StoreError(f"{self.name} {explanation(error)}") from error
 
 
 def _seal(row: Sequence[Any]) -> bytes:
@@ -389,15 +357,244 @@ def _marks(values: Sequence[Any]) -> str:
     return ", ".join("?" * len(values))
 
 
-def _explanation(error: sqlite3.Error) -> str:
-    # SQLite repeats what it found in a cell.
-    text = printable_line(str(error))
-    if "not a database" in text:
-        return "is not a store: it is no SQLite file; give another file name"
-    if re.search("malformed|corrupt|no such|decode|has no column|UTF-8", text):
-        return f"is damaged ({text[:100]}); restore a copy of it or start a new store"
-    if "locked" in text:
-        return f"is locked by another process for more than {BUSY_TIMEOUT:g} s; end that process or use another store"
-    if "readonly" in text or "unable to open" in text:
-        return f"cannot be written ({text}); check the rights on the file and its folder, or give another --store"
-    return f"failed: {text[:200]}"
+def packed(text: str, form: str = "") -> bytes:
+    """JSON as a store keeps it, by what it differs in from its form: values alone, text and values, or all deflated."""
+    parts = _VALUE.split(text) if form else [text]
+    if len(parts) == 1:
+        return _deflated(text, form)
+    around, known = _parts(form)
+    values = _differing(parts[1::2], known)
+    if parts[::2] == around:
+        return bytes([_VALUES]) + values
+    told = _deflated(_GAP.join(parts[::2]), _around(form))
+    both = bytes([_BOTH]) + varint(len(told)) + told + values
+    return min(both, _deflated(text, form), key=len)
+
+
+def unpacked(cell: bytes, form: str = "") -> str:
+    """The JSON that was packed with a form.
+
+    Raises
+    ------
+    ValueError
+        These are no bytes that `packed` gave.
+
+    Examples
+    --------
+    >>> unpacked(packed("[0.25, 1]", "[0.5, 1]"), "[0.5, 1]")
+    '[0.25, 1]'
+    """
+    try:
+        if cell[0] == _VALUES:
+            start = 1
+            around, known = _parts(form)
+        elif cell[0] == _BOTH:
+            length, start = read_varint(cell, 1)
+            around = _inflated(cell[start : start + length], _around(form)).split(_GAP)
+            start, known = start + length, _parts(form)[1]
+        else:
+            return _inflated(cell, form)
+        parts = [*around, *around[1:]]
+        parts[::2], parts[1::2] = around, _values(cell, start, len(around) - 1, known)
+    except (zlib.error, TypeError, struct.error, IndexError) as error:
+        raise ValueError(str(error)) from None
+    return "".join(parts)
+
+
+def _deflated(text: str, form: str) -> bytes:
+    deflate = zlib.compressobj(*_BESIDE, form.encode()) if form else zlib.compressobj(*_ALONE)
+    return deflate.compress(text.encode()) + deflate.flush()
+
+
+def _inflated(cell: bytes, form: str) -> str:
+    inflate = zlib.decompressobj(-15, form.encode())
+    text = inflate.decompress(cell, _LARGEST)
+    if not inflate.eof or inflate.unused_data:
+        raise ValueError("the cell is cut, or goes on")
+    return text.decode()
+
+
+def packed_numbers(value: Any, form: str) -> bytes | None:
+    """A value that differs from its form in a few float64 alone, without its JSON; None of any other.
+
+    A bit for each number, lowest first, set where the form has another one at its place; then these, of which none
+    takes fewer bytes.
+    """
+    numbers: list[float] = []
+    shape, _, known = _shape(form)
+    try:
+        if _shape_of(value, numbers) != shape:
+            return None
+        held: bytes = struct.pack(f"<{len(known)}d", *numbers)
+        # By their bits, which tell zeros of either sign apart.
+        differ = [*map(ne, struct.unpack(f"<{len(known)}Q", held), known)]
+        if not all(differ):
+            numbers = [*compress(numbers, differ)]
+            held = struct.pack(f"<{len(numbers)}d", *numbers)
+        singles = struct.unpack(f"<{len(numbers)}f", struct.pack(f"<{len(numbers)}f", *numbers))
+    except (OverflowError, RecursionError):
+        return None
+    if len(numbers) > _FEW or any(map(eq, singles, numbers)) or not all(map(isfinite, numbers)):
+        return None
+    bits: int = sum(map(lshift, differ, count()))
+    return bytes([_DOUBLES]) + bits.to_bytes(-(-len(known) // 8), "little") + held
+
+
+def opened(cell: bytes, form: str = "") -> Any:
+    """The value whose JSON, or whose numbers, were packed with a form.
+
+    Raises
+    ------
+    ValueError
+        These are no bytes that `packed` or `packed_numbers` gave.
+    """
+    if cell[:1] != bytes([_DOUBLES]):
+        return json.loads(unpacked(cell, form))
+    shape, known, _ = _shape(form)
+    start = 1 - (-len(known) // 8)
+    places = places_of(cell[1:start])
+    if len(cell) != start + 8 * len(places) or (places and places[-1] >= len(known)):
+        raise ValueError("the cell is cut, or goes on")
+    numbers = [*known]
+    for place, number in zip(places, struct.unpack_from(f"<{len(places)}d", cell, start), strict=True):
+        numbers[place] = number
+    return _filled(shape, iter(numbers))
+
+
+@lru_cache(maxsize=64)
+def _shape(form: str) -> tuple[Any, list[float], tuple[int, ...]]:
+    """Of a form, as `_shape_of`, its numbers, and their bits; one that is cut has no shape."""
+    numbers: list[float] = []
+    try:
+        shape = _shape_of(json.loads(form), numbers)
+    except (ValueError, RecursionError):
+        return None, [], ()
+    return shape, numbers, struct.unpack(f"<{len(numbers)}Q", struct.pack(f"<{len(numbers)}d", *numbers))
+
+
+def _shape_of(value: Any, numbers: list[float]) -> Any:
+    """What a value is besides its float64, which are added to others: a list of them is how many they are."""
+    kind = type(value)
+    if kind is float:
+        numbers.append(value)
+        return float
+    if kind is list:
+        if {*map(type, value)} == {float}:
+            numbers += value
+            return len(value)
+        return [_shape_of(each, numbers) for each in value]
+    if kind is dict:
+        return dict, [*value], [_shape_of(each, numbers) for each in value.values()]
+    return kind, value
+
+
+def _filled(shape: Any, numbers: Iterator[float]) -> Any:
+    """The value of a shape and numbers."""
+    if type(shape) is int:
+        return [*islice(numbers, shape)]
+    if shape is float:
+        return next(numbers)
+    if type(shape) is list:
+        return [_filled(each, numbers) for each in shape]
+    if shape[0] is dict:
+        return {name: _filled(each, numbers) for name, each in zip(*shape[1:], strict=True)}
+    return shape[1]
+
+
+def _differing(told: Sequence[str], known: Sequence[str]) -> bytes:
+    """A bit for each value, lowest first, set where the form has another at its place; then these, in runs of a kind.
+
+    A run is a byte, its kind in the upper three bits and its length less one in the lower five, and its values.
+    """
+    places = [i for i, value in enumerate(told) if i >= len(known) or value != known[i]]
+    differ = sum(1 << i for i in places)
+    return differ.to_bytes(-(-len(told) // 8), "little") + _runs([told[i] for i in places])
+
+
+def _runs(told: Sequence[str]) -> bytes:
+    cells = []
+    for (kind, _), run in groupby(map(_coded, told), key=_kind_and_sign):
+        values = [value for _, value in run]
+        for first in range(0, len(values), _RUN):
+            part = values[first : first + _RUN]
+            cells += [
+                bytes([kind << 5 | len(part) - 1]),
+                near(_FLOATS[kind], part) if kind in _FLOATS else b"".join(part),
+            ]
+    return b"".join(cells)
+
+
+def _kind_and_sign(coded: tuple[int, bytes]) -> tuple[int, int]:
+    kind, value = coded
+    return kind, value[-1] >> 7 if kind in _FLOATS else 0
+
+
+def _coded(value: str) -> tuple[int, bytes]:
+    """The kind of a value, and its bytes, from which it is told again to the last digit."""
+    if value[0] == '"':
+        digest = bytes.fromhex(value[1:-1])
+        return _DIGEST, bytes([len(digest)]) + digest
+    if len(value) < 20 and value.lstrip("-").isdigit() and str(whole := int(value)) == value:
+        return _WHOLE, varint(2 * whole if whole >= 0 else -2 * whole - 1)
+    number = float(value)
+    if repr(number) != value or abs(number) > _LARGEST_SINGLE:
+        return _TEXT, varint(len(value)) + value.encode()
+    single = _FLOAT32.pack(number)
+    if _FLOAT32.unpack(single)[0] == number:
+        return _WIDENED, single
+    if len(value) < _NOT_SINGLE and _shortest(number) == value:
+        return _SINGLE, single
+    return _DOUBLE, _FLOAT64.pack(number)
+
+
+def _values(cell: bytes, start: int, many: int, known: Sequence[str]) -> list[str]:
+    """The values that `_differing` wrote from a place on; the cell must end with them."""
+    here = start + -(-many // 8)
+    differ = int.from_bytes(cell[start:here], "little")
+    anew = iter(_read_runs(cell, here, differ.bit_count()))
+    return [next(anew) if differ >> place & 1 else known[place] for place in range(many)]
+
+
+def _read_runs(cell: bytes, here: int, many: int) -> list[str]:
+    told: list[str] = []
+    while here < len(cell):
+        kind, length = cell[here] >> 5, (cell[here] & 31) + 1
+        if kind in _FLOATS:
+            numbers, here = read_near(_FLOATS[kind], cell, here + 1, length)
+            told += map(_shortest if kind == _SINGLE else repr, numbers)
+        else:
+            here += 1
+            for _ in range(length):
+                value, here = _told(kind, cell, here)
+                told.append(value)
+    if len(told) != many or here != len(cell):
+        raise ValueError("the cell is cut, or goes on")
+    return told
+
+
+def _told(kind: int, cell: bytes, start: int) -> tuple[str, int]:
+    """A value that is no float, and where the next one begins."""
+    number, start = read_varint(cell, start)
+    if kind == _WHOLE:
+        return str(-(number + 1) // 2 if number & 1 else number // 2), start
+    held = cell[start : start + number]
+    return (f'"{held.hex()}"' if kind == _DIGEST else held.decode()), start + number
+
+
+def _shortest(single: float) -> str:
+    """A float32 by the fewest digits, six or more, that tell it from all others."""
+    bits = _FLOAT32.pack(single)
+    told = (repr(float(f"{_FLOAT32.unpack(bits)[0]:.{digits}g}")) for digits in range(6, 10))
+    return next(each for each in told if _FLOAT32.pack(float(each)) == bits)
+
+
+@lru_cache(maxsize=64)
+def _parts(form: str) -> tuple[list[str], list[str]]:
+    """Text around values, and values."""
+    parts = _VALUE.split(form)
+    return parts[::2], parts[1::2]
+
+
+@lru_cache(maxsize=64)
+def _around(form: str) -> str:
+    return _GAP.join(_parts(form)[0])

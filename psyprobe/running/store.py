@@ -17,8 +17,7 @@ from time import time
 from typing import Any, Self
 
 from psyprobe.errors import StoreError
-from psyprobe.running.cells import packed
-from psyprobe.running.database import Database, Row
+from psyprobe.running.database import Database, Row, packed
 from psyprobe.running.lease import lend, take_back
 from psyprobe.running.protocol import Answered, Origin, Question, RunRecord
 

@@ -12,7 +12,7 @@ from hostile_cases import ANY, REFUSED, Case, mutation
 from small_experiment import write_experiment
 
 import psyprobe as pp
-from psyprobe.running.cells import packed, unpacked
+from psyprobe.running.database import packed, unpacked
 
 CHAT = """
 title = "chat"
