@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psyprobe.errors import GamutError, InputError, UnknownNameError
+from psyprobe.light import transfer
 from psyprobe.light.display import Display, display_presets
 from psyprobe.stimulus import Disc, Noise, Uniform, gabor
 
@@ -212,3 +214,21 @@ def test_noise_out_of_gamut_names_a_fitting_scale() -> None:
     scale = float(str(error.value).split("at most ")[1].split()[0])
     fitting = Noise(frequency=4, contrast=0.2 * scale * 0.999, luminance=100, seed=3)
     assert display.gamut(fitting.draw()).outside == 0
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.2]), st.booleans())
+def test_drive_is_as_exact_as_the_pixels_are(seed: int, black: float, at_once: bool) -> None:
+    """In both ways to a power, of which a processor takes the faster one."""
+    display = Display(peak=400, black=black)
+    light = np.random.default_rng(seed).uniform(black, 400, (40, 50))
+    light[:10] *= 1e-3
+    light = np.maximum(light, black)
+    for dtype, allowed in (("float64", 2.0**-25), ("float32", 2e-7)):
+        shown = light.astype(dtype)
+        relative = (shown.astype(np.float64) - black) / (400 - black)
+        exact = np.where(relative <= 0.0031308, 12.92 * relative, 1.055 * np.maximum(relative, 0) ** (1 / 2.4) - 0.055)
+        with patch.object(transfer, "_powers_at_once", lambda: at_once):
+            drive = display.encode(shown)
+        assert drive.dtype == np.float32
+        assert np.abs(drive[..., 0] - exact).max() <= allowed * (1 + 1e-6)
