@@ -21,7 +21,7 @@ from small_experiment import write_experiment
 import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import StoreError
-from psyprobe.running.schema import SCHEMA_VERSION
+from psyprobe.running.database import SCHEMA_VERSION
 from psyprobe.running.store import Store
 from psyprobe.tasks.review.worklist import Choice, Journal, Task
 

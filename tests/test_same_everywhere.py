@@ -28,7 +28,7 @@ def shown() -> dict[str, str]:
     """Of each page of the nine tests, and of two with other levels and thresholds, a digest of all it shows."""
     pages = [*read_suite("cai2025"), *map(read_experiment, ("gabor_red_green_published", "contrast_discrimination"))]
     sessions = [(page, load_probe(page.probe).plan(page, pp.load_observer("pixels"))) for page in pages]
-    return {page.name: digest(session.layout()) for page, session in sessions}
+    return {page.name: digest(session.layout()["pairs"]) for page, session in sessions}
 
 
 def asked() -> dict[str, list[list[float]]]:

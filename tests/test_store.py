@@ -18,8 +18,8 @@ from hypothesis.extra.numpy import arrays
 
 from psyprobe.errors import StoreError
 from psyprobe.files.output import digest
+from psyprobe.running.database import APPLICATION_ID, SCHEMA_VERSION
 from psyprobe.running.protocol import Answered, Question, RunRecord
-from psyprobe.running.schema import APPLICATION_ID, SCHEMA_VERSION
 from psyprobe.running.store import Store
 
 finite = st.floats(allow_nan=False, allow_infinity=False)

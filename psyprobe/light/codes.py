@@ -68,10 +68,10 @@ def to_codes(drive: FloatArray, bits: int = 8, dither: str = "none", seed: int =
     if dither == "none":
         rounded: npt.NDArray[np.uint16] = np.rint(steps).astype(np.uint16)
         return rounded
-    check_room(steps, bits, dither)
     rng = np.random.default_rng(seed)
     noise = rng.random(steps.shape)
     if dither == "tpdf":
+        check_room(steps, bits)
         return np.asarray(np.floor(steps + noise + rng.random(steps.shape) - 0.5).astype(np.uint16))
     # A value on a code stays there: what rounding made of it is no fraction to be dithered.
     near = np.rint(steps)
@@ -79,16 +79,16 @@ def to_codes(drive: FloatArray, bits: int = 8, dither: str = "none", seed: int =
     return np.asarray(steps.astype(np.uint16))
 
 
-def check_room(steps: FloatArray, bits: int, dither: str) -> None:
-    """Refuse values in codes that dither would take beyond black or peak white.
+def check_room(steps: FloatArray, bits: int) -> None:
+    """Refuse values in codes that "tpdf" dither would take beyond black or peak white.
 
-    >>> check_room(np.array([0.4, 200.0]), 8, "tpdf")
+    >>> check_room(np.array([0.4, 200.0]), 8)
     Traceback (most recent call last):
         ...
     psyprobe.errors.InputError: tpdf dither needs half a code of room, 0.5 to 254.5 of 255, and the image goes from ...
     """
     most = 2**bits - 1
-    if dither == "tpdf" and not (steps.min(initial=0.5) >= 0.5 and steps.max(initial=0.5) <= most - 0.5):
+    if not (steps.min(initial=0.5) >= 0.5 and steps.max(initial=0.5) <= most - 0.5):
         raise InputError(
             f"tpdf dither needs half a code of room, 0.5 to {most - 0.5:g} of {most}, and the image goes from code "
             f"{steps.min():g} to {steps.max():g}; lower the contrast, or take a display with more range or rpdf dither"

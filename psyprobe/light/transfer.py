@@ -123,31 +123,13 @@ def drive_of_light(light: Array, eotf: Eotf, has_toe: bool = True) -> Array:
 
 
 def srgb_float32(light: FloatArray, has_toe: bool, out: FloatArray) -> None:
-    """`drive_of_light` of sRGB from float64 to float32, rounded once."""
-    branch = np.maximum(light, SRGB_JUNCTION) if has_toe else light
-    drive = np.power(branch, 1 / 2.4) if _powers_at_once() else _power_of_five_twelfths(branch)
-    drive *= 1.055
-    drive -= 0.055
-    if has_toe:
-        dark = light <= SRGB_JUNCTION
-        drive[dark] = light[dark] * 12.92
-    np.copyto(out, drive, casting="same_kind")
+    """`drive_of_light` of sRGB from float64 to float32, rounded once, in half the time of a power.
 
-
-@cache
-def _powers_at_once() -> bool:
-    """Whether numpy raises eight float64 at once to a power (with AVX-512), five times as fast as one by one."""
-    found = np.show_config(mode="dicts")["SIMD Extensions"]["found"]
-    return not {"X86_V4", "AVX512_SKX"}.isdisjoint(found)
-
-
-def _power_of_five_twelfths(values: FloatArray) -> FloatArray:
-    """In three quarters of the time of `numpy.power` one by one.
-
-    With w the twelfth root in float32 and e = value / w^12 - 1, the power is w^5 (1 + e)^(5/12), whose series of three
-    terms is exact to 1e-16.
+    With w the twelfth root of the light in float32 and e = light / w^12 - 1, the power of 5/12 is w^5 (1 + e)^(5/12),
+    whose series of three terms is exact to 1e-16.
     """
-    seed = values.astype(np.float32)
+    branch = np.maximum(light, SRGB_JUNCTION) if has_toe else light
+    seed = branch.astype(np.float32)
     np.log(seed, out=seed)
     seed *= np.float32(1 / 12)
     np.exp(seed, out=seed)
@@ -157,14 +139,17 @@ def _power_of_five_twelfths(values: FloatArray) -> FloatArray:
     fifth *= twelfth
     twelfth *= twelfth
     twelfth *= twelfth
-    off = np.divide(values, twelfth, out=twelfth)
+    off = np.divide(branch, twelfth, out=twelfth)
     off -= 1
-    power = np.multiply(off, -35 / 288, out=root)
-    power += 5 / 12
-    power *= off
-    power += 1
-    power *= fifth
-    return power
+    drive = np.multiply(off, 1.055 * -35 / 288, out=root)
+    drive += 1.055 * 5 / 12
+    drive *= off
+    drive += 1.055
+    drive *= fifth
+    drive -= 0.055
+    if has_toe:
+        np.multiply(light, 12.92, out=drive, where=light <= SRGB_JUNCTION)
+    np.copyto(out, drive, casting="same_kind")
 
 
 @cache

@@ -22,6 +22,7 @@ from psyprobe.human.reference import DataReference, Reference, load_reference
 from psyprobe.probes.differing import Differing, changing, sensitivity_at
 from psyprobe.probes.pairs import Grid, Responses
 from psyprobe.stimulus import Specification
+from psyprobe.stimulus.parameters import ten_digits
 from psyprobe.stimulus.specification import with_levels
 
 if TYPE_CHECKING:
@@ -62,11 +63,12 @@ def beside(
                 "score.anchor is 'contrast', and contrast is what differs, so that every threshold would be a tenth of "
                 "the pedestal; give 'detection', or a contrast"
             )
-        faint = (_MORE - 1) * own
+        faint: FloatArray = (_MORE - 1) * own
         grids = {"anchor": Grid(with_levels(base, contrast=_MORE * own), base)}
     else:
         castle = load_reference({"model": "castle_csf"}, Path())
-        faint = 1 / sensitivity_at(castle, native, levels) if anchor == "detection" else np.full(shape, anchor)
+        thresholds = 1 / sensitivity_at(castle, native, levels) if anchor == "detection" else np.full(shape, anchor)
+        faint = ten_digits(thresholds)
         masks = {name: np.zeros(shape) for name in base.levels() if name.endswith("_contrast")}
         alone = with_levels(base, contrast=faint, **masks)
         grids = {"anchor": Grid(alone, alone.reference())}

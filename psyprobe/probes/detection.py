@@ -38,7 +38,7 @@ from psyprobe.probes.pairs import Conditions, Grid, PairSession, Responses, pair
 from psyprobe.running.protocol import Answered, Batch, RunRecord
 from psyprobe.running.store import Store
 from psyprobe.stimulus import Specification
-from psyprobe.stimulus.parameters import log_spaced
+from psyprobe.stimulus.parameters import log_spaced, ten_digits
 from psyprobe.stimulus.specification import level_of, with_levels
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def _human(
         curve = {"level": name, "values": curve_levels[name].tolist(), "sensitivity": seen.tolist()}
     multiplier = np.array(score.multiplier)
     factor = multiplier if score.multiplier_of == "threshold" else 1 / multiplier
-    differences = factor / sensitivity[..., None]
+    differences = ten_digits(factor / sensitivity[..., None])
     people = {"human": reference.name, "scored_difference": differences.tolist(), "curve": curve}
     return scored, differences, {**people, "human_sensitivity": sensitivity.tolist()}
 

@@ -15,7 +15,6 @@ from psyprobe.experiment.experiment import Change
 from psyprobe.human.reference import Reference, human_inputs, mismatches
 from psyprobe.probes.pairs import Grid
 from psyprobe.stimulus import Clip, Specification
-from psyprobe.stimulus.parameters import ten_digits
 from psyprobe.stimulus.specification import level_of, with_levels
 
 _CONTRAST_LABELS = {
@@ -139,9 +138,9 @@ def contrast_kind(spec: Specification) -> str:
 
 
 def sensitivity_at(reference: Reference, native: Specification, levels: Mapping[str, FloatArray]) -> FloatArray:
-    """1 / threshold at every combination of levels, to ten digits: people's thresholds say what is shown."""
+    """1 / threshold at every combination of levels."""
     every = dict(zip(levels, np.meshgrid(*levels.values(), indexing="ij"), strict=True))
-    return ten_digits(reference.sensitivity(**human_inputs({**parameters_of(native), **every})))
+    return reference.sensitivity(**human_inputs({**parameters_of(native), **every}))
 
 
 def parameters_of(native: Specification) -> dict[str, Any]:

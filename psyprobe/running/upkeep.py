@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from psyprobe.files.output import digest
-from psyprobe.running.schema import SCHEMA_VERSION
+from psyprobe.running.database import SCHEMA_VERSION
 from psyprobe.running.store import DIGITS, Store
 
 #: Kinds of content whose digest is that of its JSON; those of others leave something out.
