@@ -15,12 +15,13 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.distance import MEASURES, angular_distance_float32, distances, lengths
-from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.errors import GamutError, InputError, PsyprobeError
 from psyprobe.light.display import Display
 from psyprobe.observers import Card, DifferenceObserver, FeatureObserver
 from psyprobe.observers.images import is_grey_view
 from psyprobe.running.protocol import Batch
 from psyprobe.stimulus import Clip, Specification
+from psyprobe.stimulus.certificate import observer_of
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -49,13 +50,35 @@ def show(specs: Sequence[Specification], display: Display) -> FloatArray:
     shown = []
     for _, neighbours in groupby(specs, key=lambda spec: spec.family()):
         first, *others = neighbours
-        shown.append(display.encode(first.joined([first, *others]).draw()))
+        shown.append(_drive(first.joined([first, *others]), display))
     if len(shown) == 1:
         return np.asarray(shown[0])
     if all(drive.strides[-1] == 0 for drive in shown):
         plane = np.concatenate([drive[..., 0] for drive in shown])
         return np.broadcast_to(plane[..., None], (*plane.shape, 3))
     return np.concatenate(shown)
+
+
+def _drive(spec: Specification, display: Display) -> FloatArray:
+    """A batch as it is shown; of images that mirror themselves a quarter is drawn and encoded."""
+    corner = spec.corner()
+    if corner is not None:
+        pixels, space = corner
+        try:
+            return _mirrored(display.encode(pixels, space=space, observer=observer_of(spec)), spec.shape)
+        except GamutError:
+            pass  # what is said of it is said of all its pixels
+    return np.asarray(display.encode(spec.draw()))
+
+
+def _mirrored(drive: FloatArray, shape: tuple[int, int]) -> FloatArray:
+    """Images (n, H, W, 3) of which the upper left quarters are given."""
+    height, width = (pixels // 2 for pixels in shape)
+    grey = is_grey_view(drive)
+    planes = np.moveaxis(drive[..., :1] if grey else drive, -1, 1)
+    upper = np.concatenate([planes, np.flip(planes[..., :width], -1)], axis=-1)
+    whole = np.moveaxis(np.concatenate([upper, np.flip(upper[..., :height, :], -2)], axis=-2), 1, -1)
+    return np.broadcast_to(whole, (*whole.shape[:-1], 3)) if grey else whole
 
 
 def shown_in_turn(batches: Iterable[Batch], *, ahead: bool) -> Iterator[tuple[Batch, FloatArray]]:

@@ -9,6 +9,7 @@ computing phases in float32.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -259,16 +260,20 @@ class Modulation(Specification):
         return change.reshape((*self.batch, *self.shape))
 
     def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
+        return self._lit(self.paint, dtype, device)
+
+    def _lit(self, paint: Callable[..., Array], dtype: str, device: str | None) -> tuple[Array, str]:
+        """Pixels of the background with what some `paint` lays on it, and their space."""
         luminance = self._flat("luminance")
         if not self.in_colour:
-            pixels, space = self.paint(self._flat("contrast") * luminance, luminance, dtype, device), "luminance"
-            pixels = pixels.reshape((*self.batch, *self.shape))
+            pixels, space = paint(self._flat("contrast") * luminance, luminance, dtype, device), "luminance"
+            pixels = pixels.reshape((*self.batch, *pixels.shape[1:]))
         else:
             level = luminance[:, None] * self.background_lms
             contrast = self._flat("contrast")
-            change = self.paint(contrast, np.zeros_like(contrast), dtype, device)
+            change = paint(contrast, np.zeros_like(contrast), dtype, device)
             planes = in_planes(change, level * self.cone_contrast, level, dtype, device)
-            pixels = planes.reshape((*self.batch, 3, *self.shape))
+            pixels = planes.reshape((*self.batch, *planes.shape[1:]))
             pixels, space = array_namespace(pixels).moveaxis(pixels, -3, -1), "lms"
         if self.deepest is None or space == "lms":
             self._refuse_negative(pixels)

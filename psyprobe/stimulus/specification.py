@@ -446,6 +446,26 @@ class Specification:
         pixels, space = self._pixels(dtype, device)
         return Stimulus(pixels, space, self.ppd, self)
 
+    def corner(self) -> tuple[Array, str] | None:
+        """The upper left quarters of images that mirror themselves, and their space; None of others.
+
+        Returns
+        -------
+        pixels : array, shape (..., ceil(H/2), ceil(W/2)) or with a last axis of 3, float64
+            As `draw` gives them, at a quarter of the cost: the right half mirrors the left one, the lower the upper.
+        space : str
+            As `Stimulus.space`.
+
+        Examples
+        --------
+        >>> from psyprobe.stimulus import Gabor
+        >>> Gabor(frequency=4, contrast=0.1, size=(64, 33)).corner()[0].shape
+        (32, 17)
+        >>> Gabor(frequency=4, contrast=0.1, phase=90).corner() is None
+        True
+        """
+        return None
+
     def reference(self) -> Specification:
         """What the target is told apart from: the same field without it."""
         raise NotImplementedError

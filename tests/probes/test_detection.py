@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -201,9 +203,45 @@ def test_chromatic_and_masked_batches() -> None:
     )
 
 
+waves = st.builds(
+    dict,
+    frequency=st.floats(1.5, 7),
+    contrast=st.floats(0, 0.04),
+    orientation=st.sampled_from([0.0, 90.0, 180.0, -90.0, 45.0]),
+    phase=st.sampled_from([0.0, 180.0, -180.0, 90.0, 30.0]),
+    luminance=st.floats(20, 100),
+    x=st.sampled_from([0.0, 0.0, 0.1]),
+    y=st.sampled_from([0.0, 0.0, -0.2]),
+    direction=st.sampled_from(["achromatic", "red_green"]),
+    ppd=st.just(16.0),
+    size=st.tuples(st.integers(10, 17), st.integers(10, 17)),
+)
+kinds = st.sampled_from([partial(Gabor, radius=0.3), partial(Gabor, radius=0.3, aspect=2), Grating])
+screens = st.sampled_from([Display(peak=400.0), Display(peak=400.0, eotf=("srgb", 2.2, 2.4))])
+
+
+@given(kinds, waves, screens)
+def test_images_that_mirror_themselves_are_drawn_by_their_corner(kind: Any, wave: Any, display: Display) -> None:
+    spec = kind(**wave)
+    whole, corner = spec.draw(), spec.corner()
+    upright = wave["orientation"] % 90 == 0 and wave["phase"] % 180 == 0 and wave["x"] == wave["y"] == 0
+    assert (corner is not None) == (upright and getattr(spec, "aspect", 1) == 1)
+    if corner is not None:
+        rows, columns = (-(-pixels // 2) for pixels in spec.shape)
+        np.testing.assert_allclose(corner[0], whole.pixels[:rows, :columns], rtol=1e-15)
+        assert corner[1] == whole.space
+    np.testing.assert_allclose(show([spec], display)[0], np.asarray(display.encode(whole)), rtol=2e-7, atol=1e-9)
+
+
 def test_what_cannot_be_shown_is_refused() -> None:
     with pytest.raises(GamutError, match="above what this display shows"):
         show([Gabor(frequency=2, contrast=c, ppd=16, size=12, radius=0.3) for c in (0.1, 0.9)], Display(peak=120.0))
+    specs = [Gabor(frequency=2, contrast=0.9, ppd=16, size=12, radius=0.3)]
+    with pytest.raises(GamutError) as told:
+        show(specs, Display(peak=120.0))
+    with pytest.raises(GamutError) as expected:
+        Display(peak=120.0).encode(specs[0].draw())
+    assert str(told.value) == str(expected.value)
 
 
 # -- asking ------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,6 +55,14 @@ class _Wave(Modulation):
         allowed = f"{few}; frequency is in cycles per degree, not per pixel"
         self._require("frequency", self.frequency * longest >= _FEWEST_CYCLES, allowed)
 
+    def corner(self) -> tuple[Array, str] | None:
+        """Of upright waves with a peak or a trough at the middle of the field, under a round envelope or none."""
+        upright = [self.x == 0, self.y == 0, self.phase % 180 == 0, self.orientation % 90 == 0, self.aspect == 1]
+        if self.balanced or self.window not in ("none", "gaussian") or not all(map(np.all, upright)):
+            return None
+        radius = self._flat("radius") if self.window == "gaussian" else None
+        return self._lit(partial(self._carrier, radius=radius, balanced=False, corner=True), "float64", None)
+
     def _carrier(
         self,
         amplitude: FloatArray,
@@ -62,14 +71,17 @@ class _Wave(Modulation):
         device: str | None,
         radius: FloatArray | None,
         balanced: bool,
+        corner: bool = False,
     ) -> Array:
-        """As `paint`, under a round envelope of this radius or none.
+        """As `paint`, under a round envelope of this radius or none; all of each image, or its upper left quarter.
 
         cos(a + b) = cos a cos b - sin a sin b, and a round Gaussian is a product: so each image is a product of an
         H x 2 and a 2 x W matrix. Balancing subtracts the multiple of the envelope that makes the sum zero, a third
         column.
         """
         dx, dy = pattern.offsets(self.shape, self.ppd, self._flat("x"), self._flat("y"))
+        if corner:
+            dx, dy = (each[:, : -(-each.shape[1] // 2)] for each in (dx, dy))
         frequency = self._flat("frequency")
         cosine, sine = pattern.cos_sin_degrees(self._flat("orientation"))
         across = 2 * np.pi * (frequency * cosine)[:, None] * dx + np.deg2rad(self._flat("phase"))[:, None]
