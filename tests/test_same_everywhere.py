@@ -21,14 +21,16 @@ from psyprobe.experiment import read_experiment, read_suite
 from psyprobe.files.output import digest
 from psyprobe.probes import load_probe
 from psyprobe.probes.designs import QuestPlus, QuickCSF
+from psyprobe.running.store import Store
 from psyprobe.stimulus.parameters import log_spaced
 
 
-def shown() -> dict[str, str]:
-    """Of each page of the nine tests, and of two with other levels and thresholds, a digest of all it shows."""
+def shown() -> dict[str, list[str]]:
+    """Of the nine tests and two pages with other levels and thresholds: a digest of what is shown, and the key."""
     pages = [*read_suite("cai2025"), *map(read_experiment, ("gabor_red_green_published", "contrast_discrimination"))]
     sessions = [(page, load_probe(page.probe).plan(page, pp.load_observer("pixels"))) for page in pages]
-    return {page.name: digest(session.layout()["pairs"]) for page, session in sessions}
+    with Store(None) as store:
+        return {page.name: [digest(run.layout()["pairs"]), run.record(store).key] for page, run in sessions}
 
 
 def asked() -> dict[str, list[list[float]]]:

@@ -149,5 +149,5 @@ def test_info_tells_what_is_in_a_store(store: Path, capsys: Output) -> None:
     capsys.readouterr()
     assert main(["store", "info", str(store)]) == 0
     out = capsys.readouterr().out
-    for told in ("schema 8", "1 run", "run small (detection) with pixels", "observer pixels", "numpy", "psyprobe"):
+    for told in ("schema 9", "1 run", "run small (detection) with pixels", "observer pixels", "numpy", "psyprobe"):
         assert told in out

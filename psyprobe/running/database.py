@@ -36,7 +36,7 @@ from psyprobe.files.terminal import printable_line
 #: How long a process waits for another one's transaction, in seconds.
 BUSY_TIMEOUT = 60.0
 #: Version of the tables.
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 #: "psyp" in ASCII: tells a store from any other SQLite file.
 APPLICATION_ID = 0x70737970
 TABLES = """

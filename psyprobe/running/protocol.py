@@ -144,8 +144,19 @@ class RunRecord:
 
     @property
     def key(self) -> str:
-        """The name of the run: the same experiment, observer and conditions go on with the same run."""
-        return digest([self.experiment_digest, self.observer_digest, self.probe, self.layout])
+        """The name of the run: the same experiment, observer and conditions go on with the same run.
+
+        Numbers count to ten digits: human sensitivities come of powers, whose last bit differs between processors.
+        """
+        return digest([self.experiment_digest, self.observer_digest, self.probe, _to_ten_digits(self.layout)])
+
+
+def _to_ten_digits(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.10g}")
+    if isinstance(value, Mapping):
+        return {name: _to_ten_digits(each) for name, each in value.items()}
+    return [*map(_to_ten_digits, value)] if isinstance(value, list | tuple) else value
 
 
 class Plan(Protocol):
