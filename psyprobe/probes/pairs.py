@@ -435,8 +435,10 @@ def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[A
         ppd = work.tests[0].ppd
         # The pixels, which stand last, come first: a network's pass leaves little of the images in the cache.
         for name, who in reversed([*observers.items()]):
-            light = presented(tests, work.display, who.card.ability)
-            of_references, asked = known[name], [each for each in batch.questions if each.observer == name]
+            asked = [each for each in batch.questions if each.observer == name]
+            if not asked:
+                continue
+            light, of_references = presented(tests, work.display, who.card.ability), known[name]
             if of_references is None:
                 values = respond(who, light, references[name], work.rows, work.measures, ppd=ppd)
                 answers = [{"values": each} for each in values.tolist()]
@@ -454,6 +456,8 @@ def _answer_clips(observers: Mapping[str, Any], batch: Batch) -> Iterator[Answer
     work: Work = batch.work
     for name, who in observers.items():
         asked = [each for each in batch.questions if each.observer == name]
+        if not asked:
+            continue
         tests, references = (
             ShownClips(cast(tuple[Clip, ...], specs), work.display, who.card) for specs in (work.tests, work.references)
         )

@@ -252,7 +252,9 @@ class Agenda:
                 self._takers[shared] += shared != shares
                 # Whoever takes the next batch has answered the last one: it is written whole.
                 self._writer.write_if_due()
-                asked = {each.key: each for each in batch.questions if batch.whole or each.key in missing}
+                lacking = {each.observer for each in batch.questions if each.key in missing}
+                whole = lacking if batch.whole else set()
+                asked = {each.key: each for each in batch.questions if each.observer in whole or each.key in missing}
                 self._put |= set(asked)
                 return replace(batch, questions=tuple(asked.values()))
         return None

@@ -105,7 +105,7 @@ class Batch:
 
     questions: tuple[Question, ...]
     work: Any
-    #: Put all of them or none: an encoder's rounding depends on which images share a batch.
+    #: Put all of them to an observer or none: an encoder's rounding depends on which images share a batch.
     whole: bool = False
     #: Names what a probe makes for the batch and keeps, such as features of references: whoever has put one batch is
     #: given the next of the same name.

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from small_experiment import Counting, write_experiment
 
 import psyprobe as pp
+from psyprobe._typing import FloatArray
 from psyprobe.analysis.distance import MEASURES, distances
 from psyprobe.errors import GamutError, InputError
 from psyprobe.experiment import read_experiment
@@ -307,3 +308,21 @@ def test_a_layer_each() -> None:
     found = respond(observer, images, features(observer, images[:1]), [0, 0, 0], ppd=60)
     assert found.shape == (3, 2, 4)
     assert (found[1:, 0, 0] != found[1:, 1, 0]).all()
+
+
+def test_the_pixels_are_asked_beside_the_first_observer_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page, store, original = write_experiment(tmp_path), tmp_path / "runs.sqlite", type(PIXELS).features
+    looked: list[int] = []
+
+    def look(who: Any, images: FloatArray) -> Any:
+        looked.append(len(images))
+        return original(who, images)
+
+    monkeypatch.setattr(type(PIXELS), "features", look)
+    first = pp.run(page, Counting(), store=store, batch_size=4)
+    assert looked == [1, 1, 4, 4, 4, 4]  # the reference, once more one step of rounding away, and all tests
+    looked.clear()
+    rows = pp.observer(lambda images: images.mean(axis=2).reshape(len(images), -1), name="rows")
+    second = pp.run(page, rows, store=store)
+    assert looked == [1, 1]
+    np.testing.assert_array_equal(first["pixels_response"], second["pixels_response"])

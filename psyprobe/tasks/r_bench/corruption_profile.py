@@ -171,6 +171,8 @@ def answer(observers: Mapping[str, FeatureObserver], batches: Iterable[Batch]) -
         shown = _fed([corrupted(name, strength) for name, strength in work.cells], work.size)
         for name, who in observers.items():
             asked = [question for question in batch.questions if question.observer == name]
+            if not asked:
+                continue
             values = respond(who, shown, features(who, original), [0] * len(shown), MEASURES, ppd=0.0)
             for question, value in zip(asked, plain(values), strict=True):
                 yield Answered(question, {"values": value})
