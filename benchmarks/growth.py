@@ -5,7 +5,7 @@
 
 Images are 16 x 16 px, so that the time is that of psyprobe itself. Each measurement is a process of its own: processor
 time and largest memory of the whole of it, its start included. Pixels are asked about every pair, and a simulated
-observer about every image in one wording.
+observer about every image in one wording: a question for each condition.
 """
 
 from __future__ import annotations
@@ -113,14 +113,13 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
             if name == "store_bytes":
                 if not work.startswith("run") or work.endswith("again"):
                     continue
-                asked = 2 if "pixels" in work else 1
-                values = [row[name] / row["conditions"] / asked for row in rows]
+                values = [row[name] / row["conditions"] for row in rows]
             else:
                 values = [row[name] for row in rows]
             ax.plot([row["conditions"] for row in rows], values, marker="o", color=f"C{i}", label=work)
         ax.set(xscale="log", xlabel="Conditions", title=title, yscale="linear" if name == "store_bytes" else "log")
         ax.grid(alpha=0.3)
-    axes[2].set_ylim(bottom=0)
+    axes[2].set_ylim(0, 1.1 * axes[2].dataLim.ymax)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(WORK), frameon=False)
     figure.savefig(path, dpi=110)
 
