@@ -1,10 +1,11 @@
 """How much N workers are worth, and what is left of a run whose workers are killed (issue 13).
 
-    python benchmarks/workers.py [waiting] [cluster] [pixels] [encoder] [kills]      # all of them without a name
+    python benchmarks/workers.py [waiting] [cluster] [pixels] [encoder] [bare] [kills]      # all of them without a name
 
 waiting: 2,000 units of 50 ms that wait, 8 processes against one. cluster: 160 units of one second, 8 Dask workers.
-pixels, encoder: two processes against one, one thread each; needs two cores of a quiet machine. kills: SIGKILL of any
-worker at 20 random moments: every question is there, and none was shown twice but what the dead one was at.
+pixels, encoder: two processes against one, one thread each; needs two cores of a quiet machine. bare: what two of them
+are worth that only draw, encode and compare: more is not to be had of this machine. kills: SIGKILL of any worker at 20
+random moments: every question is there, and none was shown twice but what the dead one was at.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +37,8 @@ import noting
 from small_experiment import write_experiment
 
 import psyprobe as pp
+from psyprobe.analysis.distance import distances
+from psyprobe.probes.asking import show
 from psyprobe.running.loop import Agenda, Lease, Writer
 from psyprobe.running.protocol import Answered, Batch, Question
 from psyprobe.running.store import Store
@@ -82,7 +87,7 @@ def cluster() -> dict[str, float]:
 
 
 def twice(observer: Any, pages: list[Any], rounds: int = 3) -> dict[str, float]:
-    """One process against two that are ready, by turns; the best of each."""
+    """One process against two that are ready, by turns; the median of each."""
     alone: list[float] = []
     both: list[float] = []
     with WorkerPool(2) as pool, tempfile.TemporaryDirectory() as folder:
@@ -93,15 +98,49 @@ def twice(observer: Any, pages: list[Any], rounds: int = 3) -> dict[str, float]:
                     pp.run(page, observer, store=Path(folder) / f"{turn}{executor is pool}.sqlite", executor=executor)
                 if turn:  # the first warms up
                     times.append(time.monotonic() - start)
-    return {"one": min(alone), "two": min(both), "times": min(alone) / min(both), "wanted": 1.7}
+    one, two = np.median(alone), np.median(both)
+    return {"one": float(one), "two": float(two), "times": float(one / two), "wanted": 1.7}
 
 
 def pixels() -> dict[str, float]:
-    return twice(pp.load_observer("pixels"), ["gabor_achromatic", "noise_achromatic", "area"])
+    return twice(pp.load_observer("pixels"), ["gabor_achromatic", "noise_achromatic", "area"], rounds=12)
 
 
 def encoder() -> dict[str, float]:
     return twice(pp.load_observer("packaged:efficientnet_lite0"), ["gabor_achromatic"], rounds=2)
+
+
+def draw_when_told(connection: Connection) -> None:
+    """Draw, encode and compare as many batches as somebody says, and tell the seconds; end at 0."""
+    display = pp.Display(peak=400)
+    specs = [pp.stimulus.Gabor(frequency=frequency, contrast=0.5) for frequency in np.geomspace(0.5, 20, 8)]
+    reference = show([specs[0].reference()], display)[..., 0].reshape(1, -1)
+    while count := connection.recv():
+        start = time.monotonic()
+        for _ in range(count):
+            distances(show(specs, display)[..., 0].reshape(len(specs), -1), reference)
+        connection.send(time.monotonic() - start)
+
+
+def bare() -> dict[str, float]:
+    spawn, ends, found = get_context("spawn"), [], []
+    for _ in range(2):
+        here, there = spawn.Pipe()
+        spawn.Process(target=draw_when_told, args=(there,), daemon=True).start()
+        ends.append(here)
+    for turn in range(13):
+        one = 0.0
+        for end in ends:
+            end.send(150)
+            one += end.recv()
+        for end in ends:
+            end.send(150)
+        both = max(end.recv() for end in ends)
+        if turn:  # the first warms up
+            found.append(one / both)
+    for end in ends:
+        end.send(0)
+    return {"least": min(found), "times": float(np.median(found)), "most": max(found)}
 
 
 def kill_now_and_then(pool: WorkerPool, dead: list[int], most: int, over: threading.Event) -> None:
@@ -144,6 +183,7 @@ KINDS: dict[str, Callable[[], dict[str, float]]] = {
     "cluster": cluster,
     "pixels": pixels,
     "encoder": encoder,
+    "bare": bare,
     "kills": kills,
 }
 
