@@ -234,6 +234,15 @@ def test_images_that_mirror_themselves_are_drawn_by_their_corner(kind: Any, wave
     np.testing.assert_allclose(show([spec], display)[0], np.asarray(display.encode(whole)), rtol=2e-7, atol=1e-9)
 
 
+def test_a_kind_that_paints_otherwise_is_shown_as_it_paints() -> None:
+    class Dimmed(Gabor):
+        def paint(self, amplitude: FloatArray, offset: FloatArray, dtype: str, device: str | None) -> FloatArray:
+            return np.asarray(super().paint(amplitude / 2, offset, dtype, device))
+
+    spec, display = Dimmed(frequency=2, contrast=0.4, ppd=16, size=12, radius=0.3), Display(peak=400.0)
+    np.testing.assert_array_equal(show([spec], display)[0], np.asarray(display.encode(spec.draw())))
+
+
 def test_what_cannot_be_shown_is_refused() -> None:
     with pytest.raises(GamutError, match="above what this display shows"):
         show([Gabor(frequency=2, contrast=c, ppd=16, size=12, radius=0.3) for c in (0.1, 0.9)], Display(peak=120.0))
