@@ -156,7 +156,9 @@ def _to_ten_digits(value: Any) -> Any:
         return float(f"{value:.10g}")
     if isinstance(value, Mapping):
         return {name: _to_ten_digits(each) for name, each in value.items()}
-    return [*map(_to_ten_digits, value)] if isinstance(value, list | tuple) else value
+    if not isinstance(value, list | tuple) or {*map(type, value)} <= {str, int}:
+        return value
+    return [*map(_to_ten_digits, value)]
 
 
 class Plan(Protocol):
