@@ -447,7 +447,7 @@ class Specification:
         return Stimulus(pixels, space, self.ppd, self)
 
     def corner(self) -> tuple[Array, str] | None:
-        """The upper left quarters of images that mirror themselves, and their space; None of others.
+        """The upper left quarter of each image, and its space, where a kind knows that the rest mirrors it; or None.
 
         Returns
         -------
