@@ -20,7 +20,7 @@ function complain(text) { at("error").textContent = text; at("error").hidden = !
 async function send(path, values = {}) {
   const reply = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ page: PAGE, ...values }) });
   const told = await reply.json();
-  if (!reply.ok) throw Object.assign(new Error(told.error || `${reply.status}`), { taken: told.taken });
+  if (!reply.ok || told.taken) throw Object.assign(new Error(told.error || `${reply.status}`), { taken: told.taken });
   return told;
 }
 const pressed = (id) => new Promise((go) => { at(id).onclick = () => { complain(""); go(); }; });

@@ -64,7 +64,9 @@ def _routes(visit: Visit) -> list[Route]:
                 return values
             if not door.lets_in(str(values.get("page", ""))):
                 told = "this session is open in another tab or window; go on there, or close it and wait 10 s"
-                return JSONResponse({"error": told, "taken": True}, 409)
+                # Not an error of HTTP, which a browser writes on its console: a page that is loaded again may ask
+                # before the one that it replaces has said that it left.
+                return JSONResponse({"error": told, "taken": True})
             return JSONResponse(dict(await run_in_threadpool(act, values)))
 
         return Route(path, respond, methods=["POST"])
