@@ -59,6 +59,12 @@ def succeed(capsys: Output, *arguments: object) -> str:
     return capsys.readouterr().out
 
 
+def test_a_plan_counts_clips_as_clips(capsys: Output, suite: Path, tmp_path: Path) -> None:
+    arguments = ("run", suite.with_name("small.toml"), "temporal_drift", "--observer", "pixels", "--plan")
+    said = succeed(capsys, *arguments, "--output", tmp_path)
+    assert re.search(r"\nIn all 16 distinct images and \d+ distinct clips; what is left takes", said)
+
+
 def test_a_suite_is_planned_with_its_time(capsys: Output, suite: Path, tmp_path: Path) -> None:
     arguments = ("run", suite, "--observer", "pixels", "--store", tmp_path / "runs.sqlite", "--output", tmp_path)
     said = succeed(capsys, *arguments, "--plan")

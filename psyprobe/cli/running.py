@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import monotonic
@@ -109,16 +110,24 @@ def _plan(arguments: argparse.Namespace, experiments: list[Experiment], options:
         timed &= loaded
         # A server is asked many questions at once by one process.
         spread += 0.0 if served else plans[-1].seconds or 0.0
-    seconds, images = sum(planned.seconds or 0 for planned in plans), sum(planned.images for planned in plans)
+    seconds = sum(planned.seconds or 0 for planned in plans)
     shared = _with_workers(arguments.workers or os.cpu_count() or 1, seconds, spread)
     known = f"what is left takes about {max(seconds, 1):.0f} s, an estimate that leaves out drawing{shared}"
     unknown = "how long that takes is not known before the network is loaded; psyprobe.plan(timed=True) finds out"
-    takes = f"In all {images} distinct images; {known if timed else unknown}."
+    takes = f"In all {_distinct(plans)}; {known if timed else unknown}."
     # What is shown to encoders has no price.
     expenses = [left for planned in plans if (left := getattr(planned, "left", None))]
     text = "\n".join([*map(str, plans), takes, *priced_plan(expenses, arguments.budget)])
     show([planned.to_dict() for planned in plans], text, as_json=arguments.json)
     return 0
+
+
+def _distinct(plans: list[Any]) -> str:
+    """How many images and clips."""
+    counts = Counter[str]()
+    for planned in plans:
+        counts["images" if getattr(planned, "frames", 1) == 1 else "clips"] += planned.images
+    return " and ".join(f"{count} distinct {what}" for what, count in counts.items())
 
 
 def _with_workers(count: int, seconds: float, spread: float) -> str:

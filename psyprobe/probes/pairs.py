@@ -354,18 +354,21 @@ class PairSession(ExperimentSession):
 
     def _seconds(self, batch_size: int) -> float:
         """Time that the observer takes for one image, or for one clip."""
-        shown = self.conditions.shown
+        shown, card = self.conditions.shown, self.observer.card
         if not isinstance(shown, Clip):
             return seconds_an_image(self.observer, shown.shape, shown.ppd, batch_size)
-        if self.observer.card.clips:
+        if card.clips:
             return seconds_a_clip(self.observer, shown, self.experiment.display)
-        return shown.frames * seconds_an_image(self.observer, shown.shape, shown.ppd, batch_size)
+        frames_at_once = default_batch_size(shown.shape, card.device)
+        return shown.frames * seconds_an_image(self.observer, shown.shape, shown.ppd, frames_at_once)
 
     def _planned(self, store: Store, missing: set[int]) -> RunRecord:
         self._check_gamut(missing)
         references = [reference for _, reference in self.conditions.pairs.digests]
-        memory_holds = default_batch_size(self.conditions.shown.shape, self.observer.card.device)
-        size = memory_holds if self._batch_size is None else self._batch_size
+        size = self._batch_size
+        if size is None:
+            held = default_batch_size(self.conditions.shown.shape, self.observer.card.device)
+            size = min(held, CLIPS_AT_ONCE) if isinstance(self.conditions.shown, Clip) else held
         grouping = {"batch_size": size, "batches": fixed_batches(references, sorted(missing), size)}
         return replace(super().record(store), grouping=grouping)
 
@@ -565,6 +568,8 @@ BATCH_PIXELS = 8 * 224 * 224
 ACCELERATOR_FACTOR = 16
 #: Largest batch.
 MOST_IMAGES = 256
+#: And of clips, which are small: a run keeps and shares with other processes what it has by whole batches.
+CLIPS_AT_ONCE = 8
 
 
 @dataclass(frozen=True)

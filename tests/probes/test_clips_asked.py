@@ -103,6 +103,8 @@ def test_the_frame_rate_is_part_of_what_is_asked(tmp_path: Path) -> None:
     for who in ("pixels", pp.observer(truth, clips=True)):
         told = pp.plan(one, who, timed=True)
         assert "distinct clips of 30 frames of 64 x 64 px" in str(told) and told.seconds and told.seconds > 0
+        # What a run has is kept batch by batch.
+        assert told.batch_size == 8 and told.batches == -(-told.questions // 8)
 
 
 def flat(clips: Any) -> Any:
