@@ -32,7 +32,7 @@ import store_speed
 import psyprobe as pp
 from psyprobe.analysis.distance import distances
 from psyprobe.light.colour import cone_observer, direction_vector, white_xyz
-from psyprobe.probes.asking import show
+from psyprobe.probes.showing import show
 from psyprobe.probes.words.delivery import deliver, png_bytes
 
 DISPLAY = pp.Display(peak=400)
@@ -236,23 +236,26 @@ def small_experiment() -> list[Row]:
 
 
 def images_over_passes(observer: Any, network: Any) -> float:
-    """A batch without questions, answers and store: the least that an experiment takes as it stands."""
+    """Four batches without questions, answers and store: the least that an experiment takes as it stands."""
     import torch
 
-    specs = [pp.stimulus.Gabor(frequency=frequency, contrast=0.5) for frequency in np.geomspace(0.5, 20, 8)]
-    reference = show([specs[0].reference()], DISPLAY)[..., 0].reshape(1, -1)
-    images = torch.rand(len(specs), 3, SIDE, SIDE)
+    specs = [pp.stimulus.Gabor(frequency=frequency, contrast=0.5) for frequency in np.geomspace(0.5, 20, 32)]
+    (reference,) = show([specs[0].reference()], DISPLAY).pieces
+    images = torch.rand(8, 3, SIDE, SIDE)
 
     def ours() -> None:
-        drive = show(specs, DISPLAY)
-        observer.features(drive)
-        distances(drive[..., 0].reshape(len(specs), -1), reference)
+        shown = show(specs, DISPLAY)
+        (quarters,) = shown.pieces
+        distances(quarters[..., 0].reshape(len(specs), -1), reference[..., 0].reshape(1, -1))
+        for start in range(0, len(specs), len(images)):
+            observer.features(shown.part(start, start + len(images)).drive)
 
     def bare() -> None:
         with torch.inference_mode():
-            network(images)
+            for _ in range(0, len(specs), len(images)):
+                network(images)
 
-    return ratio(ours, bare, times=10)
+    return ratio(ours, bare, times=3)
 
 
 def corruptions() -> list[Row]:

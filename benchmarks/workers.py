@@ -38,7 +38,7 @@ from small_experiment import write_experiment
 
 import psyprobe as pp
 from psyprobe.analysis.distance import distances
-from psyprobe.probes.asking import show
+from psyprobe.probes.showing import show
 from psyprobe.running.loop import Agenda, Lease, Writer
 from psyprobe.running.protocol import Answered, Batch, Question
 from psyprobe.running.store import Store
@@ -114,11 +114,11 @@ def draw_when_told(connection: Connection) -> None:
     """Draw, encode and compare as many batches as somebody says, and tell the seconds; end at 0."""
     display = pp.Display(peak=400)
     specs = [pp.stimulus.Gabor(frequency=frequency, contrast=0.5) for frequency in np.geomspace(0.5, 20, 8)]
-    reference = show([specs[0].reference()], display)[..., 0].reshape(1, -1)
+    reference = show([specs[0].reference()], display).drive[..., 0].reshape(1, -1)
     while count := connection.recv():
         start = time.monotonic()
         for _ in range(count):
-            distances(show(specs, display)[..., 0].reshape(len(specs), -1), reference)
+            distances(show(specs, display).drive[..., 0].reshape(len(specs), -1), reference)
         connection.send(time.monotonic() - start)
 
 

@@ -18,9 +18,9 @@ from psyprobe.experiment import read_experiment
 from psyprobe.observers import load_observer
 from psyprobe.observers.encoders.catalogue import PACKAGES, _find
 from psyprobe.probes import load_probe
-from psyprobe.probes.asking import MOST_DRAWN
 from psyprobe.probes.differing import _CHANGES, differing
 from psyprobe.probes.pairs import fixed_batches
+from psyprobe.probes.showing import MOST_DRAWN
 from psyprobe.probes.words.session import WordsSession
 from psyprobe.stimulus import Gabor, Grating, Noise, Specification, Uniform
 from psyprobe.stimulus.specification import KINDS, with_levels

@@ -25,7 +25,7 @@ from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding
 from psyprobe.observers.chat.prices import charge, money, read_prices
 from psyprobe.observers.chat.spending import told as spending_told
 from psyprobe.observers.simulated.serving import Behaviour, Faults, serve
-from psyprobe.probes.asking import at_native_size
+from psyprobe.probes.showing import at_native_size
 from psyprobe.probes.words.delivery import Delivery, deliver
 from psyprobe.probes.words.reading import read_answer
 from psyprobe.stimulus.catalogue import load_stimulus

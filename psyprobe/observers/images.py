@@ -235,8 +235,9 @@ class Pixels:
     (2, 64)
     """
 
-    #: What is found of one plane of a grey image tells what is found of all three.
-    grey_by_one_plane = True
+    #: Its features are the pixels, one for one: of planes or parts that are equal one tells of all, and an image is
+    #: looked at the same way whichever others it comes with.
+    by_pixel = True
     card = Card("pixels", "features", ("pixels",), paper="Cai et al. 2025, Table 2, No Encoder")
 
     def features(self, images: Array) -> Mapping[str, FloatArray]:

@@ -22,7 +22,8 @@ from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.light.display import Display
 from psyprobe.observers import Card
-from psyprobe.probes.asking import DIFFERENCE, GROWING, LENGTH, equal_planes, features, one_step_away, presented
+from psyprobe.probes.asking import DIFFERENCE, GROWING, LENGTH, equal_planes, features
+from psyprobe.probes.showing import one_step_away, presented
 from psyprobe.stimulus import Clip, UniformClip
 
 #: Behind the name of a layer: of its features the mean over frames.

@@ -32,9 +32,10 @@ from psyprobe.experiment import Experiment
 from psyprobe.human.reference import DataReference
 from psyprobe.observers import Card
 from psyprobe.probes import pairs
-from psyprobe.probes.asking import DIFFERENCE, at_native_size, noise_floor
+from psyprobe.probes.asking import DIFFERENCE, noise_floor
 from psyprobe.probes.differing import Differing, differing, parameters_of, remarks_of, sensitivity_at
 from psyprobe.probes.pairs import Conditions, Grid, PairSession, Responses, pair_up, responses
+from psyprobe.probes.showing import at_native_size
 from psyprobe.running.protocol import Answered, Batch, RunRecord
 from psyprobe.running.store import Store
 from psyprobe.stimulus import Specification

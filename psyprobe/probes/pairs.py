@@ -34,18 +34,17 @@ from psyprobe.observers import FeatureObserver, load_observer
 from psyprobe.observers.registry import STIMULUS_PPD
 from psyprobe.probes.asking import (
     LENGTH,
+    by_pixel,
     features,
     keep_freed_memory,
     lengths_of,
     plain,
-    presented,
     respond,
-    show,
-    shown_in_turn,
-    spread,
+    tells_by_part,
 )
 from psyprobe.probes.clips import ShownClips, clip_answers, clip_layout, seconds_a_clip
 from psyprobe.probes.precision import effect_of_format
+from psyprobe.probes.showing import ShownImages, drawn_in_turn, presented, show, spread
 from psyprobe.running.loop import ExperimentSession, attributes_of
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.running.store import Store
@@ -395,6 +394,16 @@ class PairSession(ExperimentSession):
         return {i for i, key in enumerate(keys) if key in missing}
 
 
+#: Pixels of a batch: 8 images of 224 x 224; on a processor more of them gain nothing.
+BATCH_PIXELS = 8 * 224 * 224
+#: An accelerator works on so many times more at once.
+ACCELERATOR_FACTOR = 16
+#: Largest batch.
+MOST_IMAGES = 256
+#: And of clips, which are small: a run keeps and shares with other processes what it has by whole batches.
+CLIPS_AT_ONCE = 8
+
+
 def shown_of(layout: Mapping[str, Any]) -> list[str]:
     """Digests of what is shown with each pair of a run."""
     return [digest([*pair, layout["display"]]) for pair in layout["pairs"]]
@@ -417,41 +426,128 @@ def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[A
     too: of each layer the length of the test's, of the reference's, and of what one step of rounding changes in it.
     """
     keep_freed_memory()
-    kept: list[str] = []
-    references: dict[str, Mapping[str, FloatArray]] = {}
-    known: dict[str, FloatArray | None] = {}
+    references = _References()
     # Of workers' batches nobody knows whether there is another one; they would lose what they keep by looking.
+    several = length_hint(batches) > 1
     elsewhere = any(not who.card.device.startswith("cpu") for who in observers.values())
-    for batch, tests in shown_in_turn(batches, ahead=elsewhere and length_hint(batches) > 1):
-        work: Work = batch.work
-        if isinstance(work.tests[0], Clip):
-            yield from _answer_clips(observers, batch)
+    drawn = drawn_in_turn(_neighbours(batches, several=several), tests_of, ahead=elsewhere and several)
+    for together, tests in drawn:
+        if isinstance(together[0].work.tests[0], Clip):
+            for batch in together:
+                yield from _answer_clips(observers, batch)
             continue
-        names = [spec.digest for spec in work.references]
-        if names != kept:
-            kept = names
-            shown = show(work.references, work.display)
-            references = {
-                name: features(who, presented(shown, work.display, who.card.ability)) for name, who in observers.items()
-            }
-            known = {name: lengths_of(who, references[name], shown) for name, who in observers.items()}
-        ppd = work.tests[0].ppd
+        references.take(together[0].work)
         # The pixels, which stand last, come first: a network's pass leaves little of the images in the cache.
         for name, who in reversed([*observers.items()]):
-            asked = [each for each in batch.questions if each.observer == name]
-            if not asked:
-                continue
-            light, of_references = presented(tests, work.display, who.card.ability), known[name]
-            if of_references is None:
-                values = respond(who, light, references[name], work.rows, work.measures, ppd=ppd)
-                answers = [{"values": each} for each in values.tolist()]
-            else:
-                values = respond(who, light, references[name], work.rows, (*work.measures, LENGTH), ppd=ppd)
-                sizes = np.concatenate([values[..., -1:], of_references[list(work.rows)]], axis=-1)
-                both = zip(plain(values[..., :-1]), sizes.tolist(), strict=True)
-                answers = [{"values": each, "lengths": size} for each, size in both]
-            for question, told in zip(asked, answers, strict=True):
-                yield Answered(question, told)
+            for some, shown in [(together, tests)] if by_pixel(who) else _each(together, tests):
+                asked = [question for batch in some for question in _asked(batch, name)]
+                if any(asked):
+                    told = zip(asked, _compared(name, who, some, shown, references), strict=True)
+                    yield from (Answered(question, each) for question, each in told if question)
+
+
+#: Pixels that are drawn, and looked at by the pixels, at once: four batches on a processor. The first images after a
+#: network's pass find nothing in the cache and take half as long again.
+DRAWN_PIXELS = 4 * BATCH_PIXELS
+
+
+def _neighbours(batches: Iterable[Batch], *, several: bool) -> Iterator[list[Batch]]:
+    """Batches that are drawn at once: neighbours with the same references."""
+    together: list[Batch] = []
+    for batch in batches:
+        if together and batch.shares != together[0].shares:
+            yield together
+            together = []
+        together.append(batch)
+        images = sum(len(each.work.tests) for each in together)
+        if not several or images * math.prod(batch.work.tests[0].extent) >= DRAWN_PIXELS:
+            yield together
+            together = []
+    if together:
+        yield together
+
+
+def tests_of(batches: Sequence[Batch]) -> ShownImages:
+    """The tests of some batches as they are shown; none of clips, which are drawn as their frames are taken."""
+    specs = [test for batch in batches for test in batch.work.tests]
+    if isinstance(specs[0], Clip):
+        return ShownImages((), specs[0].shape)
+    references = [reference.mirrors() for reference in batches[0].work.references]
+    rows = [row for batch in batches for row in batch.work.rows]
+    quarters = [references[row] and spec.mirrors() for row, spec in zip(rows, specs, strict=True)]
+    return show(specs, batches[0].work.display, quarters)
+
+
+def _each(batches: Sequence[Batch], tests: ShownImages) -> Iterator[tuple[Sequence[Batch], ShownImages]]:
+    """One batch after the other, each with its own tests."""
+    start = 0
+    for batch in batches:
+        stop = start + len(batch.work.tests)
+        yield [batch], tests.part(start, stop)
+        start = stop
+
+
+def _asked(batch: Batch, name: str) -> Sequence[Question | None]:
+    """What an observer is asked about each test of a batch; of all or of none."""
+    return [each for each in batch.questions if each.observer == name] or [None] * len(batch.work.tests)
+
+
+def _compared(
+    name: str, who: Any, batches: Sequence[Batch], tests: ShownImages, references: _References
+) -> list[dict[str, Any]]:
+    """What an observer answers about each test of some batches."""
+    work: Work = batches[0].work
+    rows = [row for batch in batches for row in batch.work.rows]
+    of_references = references.lengths(name, who)
+    measures = work.measures if of_references is None else (*work.measures, LENGTH)
+    told, start = [], 0
+    for drive in tests.pieces if tells_by_part(who, measures) else [tests.drive]:
+        by_quarter, own = tests.by_quarter(drive), rows[start : start + len(drive)]
+        known, places = references.features(name, who, own, by_quarter=by_quarter)
+        light, ppd = presented(drive, work.display, who.card.ability), work.tests[0].ppd
+        told.append(respond(who, light, known, places, measures, ppd=ppd, parts=4 if by_quarter else 1))
+        start += len(drive)
+    values = np.concatenate(told)
+    if of_references is None:
+        return [{"values": each} for each in values.tolist()]
+    sizes = np.concatenate([values[..., -1:], of_references[rows]], axis=-1)
+    both = zip(plain(values[..., :-1]), sizes.tolist(), strict=True)
+    return [{"values": each, "lengths": size} for each, size in both]
+
+
+class _References:
+    """The references of a batch, and what is kept of them of each observer that is asked."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+
+    def take(self, work: Work) -> None:
+        """Those of this batch from now on; they are shown only if they are others."""
+        names = [spec.digest for spec in work.references]
+        if names == self._names:
+            return
+        self._names, self._display = names, work.display
+        self._shown = show(work.references, work.display)
+        # Where each stands among those that are held by a quarter.
+        self._among = np.cumsum([spec.mirrors() for spec in work.references]) - 1
+        self._features: dict[tuple[str, bool], Mapping[str, FloatArray]] = {}
+        self._lengths: dict[str, FloatArray | None] = {}
+
+    def features(
+        self, name: str, who: Any, rows: Sequence[int], *, by_quarter: bool
+    ) -> tuple[Mapping[str, FloatArray], Sequence[int]]:
+        """As `psyprobe.probes.asking.features`, of all or of the quarters, and where in it these rows stand."""
+        if (name, by_quarter) not in self._features:
+            drive = self._shown.quarters.drive if by_quarter else self._shown.drive
+            self._features[name, by_quarter] = features(who, presented(drive, self._display, who.card.ability))
+        return self._features[name, by_quarter], self._among[list(rows)].tolist() if by_quarter else rows
+
+    def lengths(self, name: str, who: Any) -> FloatArray | None:
+        """As `lengths_of`."""
+        if name not in self._lengths:
+            known, _ = self.features(name, who, (), by_quarter=False)
+            self._lengths[name] = lengths_of(who, known, self._shown.drive)
+        return self._lengths[name]
 
 
 def _answer_clips(observers: Mapping[str, Any], batch: Batch) -> Iterator[Answered]:
@@ -560,16 +656,6 @@ def _check_feeding(experiment: Experiment, card: Any) -> None:
             f"{card.name} was loaded to take those {STIMULUS_PPD}; load it with ppd={feeding.metric_ppd:g}, or with "
             "the ppd you want"
         )
-
-
-#: Pixels of a batch: 8 images of 224 x 224; on a processor more of them gain nothing.
-BATCH_PIXELS = 8 * 224 * 224
-#: An accelerator works on so many times more at once.
-ACCELERATOR_FACTOR = 16
-#: Largest batch.
-MOST_IMAGES = 256
-#: And of clips, which are small: a run keeps and shares with other processes what it has by whole batches.
-CLIPS_AT_ONCE = 8
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from psyprobe._typing import FloatArray
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
 from psyprobe.observers.registry import loaded_as
-from psyprobe.probes.asking import features, respond, show
+from psyprobe.probes.asking import features, respond
+from psyprobe.probes.showing import show
 from psyprobe.stimulus import Specification
 
 #: Pairs that are shown to both.
@@ -56,6 +57,6 @@ def effect_of_format(
 
 
 def _angles(observer: Any, pairs: Sequence[tuple[Specification, Specification]], display: Display) -> FloatArray:
-    tests, references = (show(specs, display) for specs in zip(*pairs, strict=True))
+    tests, references = (show(specs, display).drive for specs in zip(*pairs, strict=True))
     known = features(observer, references)
     return respond(observer, tests, known, range(len(pairs)), ("angular",), ppd=pairs[0][0].ppd)[..., 0]

@@ -24,7 +24,7 @@ _SLOWEST = 0.25
 #: Parameters of a course, in their order.
 _NAMES = ("amplitude", "frequency", "phase", "sigma")
 #: Of the fit, and lengths of a step that are tried.
-_MOST_STEPS, _HALVES = 60, tuple(0.5**k for k in range(12))
+_MOST_STEPS, _HALVES = 60, 0.5 ** np.arange(12)
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,17 @@ def offsets(shape: tuple[int, int], ppd: float, x: FloatArray, y: FloatArray) ->
     return pixel_positions(shape[1], ppd) - x[:, None], -pixel_positions(shape[0], ppd) - y[:, None]
 
 
+def even(shape: tuple[int, int]) -> bool:
+    """Whether both sides of an image halve into whole pixels.
+
+    Examples
+    --------
+    >>> even((224, 224)), even((224, 33))
+    (True, False)
+    """
+    return shape[0] % 2 == shape[1] % 2 == 0
+
+
 def cos_sin_degrees(angle: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Cosine and sine of angles in degrees, exactly 0 and 1 at multiples of 90.
 
@@ -140,14 +151,25 @@ class Uniform(Specification):
         """Itself: there is no target."""
         return self
 
+    def mirrors(self) -> bool:
+        """Of even sides; a kind of somebody's own that inherits from this may paint something else."""
+        return type(self) is Uniform and even(self.shape)
+
+    def corner(self) -> tuple[Array, str]:
+        """As `Specification.corner`."""
+        return self._filled((self.shape[0] // 2, self.shape[1] // 2), "float64", None)
+
     def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
+        return self._filled(self.shape, dtype, device)
+
+    def _filled(self, shape: tuple[int, int], dtype: str, device: str | None) -> tuple[Array, str]:
         values = self._flat("luminance")[:, None, None, None]
         if self.chromatic:
             values = values * (cone_observer(self.observer).from_xyz @ white_xyz(self.white))
         light = to_backend(values, dtype, device)
-        pixels = array_namespace(light).tile(light, (1, *self.shape, 1))
+        pixels = array_namespace(light).tile(light, (1, *shape, 1))
         channels, space = ((3,), "lms") if self.chromatic else ((), "luminance")
-        return pixels.reshape((*self.batch, *self.shape, *channels)), space
+        return pixels.reshape((*self.batch, *shape, *channels)), space
 
     def promises(self, planes: Planes, sheet: Sheet) -> None:
         """One level everywhere, and no colour but that of the background."""

@@ -446,25 +446,36 @@ class Specification:
         pixels, space = self._pixels(dtype, device)
         return Stimulus(pixels, space, self.ppd, self)
 
-    def corner(self) -> tuple[Array, str] | None:
-        """The upper left quarter of each image, and its space, where a kind knows that the rest mirrors it; or None.
+    def mirrors(self) -> bool:
+        """Whether a kind knows of all its images that they mirror themselves along both axes.
+
+        The right half is the left one mirrored and the lower the upper, so that `corner` tells all; sides are even.
+
+        Examples
+        --------
+        >>> from psyprobe.stimulus import Gabor
+        >>> Gabor(frequency=4, contrast=0.1).mirrors(), Gabor(frequency=4, contrast=0.1, phase=90).mirrors()
+        (True, False)
+        """
+        return False
+
+    def corner(self) -> tuple[Array, str]:
+        """The upper left quarter of images of a kind that `mirrors`, and its space.
 
         Returns
         -------
-        pixels : array, shape (..., ceil(H/2), ceil(W/2)) or with a last axis of 3, float64
-            As `draw` gives them, at a quarter of the cost: the right half mirrors the left one, the lower the upper.
+        pixels : array, shape (..., H/2, W/2) or (..., H/2, W/2, 3), float64
+            As `draw` gives them, at a quarter of the cost.
         space : str
             As `Stimulus.space`.
 
         Examples
         --------
         >>> from psyprobe.stimulus import Gabor
-        >>> Gabor(frequency=4, contrast=0.1, size=(64, 33)).corner()[0].shape
-        (32, 17)
-        >>> Gabor(frequency=4, contrast=0.1, phase=90).corner() is None
-        True
+        >>> Gabor(frequency=4, contrast=0.1, size=(64, 32)).corner()[0].shape
+        (32, 16)
         """
-        return None
+        raise NotImplementedError
 
     def reference(self) -> Specification:
         """What the target is told apart from: the same field without it."""

@@ -20,8 +20,8 @@ from psyprobe.light.display import Display
 from psyprobe.observers import DifferenceObserver, load_observer
 from psyprobe.observers.metrics import CastleCsf
 from psyprobe.observers.registry import Card
-from psyprobe.probes.asking import presented, show
 from psyprobe.probes.conduct import observer_for
+from psyprobe.probes.showing import presented, show
 from psyprobe.stimulus import Gabor, Noise
 
 PPD = 60
@@ -182,7 +182,7 @@ def test_dim_light_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
 def test_metric_sees_the_light_of_the_display() -> None:
     display = Display(peak=200.0, black=0.5)
     spec = Gabor(frequency=4, contrast=0.3, luminance=50, radius=0.2, ppd=PPD, size=32)
-    shown = show([spec], display)
+    shown = show([spec], display).drive
     seen = presented(shown, display, "difference")
     np.testing.assert_allclose(seen[..., 0], spec.draw().pixels[None], rtol=1e-5)
     assert seen.strides[-1] == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,11 @@ from psyprobe.experiment import read_experiment
 from psyprobe.human import castle_csf
 from psyprobe.light.display import Display
 from psyprobe.observers import Card, load_observer
-from psyprobe.probes.asking import features, respond, show
+from psyprobe.probes.asking import features, respond
 from psyprobe.probes.detection import grid_conditions as conditions
+from psyprobe.probes.pairs import Pair, Work, answer
+from psyprobe.probes.showing import show
+from psyprobe.running.protocol import Batch, Question
 from psyprobe.stimulus import Gabor, Grating, Noise, Specification, Sum, Uniform
 
 PIXELS = load_observer("pixels")
@@ -175,7 +179,7 @@ noises = st.builds(
 @settings(max_examples=40)
 def test_a_batch_shows_what_each_image_alone_would(specs: list[Specification]) -> None:
     display = Display(peak=400.0)
-    shown = show(specs, display)
+    shown = show(specs, display).drive
     assert shown.shape == (len(specs), 12, 12, 3) and shown.dtype == np.float32
     assert shown.strides[-1] == 0
     alone = np.stack([np.asarray(display.encode(spec.draw())) for spec in specs])
@@ -187,7 +191,7 @@ def test_chromatic_and_masked_batches() -> None:
     colour = [Gabor(frequency=f, contrast=0.05, direction="red_green", ppd=16, size=12, radius=0.3) for f in (1, 2)]
     specs = [*colour, colour[0].reference()]
     np.testing.assert_allclose(
-        show(specs, display), [np.asarray(display.encode(spec.draw())) for spec in specs], rtol=1e-6
+        show(specs, display).drive, [np.asarray(display.encode(spec.draw())) for spec in specs], rtol=1e-6
     )
     masked = [
         Sum(
@@ -200,7 +204,7 @@ def test_chromatic_and_masked_batches() -> None:
     ]
     assert masked[0].joined(masked).batch == (3,)
     np.testing.assert_allclose(
-        show(masked, display), [np.asarray(display.encode(spec.draw())) for spec in masked], rtol=1e-6
+        show(masked, display).drive, [np.asarray(display.encode(spec.draw())) for spec in masked], rtol=1e-6
     )
 
 
@@ -224,14 +228,39 @@ screens = st.sampled_from([Display(peak=400.0), Display(peak=400.0, eotf=("srgb"
 @given(kinds, waves, screens)
 def test_images_that_mirror_themselves_are_drawn_by_their_corner(kind: Any, wave: Any, display: Display) -> None:
     spec = kind(**wave)
-    whole, corner = spec.draw(), spec.corner()
+    whole, shown = spec.draw(), show([spec], display)
     upright = wave["orientation"] % 90 == 0 and wave["phase"] % 180 == 0 and wave["x"] == wave["y"] == 0
-    assert (corner is not None) == (upright and getattr(spec, "aspect", 1) == 1)
-    if corner is not None:
-        rows, columns = (-(-pixels // 2) for pixels in spec.shape)
-        np.testing.assert_allclose(corner[0], whole.pixels[:rows, :columns], rtol=1e-15)
-        assert corner[1] == whole.space
-    np.testing.assert_allclose(show([spec], display)[0], np.asarray(display.encode(whole)), rtol=2e-7, atol=1e-9)
+    even = spec.shape[0] % 2 == spec.shape[1] % 2 == 0
+    assert spec.mirrors() == (upright and even and getattr(spec, "aspect", 1) == 1)
+    if spec.mirrors():
+        pixels, space = spec.corner()
+        rows, columns = (pixels // 2 for pixels in spec.shape)
+        np.testing.assert_allclose(pixels, whole.pixels[:rows, :columns], rtol=1e-15)
+        assert space == whole.space and shown.pieces[0].shape == (1, rows, columns, 3)
+    np.testing.assert_allclose(shown.drive[0], np.asarray(display.encode(whole)), rtol=2e-7, atol=1e-9)
+
+
+def test_fields_are_drawn_by_their_corner() -> None:
+    fields = [Uniform(size=(6, 8)), Uniform(size=(6, 8), chromatic=True), Uniform(size=(6, 7))]
+    assert [field.mirrors() for field in fields] == [True, True, False]
+    for field in fields:
+        shown = show([field, field], Display(peak=400)).drive
+        np.testing.assert_array_equal(shown, np.repeat([Display(peak=400).encode(field.draw())], 2, axis=0))
+
+
+def test_some_of_what_is_shown_is_shown_alike() -> None:
+    turned = (0, 0, 30, 30, 30, 0, 90)
+    specs = [Gabor(frequency=4, contrast=0.1, orientation=o, ppd=16, size=16, radius=0.3) for o in turned]
+    shown = show(specs, Display(peak=400))
+    assert [len(piece) for piece in shown.pieces] == [2, 3, 2] and len(shown) == 7
+    for start, stop in ((0, 7), (1, 4), (3, 4), (5, 7)):
+        part = shown.part(start, stop)
+        assert len(part) == stop - start
+        np.testing.assert_array_equal(part.drive, shown.drive[start:stop])
+    np.testing.assert_array_equal(shown.quarters.drive, shown.drive[[0, 1, 5, 6], :8, :8])
+    whole = show(specs, Display(peak=400), [False] * 7)
+    np.testing.assert_array_equal(whole.drive, shown.drive)
+    assert len(whole.pieces) == 1
 
 
 def test_a_kind_that_paints_otherwise_is_shown_as_it_paints() -> None:
@@ -240,7 +269,7 @@ def test_a_kind_that_paints_otherwise_is_shown_as_it_paints() -> None:
             return np.asarray(super().paint(amplitude / 2, offset, dtype, device))
 
     spec, display = Dimmed(frequency=2, contrast=0.4, ppd=16, size=12, radius=0.3), Display(peak=400.0)
-    np.testing.assert_array_equal(show([spec], display)[0], np.asarray(display.encode(spec.draw())))
+    np.testing.assert_array_equal(show([spec], display).drive[0], np.asarray(display.encode(spec.draw())))
 
 
 def test_what_cannot_be_shown_is_refused() -> None:
@@ -274,7 +303,7 @@ def test_responses_are_distances_to_the_own_reference() -> None:
 def test_one_plane_of_grey_pixels_tells_what_three_do() -> None:
     display, pixels = Display(peak=400), load_observer("pixels")
     specs = [Gabor(frequency=2, contrast=contrast, ppd=16, size=16) for contrast in (0.01, 0.5)]
-    images = {"grey": show(specs, display), "copied": np.array(show(specs, display))}
+    images = {"grey": show(specs, display).drive, "copied": np.array(show(specs, display).drive)}
     references = {name: features(pixels, drive[:1]) for name, drive in images.items()}
     assert references["grey"]["pixels"].size * 3 == references["copied"]["pixels"].size
     measures = (*MEASURES, "angular_float32", "length")
@@ -286,6 +315,35 @@ def test_one_plane_of_grey_pixels_tells_what_three_do() -> None:
     for each in found.values():
         np.testing.assert_allclose(each, found["copied", "copied"], rtol=1e-14)
     np.testing.assert_array_equal(found["grey", "grey"][..., -2], found["copied", "copied"][..., -2])
+
+
+def told_by_pixels(pairs: Sequence[Pair], size: int, display: Display) -> Iterator[Any]:
+    """Answers of the pixels to pairs of test and reference, in batches of a size."""
+    references = tuple(dict.fromkeys(reference for _, reference in pairs))
+    batches = []
+    for start in range(0, len(pairs), size):
+        tests, own = zip(*pairs[start : start + size], strict=True)
+        work = Work(tests, references, tuple(map(references.index, own)), display, MEASURES)
+        questions = [Question(test.digest, "asked", PIXELS.card.digest, "1") for test in tests]
+        batches.append(Batch(tuple(questions), work, whole=True, shares="same"))
+    return (each.answer for each in answer({PIXELS.card.digest: PIXELS}, batches))
+
+
+def test_pixels_are_compared_by_a_quarter_whatever_stands_beside_them() -> None:
+    known, display = {"ppd": 16, "size": (12, 16)}, Display(peak=400)
+    of_gabors = [Gabor(frequency=2, contrast=0.1, radius=0.3, orientation=o, **known) for o in (0, 90, 45, 0)]
+    coloured = [Gabor(frequency=3, contrast=0.01, radius=0.3, direction="red_green", **known)]
+    mask = Grating(frequency=3, contrast=0.2, orientation=30, **known)
+    specs = [*of_gabors, *coloured, of_gabors[0] + mask, Uniform(**known), *of_gabors[2:]]
+    pairs = [(spec, spec.reference()) for spec in specs] + [(of_gabors[0], mask)]
+    alone, together = ([*told_by_pixels(pairs, size, display)] for size in (1, len(pairs)))
+    assert alone == together == [*told_by_pixels(pairs, 3, display)]
+    for (test, reference), told in zip(pairs, together, strict=True):
+        one, other = (np.asarray(display.encode(spec.draw())).reshape(-1) for spec in (test, reference))
+        expected = distances(one, other)
+        # Where nothing differs the angle is rounding.
+        np.testing.assert_allclose(told["values"][0], [expected[name] for name in MEASURES], rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(told["lengths"][0][:2], [np.linalg.norm(each) for each in (one, other)], rtol=1e-6)
 
 
 def test_observers_that_break_their_word_are_named() -> None:
@@ -329,9 +387,10 @@ def test_the_pixels_are_asked_beside_the_first_observer_alone(tmp_path: Path, mo
 
     monkeypatch.setattr(type(PIXELS), "features", look)
     first = pp.run(page, Counting(), store=store, batch_size=4)
-    assert looked == [1, 1, 4, 4, 4, 4]  # the reference, once more one step of rounding away, and all tests
+    # The reference, once more one step of rounding away, and its quarter; then all tests, of which it is one.
+    assert looked == [1, 1, 1, 1, 15]
     looked.clear()
     rows = pp.observer(lambda images: images.mean(axis=2).reshape(len(images), -1), name="rows")
     second = pp.run(page, rows, store=store)
-    assert looked == [1, 1]
+    assert looked == []
     np.testing.assert_array_equal(first["pixels_response"], second["pixels_response"])

@@ -13,9 +13,9 @@ import pytest
 from small_experiment import Counting, write_experiment
 
 import psyprobe as pp
-from psyprobe._typing import FloatArray
-from psyprobe.probes import asking, pairs, precision
-from psyprobe.stimulus import Specification
+from psyprobe.probes import pairs, precision
+from psyprobe.probes.showing import ShownImages
+from psyprobe.running.protocol import Batch
 
 pytest.importorskip("timm")
 
@@ -45,21 +45,22 @@ def test_beside_an_accelerator_the_next_batch_is_drawn_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page, drawn_by = write_experiment(tmp_path), []
-    show = pairs.show
+    draw = pairs.tests_of
 
-    def noted(specs: Sequence[Specification], display: pp.Display) -> FloatArray:
+    def noted(batches: Sequence[Batch]) -> ShownImages:
         drawn_by.append(threading.current_thread().name)
-        return show(specs, display)
+        return draw(batches)
 
-    monkeypatch.setattr(asking, "show", noted)
+    monkeypatch.setattr(pairs, "tests_of", noted)
+    monkeypatch.setattr(pairs, "DRAWN_PIXELS", 1)
     here = Counting()
     alone = pp.run(page, here, batch_size=2)
-    assert set(drawn_by) == {threading.current_thread().name}
+    assert set(drawn_by) == {threading.current_thread().name} and len(drawn_by) > 2
     drawn_by.clear()
     elsewhere = Counting()
     elsewhere.card = dataclasses.replace(here.card, device="cuda:0")
     result = pp.run(page, elsewhere, batch_size=2)
-    assert all(name.startswith("ThreadPoolExecutor") for name in drawn_by)
+    assert all(name.startswith("ThreadPoolExecutor") for name in drawn_by) and len(drawn_by) > 2
     assert len(here.shown) == len(elsewhere.shown)
     assert all(map(np.array_equal, here.shown, elsewhere.shown))
     for name in ("response", "scored_response", "pixels_response"):

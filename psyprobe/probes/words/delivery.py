@@ -31,8 +31,8 @@ from psyprobe.light.codes import DITHERS, check_room
 from psyprobe.light.display import Display
 from psyprobe.observers.chat.answering import eight_bit
 from psyprobe.observers.images import is_grey_view
-from psyprobe.probes.asking import show, spread
 from psyprobe.probes.differing import PERIOD, changed
+from psyprobe.probes.showing import show, spread
 from psyprobe.stimulus import Clip, Specification, Uniform
 from psyprobe.stimulus.specification import level_of, with_levels
 
@@ -601,7 +601,7 @@ class Scene:
     def _delivered(self, spec: Specification, seed: int) -> tuple[FloatArray, ...]:
         """One image, or each frame of a clip with dither of its own."""
         if not isinstance(spec, Clip):
-            return (deliver(show([spec], self.display)[0], self.delivery, seed),)
+            return (deliver(show([spec], self.display).drive[0], self.delivery, seed),)
         seeds = [derived_seed(seed, "frame", frame) for frame in range(spec.frames)]
         return tuple(deliver(self.display.encode(spec.draw()), self.delivery, seeds))
 

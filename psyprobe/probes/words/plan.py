@@ -17,10 +17,10 @@ import numpy as np
 
 from psyprobe.observers.chat.prices import USD, money
 from psyprobe.probes import designs
-from psyprobe.probes.asking import spread
 from psyprobe.probes.designs.expected import DESIGNS, Asked, DesignName
 from psyprobe.probes.designs.rounds import catch_trials
 from psyprobe.probes.expense import Expense, Pace, duration, expense, measured_pace
+from psyprobe.probes.showing import spread
 from psyprobe.probes.words.wording import ruler, spoken
 from psyprobe.running.store import Store
 from psyprobe.stimulus import Clip

@@ -28,8 +28,8 @@ from psyprobe.observers.people.observer import GIVEN_UP, PersonObserver
 from psyprobe.observers.people.screen import Screen
 from psyprobe.plotting.word_parts import csf_parts
 from psyprobe.plotting.words import csf_panels
-from psyprobe.probes.asking import at_native_size
 from psyprobe.probes.differing import PERIOD, changing, contrast_kind, remarks_of, sensitivity_at
+from psyprobe.probes.showing import at_native_size
 from psyprobe.probes.words.delivery import Delivery, Scene, derived_seed
 from psyprobe.probes.words.reading import Read, read_answer, words_result
 from psyprobe.probes.words.wording import OF_CLIPS, Trial, Wording, asking_of, level_name, ruler, spoken

@@ -55,13 +55,16 @@ class _Wave(Modulation):
         allowed = f"{few}; frequency is in cycles per degree, not per pixel"
         self._require("frequency", self.frequency * longest >= _FEWEST_CYCLES, allowed)
 
-    def corner(self) -> tuple[Array, str] | None:
+    def mirrors(self) -> bool:
         """Of upright waves with a peak or a trough at the middle of the field, under a round envelope or none."""
-        upright = [self.x == 0, self.y == 0, self.phase % 180 == 0, self.orientation % 90 == 0, self.aspect == 1]
+        central = (self.x == 0) & (self.y == 0) & (self.aspect == 1)
+        upright = central & (self.phase % 180 == 0) & (self.orientation % 90 == 0)
         # A kind of somebody's own that inherits from these may paint something else.
         known = type(self) in (Gabor, Grating) and self.window in ("none", "gaussian") and not self.balanced
-        if not known or not all(map(np.all, upright)):
-            return None
+        return known and pattern.even(self.shape) and bool(np.all(upright))
+
+    def corner(self) -> tuple[Array, str]:
+        """As `Specification.corner`."""
         radius = self._flat("radius") if self.window == "gaussian" else None
         return self._lit(partial(self._carrier, radius=radius, balanced=False, corner=True), "float64", None)
 
@@ -83,7 +86,7 @@ class _Wave(Modulation):
         """
         dx, dy = pattern.offsets(self.shape, self.ppd, self._flat("x"), self._flat("y"))
         if corner:
-            dx, dy = (each[:, : -(-each.shape[1] // 2)] for each in (dx, dy))
+            dx, dy = (each[:, : each.shape[1] // 2] for each in (dx, dy))
         frequency = self._flat("frequency")
         cosine, sine = pattern.cos_sin_degrees(self._flat("orientation"))
         across = 2 * np.pi * (frequency * cosine)[:, None] * dx + np.deg2rad(self._flat("phase"))[:, None]
