@@ -1,9 +1,10 @@
 """How much N workers are worth, and what is left of a run whose workers are killed (issue 13).
 
-    python benchmarks/workers.py [waiting] [cluster] [pixels] [encoder] [bare] [kills]      # all of them without a name
+    python benchmarks/workers.py [waiting] [cluster] [pixels] [published] [encoder] [bare] [kills]      # or all
 
 waiting: 2,000 units of 50 ms that wait, 8 processes against one. cluster: 160 units of one second, 8 Dask workers.
-pixels, encoder: two processes against one, one thread each; needs two cores of a quiet machine. bare: what two of them
+pixels, published, encoder: two processes against one, one thread each; needs two cores of a quiet machine. pixels are
+the six pages of detection, published those as Cai et al. showed them. bare: what two of them
 are worth that only draw, encode and compare: more is not to be had of this machine. kills: SIGKILL of any worker at 20
 random moments: every question is there, and none was shown twice but what the dead one was at.
 """
@@ -102,8 +103,16 @@ def twice(observer: Any, pages: list[Any], rounds: int = 3) -> dict[str, float]:
     return {"one": float(one), "two": float(two), "times": float(one / two), "wanted": 1.7}
 
 
+#: The six pages of detection.
+PAGES = ("gabor_achromatic", "gabor_red_green", "gabor_yellow_violet", "noise_achromatic", "area", "luminance")
+
+
 def pixels() -> dict[str, float]:
-    return twice(pp.load_observer("pixels"), ["gabor_achromatic", "noise_achromatic", "area"], rounds=12)
+    return twice(pp.load_observer("pixels"), list(PAGES), rounds=6)
+
+
+def published() -> dict[str, float]:
+    return twice(pp.load_observer("pixels"), [f"{page}_published" for page in PAGES], rounds=3)
 
 
 def encoder() -> dict[str, float]:
@@ -182,6 +191,7 @@ KINDS: dict[str, Callable[[], dict[str, float]]] = {
     "waiting": waiting,
     "cluster": cluster,
     "pixels": pixels,
+    "published": published,
     "encoder": encoder,
     "bare": bare,
     "kills": kills,

@@ -446,9 +446,11 @@ def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[A
                     yield from (Answered(question, each) for question, each in told if question)
 
 
-#: Pixels that are drawn, and looked at by the pixels, at once: four batches on a processor. The first images after a
-#: network's pass find nothing in the cache and take half as long again.
-DRAWN_PIXELS = 4 * BATCH_PIXELS
+#: Batches that are drawn, and looked at by the pixels, at once: the first images after a network's pass find nothing in
+#: the cache and take half as long again.
+_DRAWN_TOGETHER = 4
+#: Unless these have so many pixels, as those of an accelerator do.
+DRAWN_PIXELS = _DRAWN_TOGETHER * BATCH_PIXELS
 
 
 def _neighbours(batches: Iterable[Batch], *, several: bool) -> Iterator[list[Batch]]:
@@ -459,8 +461,8 @@ def _neighbours(batches: Iterable[Batch], *, several: bool) -> Iterator[list[Bat
             yield together
             together = []
         together.append(batch)
-        images = sum(len(each.work.tests) for each in together)
-        if not several or images * math.prod(batch.work.tests[0].extent) >= DRAWN_PIXELS:
+        pixels = sum(len(each.work.tests) for each in together) * math.prod(batch.work.tests[0].extent)
+        if not several or len(together) == _DRAWN_TOGETHER or pixels >= DRAWN_PIXELS:
             yield together
             together = []
     if together:
