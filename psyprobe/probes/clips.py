@@ -102,7 +102,7 @@ def clip_answers(
     at_once: int,
     ppd: float,
 ) -> list[dict[str, Any]]:
-    """What an observer answers about clips, as `psyprobe.probes.pairs.answer` gives it.
+    """What an observer answers about clips, as `psyprobe.probes.answering.answer` gives it.
 
     Parameters
     ----------

@@ -31,10 +31,11 @@ from psyprobe.errors import InputError
 from psyprobe.experiment import Experiment
 from psyprobe.human.reference import DataReference
 from psyprobe.observers import Card
-from psyprobe.probes import pairs
+from psyprobe.probes import answering, pairs
+from psyprobe.probes.answering import Responses, responses
 from psyprobe.probes.asking import DIFFERENCE, noise_floor
 from psyprobe.probes.differing import Differing, differing, parameters_of, remarks_of, sensitivity_at
-from psyprobe.probes.pairs import Conditions, Grid, PairSession, Responses, pair_up, responses
+from psyprobe.probes.pairs import Conditions, Grid, PairSession, pair_up
 from psyprobe.probes.showing import at_native_size
 from psyprobe.running.protocol import Answered, Batch, RunRecord
 from psyprobe.running.store import Store
@@ -63,7 +64,7 @@ def plan(experiment: Experiment, observer: Any, batch_size: int | None = None) -
 def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:
     """As in `Probe`: batches of one run are all of pairs, or all in words."""
     words = any(who.card.ability == "answer" for who in observers.values())
-    return (in_words().answer if words else pairs.answer)(observers, batches)
+    return (in_words().answer if words else answering.answer)(observers, batches)
 
 
 def result(record: RunRecord, store: Store) -> Any:

@@ -27,11 +27,12 @@ from psyprobe.human.reference import DataReference
 from psyprobe.observers import Card
 from psyprobe.plotting.feature_parts import match_parts as report
 from psyprobe.plotting.features import match_panels as plot
+from psyprobe.probes.answering import answer, responses
 from psyprobe.probes.asking import noise_floor
 
 # A grating on a uniform field is asked about as it is in detection: both probes share the answers of a store.
 from psyprobe.probes.detection import VERSION, check_levels, measures_of, redrawn
-from psyprobe.probes.pairs import ABILITIES, Conditions, Grid, PairSession, answer, pair_up, responses
+from psyprobe.probes.pairs import ABILITIES, Conditions, Grid, PairSession, pair_up
 from psyprobe.probes.showing import at_native_size
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store

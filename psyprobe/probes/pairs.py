@@ -1,13 +1,8 @@
 """A run of pairs: how far an observer's response to each test lies from that to its reference.
 
-An encoder is asked for its features of both, whose distances are measured; a metric says itself how different they
-look. Each distinct image is drawn, shown and passed through the observer once a run; all tests on one reference share
-its features. Their lengths are kept, and each reference is shown once more, one step of rounding away, since an angle
-says nothing where features all but vanish (`psyprobe.analysis.direction`). The pixels themselves are asked beside every
-observer.
-
-Batches are fixed when a run begins and kept with it, since an encoder's rounding depends on which images share a batch:
-a run that was killed and taken up again ends with the same bytes as an unbroken one.
+The pixels themselves are asked beside every observer. Batches are fixed when a run begins and kept with it, since an
+encoder's rounding depends on which images share a batch: a run that was killed and taken up again ends with the same
+bytes as an unbroken one.
 """
 
 from __future__ import annotations
@@ -15,38 +10,32 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, cached_property, partial
-from operator import length_hint
-from time import perf_counter
+from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from psyprobe._typing import FloatArray
-from psyprobe.analysis.direction import angle_status
 from psyprobe.errors import InputError, StoreError
 from psyprobe.experiment import Experiment
 from psyprobe.files.output import digest
 from psyprobe.light.display import Display
 from psyprobe.observers import FeatureObserver, load_observer
 from psyprobe.observers.registry import STIMULUS_PPD
-from psyprobe.probes.asking import (
-    LENGTH,
-    by_pixel,
-    features,
-    keep_freed_memory,
-    lengths_of,
-    plain,
-    respond,
-    tells_by_part,
+from psyprobe.probes.answering import (
+    Work,
+    asked_of,
+    default_batch_size,
+    effect_of_format,
+    keys_of,
+    seconds_an_image,
+    shown_of,
 )
-from psyprobe.probes.clips import ShownClips, clip_answers, clip_layout, seconds_a_clip
-from psyprobe.probes.precision import effect_of_format
-from psyprobe.probes.showing import ShownImages, drawn_in_turn, presented, show, spread
-from psyprobe.running.loop import ExperimentSession, attributes_of
-from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
+from psyprobe.probes.clips import clip_layout, seconds_a_clip
+from psyprobe.probes.showing import spread
+from psyprobe.running.loop import ExperimentSession
+from psyprobe.running.protocol import Batch, Question, RunRecord
 from psyprobe.running.store import Store
 from psyprobe.stimulus import Clip, Specification
 from psyprobe.stimulus.certificate import observer_of
@@ -196,16 +185,8 @@ class Conditions:
         return self.pairs.spec(0, reference=False)
 
 
-@dataclass(frozen=True)
-class Work:
-    """The images of a batch: which tests, against which references."""
-
-    tests: tuple[Specification, ...]
-    references: tuple[Specification, ...]
-    #: Which reference belongs to each test.
-    rows: tuple[int, ...]
-    display: Display
-    measures: tuple[str, ...]
+#: Clips of a batch, which are small: a run keeps and shares with other processes what it has by whole batches.
+CLIPS_AT_ONCE = 8
 
 
 class PairSession(ExperimentSession):
@@ -394,257 +375,6 @@ class PairSession(ExperimentSession):
         return {i for i, key in enumerate(keys) if key in missing}
 
 
-#: Pixels of a batch: 8 images of 224 x 224; on a processor more of them gain nothing.
-BATCH_PIXELS = 8 * 224 * 224
-#: An accelerator works on so many times more at once.
-ACCELERATOR_FACTOR = 16
-#: Largest batch.
-MOST_IMAGES = 256
-#: And of clips, which are small: a run keeps and shares with other processes what it has by whole batches.
-CLIPS_AT_ONCE = 8
-
-
-def shown_of(layout: Mapping[str, Any]) -> list[str]:
-    """Digests of what is shown with each pair of a run."""
-    return [digest([*pair, layout["display"]]) for pair in layout["pairs"]]
-
-
-def asked_of(layout: Mapping[str, Any]) -> str:
-    """Digest of what is asked about each."""
-    return digest({"measures": layout["measures"]})
-
-
-def keys_of(layout: Mapping[str, Any], shown: Iterable[str], observer: str) -> list[str]:
-    """The keys of the questions to an observer, whose card has this digest."""
-    return Question.keys(shown, asked_of(layout), observer, layout["version"])
-
-
-def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:
-    """Show each batch to every observer.
-
-    An answer holds "values": of each layer a list, one value a measure. Where there are features it holds "lengths",
-    too: of each layer the length of the test's, of the reference's, and of what one step of rounding changes in it.
-    """
-    keep_freed_memory()
-    references = _References()
-    # Of workers' batches nobody knows whether there is another one; they would lose what they keep by looking.
-    several = length_hint(batches) > 1
-    elsewhere = any(not who.card.device.startswith("cpu") for who in observers.values())
-    drawn = drawn_in_turn(_neighbours(batches, several=several), tests_of, ahead=elsewhere and several)
-    for together, tests in drawn:
-        if isinstance(together[0].work.tests[0], Clip):
-            for batch in together:
-                yield from _answer_clips(observers, batch)
-            continue
-        references.take(together[0].work)
-        # The pixels, which stand last, come first: a network's pass leaves little of the images in the cache.
-        for name, who in reversed([*observers.items()]):
-            for some, shown in [(together, tests)] if by_pixel(who) else _each(together, tests):
-                asked = [question for batch in some for question in _asked(batch, name)]
-                if any(asked):
-                    told = zip(asked, _compared(name, who, some, shown, references), strict=True)
-                    yield from (Answered(question, each) for question, each in told if question)
-
-
-#: Batches that are drawn, and looked at by the pixels, at once: the first images after a network's pass find nothing in
-#: the cache and take half as long again.
-_DRAWN_TOGETHER = 4
-#: Unless these have so many pixels, as those of an accelerator do.
-DRAWN_PIXELS = _DRAWN_TOGETHER * BATCH_PIXELS
-
-
-def _neighbours(batches: Iterable[Batch], *, several: bool) -> Iterator[list[Batch]]:
-    """Batches that are drawn at once: neighbours with the same references."""
-    together: list[Batch] = []
-    for batch in batches:
-        if together and batch.shares != together[0].shares:
-            yield together
-            together = []
-        together.append(batch)
-        pixels = sum(len(each.work.tests) for each in together) * math.prod(batch.work.tests[0].extent)
-        if not several or len(together) == _DRAWN_TOGETHER or pixels >= DRAWN_PIXELS:
-            yield together
-            together = []
-    if together:
-        yield together
-
-
-def tests_of(batches: Sequence[Batch]) -> ShownImages:
-    """The tests of some batches as they are shown; none of clips, which are drawn as their frames are taken."""
-    specs = [test for batch in batches for test in batch.work.tests]
-    if isinstance(specs[0], Clip):
-        return ShownImages((), specs[0].shape)
-    references = [reference.mirrors() for reference in batches[0].work.references]
-    rows = [row for batch in batches for row in batch.work.rows]
-    quarters = [references[row] and spec.mirrors() for row, spec in zip(rows, specs, strict=True)]
-    return show(specs, batches[0].work.display, quarters)
-
-
-def _each(batches: Sequence[Batch], tests: ShownImages) -> Iterator[tuple[Sequence[Batch], ShownImages]]:
-    """One batch after the other, each with its own tests."""
-    start = 0
-    for batch in batches:
-        stop = start + len(batch.work.tests)
-        yield [batch], tests.part(start, stop)
-        start = stop
-
-
-def _asked(batch: Batch, name: str) -> Sequence[Question | None]:
-    """What an observer is asked about each test of a batch; of all or of none."""
-    return [each for each in batch.questions if each.observer == name] or [None] * len(batch.work.tests)
-
-
-def _compared(
-    name: str, who: Any, batches: Sequence[Batch], tests: ShownImages, references: _References
-) -> list[dict[str, Any]]:
-    """What an observer answers about each test of some batches."""
-    work: Work = batches[0].work
-    rows = [row for batch in batches for row in batch.work.rows]
-    of_references = references.lengths(name, who)
-    measures = work.measures if of_references is None else (*work.measures, LENGTH)
-    told, start = [], 0
-    for drive in tests.pieces if tells_by_part(who, measures) else [tests.drive]:
-        by_quarter, own = tests.by_quarter(drive), rows[start : start + len(drive)]
-        known, places = references.features(name, who, own, by_quarter=by_quarter)
-        light, ppd = presented(drive, work.display, who.card.ability), work.tests[0].ppd
-        told.append(respond(who, light, known, places, measures, ppd=ppd, parts=4 if by_quarter else 1))
-        start += len(drive)
-    values = np.concatenate(told)
-    if of_references is None:
-        return [{"values": each} for each in values.tolist()]
-    sizes = np.concatenate([values[..., -1:], of_references[rows]], axis=-1)
-    both = zip(plain(values[..., :-1]), sizes.tolist(), strict=True)
-    return [{"values": each, "lengths": size} for each, size in both]
-
-
-class _References:
-    """The references of a batch, and what is kept of them of each observer that is asked."""
-
-    def __init__(self) -> None:
-        self._names: list[str] = []
-
-    def take(self, work: Work) -> None:
-        """Those of this batch from now on; they are shown only if they are others."""
-        names = [spec.digest for spec in work.references]
-        if names == self._names:
-            return
-        self._names, self._display = names, work.display
-        self._shown = show(work.references, work.display)
-        # Where each stands among those that are held by a quarter.
-        self._among = np.cumsum([spec.mirrors() for spec in work.references]) - 1
-        self._features: dict[tuple[str, bool], Mapping[str, FloatArray]] = {}
-        self._lengths: dict[str, FloatArray | None] = {}
-
-    def features(
-        self, name: str, who: Any, rows: Sequence[int], *, by_quarter: bool
-    ) -> tuple[Mapping[str, FloatArray], Sequence[int]]:
-        """As `psyprobe.probes.asking.features`, of all or of the quarters, and where in it these rows stand."""
-        if (name, by_quarter) not in self._features:
-            drive = self._shown.quarters.drive if by_quarter else self._shown.drive
-            self._features[name, by_quarter] = features(who, presented(drive, self._display, who.card.ability))
-        return self._features[name, by_quarter], self._among[list(rows)].tolist() if by_quarter else rows
-
-    def lengths(self, name: str, who: Any) -> FloatArray | None:
-        """As `lengths_of`."""
-        if name not in self._lengths:
-            known, _ = self.features(name, who, (), by_quarter=False)
-            self._lengths[name] = lengths_of(who, known, self._shown.drive)
-        return self._lengths[name]
-
-
-def _answer_clips(observers: Mapping[str, Any], batch: Batch) -> Iterator[Answered]:
-    """As `answer`, of clips."""
-    work: Work = batch.work
-    for name, who in observers.items():
-        asked = [each for each in batch.questions if each.observer == name]
-        if not asked:
-            continue
-        tests, references = (
-            ShownClips(cast(tuple[Clip, ...], specs), work.display, who.card) for specs in (work.tests, work.references)
-        )
-        at_once = default_batch_size(work.tests[0].shape, who.card.device)
-        told = clip_answers(who, tests, references, work.rows, work.measures, at_once, work.tests[0].ppd)
-        yield from map(Answered, asked, told)
-
-
-@dataclass(frozen=True)
-class Responses:
-    """What a run of pairs gave, for a probe's result."""
-
-    #: Shapes (pairs, layers, measures) and (pairs, measures).
-    observer: FloatArray
-    baseline: FloatArray
-    #: Of the angles, shapes (pairs, layers) and (pairs,), as `angle_status` gives them; None for a metric.
-    status: FloatArray | None
-    baseline_status: FloatArray
-    layers: tuple[str, ...]
-    #: Where the result comes from.
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-
-
-def responses(record: RunRecord, store: Store) -> Responses:
-    """Read the answers of a finished run.
-
-    Raises
-    ------
-    StoreError
-        A question has no answer.
-    """
-    layout = record.layout
-    baseline = store.content(layout["baseline"])
-    shown = shown_of(layout)
-
-    def read(observer: str) -> tuple[FloatArray, FloatArray | None]:
-        keys = keys_of(layout, shown, observer)
-        found = store.answers_of_all(keys)
-        answers = [found[key] for key in keys]
-        values = np.array([each["values"] for each in answers], dtype=np.float64)
-        if "lengths" not in answers[0]:
-            return values, None
-        # Of an observer that is asked beside a metric, the one measure is the angle.
-        angle = layout["measures"].index("angular") if "angular" in layout["measures"] else 0
-        return values, angle_status(values[..., angle], [each["lengths"] for each in answers])
-
-    values, status = read(record.observer_digest)
-    alone = record.observer_digest == layout["baseline"]
-    pixels, of_pixels = (values, status) if alone else read(layout["baseline"])
-    assert of_pixels is not None  # pixels are features
-    return Responses(
-        observer=values,
-        baseline=pixels[:, 0],
-        status=status,
-        baseline_status=of_pixels[:, 0],
-        layers=tuple(layout.get("layers", record.observer_card["features"])),
-        attributes=attributes_of(
-            record,
-            **{name: layout[name] for name in ("fps", "frames") if name in layout},
-            display=store.content(layout["display"]),
-            baseline=baseline["name"],
-            batch_size=record.grouping["batch_size"],
-            **record.outcome,
-        ),
-    )
-
-
-#: Seconds an image, by card, size and batch: a suite is timed once.
-_SPEEDS: dict[tuple[str, tuple[int, int], int], float] = {}
-
-
-def seconds_an_image(observer: Any, size: tuple[int, int], ppd: float, batch_size: int) -> float:
-    """Time of one batch of grey images after another that warms up, over its images."""
-    key = (observer.card.digest, size, batch_size)
-    if key not in _SPEEDS:
-        grey = np.full((batch_size, *size, 3), 0.5, dtype=np.float32)
-        metric = observer.card.ability == "difference"
-        ask = partial(observer.difference, grey, grey, ppd=ppd) if metric else partial(observer.features, grey)
-        keep_freed_memory()
-        ask()
-        start = perf_counter()
-        ask()
-        _SPEEDS[key] = (perf_counter() - start) / batch_size
-    return _SPEEDS[key]
-
-
 def _check_feeding(experiment: Experiment, card: Any) -> None:
     feeding = experiment.observer
     if feeding.input == "raw" and card.input != "raw":
@@ -728,30 +458,6 @@ class PairPlan:
             f"answered; {self.batches} batches of up to {self.batch_size} are left."
             + "".join(f"\nNote: {remark}." for remark in self.remarks)
         )
-
-
-def default_batch_size(size: tuple[int, int], device: str) -> int:
-    """How many images memory surely holds at once.
-
-    Parameters
-    ----------
-    size : (int, int)
-        Pixels (H, W) of an image.
-    device : str
-        As on the observer's card: "cpu", "cuda:0".
-
-    Returns
-    -------
-    int
-        At least 1; the same on every machine.
-
-    Examples
-    --------
-    >>> default_batch_size((224, 224), "cpu"), default_batch_size((1024, 1024), "cuda:0")
-    (8, 6)
-    """
-    factor = 1 if device.startswith("cpu") else ACCELERATOR_FACTOR
-    return max(1, min(factor * BATCH_PIXELS // (size[0] * size[1]), MOST_IMAGES))
 
 
 def fixed_batches(references: Sequence[str], wanted: Sequence[int], size: int) -> list[dict[str, Any]]:

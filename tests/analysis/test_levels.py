@@ -18,7 +18,7 @@ from psyprobe.analysis.words.csf import chat_csf
 from psyprobe.errors import InputError
 from psyprobe.plotting import contour, plot_csf, plot_prompts, plot_psychometric, plot_yes_map, scored_responses
 from psyprobe.probes import detection
-from psyprobe.probes.pairs import Responses
+from psyprobe.probes.answering import Responses
 from psyprobe.probes.results import score_layers
 
 FREQUENCY, LUMINANCE = np.geomspace(1, 16, 5), np.array([10.0, 100.0])

@@ -37,8 +37,8 @@ from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
 from psyprobe.plotting.axes import COLOURS, panels_in
 from psyprobe.plotting.described import Part
+from psyprobe.probes.answering import seconds_an_image
 from psyprobe.probes.asking import features, plain, respond
-from psyprobe.probes.pairs import seconds_an_image
 from psyprobe.running.loop import ExperimentSession, attributes_of
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.running.store import Store
