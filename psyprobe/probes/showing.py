@@ -58,6 +58,8 @@ class ShownImages:
 
     def part(self, start: int, stop: int) -> ShownImages:
         """Some of the images."""
+        if "drive" in vars(self):
+            return ShownImages((self.drive[start:stop],), self.shape)
         pieces, first = [], 0
         for piece in self.pieces:
             pieces.append(piece[max(start - first, 0) : max(stop - first, 0)])

@@ -254,10 +254,12 @@ def test_some_of_what_is_shown_is_shown_alike() -> None:
     specs = [Gabor(frequency=4, contrast=0.1, orientation=o, ppd=16, size=16, radius=0.3) for o in turned]
     shown = show(specs, Display(peak=400))
     assert [len(piece) for piece in shown.pieces] == [2, 3, 2] and len(shown) == 7
-    for start, stop in ((0, 7), (1, 4), (3, 4), (5, 7)):
-        part = shown.part(start, stop)
+    parts = {(start, stop): shown.part(start, stop) for start, stop in ((0, 7), (1, 4), (3, 4), (5, 7))}
+    for (start, stop), part in parts.items():
         assert len(part) == stop - start
         np.testing.assert_array_equal(part.drive, shown.drive[start:stop])
+        # What is mirrored once is not mirrored again.
+        assert np.shares_memory(shown.part(start, stop).drive, shown.drive)
     np.testing.assert_array_equal(shown.quarters.drive, shown.drive[[0, 1, 5, 6], :8, :8])
     whole = show(specs, Display(peak=400), [False] * 7)
     np.testing.assert_array_equal(whole.drive, shown.drive)
