@@ -3,10 +3,10 @@
     python benchmarks/workers.py [waiting] [cluster] [pixels] [published] [encoder] [bare] [kills]      # or all
 
 waiting: 2,000 units of 50 ms that wait, 8 processes against one. cluster: 160 units of one second, 8 Dask workers.
-pixels, published, encoder: two processes against one, one thread each; needs two cores of a quiet machine. pixels are
-the six pages of detection, published those as Cai et al. showed them. bare: what two of them
-are worth that only draw, encode and compare: more is not to be had of this machine. kills: SIGKILL of any worker at 20
-random moments: every question is there, and none was shown twice but what the dead one was at.
+pixels, published, encoder: two processes against one, one thread each; needs two cores of a quiet machine. pixels runs
+the six pages of detection, published the same as Cai et al. showed them. bare: what two processes are worth that only
+draw, encode and compare. kills: SIGKILL of any worker at 20 random moments: every question is there, and none was shown
+twice but what the dead one was at.
 """
 
 from __future__ import annotations

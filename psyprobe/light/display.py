@@ -59,7 +59,7 @@ _PERCEPTUAL_TESTS_XYZ = ((69.1661, 39.0454, 3.3467), (52.4902, 115.8404, 12.67),
 _SNAP = {"float64": 1e-12, "float32": 1e-6}
 
 #: Values that are folded and checked at once, and that the arithmetic works on at a time, in the processor's cache.
-_TOGETHER, _BLOCK = 1 << 19, 1 << 14
+_TOGETHER, _BLOCK = 1 << 19, 1 << 15
 
 
 def _along(axis: int, chosen: slice | int) -> tuple[Any, ...]:

@@ -96,8 +96,8 @@ def show(specs: Sequence[Specification], display: Display, quarters: Sequence[bo
     for (_, by_quarter), neighbours in groupby(
         zip(specs, chosen, strict=True), key=lambda each: (each[0].family(), each[1])
     ):
-        first, *others = (spec for spec, _ in neighbours)
-        pieces.append(_drive(first.joined([first, *others]), display, by_quarter))
+        same = [spec for spec, _ in neighbours]
+        pieces.append(_drive(same[0].joined(same), display, by_quarter))
     return ShownImages(tuple(pieces), specs[0].shape)
 
 
@@ -147,7 +147,8 @@ def drawn_in_turn(
 
     def whole(each: T) -> ShownImages:
         shown = draw(each)
-        _ = shown.drive  # what it keeps
+        if shown.pieces:
+            _ = shown.drive  # what it keeps
         return shown
 
     with ThreadPoolExecutor(1) as beside:

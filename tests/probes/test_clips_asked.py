@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -105,6 +106,13 @@ def test_the_frame_rate_is_part_of_what_is_asked(tmp_path: Path) -> None:
         assert "distinct clips of 30 frames of 64 x 64 px" in str(told) and told.seconds and told.seconds > 0
         # What a run has is kept batch by batch.
         assert told.batch_size == 8 and told.batches == -(-told.questions // 8)
+
+
+def test_beside_an_accelerator_clips_are_shown_alike(tmp_path: Path) -> None:
+    one, here, elsewhere = page(tmp_path, levels=[4, 8], n=2), *(pp.observer(flat) for _ in range(2))
+    elsewhere.card = dataclasses.replace(here.card, device="cuda:0")
+    both = [pp.run(one, who, batch_size=2, score_only=True, progress=False) for who in (here, elsewhere)]
+    np.testing.assert_allclose(both[0]["scored_response"], both[1]["scored_response"], rtol=1e-12)
 
 
 def flat(clips: Any) -> Any:
