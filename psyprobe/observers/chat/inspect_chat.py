@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import importlib
 import importlib.metadata
-import threading
 import weakref
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -19,6 +17,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.errors import InputError, PsyprobeError
 from psyprobe.files.images import encode_png
 from psyprobe.observers.chat.answering import Answer, Answering, Decoding, Inquiry, eight_bit
+from psyprobe.observers.chat.event_loop import EventLoop
 from psyprobe.observers.registry import Card
 
 #: Tokens whose log-probabilities are asked for: as many as OpenAI's protocol lists.
@@ -91,10 +90,8 @@ class InspectObserver(Answering):
             self._model = _module("model").get_model(model, config=config, **model_args)
         except Exception as error:  # each provider has its own, for a missing package or key
             raise PsyprobeError(f"inspect-ai has no {model!r}: {_line(error)}") from None
-        self._loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        thread.start()
-        weakref.finalize(self, _end, self._loop, thread)
+        self._loop = EventLoop("inspect-ai")
+        weakref.finalize(self, self._loop.close)
 
     def answers(self, inquiries: Iterable[Inquiry]) -> Iterator[tuple[Inquiry, Answer]]:
         """Answers to many questions, as they come, in any order; `concurrency` of them are under way."""
@@ -116,7 +113,7 @@ class InspectObserver(Answering):
         return self._heard(self._asked(inquiry))
 
     def _asked(self, inquiry: Inquiry) -> Future[Answer]:
-        return asyncio.run_coroutine_threadsafe(self._generate(inquiry), self._loop)
+        return self._loop.soon(self._generate, inquiry)
 
     def _heard(self, future: Future[Answer]) -> Answer:
         try:
@@ -206,12 +203,6 @@ def _url(shape: tuple[int, ...], codes: bytes) -> str:
     """A PNG as a data URL; all wordings of a trial share it."""
     png = encode_png(np.frombuffer(codes, np.uint8).reshape(shape), noise=True)
     return "data:image/png;base64," + base64.b64encode(png).decode()
-
-
-def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
 
 
 def _module(name: str) -> Any:

@@ -16,15 +16,15 @@ import math
 import os
 import random
 import secrets
-import threading
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from psyprobe.errors import PsyprobeError
 from psyprobe.observers.chat.answering import Answer, Inquiry
+from psyprobe.observers.chat.event_loop import EventLoop
 from psyprobe.observers.chat.openai_connection import Connection, ReplyError, what_broke
 from psyprobe.observers.chat.openai_protocol import (
     KEY_VARIABLE,
@@ -132,33 +132,23 @@ class Sender:
         self._refused_in_a_row = 0
         self._slots, self._door = asyncio.Semaphore(endpoint.concurrency), asyncio.Lock()
         self._spare = asyncio.Semaphore(max(1, endpoint.concurrency // 8))
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="openai-sender", daemon=True)
-        self._thread.start()
+        self._loop = EventLoop("openai-sender")
 
     def submit(self, question: Question) -> Future[Answer]:
         """Send a question, some time soon; cancelling the future takes it back."""
-        return asyncio.run_coroutine_threadsafe(self._settle(question), self._loop)
+        return self._loop.soon(self._settle, question)
 
     def close(self) -> None:
         """Take back what is under way and close all connections."""
-        if self._loop.is_closed() or self.pid != os.getpid():
-            return
-        if threading.current_thread() is self._thread:  # the garbage collector may call from anywhere
-            self._loop.call_soon(self._loop.stop)
-            return
-        asyncio.run_coroutine_threadsafe(self._shut(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._loop.close(last=self.client.close)
 
-    def wait_for(self, exchange: Coroutine[Any, Any, T]) -> T:
+    def wait_for(self, exchange: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
         """What comes of something that is done with `client` in the thread that sends."""
-        return asyncio.run_coroutine_threadsafe(exchange, self._loop).result()
+        return self._loop.soon(exchange, *arguments).result()
 
     def listed(self) -> str:
         """What the server lists about the model that is asked, in one line; empty where it does not tell."""
-        return self.wait_for(self._listed())
+        return self.wait_for(self._listed)
 
     async def models(self) -> list[dict[str, Any]]:
         """The models that the server lists, each with its "id"; none where it lists none in time."""
@@ -183,13 +173,6 @@ class Sender:
         more = [f"{name} {value}" for name, value in told.items() if value not in (None, "", one["id"])]
         line = ", ".join([one["id"], *more])
         return line if len(line) <= _LONGEST_NAME else f"{line[:60]} {hashlib.sha256(line.encode()).hexdigest()[:16]}"
-
-    async def _shut(self) -> None:
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-        await self.client.close()
 
     async def _settle(self, question: Question) -> Answer:
         """Send a question until it is answered, or there is no hope that it will be."""

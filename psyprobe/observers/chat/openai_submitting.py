@@ -41,7 +41,7 @@ def submit(folder: Folder, observer: OpenAIObserver) -> None:
     """
     for name, sent in folder.sent.items():
         if sent.model == observer.endpoint.model and not sent.batch and not sent.closed:
-            sent.batch = observer.sending().wait_for(_submitted(observer.sending().client, folder.path / name))
+            sent.batch = observer.sending().wait_for(_submitted, observer.sending().client, folder.path / name)
             # Written down at once: a file that is sent twice is paid for twice.
             folder.save()
 
@@ -56,7 +56,7 @@ def fetch(folder: Folder, observer: OpenAIObserver) -> None:
     """
     for name, sent in folder.sent.items():
         if sent.model == observer.endpoint.model and sent.batch and not sent.closed:
-            observer.sending().wait_for(_fetched(observer.sending().client, folder, name, sent))
+            observer.sending().wait_for(_fetched, observer.sending().client, folder, name, sent)
 
 
 async def _submitted(client: Connection, file: Path) -> str:
