@@ -35,7 +35,7 @@ from psyprobe.files.terminal import progress_bar
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Decoding, Inquiry, ask_all, eight_bit
 from psyprobe.observers.chat.openai_protocol import Dialect, messages, settings
-from psyprobe.running.loop import Lease, ask_round
+from psyprobe.running.loop import Writer, ask_round
 from psyprobe.running.origin import Origins
 from psyprobe.running.protocol import Answered, Batch, Question
 from psyprobe.running.store import open_store
@@ -153,11 +153,11 @@ def ours(observer: Any, asked: list[Inquiry], truth: Mapping[int, str]) -> tuple
     with (
         tempfile.TemporaryDirectory() as folder,
         open_store(Path(folder) / "runs.sqlite") as store,
-        Lease(store) as lease,
         progress_bar(0, False) as bar,
     ):
         store.keep([(me, "observer", observer.card.to_dict())])
-        keys = ask_round(store, put, {me: observer}, Origins(store, {me: observer}), batches, bar, lease)
+        with Writer(store) as writer:
+            keys = ask_round(store, put, {me: observer}, Origins(store, {me: observer}), batches, bar, writer)
         spent = Spent.now() - start
         assert len(keys) == len(asked), "a question was not answered exactly once"
         sent = 0

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from psyprobe.files.output import digest
-from psyprobe.running.loop import Lease, Writer
+from psyprobe.running.loop import Writer
 from psyprobe.running.protocol import Answered, Origin, Question, RunRecord
 from psyprobe.running.store import Store
 
@@ -127,7 +127,7 @@ def commits_a_second(seconds: float = 3.0) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "runs.sqlite") as store:
         add, start = store.add, time.monotonic()
         store.add = lambda some: (commits.append(1), add(some))[1]  # type: ignore[method-assign,func-returns-value]
-        with Lease(store) as lease, Writer(store, lease) as writer:
+        with Writer(store) as writer:
             while time.monotonic() - start < seconds:
                 for _ in range(8):
                     writer.add(next(answered))

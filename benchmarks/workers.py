@@ -40,7 +40,7 @@ from small_experiment import write_experiment
 import psyprobe as pp
 from psyprobe.analysis.distance import distances
 from psyprobe.probes.showing import show
-from psyprobe.running.loop import Agenda, Lease, Writer
+from psyprobe.running.loop import Agenda, Writer
 from psyprobe.running.protocol import Answered, Batch, Question
 from psyprobe.running.store import Store
 from psyprobe.running.workers import WorkerPool
@@ -57,13 +57,13 @@ def wait(observers: Any, batches: Any) -> Any:
 def waited(executor: Any, count: int, seconds: float) -> float:
     """Seconds that so many units of waiting take, once all workers are ready."""
     observer = pp.load_observer("pixels")
-    with Store(None) as store, Lease(store) as lease, Writer(store, lease) as writer:
+    with Store(None) as store, Writer(store) as writer:
         for units in (200, count):
             shown = [hashlib.sha256(f"{units} {i}".encode()).hexdigest() for i in range(units)]
             batches = [Batch((Question(each, "asked", observer.card.digest, "1"),), seconds) for each in shown]
             if units != count:
                 batches = [Batch(each.questions, 0.01) for each in batches]
-            agenda = Agenda(store, batches, writer, lease)
+            agenda = Agenda(store, batches, writer)
             start = time.monotonic()
             found = list(executor.put(wait, {observer.card.digest: observer}, agenda))
             assert len({each.question.key for each in found}) == units

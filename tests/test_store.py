@@ -169,7 +169,7 @@ def test_run_goes_on_with_the_recorded_batches(tmp_path: Path) -> None:
         again = store.begin(record(grouping={"batch_size": 8, "batches": []}, software={"psyprobe": "1"}))
         assert again == first == store.find(record().key)
         store.begin(record(layout={"x": [0.2]}))
-        store.finish(first.key, {"trials": [1]})
+        store.finish(first, {"trials": [1]})
     with Store(tmp_path / "runs.sqlite", create=False) as store:
         finished = [(run.finished is not None, run.outcome) for run in store.runs()]
         assert finished == [(True, {"trials": [1]}), (False, {})]

@@ -192,7 +192,7 @@ class Database:
 
     def origins(self, places: Iterable[tuple[bytes, int]]) -> set[int]:
         """The numbers of those who gave the answers at some places."""
-        return {origin for _, _, origin, *_ in self.answers(places)}
+        return {origin for rows in self._at("answer.origin", places) for (origin,) in rows}
 
     def ways(self, names: Iterable[bytes]) -> dict[bytes, int]:
         """The numbers of ways by their names, of those that are there."""
@@ -517,7 +517,15 @@ def _shape_of(value: Any, numbers: list[float]) -> Any:
             return len(value)
         return [_shape_of(each, numbers) for each in value]
     if kind is dict:
-        return dict, [*value], [_shape_of(each, numbers) for each in value.values()]
+        shapes: list[Any] = []
+        for each in value.values():
+            # Most of what stimuli tell are numbers and words, for which a call each would take long.
+            if type(each) is float:
+                numbers.append(each)
+                shapes.append(float)
+            else:
+                shapes.append(_shape_of(each, numbers) if isinstance(each, list | dict) else (type(each), each))
+        return dict, [*value], shapes
     return kind, value
 
 

@@ -22,7 +22,7 @@ from functools import cached_property, partial
 from itertools import takewhile
 from threading import Event, Lock, Thread
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from psyprobe.errors import StoreError
 from psyprobe.files.output import software_versions
@@ -35,10 +35,12 @@ from psyprobe.running.store import Store
 if TYPE_CHECKING:
     from psyprobe.experiment import Experiment
 
+T = TypeVar("T")
+
 #: Puts batches to observers, as `Probe.answer` does.
 Put = Callable[[Mapping[str, Any], "Agenda"], Iterator[Answered]]
 
-#: Answers are written every so many seconds; the first at once.
+#: Answers are written every so many seconds.
 _WRITTEN_EVERY = 0.5
 #: A lease holds for so many seconds, and is renewed after a third of them.
 _LEASE = 30.0
@@ -99,14 +101,17 @@ def ask(
         record = store.begin(planned)
     session.begin(record)
     keys: set[str] = set()
-    with Lease(store) as lease, progress_bar(0, progress, "question") as bar:
+    with Writer(store) as writer, progress_bar(0, progress, "question") as bar:
         bar.set_description(label)
         told = put if bar.disable else lambda observers, agenda: shown_on(bar, observers, put(observers, agenda))
         while batches := session.next():
-            asked = ask_round(store, told, session.observers, origins, batches, bar, lease)
+            asked = ask_round(store, told, session.observers, origins, batches, bar, writer)
             keys |= asked
-            session.tell(_Answers(store, asked))
-    return record if part else store.finish(record.key, session.outcome(), keys)
+            session.tell(_Answers(store, writer, asked))
+        if part:
+            return record
+        outcome = session.outcome()
+        return writer.end(lambda: store.finish(record, outcome, keys))
 
 
 def ask_round(
@@ -116,24 +121,24 @@ def ask_round(
     origins: Origins,
     batches: Sequence[Batch],
     bar: Any,
-    lease: Lease,
+    writer: Writer,
 ) -> set[str]:
-    """Ask what the store does not hold of some batches; the keys of all their questions."""
+    """Ask what the store does not hold of some batches; the keys of all their questions, written when the writer is."""
+    writer.write()
     keys = {question.key for batch in batches for question in batch.questions}
     bar.total = (bar.total or 0) + len(keys)
     left = len(store.missing(keys))
     bar.update(len(keys) - left)
     if left:
         origins.say_what_changed()
-        with Writer(store, lease) as writer:
-            agenda = Agenda(store, batches, writer, lease)
-            while agenda.open():
-                for answered in put(observers, agenda):
-                    origin = origins.of(answered.question.observer, answered.origin)
-                    writer.add(Answered(answered.question, answered.answer, answered.contents, origin))
-                    if left:
-                        left -= 1
-                        bar.update()
+        agenda = Agenda(store, batches, writer)
+        while agenda.open():
+            for answered in put(observers, agenda):
+                origin = origins.of(answered.question.observer, answered.origin)
+                writer.add(Answered(answered.question, answered.answer, answered.contents, origin))
+                if left:
+                    left -= 1
+                    bar.update()
     # Another process may have answered the rest meanwhile.
     bar.update(left)
     return keys
@@ -142,11 +147,12 @@ def ask_round(
 class _Answers(Mapping[str, Mapping[str, Any]]):
     """The answers of a round by the keys of its questions, read if a session wants to know them."""
 
-    def __init__(self, store: Store, keys: set[str]) -> None:
-        self._store, self._keys = store, keys
+    def __init__(self, store: Store, writer: Writer, keys: set[str]) -> None:
+        self._store, self._writer, self._keys = store, writer, keys
 
     @cached_property
     def _read(self) -> Mapping[str, Mapping[str, Any]]:
+        self._writer.write()
         return self._store.answers(self._keys)
 
     def __getitem__(self, key: str) -> Mapping[str, Any]:
@@ -168,21 +174,12 @@ class Lease:
         self._mine: set[str] = set()
         self._at_once, self._taken, self._renewed = _FIRST_LEASED, -math.inf, monotonic()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._mine:
-            # What went wrong before is what counts; a lease ends by itself.
-            with suppress(StoreError):
-                self._store.release(self._holder)
-
     def has(self, name: str, coming: Iterable[str]) -> bool:
         """Whether a question is this process's to ask; with it are taken some of those that come next."""
         if name not in self._mine:
             now = monotonic()
             if now - self._taken < _LEASED_FOR:
-                self._at_once *= 2
+                self._at_once *= 4
             self._taken = now
             names = [name, *(each for each, _ in zip(coming, range(self._at_once - 1), strict=False))]
             self._mine |= self.taken(names)
@@ -198,6 +195,12 @@ class Lease:
         self._mine |= mine
         return mine
 
+    def give_back(self) -> None:
+        """Let others have what is taken."""
+        if self._mine:
+            self._store.release(self._holder)
+            self._mine.clear()
+
     def renew(self) -> None:
         """Hold on to what is taken, if it is time to."""
         if self._mine and monotonic() - self._renewed > _LEASE / 3:
@@ -211,8 +214,8 @@ class Agenda:
     To be drawn upon from one thread.
     """
 
-    def __init__(self, store: Store, batches: Sequence[Batch], writer: Writer, lease: Lease) -> None:
-        self._store, self._writer, self._lease = store, writer, lease
+    def __init__(self, store: Store, batches: Sequence[Batch], writer: Writer) -> None:
+        self._store, self._writer, self._lease = store, writer, writer.lease
         self._left: dict[str, deque[Batch]] = {}
         for batch in batches:
             self._left.setdefault(batch.shares, deque()).append(batch)
@@ -244,7 +247,9 @@ class Agenda:
             if missing is None:
                 if not self._missing(batch):
                     continue
-                if not self._lease.has(_name(batch), map(_name, others)):
+                name = _name(batch)
+                has = partial(self._lease.has, name, map(_name, others))
+                if not (self._lease.holds(name) or self._writer.write_with(has)):
                     self._elsewhere.append(batch)
                     continue
                 missing = self._missing_on_lease(batch, others)
@@ -293,14 +298,19 @@ def _name(batch: Batch) -> str:
 
 
 class Writer:
-    """Writes answers by the clock: a question that hangs must not hold back the answers to others."""
+    """Writes answers by the clock: a question that hangs must not hold back the answers to others.
 
-    def __init__(self, store: Store, lease: Lease) -> None:
-        self._store, self._lease = store, lease
+    It holds the lease, too, since a commit, which is synced to the disk, takes as long for little as for much: what is
+    taken, answered and given back is written together.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.lease = Lease(store)
+        self._store = store
         self._waiting: deque[Answered] = deque()
         self._one_at_a_time, self._end = Lock(), Event()
         self._failure: Exception | None = None
-        self._written = -math.inf
+        self._written = monotonic()
         self._thread = Thread(target=self._write_now_and_then, daemon=True)
 
     def __enter__(self) -> Self:
@@ -308,9 +318,12 @@ class Writer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join()
-        self.write()
+        self._stop()
+        if self._waiting:
+            self.write_with(self.lease.give_back)
+        # What went wrong before is what counts; a lease ends by itself.
+        with suppress(StoreError):
+            self.lease.give_back()
 
     def add(self, answered: Answered) -> None:
         """Take an answer; an error of the writing thread is raised here."""
@@ -320,28 +333,54 @@ class Writer:
 
     def write_if_due(self) -> None:
         """Write what has come, if the last writing is long enough ago."""
-        self.write(after=_WRITTEN_EVERY)
-
-    def write(self, after: float = 0.0) -> None:
-        """Write what has come, if the last writing is `after` s ago; a failure forgets nothing, all is tried again."""
         with self._one_at_a_time:
-            if monotonic() - self._written < after:
-                return
-            # By place and not by iteration: another thread may append meanwhile.
-            answered = [self._waiting[i] for i in range(len(self._waiting))]
-            if not answered:
-                return
-            self._store.add(answered)
-            for _ in answered:
-                self._waiting.popleft()
-            self._written = monotonic()
+            if self._waiting and monotonic() - self._written >= _WRITTEN_EVERY:
+                self._write_with(lambda: None)
+
+    def write(self) -> None:
+        """Write what has come."""
+        with self._one_at_a_time:
+            if self._waiting:
+                self._write_with(lambda: None)
+
+    def write_with(self, other: Callable[[], T]) -> T:
+        """Write what has come, and something else with it, all or nothing."""
+        with self._one_at_a_time:
+            return self._write_with(other)
+
+    def end(self, last: Callable[[], T]) -> T:
+        """Write what is left, give back the lease and do a last thing, all or nothing."""
+        self._stop()
+
+        def both() -> T:
+            self.lease.give_back()
+            return last()
+
+        return self.write_with(both)
+
+    def _write_with(self, other: Callable[[], T]) -> T:
+        # By place and not by iteration: another thread may append meanwhile.
+        answered = [self._waiting[i] for i in range(len(self._waiting))]
+        with self._store.together():
+            if answered:
+                self._store.add(answered)
+            told = other()
+        # Not before: a failure forgets nothing, and all is tried again.
+        for _ in answered:
+            self._waiting.popleft()
+        self._written = monotonic()
+        return told
+
+    def _stop(self) -> None:
+        self._end.set()
+        self._thread.join()
 
     def _write_now_and_then(self) -> None:
         wait = _WRITTEN_EVERY
         while not self._end.wait(wait):
             try:
                 self.write_if_due()
-                self._lease.renew()
+                self.lease.renew()
             except Exception as failure:
                 self._failure = failure
                 return

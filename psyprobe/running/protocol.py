@@ -142,7 +142,7 @@ class RunRecord:
     started: str | None = field(default=None, compare=False)
     finished: str | None = field(default=None, compare=False)
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The name of the run: the same experiment, observer and conditions go on with the same run.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import time
@@ -214,34 +214,39 @@ class Store:
 
     def begin(self, record: RunRecord) -> RunRecord:
         """Open a run, or go on with the one that asks the same, whose grouping of questions is binding."""
-        values = {name: value for name, value in vars(record).items() if name not in _OF_THE_TABLE}
         with self.database.transaction():
-            self.database.insert("run", [(_name(record.key), _packed(values), _now(), None, None, None)])
-        begun = self.find(record.key)
-        assert begun is not None
+            begun = self.find(record.key)
+            if begun is None:
+                begun = replace(record, started=_now(), finished=None, outcome={}, origins=())
+                name = _name(record.key)
+                self.database.insert("run", [(name, _described(record), begun.started, None, None, None)])
         return begun
 
-    def finish(self, key: str, outcome: Mapping[str, Any], questions: Iterable[str] = ()) -> RunRecord:
+    def finish(self, begun: RunRecord, outcome: Mapping[str, Any], questions: Iterable[str] = ()) -> RunRecord:
         """Note that every question of a run is answered, what its session found, and who gave those answers."""
-        origins = [asdict(origin) for origin in self._origins(set(questions))]
+        name = _name(begun.key)
         with self.database.transaction():
-            (row,) = self.database.rows("run", key=_name(key))
-            name, record, started, finished, *_ = row
-            if finished is None:
-                row = (name, record, started, _now(), _packed(outcome), _packed(origins))
-                self.database.replace("run", row, key=name)
-        return replace(self._run(row), outcome=outcome)
+            (row,) = self.database.rows("run", key=name)
+            _, record, started, finished, *_ = row
+            if finished is not None:
+                return replace(self._run(row), outcome=outcome)
+            origins = tuple(self._origins(set(questions)))
+            ended = replace(begun, finished=_now(), outcome=outcome, origins=origins)
+            told = [asdict(origin) for origin in origins]
+            self.database.replace(
+                "run", (name, record, started, ended.finished, _packed(outcome), _packed(told)), key=name
+            )
+        return ended
 
     def adopt(self, record: RunRecord) -> None:
         """Take over a run of another store: one that is there stays, but for what it lacks to be finished."""
-        values = {name: value for name, value in vars(record).items() if name not in _OF_THE_TABLE}
         name = _name(record.key)
         ended: tuple[str | bytes | None, ...] = (None, None, None)
         if record.finished is not None:
             origins = [asdict(origin) for origin in record.origins]
             ended = (record.finished, _packed(record.outcome), _packed(origins))
         with self.database.transaction():
-            self.database.insert("run", [(name, _packed(values), record.started, *ended)])
+            self.database.insert("run", [(name, _described(record), record.started, *ended)])
             ((_, known, started, finished, *_),) = self.database.rows("run", key=name)
             if finished is None and record.finished is not None:
                 self.database.replace("run", (name, known, started, *ended), key=name)
@@ -336,6 +341,11 @@ class Store:
 
 def _packed(value: Any) -> bytes:
     return packed(_JSON.encode(value))
+
+
+def _described(record: RunRecord) -> bytes:
+    names = (field.name for field in fields(record))
+    return _packed({name: getattr(record, name) for name in names if name not in _OF_THE_TABLE})
 
 
 def _name(digest: str) -> bytes:

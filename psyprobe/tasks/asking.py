@@ -38,7 +38,7 @@ from psyprobe.files.parsing import read_bytes
 from psyprobe.files.terminal import progress_bar
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Answer, AnswerObserver, Decoding, Inquiry, ask_all
-from psyprobe.running.loop import Lease, ask_round
+from psyprobe.running.loop import Writer, ask_round
 from psyprobe.running.origin import Origins
 from psyprobe.running.protocol import Answered, Batch, Origin, Question
 from psyprobe.running.store import Store, open_store
@@ -140,12 +140,13 @@ def ask_items(
     """
     check_questions(questions, observer)
     keys = keys_of(questions, observer, version)
-    with open_store(store) as opened, Lease(opened) as lease, progress_bar(0, progress, "question") as bar:
-        bar.set_description(label or observer.card.name)
+    with open_store(store) as opened:
         opened.keep([(observer.card.digest, "observer", observer.card.to_dict())])
         observers = {observer.card.digest: observer}
         batches = batches_of(questions, observer, version)
-        asked = [*ask_round(opened, put, observers, Origins(opened, observers), batches, bar, lease)]
+        with Writer(opened) as writer, progress_bar(0, progress, "question") as bar:
+            bar.set_description(label or observer.card.name)
+            asked = [*ask_round(opened, put, observers, Origins(opened, observers), batches, bar, writer)]
         answers = {
             key: Answer.from_dict(answer["reply"])
             for key, answer in zip(asked, opened.answers_in_turn(asked), strict=True)

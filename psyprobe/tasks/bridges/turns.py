@@ -23,7 +23,7 @@ from psyprobe.observers.chat.answering import Answer, Answering, Inquiry, image_
 from psyprobe.observers.registry import Card
 from psyprobe.probes import load_probe
 from psyprobe.probes.conduct import checked
-from psyprobe.running.loop import Lease, ask_round
+from psyprobe.running.loop import Writer, ask_round
 from psyprobe.running.origin import Origins
 from psyprobe.running.protocol import RunRecord
 from psyprobe.running.store import Store
@@ -222,18 +222,19 @@ def take(replies: Replies, store: Store, *, progress: bool | None = None) -> tup
     record = store.begin(session.record(store))
     session.begin(record)
     mine, origins, asked = {card.digest: who}, Origins(store, {card.digest: who}), set[str]()
-    with Lease(store) as lease, progress_bar(0, progress, "question") as bar:
+    with Writer(store) as writer, progress_bar(0, progress, "question") as bar:
         bar.set_description(f"{experiment.name}: {card.name}")
         while batches := session.next():
             others = [batch for batch in batches if batch.questions[0].observer != card.digest]
             if others:
                 return len(asked), sum(len(batch.questions) for batch in others)
-            keys = ask_round(store, probe.answer, mine, origins, batches, bar, lease)
+            keys = ask_round(store, probe.answer, mine, origins, batches, bar, writer)
+            writer.write()
             asked |= keys
             if left := store.missing(keys):
                 return len(asked) - len(left), len(left)
             session.tell(store.answers(keys))
-    store.finish(record.key, session.outcome(), asked)
+    store.finish(record, session.outcome(), asked)
     return len(asked), 0
 
 

@@ -1,0 +1,60 @@
+"""Answers are written by the clock, together with what else there is to write, and none is lost on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import psyprobe as pp
+from psyprobe.errors import StoreError
+from psyprobe.files.output import digest
+from psyprobe.running.loop import Writer
+from psyprobe.running.protocol import Answered, Question
+from psyprobe.running.store import Store
+
+
+def question(name: str) -> Question:
+    return Question(digest(name), digest("asked"), digest("observer"), "1")
+
+
+def test_a_run_commits_a_few_times_and_not_once_a_batch(tmp_path: Path) -> None:
+    # A commit waits for the disk: 26 ms where that is busy.
+    with Store(tmp_path / "runs.sqlite") as store:
+        statements: list[str] = []
+        store.database._connection.set_trace_callback(statements.append)
+        result = pp.run("gabor_achromatic", "pixels", store=store, progress=False)
+        assert result.attrs["batch_size"] == "8"
+        # Its beginning, three times what is taken on lease, and its end, for 76 batches; perhaps one by the clock.
+        assert statements.count("COMMIT") <= 6
+        assert store.database.leases() == []
+
+
+def test_what_fails_beside_them_loses_no_answer(tmp_path: Path) -> None:
+    def fail() -> None:
+        raise StoreError("the disk is full")
+
+    first, second = question("first"), question("second")
+    with Store(tmp_path / "runs.sqlite") as store:
+        with pytest.raises(StoreError, match="full"), Writer(store) as writer:
+            assert writer.write_with(lambda: writer.lease.has("work", ()))
+            writer.add(Answered(first, {"text": "yes"}))
+            with pytest.raises(StoreError, match="full"):
+                writer.write_with(fail)
+            assert store.missing([first.key]) == {first.key}
+            writer.write()
+            assert store.missing([first.key]) == set()
+            writer.add(Answered(second, {"text": "no"}))
+            writer.end(fail)
+        assert store.answers_of_all([first.key, second.key])[second.key] == {"text": "no"}
+
+
+def test_what_is_taken_is_given_back_with_the_last_answers(tmp_path: Path) -> None:
+    with Store(tmp_path / "runs.sqlite") as store, Store(tmp_path / "runs.sqlite") as other:
+        with Writer(store) as writer:
+            assert writer.lease.has("work", ())
+            writer.add(Answered(question("first"), {"text": "yes"}))
+            assert [name for name, *_ in other.database.leases()] == ["work"]
+            seen = writer.end(lambda: store.missing([question("first").key]))
+        assert seen == set()
+        assert other.database.leases() == [] and other.missing([question("first").key]) == set()
