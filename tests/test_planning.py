@@ -46,6 +46,12 @@ def test_pairs_are_those_of_the_levels_one_by_one(name: str) -> None:
             assert conditions.pairs.digests[i] == [test.digest, reference.digest]
     for i in range(0, len(conditions.pairs), 37):
         assert [spec.digest for spec in conditions.pairs[i]] == conditions.pairs.digests[i]
+    several = [5, 0, *range(3, len(conditions.pairs), 37)]
+    shown = [one for spec in conditions.pairs.tests(several) for one in spec.singles()]
+    assert [one.digest for one in shown] == [conditions.pairs.digests[i][0] for i in several]
+    told = dict(conditions.pairs.contents())
+    assert told.keys() == {digest for pair in conditions.pairs.digests for digest in pair}
+    assert all(told[one.digest] == one.to_dict() for one in shown)
 
 
 STIMULI = [
@@ -61,6 +67,18 @@ STIMULI = [
 @pytest.mark.parametrize("spec", STIMULI, ids=lambda spec: spec.kind)
 def test_digests_of_a_batch_are_those_of_its_images(spec: Specification) -> None:
     assert spec.digests() == [one.digest for one in spec.singles()]
+    assert [*spec.dicts()] == [one.to_dict() for one in spec.singles()]
+
+
+@pytest.mark.parametrize("spec", STIMULI[:3] + STIMULI[4:], ids=lambda spec: spec.kind)
+def test_images_that_are_chosen_and_joined_are_those_of_the_batch(spec: Specification) -> None:
+    singles = [*spec.singles()]
+    places = [1, 0, len(singles) - 1]
+    chosen = spec.chosen(spec.batch, places)
+    assert chosen.batch == (3,) and [*chosen.singles()] == [singles[i] for i in places]
+    joined = spec.joined([chosen, singles[0]])
+    assert [*joined.singles()] == [singles[i] for i in [*places, 0]]
+    np.testing.assert_array_equal(joined.draw().pixels[1:3], np.stack([singles[i].draw().pixels for i in places[1:]]))
 
 
 class Told(Gabor):

@@ -50,7 +50,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         env={**os.environ, **nowhere, "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"},
         capture_output=True,
         text=True,
-        timeout=580,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return folder / "site"

@@ -20,7 +20,7 @@ import numpy as np
 
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.direction import angle_status
-from psyprobe.files.output import digest
+from psyprobe.files.output import digest, digest_of_names
 from psyprobe.light.display import Display
 from psyprobe.observers import load_observer
 from psyprobe.observers.registry import loaded_as
@@ -35,7 +35,7 @@ from psyprobe.probes.asking import (
     tells_by_part,
 )
 from psyprobe.probes.clips import ShownClips, clip_answers
-from psyprobe.probes.showing import ShownImages, drawn_in_turn, presented, show
+from psyprobe.probes.showing import ShownImages, drawn_in_turn, mirroring, presented, show
 from psyprobe.running.loop import attributes_of
 from psyprobe.running.protocol import Answered, Batch, Question, RunRecord
 from psyprobe.running.store import Store
@@ -46,6 +46,7 @@ from psyprobe.stimulus import Clip, Specification
 class Work:
     """The images of a batch: which tests, against which references."""
 
+    #: In their order, each of one image or of more along one axis; of clips each of one.
     tests: tuple[Specification, ...]
     references: tuple[Specification, ...]
     #: Which reference belongs to each test.
@@ -128,7 +129,7 @@ def _neighbours(batches: Iterable[Batch], *, several: bool) -> Iterator[list[Bat
             yield together
             together = []
         together.append(batch)
-        pixels = sum(len(each.work.tests) for each in together) * math.prod(batch.work.tests[0].extent)
+        pixels = sum(len(each.work.rows) for each in together) * math.prod(batch.work.tests[0].extent)
         if not several or len(together) == _DRAWN_TOGETHER or pixels >= DRAWN_PIXELS:
             yield together
             together = []
@@ -141,9 +142,8 @@ def tests_of(batches: Sequence[Batch]) -> ShownImages:
     specs = [test for batch in batches for test in batch.work.tests]
     if isinstance(specs[0], Clip):
         return ShownImages((), specs[0].shape)
-    references = [reference.mirrors() for reference in batches[0].work.references]
     rows = [row for batch in batches for row in batch.work.rows]
-    quarters = [references[row] and spec.mirrors() for row, spec in zip(rows, specs, strict=True)]
+    quarters = mirroring(specs) & mirroring(batches[0].work.references)[rows]
     return show(specs, batches[0].work.display, quarters)
 
 
@@ -151,14 +151,14 @@ def _each(batches: Sequence[Batch], tests: ShownImages) -> Iterator[tuple[Sequen
     """One batch after the other, each with its own tests."""
     start = 0
     for batch in batches:
-        stop = start + len(batch.work.tests)
+        stop = start + len(batch.work.rows)
         yield [batch], tests.part(start, stop)
         start = stop
 
 
 def _asked(batch: Batch, name: str) -> Sequence[Question | None]:
     """What an observer is asked about each test of a batch; of all or of none."""
-    return [each for each in batch.questions if each.observer == name] or [None] * len(batch.work.tests)
+    return [each for each in batch.questions if each.observer == name] or [None] * len(batch.work.rows)
 
 
 def _compared(
@@ -198,7 +198,7 @@ class _References:
         self._names, self._display = names, work.display
         self._shown = show(work.references, work.display)
         # Where each stands among those that are held by a quarter.
-        self._among = np.cumsum([spec.mirrors() for spec in work.references]) - 1
+        self._among = np.cumsum(mirroring(work.references)) - 1
         self._features: dict[tuple[str, bool], Mapping[str, FloatArray]] = {}
         self._lengths: dict[str, FloatArray | None] = {}
 
@@ -236,7 +236,7 @@ def _answer_clips(observers: Mapping[str, Any], batch: Batch) -> Iterator[Answer
 
 def shown_of(layout: Mapping[str, Any]) -> list[str]:
     """Digests of what is shown with each pair of a run."""
-    return [digest([*pair, layout["display"]]) for pair in layout["pairs"]]
+    return [digest_of_names((*pair, layout["display"])) for pair in layout["pairs"]]
 
 
 def asked_of(layout: Mapping[str, Any]) -> str:

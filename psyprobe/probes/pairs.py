@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
+from itertools import chain, groupby
 from types import MappingProxyType
 from typing import Any
 
@@ -103,6 +104,34 @@ class Pairs(Sequence[Pair]):
         grid, place, alone = self._sources[index]
         chosen = grid.references if reference or alone else grid.tests
         return chosen.single(grid.tests.batch, tuple(map(int, np.unravel_index(place, grid.tests.batch))))
+
+    def tests(self, indices: Sequence[int]) -> tuple[Specification, ...]:
+        """The tests of some pairs in their order, neighbours of one grid as one specification; each clip by itself."""
+        found: list[Specification] = []
+        sources = ((i, *self._sources[i]) for i in indices)
+        for _, neighbours in groupby(sources, key=lambda source: (id(source[1]), source[3])):
+            own, grids, places, alone = zip(*neighbours, strict=True)
+            grid: Grid = grids[0]
+            chosen = grid.references if alone[0] else grid.tests
+            if isinstance(chosen, Clip) or len(own) == 1:
+                found += [self.spec(i, reference=False) for i in own]
+            else:
+                found.append(chosen.chosen(grid.tests.batch, places))
+        return tuple(found)
+
+    def contents(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """What the digests of all grids stand for, each once."""
+        told: set[str] = set()
+        for grid in {id(grid): grid for grid, *_ in self._sources}.values():
+            names = (test for test, _ in grid.digests)
+            both = chain(
+                zip(names, grid.tests.dicts(), strict=True),
+                zip(grid.references.digests(), grid.references.dicts(), strict=True),
+            )
+            for name, values in both:
+                if name not in told:
+                    told.add(name)
+                    yield name, values
 
 
 def paired(pairs: Iterable[Pair]) -> Pairs:
@@ -243,12 +272,7 @@ class PairSession(ExperimentSession):
         """The stimuli, the display and the cards."""
         yield self._layout["display"], "display", self.experiment.display.to_dict()
         yield from super().contents()
-        told: set[str] = set()
-        for i, names in enumerate(self.conditions.pairs.digests):
-            for place, name in enumerate(names):
-                if name not in told:
-                    told.add(name)
-                    yield name, "stimulus", self.conditions.pairs.spec(i, reference=bool(place)).to_dict()
+        yield from ((name, "stimulus", values) for name, values in self.conditions.pairs.contents())
 
     def begin(self, record: RunRecord) -> None:
         """Take the batches with which the run began, and besides what the store had answered by then."""
@@ -275,7 +299,7 @@ class PairSession(ExperimentSession):
             Batch(
                 tuple(Question(self._shown[i], asked, who, version) for who in self.observers for i in batch["pairs"]),
                 Work(
-                    tests=tuple(pairs.spec(i, reference=False) for i in batch["pairs"]),
+                    tests=pairs.tests(batch["pairs"]),
                     references=tuple(map(reference, batch["references"])),
                     rows=tuple(batch["references"].index(digests[i][1]) for i in batch["pairs"]),
                     display=self.experiment.display,

@@ -5,6 +5,7 @@ Of images that mirror themselves along both axes a quarter is drawn, encoded and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from itertools import groupby
 from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
 from psyprobe.errors import GamutError, InputError
@@ -67,17 +69,20 @@ class ShownImages:
         return ShownImages(tuple(piece for piece in pieces if len(piece)), self.shape)
 
 
-def show(specs: Sequence[Specification], display: Display, quarters: Sequence[bool] | None = None) -> ShownImages:
+def show(
+    specs: Sequence[Specification], display: Display, quarters: npt.NDArray[np.bool_] | None = None
+) -> ShownImages:
     """Draw stimuli and encode them for a display.
 
     Parameters
     ----------
     specs : sequence of Specification
-        Of one size; neighbours that differ in numbers only are drawn in one call.
+        Of one size, each of one image or of more along one axis; neighbours that differ in numbers only are drawn in
+        one call.
     display : Display
         What shows them.
-    quarters : sequence of bool, optional
-        Which of them are drawn and held by a quarter; by default those that mirror themselves. No bit depends on it.
+    quarters : array of bool, shape (n,), optional
+        Which images are drawn and held by a quarter; by default those that mirror themselves. No bit depends on it.
 
     Raises
     ------
@@ -91,14 +96,30 @@ def show(specs: Sequence[Specification], display: Display, quarters: Sequence[bo
     >>> [piece.shape for piece in shown.pieces], shown.drive.shape
     ([(1, 112, 112, 3)], (1, 224, 224, 3))
     """
-    chosen = [spec.mirrors() for spec in specs] if quarters is None else quarters
     pieces = []
-    for (_, by_quarter), neighbours in groupby(
-        zip(specs, chosen, strict=True), key=lambda each: (each[0].family(), each[1])
-    ):
+    runs = _runs(specs, mirroring(specs) if quarters is None else quarters)
+    for (_, by_quarter), neighbours in groupby(runs, key=lambda each: (each[0].family(), each[1])):
         same = [spec for spec, _ in neighbours]
         pieces.append(_drive(same[0].joined(same), display, by_quarter))
     return ShownImages(tuple(pieces), specs[0].shape)
+
+
+def mirroring(specs: Sequence[Specification]) -> npt.NDArray[np.bool_]:
+    """Which images mirror themselves, shape (n,), as `Specification.mirrors` tells of each specification."""
+    return np.concatenate([np.ravel(spec.mirrors()) for spec in specs])
+
+
+def _runs(specs: Sequence[Specification], quarters: npt.NDArray[np.bool_]) -> Iterator[tuple[Specification, bool]]:
+    """Specifications of which all images are held by a quarter, or none."""
+    start = 0
+    for spec in specs:
+        own = quarters[start : start + math.prod(spec.batch)]
+        start += len(own)
+        if own.all() or not own.any():
+            yield spec, bool(own[0])
+            continue
+        for by_quarter, places in groupby(range(len(own)), own.__getitem__):
+            yield spec.chosen(spec.batch, [*places]), bool(by_quarter)
 
 
 def _drive(spec: Specification, display: Display, by_quarter: bool) -> FloatArray:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
@@ -151,9 +152,9 @@ class Uniform(Specification):
         """Itself: there is no target."""
         return self
 
-    def mirrors(self) -> bool:
+    def mirrors(self) -> npt.NDArray[np.bool_]:
         """Of even sides; a kind of somebody's own that inherits from this may paint something else."""
-        return type(self) is Uniform and even(self.shape)
+        return np.full(self.batch, type(self) is Uniform and even(self.shape))
 
     def corner(self) -> tuple[Array, str]:
         """As `Specification.corner`."""

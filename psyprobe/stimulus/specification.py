@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from psyprobe._typing import Array, FloatArray
 from psyprobe.errors import InputError, own_failure, unknown_name
@@ -391,7 +392,11 @@ class Specification:
         >>> both.digests() == [one.digest for one in both.singles()]
         True
         """
-        return [digest(content) for content in self._contents(self.batch)]
+        return [digest(content) for content in self.told(self.batch, lambda one: one.content())]
+
+    def dicts(self) -> Iterator[dict[str, Any]]:
+        """`to_dict` of each of the `singles`, which are not made for it."""
+        return self.told(self.batch, lambda one: one.to_dict())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Specification) and self.to_dict() == other.to_dict()
@@ -446,21 +451,21 @@ class Specification:
         pixels, space = self._pixels(dtype, device)
         return Stimulus(pixels, space, self.ppd, self)
 
-    def mirrors(self) -> bool:
-        """Whether a kind knows of all its images that they mirror themselves along both axes.
+    def mirrors(self) -> npt.NDArray[np.bool_]:
+        """Of which of its images a kind knows that they mirror themselves along both axes, of the shape of the batch.
 
         The right half is the left one mirrored and the lower the upper, so that `corner` tells all; sides are even.
 
         Examples
         --------
         >>> from psyprobe.stimulus import Gabor
-        >>> Gabor(frequency=4, contrast=0.1).mirrors(), Gabor(frequency=4, contrast=0.1, phase=90).mirrors()
-        (True, False)
+        >>> Gabor(frequency=4, contrast=0.1, phase=[0, 90]).mirrors()
+        array([ True, False])
         """
-        return False
+        return np.zeros(self.batch, bool)
 
     def corner(self) -> tuple[Array, str]:
-        """The upper left quarter of images of a kind that `mirrors`, and its space.
+        """The upper left quarters of images that all mirror themselves, and their space.
 
         Returns
         -------
@@ -499,6 +504,26 @@ class Specification:
         arrays = {name: value for name in self.numeric if isinstance(value := getattr(self, name), np.ndarray)}
         return self._with_numbers({name: _at(value, index) for name, value in arrays.items()})
 
+    def chosen(self, batch: tuple[int, ...], places: Sequence[int]) -> Self:
+        """The images at some places of a batch that the parameters broadcast to, counted along its axes in turn.
+
+        Returns
+        -------
+        Specification
+            Of shape (n,), unless no parameter is an array.
+
+        Examples
+        --------
+        >>> from psyprobe.stimulus import Gabor
+        >>> Gabor(frequency=[[2], [4]], contrast=[0.1, 0.2]).chosen((2, 2), [0, 3]).frequency
+        array([2., 4.])
+        """
+        if not batch:
+            return self
+        where = np.unravel_index(places, batch)
+        arrays = {name: value for name in self.numeric if isinstance(value := getattr(self, name), np.ndarray)}
+        return self._with_numbers({name: np.broadcast_to(value, batch)[where] for name, value in arrays.items()})
+
     def _with_numbers(self, values: Mapping[str, Any]) -> Self:
         """With other numbers that were checked before: a run makes more of these than it has questions."""
         told = {name: value for name, value in vars(self).items() if name not in _KEPT}
@@ -514,17 +539,22 @@ class Specification:
 
     @classmethod
     def joined(cls, specs: Sequence[Self]) -> Self:
-        """One specification that draws all those of a family: numbers that differ become arrays of shape (n,).
+        """One specification that draws all those of a family, each of one image or more along one axis.
+
+        Numbers that differ become arrays of shape (n,).
 
         Examples
         --------
         >>> from psyprobe.stimulus import Gabor
-        >>> Gabor.joined([Gabor(frequency=2, contrast=0.1), Gabor(frequency=4, contrast=0.1)]).frequency
-        array([2., 4.])
+        >>> Gabor.joined([Gabor(frequency=2, contrast=0.1), Gabor(frequency=[4, 8], contrast=0.1)]).frequency
+        array([2., 4., 8.])
         """
-        # A batch of equal images has no number that differs: luminance stands for the length of the batch.
-        differing = varied(specs) or {"luminance": np.full(len(specs), specs[0].luminance)}
-        return specs[0]._with_numbers(differing)
+        counts = [math.prod(spec.batch) for spec in specs]
+        numbers = numbers_of(specs, counts)
+        if not any(isinstance(value, np.ndarray) for value in numbers.values()):
+            # A batch of equal images has no number that differs: luminance stands for the length of the batch.
+            numbers["luminance"] = np.full(sum(counts), numbers["luminance"])
+        return specs[0]._with_numbers(numbers)
 
     def summands(self) -> tuple[Specification, ...]:
         """The patterns that another can be added to."""
@@ -542,14 +572,14 @@ class Specification:
         """
         return None
 
-    def _contents(self, batch: tuple[int, ...]) -> Iterator[dict[str, Any]]:
-        """`content` of each image of a batch that the parameters broadcast to."""
+    def told(self, batch: tuple[int, ...], tell: Callable[[Specification], dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """What `content` or `to_dict` tells of each image of a batch that the parameters broadcast to."""
         kind = type(self)
         if (kind.content, kind.to_dict) != (Specification.content, Specification.to_dict):
             # A kind of somebody's own that tells more than its parameters.
-            yield from (self.single(batch, index).content() for index in np.ndindex(*batch))
+            yield from (tell(self.single(batch, index)) for index in np.ndindex(*batch))
             return
-        shared, values = self.content(), {name: getattr(self, name) for name in self.numeric}
+        shared, values = tell(self), {name: getattr(self, name) for name in self.numeric}
         varying = {name: value for name, value in values.items() if np.ndim(value)}
         columns = [np.broadcast_to(value, batch).ravel().tolist() for value in varying.values()]
         for _, *row in zip(range(math.prod(batch)), *columns, strict=True):
@@ -606,10 +636,15 @@ def kept_by_kind(function: Function) -> Function:
     return cast(Function, cache(function))
 
 
-def varied(specs: Sequence[Specification]) -> dict[str, Any]:
-    """The numbers in which specifications of one kind differ, as arrays."""
-    columns = {name: np.array([getattr(spec, name) for spec in specs]) for name in specs[0].numeric}
-    return {name: values for name, values in columns.items() if (values != values[0]).any()}
+def numbers_of(specs: Sequence[Specification], counts: Sequence[int]) -> dict[str, Any]:
+    """The numbers of specifications of one kind, of so many images each: as arrays, or one that all images share."""
+    numbers = {}
+    for name in specs[0].numeric:
+        values = [getattr(spec, name) for spec in specs]
+        column = np.concatenate([np.full(count, value) for value, count in zip(values, counts, strict=True)])
+        shared = column[0].item() if isinstance(values[0], np.ndarray) else values[0]
+        numbers[name] = column if (column != column[0]).any() else shared
+    return numbers
 
 
 @kept_by_kind

@@ -232,7 +232,7 @@ def test_images_that_mirror_themselves_are_drawn_by_their_corner(kind: Any, wave
     whole, shown = spec.draw(), show([spec], display)
     upright = wave["orientation"] % 90 == 0 and wave["phase"] % 180 == 0 and wave["x"] == wave["y"] == 0
     even = spec.shape[0] % 2 == spec.shape[1] % 2 == 0
-    assert spec.mirrors() == (upright and even and getattr(spec, "aspect", 1) == 1)
+    assert bool(spec.mirrors()) == (upright and even and getattr(spec, "aspect", 1) == 1)
     if spec.mirrors():
         pixels, space = spec.corner()
         rows, columns = (pixels // 2 for pixels in spec.shape)
@@ -243,7 +243,7 @@ def test_images_that_mirror_themselves_are_drawn_by_their_corner(kind: Any, wave
 
 def test_fields_are_drawn_by_their_corner() -> None:
     fields = [Uniform(size=(6, 8)), Uniform(size=(6, 8), chromatic=True), Uniform(size=(6, 7))]
-    assert [field.mirrors() for field in fields] == [True, True, False]
+    assert [bool(field.mirrors()) for field in fields] == [True, True, False]
     for field in fields:
         shown = show([field, field], Display(peak=400)).drive
         np.testing.assert_array_equal(shown, np.repeat([Display(peak=400).encode(field.draw())], 2, axis=0))
@@ -261,9 +261,14 @@ def test_some_of_what_is_shown_is_shown_alike() -> None:
         # What is mirrored once is not mirrored again.
         assert np.shares_memory(shown.part(start, stop).drive, shown.drive)
     np.testing.assert_array_equal(shown.quarters.drive, shown.drive[[0, 1, 5, 6], :8, :8])
-    whole = show(specs, Display(peak=400), [False] * 7)
+    whole = show(specs, Display(peak=400), np.zeros(7, bool))
     np.testing.assert_array_equal(whole.drive, shown.drive)
     assert len(whole.pieces) == 1
+    # However they are told: one by one, or as arrays of which some mirror themselves.
+    together = Gabor(frequency=4, contrast=0.1, orientation=turned[:5], ppd=16, size=16, radius=0.3)
+    arrays = show([together, *specs[5:]], Display(peak=400))
+    assert [len(piece) for piece in arrays.pieces] == [2, 3, 2]
+    np.testing.assert_array_equal(arrays.drive, shown.drive)
 
 
 def test_a_kind_that_paints_otherwise_is_shown_as_it_paints() -> None:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import ArrayLike
 
 from psyprobe._typing import Array, FloatArray
@@ -55,13 +56,13 @@ class _Wave(Modulation):
         allowed = f"{few}; frequency is in cycles per degree, not per pixel"
         self._require("frequency", self.frequency * longest >= _FEWEST_CYCLES, allowed)
 
-    def mirrors(self) -> bool:
+    def mirrors(self) -> npt.NDArray[np.bool_]:
         """Of upright waves with a peak or a trough at the middle of the field, under a round envelope or none."""
         central = (self.x == 0) & (self.y == 0) & (self.aspect == 1)
         upright = central & (self.phase % 180 == 0) & (self.orientation % 90 == 0)
         # A kind of somebody's own that inherits from these may paint something else.
         known = type(self) in (Gabor, Grating) and self.window in ("none", "gaussian") and not self.balanced
-        return known and pattern.even(self.shape) and bool(np.all(upright))
+        return np.broadcast_to(upright & (known and pattern.even(self.shape)), self.batch)
 
     def corner(self) -> tuple[Array, str]:
         """As `Specification.corner`."""

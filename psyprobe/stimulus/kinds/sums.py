@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -22,7 +22,7 @@ from psyprobe.stimulus.kinds.noise import Noise
 from psyprobe.stimulus.kinds.patches import Gabor, Grating
 from psyprobe.stimulus.parameters import AREA, DerivedLevel, Parameter, check_names, parameter
 from psyprobe.stimulus.pattern import Modulation
-from psyprobe.stimulus.specification import Specification, kept_by_kind, levels_of, stimulus_kind, varied
+from psyprobe.stimulus.specification import Specification, kept_by_kind, levels_of, numbers_of, stimulus_kind
 
 #: What the parts of a sum have in common: changed in one, it is changed in all.
 BACKGROUND = ("luminance", "ppd", "size", "white", "observer")
@@ -168,19 +168,24 @@ class Sum(Specification):
     @classmethod
     def joined(cls, specs: Sequence[Self]) -> Self:
         """As of any specification: numbers of the parts become arrays."""
-        first, changes = specs[0], [varied(parts) for parts in zip(*(spec.parts for spec in specs), strict=True)]
-        if not any(changes):
-            return first.changed(luminance=np.full(len(specs), first.luminance))
-        return replace(first, parts=tuple(replace(p, **c) for p, c in zip(first.parts, changes, strict=True)))
+        counts = [math.prod(spec.batch) for spec in specs]
+        numbers = [numbers_of(parts, counts) for parts in zip(*(spec.parts for spec in specs), strict=True)]
+        one = replace(specs[0], parts=tuple(replace(p, **c) for p, c in zip(specs[0].parts, numbers, strict=True)))
+        return one if one.batch else one.changed(luminance=np.full(sum(counts), one.luminance))
 
-    def _contents(self, batch: tuple[int, ...]) -> Iterator[dict[str, Any]]:
-        shared = self.content()
-        for parts in zip(*(part._contents(batch) for part in self.parts), strict=True):
+    def told(self, batch: tuple[int, ...], tell: Callable[[Specification], dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """As of any specification."""
+        shared = tell(self)
+        for parts in zip(*(part.told(batch, tell) for part in self.parts), strict=True):
             yield {**shared, "parts": list(parts)}
 
     def single(self, batch: tuple[int, ...], index: tuple[int, ...]) -> Self:
         """Of its parts those."""
         return replace(self, parts=tuple(part.single(batch, index) for part in self.parts))
+
+    def chosen(self, batch: tuple[int, ...], places: Sequence[int]) -> Self:
+        """Of its parts those."""
+        return replace(self, parts=tuple(part.chosen(batch, places) for part in self.parts))
 
     def _pixels(self, dtype: str, device: str | None) -> tuple[Array, str]:
         grey = not any(part.in_colour for part in self.parts)
