@@ -180,7 +180,7 @@ def test_takes_its_time(observer: SimulatedObserver) -> None:
     with serve(observer, latency=(0.1, 0.15)) as server:
         start = time.monotonic()
         send(server, question())
-        assert 0.1 <= time.monotonic() - start < 2
+        assert time.monotonic() - start >= 0.1
 
 
 @pytest.mark.parametrize(
