@@ -95,11 +95,8 @@ def answer(observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[A
     """
     keep_freed_memory()
     references = _References()
-    # Of workers' batches nobody knows whether there is another one; they would lose what they keep by looking.
-    several = length_hint(batches) > 1
     elsewhere = any(not who.card.device.startswith("cpu") for who in observers.values())
-    drawn = drawn_in_turn(_neighbours(batches, several=several), tests_of, ahead=elsewhere and several)
-    for together, tests in drawn:
+    for together, tests in drawn_in_turn(_neighbours(batches), tests_of, lambda: _known(batches), ahead=elsewhere):
         if isinstance(together[0].work.tests[0], Clip):
             for batch in together:
                 yield from _answer_clips(observers, batch)
@@ -121,7 +118,12 @@ _DRAWN_TOGETHER = 4
 DRAWN_PIXELS = _DRAWN_TOGETHER * BATCH_PIXELS
 
 
-def _neighbours(batches: Iterable[Batch], *, several: bool) -> Iterator[list[Batch]]:
+def _known(batches: Iterable[Batch]) -> bool:
+    """Whether more batches are known; a worker, which has no more for now, would lose what it keeps by asking."""
+    return length_hint(batches) > 0
+
+
+def _neighbours(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
     """Batches that are drawn at once: neighbours with the same references."""
     together: list[Batch] = []
     for batch in batches:
@@ -130,7 +132,7 @@ def _neighbours(batches: Iterable[Batch], *, several: bool) -> Iterator[list[Bat
             together = []
         together.append(batch)
         pixels = sum(len(each.work.rows) for each in together) * math.prod(batch.work.tests[0].extent)
-        if not several or len(together) == _DRAWN_TOGETHER or pixels >= DRAWN_PIXELS:
+        if len(together) == _DRAWN_TOGETHER or pixels >= DRAWN_PIXELS or not _known(batches):
             yield together
             together = []
     if together:

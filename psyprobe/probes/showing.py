@@ -6,6 +6,7 @@ Of images that mirror themselves along both axes a quarter is drawn, encoded and
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -149,7 +150,7 @@ T = TypeVar("T")
 
 
 def drawn_in_turn(
-    work: Iterable[T], draw: Callable[[T], ShownImages], *, ahead: bool
+    work: Iterable[T], draw: Callable[[T], ShownImages], more: Callable[[], bool], *, ahead: bool
 ) -> Iterator[tuple[T, ShownImages]]:
     """Pieces of work, each with what is drawn for it.
 
@@ -159,6 +160,8 @@ def drawn_in_turn(
         Taken one by one, by this thread.
     draw : callable
         Gives what is drawn for one.
+    more : callable
+        Whether more work is known, so that it can be taken already.
     ahead : bool
         Whether another thread draws the next one while whoever asks is at this one, which changes no bit.
     """
@@ -173,11 +176,11 @@ def drawn_in_turn(
         return shown
 
     with ThreadPoolExecutor(1) as beside:
-        waiting: list[tuple[T, Future[ShownImages]]] = []
+        waiting: deque[tuple[T, Future[ShownImages]]] = deque()
         for each in work:
             waiting.append((each, beside.submit(whole, each)))
-            if len(waiting) > 1:
-                last, drawn = waiting.pop(0)
+            while waiting and (len(waiting) > 1 or not more()):
+                last, drawn = waiting.popleft()
                 yield last, drawn.result()
         yield from ((last, drawn.result()) for last, drawn in waiting)
 

@@ -87,6 +87,24 @@ def packed_job(answer: Answer, observers: Mapping[str, Any], dumps: Callable[[An
     return dumps(Job(answer, wanted, None if torch is None else torch.get_num_threads()))
 
 
+class _Coming:
+    """Batches as they are put, and how many are known: what a probe keeps between them outlives a unit."""
+
+    def __init__(self) -> None:
+        self.batches: deque[Batch] = deque()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Batch:
+        if not self.batches:
+            raise StopIteration
+        return self.batches.popleft()
+
+    def __length_hint__(self) -> int:
+        return len(self.batches)
+
+
 class Desk:
     """Where a worker puts batches to the observers of a job."""
 
@@ -105,36 +123,31 @@ class Desk:
             import torch
 
             torch.set_num_threads(job.threads)
-        self._coming: deque[Batch] = deque()
+        self._coming = _Coming()
         self._answers: Iterator[Answered] | None = None
 
     def put(self, batches: Sequence[Batch]) -> list[Answered]:
         """All answers to some batches."""
         left = {question.key for batch in batches for question in batch.questions}
         found: list[Answered] = []
-        self._coming.extend(batches)
+        self._coming.batches.extend(batches)
         try:
             while left:
                 if self._answers is None:
-                    self._answers = self._answer(self._observers, self._batches())
+                    self._answers = self._answer(self._observers, self._coming)
                 answered = next(self._answers, None)
                 if answered is not None:
                     left.discard(answered.question.key)
                     found.append(replace(answered, origin=self._origin(answered)))
-                elif not self._coming:
+                elif not self._coming.batches:
                     break
                 else:
                     self._answers = None
         except BaseException:
             self._answers = None
-            self._coming.clear()
+            self._coming.batches.clear()
             raise
         return found
-
-    def _batches(self) -> Iterator[Batch]:
-        """Batches as they are put: what the probe keeps between them outlives a unit."""
-        while self._coming:
-            yield self._coming.popleft()
 
     def _origin(self, answered: Answered) -> Origin:
         origin = self._origins[answered.question.observer]
