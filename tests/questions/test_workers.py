@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,15 @@ import noting
 import numpy as np
 import pytest
 from noting import same_bytes
-from small_experiment import write_experiment
+from small_experiment import Counting, write_experiment
 from small_questions import write_questions
 from whole_suite import DETECTION, chat_is_the_same, small
 
 import psyprobe as pp
 from psyprobe.errors import InputError, PsyprobeError
+from psyprobe.experiment import read_experiment
+from psyprobe.probes import answering, load_probe
+from psyprobe.running.store import Store
 from psyprobe.running.workers import Desk, WorkerPool, packed_job
 
 #: 20 x 20 levels, and what is scored: some 90 batches of 5.
@@ -110,6 +114,30 @@ def test_a_card_that_differs_in_a_worker_names_the_difference() -> None:
     other = packed.replace(b"\x8c\x05guess", b"\x8c\x05lapse", 1)
     with pytest.raises(InputError, match="a worker's simulated:watson-malo is another one: its options"):
         Desk(other)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_references_are_shown_once_however_batches_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str
+) -> None:
+    drawn: list[int] = []
+    draw = answering.tests_of
+    monkeypatch.setattr(answering, "tests_of", lambda batches: (drawn.append(len(batches)), draw(batches))[1])
+    page, who = read_experiment(write_experiment(tmp_path)), Counting()
+    who.card = replace(who.card, device=device)
+    session = load_probe(page.probe).plan(page, who, batch_size=1)
+    with Store(None) as store:
+        session.begin(session.record(store))
+    batches = session.next()
+    desk = Desk(packed_job(answering.answer, session.observers))
+    alone = {each.question.key: each.answer for each in answering.answer(session.observers, batches)}
+    drawn.clear()
+    units = [batches[:1], batches[1:4], batches[4:10], batches[10:]]
+    found = {each.question.key: each.answer for unit in units for each in desk.put(unit)}
+    assert found == alone
+    # What a unit holds is drawn together, and nobody looks further.
+    assert sum(drawn) == len(batches) and drawn[:2] == [1, 3] and max(drawn) == 4
+    np.testing.assert_array_equal(desk._observers[who.card.digest].shown, who.shown)
 
 
 @pytest.mark.parametrize("executor", [0, -1, True, 1.5, object()])
