@@ -44,7 +44,8 @@ Put = Callable[[Mapping[str, Any], "Agenda"], Iterator[Answered]]
 _WRITTEN_EVERY = 0.5
 #: A lease holds for so many seconds, and is renewed after a third of them.
 _LEASE = 30.0
-#: Batches taken on lease at once at first; as many more as keep a process busy for at least so many seconds.
+#: Batches taken on lease at once at first; four times as many each time, until they keep a process busy for so many
+#: seconds.
 _FIRST_LEASED, _LEASED_FOR = 8, 1.0
 #: Seconds between looks at what another process is at.
 _GLANCE = 0.2

@@ -229,7 +229,10 @@ class Probe(Protocol):
         """Check that the experiment can be put to the observer, and say how; nothing is asked."""
 
     def answer(self, observers: Mapping[str, Any], batches: Iterable[Batch]) -> Iterator[Answered]:
-        """Put batches to observers and yield each answer as it comes, in any order."""
+        """Put batches to observers and yield each answer as it comes, in any order.
+
+        `operator.length_hint` tells how many batches are known; whoever takes one more may be told that there is none.
+        """
 
     def result(self, record: RunRecord, store: Store) -> xarray.Dataset:
         """Put the answers of a finished run where they belong."""

@@ -392,11 +392,11 @@ class Specification:
         >>> both.digests() == [one.digest for one in both.singles()]
         True
         """
-        return [digest(content) for content in self.told(self.batch, lambda one: one.content())]
+        return [digest(content) for content in self._told(self.batch, lambda one: one.content())]
 
     def dicts(self) -> Iterator[dict[str, Any]]:
         """`to_dict` of each of the `singles`, which are not made for it."""
-        return self.told(self.batch, lambda one: one.to_dict())
+        return self._told(self.batch, lambda one: one.to_dict())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Specification) and self.to_dict() == other.to_dict()
@@ -572,7 +572,9 @@ class Specification:
         """
         return None
 
-    def told(self, batch: tuple[int, ...], tell: Callable[[Specification], dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    def _told(
+        self, batch: tuple[int, ...], tell: Callable[[Specification], dict[str, Any]]
+    ) -> Iterator[dict[str, Any]]:
         """What `content` or `to_dict` tells of each image of a batch that the parameters broadcast to."""
         kind = type(self)
         if (kind.content, kind.to_dict) != (Specification.content, Specification.to_dict):

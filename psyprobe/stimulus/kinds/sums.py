@@ -173,10 +173,11 @@ class Sum(Specification):
         one = replace(specs[0], parts=tuple(replace(p, **c) for p, c in zip(specs[0].parts, numbers, strict=True)))
         return one if one.batch else one.changed(luminance=np.full(sum(counts), one.luminance))
 
-    def told(self, batch: tuple[int, ...], tell: Callable[[Specification], dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """As of any specification."""
+    def _told(
+        self, batch: tuple[int, ...], tell: Callable[[Specification], dict[str, Any]]
+    ) -> Iterator[dict[str, Any]]:
         shared = tell(self)
-        for parts in zip(*(part.told(batch, tell) for part in self.parts), strict=True):
+        for parts in zip(*(part._told(batch, tell) for part in self.parts), strict=True):
             yield {**shared, "parts": list(parts)}
 
     def single(self, batch: tuple[int, ...], index: tuple[int, ...]) -> Self:
