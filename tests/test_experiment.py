@@ -300,12 +300,15 @@ _SCRIPT = textwrap.dedent(
     from psyprobe.files.output import json_text
 
     def look(images):
-        Path(output + ".ready").touch()
-        time.sleep(0.02)
+        global passes
+        passes -= 1
+        if not passes:
+            Path(output + ".ready").touch()
+            time.sleep(600)
         # Depends on the company that an image keeps, as an encoder's rounding does.
         return images.reshape(len(images), -1) * np.float32(1 + 1e-3 * images.mean())
 
-    experiment, store, output = sys.argv[1:]
+    experiment, store, output, passes = *sys.argv[1:4], int(sys.argv[4])
     result = pp.run(experiment, pp.observer(look, name="slow"), store=store, batch_size=3, progress=False)
     result.to_netcdf(output + ".nc", engine="scipy")
     scores = [score.to_dict() for score in score_layers(result, resamples=100)]
@@ -315,15 +318,13 @@ _SCRIPT = textwrap.dedent(
 
 
 @contextmanager
-def start(folder: Path, experiment: Path, store: str, output: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that runs the experiment, at the moment when it begins to ask."""
+def start(
+    folder: Path, experiment: Path, store: str, output: str, passes: int = 0
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that runs the experiment and, if told, looks at so many batches, of which the last never ends."""
     (folder / "slow.py").write_text(_SCRIPT, encoding="utf-8")
-    ready = folder / f"{output}.ready"
-    ready.unlink(missing_ok=True)
-    arguments = [folder / "slow.py", experiment, folder / store, folder / output]
+    arguments = [folder / "slow.py", experiment, folder / store, folder / output, passes]
     with child([sys.executable, *map(str, arguments)]) as process:
-        while not ready.exists() and process.poll() is None:
-            time.sleep(0.005)
         yield process
 
 
@@ -334,15 +335,22 @@ def test_killed_at_ten_moments_ends_with_the_same_bytes(tmp_path: Path) -> None:
     with start(tmp_path, path, "whole.sqlite", "whole") as process:
         assert process.wait() == 0
     rng = np.random.default_rng(20250612)
-    answered = []
-    for _ in range(10):
-        with start(tmp_path, path, "broken.sqlite", "broken") as process:
-            time.sleep(float(rng.uniform(0.0, 0.4)))
+    ready, answered = tmp_path / "broken.ready", [0]
+    for written in [False, True] * 5:
+        # Two passes are of references; what follows is answered, but for the last, which holds the run until it is
+        # killed: before, amid or after the writing, which comes within half a second; every other time after it.
+        with start(tmp_path, path, "broken.sqlite", "broken", passes=int(rng.integers(4, 14))) as process:
+            while not ready.exists() and process.poll() is None:
+                time.sleep(0.005)
+            while written and _answered(tmp_path / "broken.sqlite") == answered[-1] and process.poll() is None:
+                time.sleep(0.005)
+            time.sleep(float(rng.uniform(0.0, 0.6)))
             process.kill()
             assert process.wait() == -signal.SIGKILL
+        ready.unlink()
         answered.append(_answered(tmp_path / "broken.sqlite"))
-    assert answered == sorted(answered) and 0 < answered[-1] < 2 * (1 + 14 * 14 + 14 * 2)
-    assert len(set(answered)) >= 4
+    assert answered == sorted(answered) and len(set(answered)) > 5
+    assert answered[-1] < 2 * (1 + 14 * 14 + 14 * 2)
     with start(tmp_path, path, "broken.sqlite", "broken") as process:
         assert process.wait() == 0
     for ending in ("nc", "json"):
