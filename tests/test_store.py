@@ -278,18 +278,18 @@ def test_work_is_lent_once_and_taken_back_from_the_dead(tmp_path: Path) -> None:
     with child([sys.executable, "-c", ""]) as process:
         process.wait()
     with Store(path) as store, Store(path) as again:
-        assert store.lease(["x", "y"], mine, 60) == {"x", "y"}
-        assert again.lease(["y", "z"], other, 60) == {"z"}
-        assert store.lease((), mine, 60) == set() and again.lease(["x"], other, 60) == set()
+        assert store.lease(["x", "y"], mine, 60, 9) == {"x", "y"}
+        assert again.lease(["y", "z"], other, 60, 9) == {"z"}
+        assert again.lease(["x"], other, 60, 9) == set()
         store.release(mine)
-        assert again.lease(["x", "y"], other, 0.0) == {"x", "y"}
+        assert again.lease(["x", "y"], other, 0.0, 9) == {"x", "y"}
         # Their time is over at once.
-        assert store.lease(["x"], f"{host} {process.pid} c", 60) == {"x"}
-        assert store.lease(["x"], mine, 60) == {"x"}
-        # What is taken later leaves the times of the others as they are; none taken renews all.
+        assert store.lease(["x"], f"{host} {process.pid} c", 60, 9) == {"x"}
+        assert store.lease(["x"], mine, 60, 9) == {"x"}
+        # What is taken later leaves the times of the others as they are; renewing is of all.
         assert [name for name, *_ in store.database.leases()] == ["x", "z"]
-        again.lease((), other, 0.0)
-        assert store.lease(["x"], mine, 60) == {"x"}
+        again.renew(other, 0.0)
+        assert store.lease(["x"], mine, 60, 9) == {"x"}
         assert [name for name, *_ in store.database.leases()] == ["x"]
     with Store(None) as store:
-        assert store.lease(["x"], mine, 60) == {"x"} == store.lease(["x"], other, 60)
+        assert store.lease(["x"], mine, 60, 9) == {"x"} == store.lease(["x"], other, 60, 9)

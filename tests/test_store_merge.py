@@ -177,7 +177,7 @@ def test_vacuum_gives_back_what_is_empty_and_keeps_all_else(tmp_path: Path, caps
     path = write(tmp_path / "a.sqlite", dict.fromkeys(range(1000), 0.1))
     with Store(path) as store:
         store.forget([question(i).key for i in range(800)])
-        store.lease(["work"], "elsewhere 1 x", 60)
+        store.lease(["work"], "elsewhere 1 x", 60, 1)
     kept, size = held(path), path.stat().st_size
     capsys.readouterr()
     assert main(["store", "vacuum", str(path)]) == 0

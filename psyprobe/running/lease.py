@@ -6,31 +6,53 @@ next process on the same machine, does not mend.
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from socket import gethostname
 from time import time
 
 from psyprobe.running.database import Database
 
 
-def lend(database: Database, names: Sequence[str], holder: str, seconds: float) -> set[str]:
+def lend(database: Database, names: Iterable[str], holder: str, seconds: float, most: int) -> set[str]:
     """As `Store.lease`."""
     if database.path is None:
-        return set(names)
-    # Looked at before, too: who has nothing and wants nothing must not wait for others to write.
-    if not names and all(other != holder for _, other, _ in database.leases()):
-        return set()
+        return set(islice(names, most))
     with database.transaction():
-        now = time()
-        known = database.leases()
-        gone = {other for other in {other for _, other, _ in known} - {holder} if is_gone(other)}
-        held = {name: other for name, other, until in known if other == holder or (until > now and other not in gone)}
-        taken = {name for name in names if held.get(name, holder) == holder}
-        renewed = taken if names else {name for name, other in held.items() if other == holder}
-        ended = [name for name, *_ in known if name not in held]
-        database.lend([(name, holder, now + seconds) for name in sorted(renewed)], ended)
+        now, known = time(), database.leases()
+        held = _held(known, now, holder)
+        free: Iterable[str] = (name for name in names if held.get(name, holder) == holder)
+        if others := set(held.values()) - {holder}:
+            # Whoever takes half of its share of what is left, and then of the rest, ends when the others do.
+            free = list(free)
+            most = min(most, math.ceil(len(free) / (2 * (len(others) + 1))))
+        taken = set(islice(free, most))
+        database.lend([(name, holder, now + seconds) for name in sorted(taken)], _ended(known, held))
     return taken
+
+
+def renew(database: Database, holder: str, seconds: float) -> None:
+    """As `Store.renew`."""
+    # Looked at before, too: who has nothing must not wait for others to write.
+    if database.path is None or all(other != holder for _, other, _ in database.leases()):
+        return
+    with database.transaction():
+        now, known = time(), database.leases()
+        held = _held(known, now, holder)
+        mine = sorted(name for name, other in held.items() if other == holder)
+        database.lend([(name, holder, now + seconds) for name in mine], _ended(known, held))
+
+
+def _held(known: Sequence[tuple[str, str, float]], now: float, holder: str) -> dict[str, str]:
+    """Who has what; all that a holder who asks has had is still its own."""
+    gone = {other for other in {other for _, other, _ in known} - {holder} if is_gone(other)}
+    return {name: other for name, other, until in known if other == holder or (until > now and other not in gone)}
+
+
+def _ended(known: Sequence[tuple[str, str, float]], held: Mapping[str, str]) -> list[str]:
+    return [name for name, *_ in known if name not in held]
 
 
 def take_back(database: Database, holder: str) -> None:

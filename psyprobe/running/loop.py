@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import takewhile
+from itertools import chain, filterfalse, takewhile
 from threading import Event, Lock, Thread
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
@@ -175,26 +175,17 @@ class Lease:
         self._mine: set[str] = set()
         self._at_once, self._taken, self._renewed = _FIRST_LEASED, -math.inf, monotonic()
 
-    def has(self, name: str, coming: Iterable[str]) -> bool:
-        """Whether a question is this process's to ask; with it are taken some of those that come next."""
-        if name not in self._mine:
-            now = monotonic()
-            if now - self._taken < _LEASED_FOR:
-                self._at_once *= 4
-            self._taken = now
-            names = [name, *(each for each, _ in zip(coming, range(self._at_once - 1), strict=False))]
-            self._mine |= self.taken(names)
-        return name in self._mine
-
     def holds(self, name: str) -> bool:
-        """Whether a question is on lease already."""
+        """Whether a question is this process's to ask."""
         return name in self._mine
 
-    def taken(self, names: Sequence[str]) -> set[str]:
-        """Those of some questions that are this process's from now on."""
-        mine = self._store.lease(names, self._holder, _LEASE)
-        self._mine |= mine
-        return mine
+    def take(self, coming: Iterable[str]) -> None:
+        """Take some of those questions that come next, if others have not taken all of them."""
+        now = monotonic()
+        at_once = 4 * self._at_once if now - self._taken < _LEASED_FOR else self._at_once
+        if taken := self._store.lease(coming, self._holder, _LEASE, at_once):
+            self._mine |= taken
+            self._at_once, self._taken = at_once, now
 
     def give_back(self) -> None:
         """Let others have what is taken."""
@@ -206,7 +197,7 @@ class Lease:
         """Hold on to what is taken, if it is time to."""
         if self._mine and monotonic() - self._renewed > _LEASE / 3:
             self._renewed = monotonic()
-            self.taken(())
+            self._store.renew(self._holder, _LEASE)
 
 
 class Agenda:
@@ -248,10 +239,10 @@ class Agenda:
             if missing is None:
                 if not self._missing(batch):
                     continue
-                name = _name(batch)
-                has = partial(self._lease.has, name, map(_name, others))
-                if not (self._lease.holds(name) or self._writer.write_with(has)):
-                    self._elsewhere.append(batch)
+                if not self._holds(batch):
+                    self._writer.write_with(partial(self._lease.take, map(_name, chain([batch], others))))
+                if not self._holds(batch):
+                    self._elsewhere += [batch, *self._not_on_lease(shared)]
                     continue
                 missing = self._missing_on_lease(batch, others)
             if missing := missing - self._put:
@@ -270,11 +261,10 @@ class Agenda:
         while self._elsewhere and not self._left:
             self._writer.write()
             waiting = [batch for batch in self._elsewhere if self._missing(batch)]
-            mine = self._lease.taken([_name(batch) for batch in waiting])
-            for batch in waiting:
-                if _name(batch) in mine:
-                    self._left.setdefault(batch.shares, deque()).append(batch)
-            self._elsewhere = [batch for batch in waiting if _name(batch) not in mine]
+            self._lease.take(map(_name, waiting))
+            for batch in filter(self._holds, waiting):
+                self._left.setdefault(batch.shares, deque()).append(batch)
+            self._elsewhere = [*filterfalse(self._holds, waiting)]
             if self._elsewhere and not self._left:
                 sleep(_GLANCE)
         return bool(self._left)
@@ -284,11 +274,22 @@ class Agenda:
 
         Another process may have answered some just before it gave them back; from now on none will.
         """
-        mine = [batch, *takewhile(lambda each: self._lease.holds(_name(each)), others)]
+        mine = [batch, *takewhile(self._holds, others)]
         missing = self._store.missing(question.key for each in mine for question in each.questions)
         keys = [[question.key for question in each.questions] for each in mine]
         self._known |= {each[0]: missing.intersection(each) for each in keys}
         return self._known.pop(batch.questions[0].key)
+
+    def _not_on_lease(self, shared: str) -> Iterator[Batch]:
+        """Taken out of what is left: those up to the first that is on lease, which others have."""
+        others = self._left.get(shared, deque())
+        while others and not self._holds(others[0]):
+            yield others.popleft()
+        if not others:
+            self._left.pop(shared, None)
+
+    def _holds(self, batch: Batch) -> bool:
+        return self._lease.holds(_name(batch))
 
     def _missing(self, batch: Batch) -> set[str]:
         return self._store.missing(question.key for question in batch.questions) - self._put

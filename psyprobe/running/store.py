@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from psyprobe.errors import StoreError
 from psyprobe.running.database import Database, Row, packed
-from psyprobe.running.lease import lend, take_back
+from psyprobe.running.lease import lend, renew, take_back
 from psyprobe.running.protocol import Answered, Origin, Question, RunRecord
 
 #: Hexadecimal digits of a digest that are kept, and of the name of a way, with which a question's key ends.
@@ -261,27 +261,34 @@ class Store:
 
     # -- work that is under way --------------------------------------------------------------------------------------
 
-    def lease(self, names: Sequence[str], holder: str, seconds: float) -> set[str]:
+    def lease(self, names: Iterable[str], holder: str, seconds: float, most: int) -> set[str]:
         """Take what nobody else holds, for so many seconds from now, so that two processes share the work.
 
-        Nobody's is a lease whose time is over, or whose holder is a process of this machine that has ended. In memory
-        everything is granted.
+        Nobody's is a lease whose time is over, or whose holder is a process of this machine that has ended. Beside
+        others a holder gets half of its share of what is left, so that all end together. In memory everything is
+        granted.
 
         Parameters
         ----------
-        names : sequence of str
-            Of the pieces of work; none renews all that the holder has.
+        names : iterable of str
+            Of the pieces of work, the first first.
         holder : str
             "HOST PID NONCE".
         seconds : float
             From now.
+        most : int
+            Pieces to take, at least 1.
 
         Returns
         -------
         set of str
             Those of the names that the holder now has.
         """
-        return lend(self.database, names, holder, seconds)
+        return lend(self.database, names, holder, seconds, most)
+
+    def renew(self, holder: str, seconds: float) -> None:
+        """Let a holder keep all that it has, for so many seconds from now."""
+        renew(self.database, holder, seconds)
 
     def release(self, holder: str) -> None:
         """Give back all that a holder has."""

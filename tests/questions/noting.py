@@ -69,6 +69,14 @@ def rows(images: FloatArray) -> FloatArray:
     return np.concatenate([flat, np.square(flat[:, ::3] - 0.5)], axis=1)
 
 
+def in_company(images: FloatArray) -> FloatArray:
+    """The same, once another process has been shown something, too."""
+    told, end = rows(images), time.monotonic() + 200
+    while {pid for pid, _ in notes(Path(os.environ[VARIABLE]))} == {os.getpid()} and time.monotonic() < end:
+        time.sleep(0.01)
+    return told
+
+
 def deadly(images: FloatArray) -> FloatArray:
     """Features that kill their process at high contrast."""
     note(images)

@@ -19,7 +19,10 @@ from whole_suite import DETECTION, chat_is_the_same, small
 import psyprobe as pp
 from psyprobe.cli import main
 from psyprobe.errors import InputError, StoreError
+from psyprobe.files.output import digest
 from psyprobe.probes.conduct import run_shard
+from psyprobe.running.loop import Agenda, Writer
+from psyprobe.running.protocol import Answered, Batch, Question
 from psyprobe.running.store import Store
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -35,7 +38,7 @@ sys.path[:0] = {paths!r}
 import noting, psyprobe as pp
 print("ready", flush=True)
 sys.stdin.readline()
-pp.run({page!r}, noting.observer(), store={store!r}, batch_size=5)
+pp.run({page!r}, noting.observer(noting.{who}), store={store!r}, batch_size=5)
 """
 
 
@@ -45,15 +48,16 @@ def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "shown.txt"
 
 
-def started(stack: ExitStack, page: Path, store: Path) -> Any:
-    code = RUN.format(paths=[str(TESTS.parent), str(TESTS / "questions")], page=str(page), store=str(store))
+def started(stack: ExitStack, page: Path, store: Path, who: str) -> Any:
+    paths = [str(TESTS.parent), str(TESTS / "questions")]
+    code = RUN.format(paths=paths, page=str(page), store=str(store), who=who)
     return stack.enter_context(child([sys.executable, "-c", code], 200, stdin=-1, stdout=-1, text=True))
 
 
 def test_two_processes_on_one_store_share_the_work(tmp_path: Path, shown: Path) -> None:
-    page, store, who = write_experiment(tmp_path, *LARGER), tmp_path / "runs.sqlite", noting.observer()
+    page, store, who = write_experiment(tmp_path, *LARGER), tmp_path / "runs.sqlite", noting.observer(noting.in_company)
     with ExitStack() as stack:
-        two = [started(stack, page, store) for _ in range(2)]
+        two = [started(stack, page, store, "in_company") for _ in range(2)]
         for process in two:
             process.stdout.readline()
         for process in two:
@@ -63,14 +67,31 @@ def test_two_processes_on_one_store_share_the_work(tmp_path: Path, shown: Path) 
     assert noting.shown_twice(shown) == []
     assert {pid for pid, _ in noting.notes(shown)} == {process.pid for process in two}
     result = pp.run(page, who, store=store, batch_size=5)
-    shown.unlink()
     assert same_bytes(pp.run(page, who, batch_size=5), result, tmp_path)
+
+
+@pytest.mark.parametrize("pace", [1, 3])
+def test_two_that_share_end_together(tmp_path: Path, pace: int) -> None:
+    batches = [Batch((Question(digest(i), digest("asked"), digest("who"), "1"),), work=i) for i in range(200)]
+    with Store(tmp_path / "runs.sqlite") as one, Store(tmp_path / "runs.sqlite") as two:
+        with Writer(one) as first, Writer(two) as second:
+            writers = [first, second]
+            agendas = [Agenda(store, batches, writer) for store, writer in zip((one, two), writers, strict=True)]
+            done: list[list[int]] = [[], []]
+            # One is faster than the other, which it finds at work.
+            for who in [0] * pace + [0, *[1] * pace] * len(batches):
+                if batch := agendas[who].take():
+                    done[who].append(batch.work)
+                    writers[who].add(Answered(batch.questions[0], {"text": "yes"}))
+        assert one.missing(batch.questions[0].key for batch in batches) == set()
+    assert sorted(done[0] + done[1]) == [*range(200)]
+    assert len(done[1]) == pytest.approx(200 * pace / (pace + 1), abs=12)
 
 
 def test_what_a_killed_process_had_taken_is_asked_by_the_other(tmp_path: Path, shown: Path) -> None:
     page, store, who = write_experiment(tmp_path, *LARGER), tmp_path / "runs.sqlite", noting.observer()
     with ExitStack() as stack:
-        process = started(stack, page, store)
+        process = started(stack, page, store, "rows")
         process.stdin.write("\n")
         process.stdin.flush()
         while len(noting.notes(shown)) < 8 and process.poll() is None:

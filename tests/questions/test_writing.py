@@ -40,7 +40,7 @@ def test_what_fails_beside_them_loses_no_answer(tmp_path: Path) -> None:
     first, second = question("first"), question("second")
     with Store(tmp_path / "runs.sqlite") as store:
         with pytest.raises(StoreError, match="full"), Writer(store) as writer:
-            assert writer.write_with(lambda: writer.lease.has("work", ()))
+            writer.write_with(lambda: writer.lease.take(["work"]))
             writer.add(Answered(first, {"text": "yes"}))
             with pytest.raises(StoreError, match="full"):
                 writer.write_with(fail)
@@ -55,7 +55,7 @@ def test_what_fails_beside_them_loses_no_answer(tmp_path: Path) -> None:
 def test_what_is_taken_is_given_back_with_the_last_answers(tmp_path: Path) -> None:
     with Store(tmp_path / "runs.sqlite") as store, Store(tmp_path / "runs.sqlite") as other:
         with Writer(store) as writer:
-            assert writer.lease.has("work", ())
+            writer.lease.take(["work"])
             writer.add(Answered(question("first"), {"text": "yes"}))
             assert [name for name, *_ in other.database.leases()] == ["work"]
             seen = writer.end(lambda: store.missing([question("first").key]))
