@@ -10,7 +10,6 @@ Two processes on one store share the work: each takes batches on lease, and wait
 from __future__ import annotations
 
 import json
-import math
 import os
 import socket
 import uuid
@@ -173,7 +172,7 @@ class Lease:
         self._store = store
         self._holder = f"{socket.gethostname()} {os.getpid()} {uuid.uuid4().hex[:8]}"
         self._mine: set[str] = set()
-        self._at_once, self._taken, self._renewed = _FIRST_LEASED, -math.inf, monotonic()
+        self._at_once, self._full, self._taken, self._renewed = _FIRST_LEASED, False, monotonic(), monotonic()
 
     def holds(self, name: str) -> bool:
         """Whether a question is this process's to ask."""
@@ -182,10 +181,10 @@ class Lease:
     def take(self, coming: Iterable[str]) -> None:
         """Take some of those questions that come next, if others have not taken all of them."""
         now = monotonic()
-        at_once = 4 * self._at_once if now - self._taken < _LEASED_FOR else self._at_once
+        at_once = 4 * self._at_once if self._full and now - self._taken < _LEASED_FOR else self._at_once
         if taken := self._store.lease(coming, self._holder, _LEASE, at_once):
             self._mine |= taken
-            self._at_once, self._taken = at_once, now
+            self._at_once, self._full, self._taken = at_once, len(taken) == at_once, now
 
     def give_back(self) -> None:
         """Let others have what is taken."""
