@@ -286,9 +286,9 @@ def test_what_decides_nothing_is_not_guessed(words: list[str]) -> None:
     ],
 )
 def test_long_hostile_text_takes_no_time(unit: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     read_reply((unit * 100_000)[:100_000])
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_plain_text() -> None:
