@@ -43,9 +43,9 @@ Put = Callable[[Mapping[str, Any], "Agenda"], Iterator[Answered]]
 _WRITTEN_EVERY = 0.5
 #: A lease holds for so many seconds, and is renewed after a third of them.
 _LEASE = 30.0
-#: Batches taken on lease at once at first; four times as many each time, until they keep a process busy for so many
-#: seconds.
-_FIRST_LEASED, _LEASED_FOR = 8, 1.0
+#: So many seconds of work are taken on lease at once, at the pace since the last time; at first one batch, and at most
+#: so many times as many as the last time, since a server is given its first questions much faster than it answers.
+_LEASED_FOR, _MORE_LEASED = 1.0, 16
 #: Seconds between looks at what another process is at.
 _GLANCE = 0.2
 
@@ -172,7 +172,7 @@ class Lease:
         self._store = store
         self._holder = f"{socket.gethostname()} {os.getpid()} {uuid.uuid4().hex[:8]}"
         self._mine: set[str] = set()
-        self._at_once, self._full, self._taken, self._renewed = _FIRST_LEASED, False, monotonic(), monotonic()
+        self._count, self._taken, self._renewed = 0, monotonic(), monotonic()
 
     def holds(self, name: str) -> bool:
         """Whether a question is this process's to ask."""
@@ -181,10 +181,11 @@ class Lease:
     def take(self, coming: Iterable[str]) -> None:
         """Take some of those questions that come next, if others have not taken all of them."""
         now = monotonic()
-        at_once = 4 * self._at_once if self._full and now - self._taken < _LEASED_FOR else self._at_once
+        pace = self._count / max(now - self._taken, 1e-9)
+        at_once = max(1, int(min(_LEASED_FOR * pace, _MORE_LEASED * self._count)))
         if taken := self._store.lease(coming, self._holder, _LEASE, at_once):
             self._mine |= taken
-            self._at_once, self._full, self._taken = at_once, len(taken) == at_once, now
+            self._count, self._taken = len(taken), now
 
     def give_back(self) -> None:
         """Let others have what is taken."""

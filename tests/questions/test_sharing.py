@@ -21,6 +21,7 @@ from psyprobe.cli import main
 from psyprobe.errors import InputError, StoreError
 from psyprobe.files.output import digest
 from psyprobe.probes.conduct import run_shard
+from psyprobe.running import loop
 from psyprobe.running.loop import Agenda, Writer
 from psyprobe.running.protocol import Answered, Batch, Question
 from psyprobe.running.store import Store
@@ -70,20 +71,36 @@ def test_two_processes_on_one_store_share_the_work(tmp_path: Path, shown: Path) 
     assert same_bytes(pp.run(page, who, batch_size=5), result, tmp_path)
 
 
+BATCHES = [Batch((Question(digest(i), digest("asked"), digest("who"), "1"),), work=i) for i in range(200)]
+
+
+@pytest.mark.parametrize(("seconds", "most", "times"), [(10.0, 1, 200), (0.3, 3, 68), (0.01, 100, 5)])
+def test_what_is_taken_lasts_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, most: int, times: int
+) -> None:
+    now, taken = 0.0, []
+    monkeypatch.setattr(loop, "monotonic", lambda: now)
+    with Store(tmp_path / "runs.sqlite") as store, Writer(store) as writer:
+        lease = store.lease
+        monkeypatch.setattr(store, "lease", lambda *told: (names := lease(*told), taken.append(len(names)))[0])
+        for _ in Agenda(store, BATCHES, writer):
+            now += seconds
+    assert sum(taken) == len(BATCHES) and taken[0] == 1 and max(taken) == most and len(taken) <= times
+
+
 @pytest.mark.parametrize("pace", [1, 3])
 def test_two_that_share_end_together(tmp_path: Path, pace: int) -> None:
-    batches = [Batch((Question(digest(i), digest("asked"), digest("who"), "1"),), work=i) for i in range(200)]
     with Store(tmp_path / "runs.sqlite") as one, Store(tmp_path / "runs.sqlite") as two:
         with Writer(one) as first, Writer(two) as second:
             writers = [first, second]
-            agendas = [Agenda(store, batches, writer) for store, writer in zip((one, two), writers, strict=True)]
+            agendas = [Agenda(store, BATCHES, writer) for store, writer in zip((one, two), writers, strict=True)]
             done: list[list[int]] = [[], []]
             # One is faster than the other, which it finds at work.
-            for who in [0] * pace + [0, *[1] * pace] * len(batches):
+            for who in [0] * pace + [0, *[1] * pace] * len(BATCHES):
                 if batch := agendas[who].take():
                     done[who].append(batch.work)
                     writers[who].add(Answered(batch.questions[0], {"text": "yes"}))
-        assert one.missing(batch.questions[0].key for batch in batches) == set()
+        assert one.missing(batch.questions[0].key for batch in BATCHES) == set()
     assert sorted(done[0] + done[1]) == [*range(200)]
     assert len(done[1]) == pytest.approx(200 * pace / (pace + 1), abs=12)
 

@@ -28,7 +28,7 @@ def test_a_run_commits_a_few_times_and_not_once_a_batch(tmp_path: Path, monkeypa
         store.database._connection.set_trace_callback(statements.append)
         result = pp.run("gabor_achromatic", "pixels", store=store, progress=False)
         assert result.attrs["batch_size"] == "8"
-        # Its beginning, three times what is taken on lease (8, 32 and 128 of 76 batches), and its end.
+        # Its beginning, three times what is taken on lease (1, 16 and 256 of 76 batches), and its end.
         assert statements.count("COMMIT") == 5
         assert store.database.leases() == []
 
