@@ -1,10 +1,11 @@
 """How much N workers are worth, and what is left of a run whose workers are killed (issue 13).
 
-    python benchmarks/workers.py [waiting] [cluster] [pixels] [published] [encoder] [bare] [kills]      # or all
+    python benchmarks/workers.py [waiting] [cluster] [pixels] [published] [encoder] [shared] [bare] [kills]     # or all
 
 waiting: 2,000 units of 50 ms that wait, 8 processes against one. cluster: 160 units of one second, 8 Dask workers.
 pixels, published, encoder: two processes against one, one thread each; needs two cores of a quiet machine. pixels runs
-the six pages of detection, published the same as Cai et al. showed them. bare: what two processes are worth that only
+the six pages of detection, published the same as Cai et al. showed them. shared: two processes that
+run the encoder's page with one store, no workers. bare: what two processes are worth that only
 draw, encode and compare. kills: SIGKILL of any worker at 20 random moments: every question is there, and none was shown
 twice but what the dead one was at.
 """
@@ -119,6 +120,42 @@ def encoder() -> dict[str, float]:
     return twice(pp.load_observer("packaged:efficientnet_lite0"), ["gabor_achromatic"], rounds=2)
 
 
+def run_when_told(connection: Connection) -> None:
+    """Run the encoder's page with the store that somebody names, and tell that it is done; end at none."""
+    observer = pp.load_observer("packaged:efficientnet_lite0")
+    while path := connection.recv():
+        pp.run("gabor_achromatic", observer, store=path)
+        connection.send(True)
+
+
+def shared() -> dict[str, float]:
+    ends, alone, both = two_processes(run_when_told), [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for turn in range(4):
+            for times, who in ((alone, [ends[turn % 2]]), (both, ends)):
+                start = time.monotonic()
+                for end in who:
+                    end.send(f"{folder}/{turn}{len(who)}.sqlite")
+                for end in who:
+                    end.recv()
+                if turn:  # the first warms up
+                    times.append(time.monotonic() - start)
+    for end in ends:
+        end.send("")
+    one, two = np.median(alone), np.median(both)
+    return {"one": float(one), "two": float(two), "times": float(one / two), "wanted": 1.7}
+
+
+def two_processes(target: Callable[[Connection], None]) -> list[Connection]:
+    """What speaks to two processes that wait for orders."""
+    spawn, ends = get_context("spawn"), []
+    for _ in range(2):
+        here, there = spawn.Pipe()
+        spawn.Process(target=target, args=(there,), daemon=True).start()
+        ends.append(here)
+    return ends
+
+
 def draw_when_told(connection: Connection) -> None:
     """Draw, encode and compare as many batches as somebody says, and tell the seconds; end at 0."""
     display = pp.Display(peak=400)
@@ -132,11 +169,7 @@ def draw_when_told(connection: Connection) -> None:
 
 
 def bare() -> dict[str, float]:
-    spawn, ends, found = get_context("spawn"), [], []
-    for _ in range(2):
-        here, there = spawn.Pipe()
-        spawn.Process(target=draw_when_told, args=(there,), daemon=True).start()
-        ends.append(here)
+    ends, found = two_processes(draw_when_told), []
     for turn in range(13):
         one = 0.0
         for end in ends:
@@ -193,6 +226,7 @@ KINDS: dict[str, Callable[[], dict[str, float]]] = {
     "pixels": pixels,
     "published": published,
     "encoder": encoder,
+    "shared": shared,
     "bare": bare,
     "kills": kills,
 }
