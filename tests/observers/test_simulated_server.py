@@ -220,11 +220,11 @@ def test_the_command_serves_until_it_is_told_to_end(ending: signal.Signals) -> N
         assert process.stdout is not None
         ready = json.loads(process.stdout.readline())
         assert ready["model"] == MODEL and ready["pid"] == process.pid
-        with socket.create_connection(("127.0.0.1", ready["port"]), timeout=5) as connection:
+        with socket.create_connection(("127.0.0.1", ready["port"]), timeout=60) as connection:
             connection.sendall(b"GET /v1/models HTTP/1.1\r\nAuthorization: Bearer secret\r\n\r\n")
             assert connection.recv(100).startswith(b"HTTP/1.1 200 OK")
             process.send_signal(ending)
-            out, err = process.communicate(timeout=10)
+            out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, "")
     assert err == "psyprobe serve-simulated: ended; requests: 1 listed\n"
 
