@@ -4,10 +4,9 @@
 
 waiting: 2,000 units of 50 ms that wait, 8 processes against one. cluster: 160 units of one second, 8 Dask workers.
 pixels, published, encoder: two processes against one, one thread each; needs two cores of a quiet machine. pixels runs
-the six pages of detection, published the same as Cai et al. showed them. shared: two processes that
-run the encoder's page with one store, no workers. bare: what two processes are worth that only
-draw, encode and compare. kills: SIGKILL of any worker at 20 random moments: every question is there, and none was shown
-twice but what the dead one was at.
+the six pages of detection, published the same as Cai et al. showed them. shared: two processes that run the encoder's
+page with one store, no workers. bare: what two processes are worth that only draw, encode and compare. kills: SIGKILL
+of any worker at 20 random moments: every question is there, and none was shown twice but what the dead one was at.
 """
 
 from __future__ import annotations
@@ -100,6 +99,11 @@ def twice(observer: Any, pages: list[Any], rounds: int = 3) -> dict[str, float]:
                     pp.run(page, observer, store=Path(folder) / f"{turn}{executor is pool}.sqlite", executor=executor)
                 if turn:  # the first warms up
                     times.append(time.monotonic() - start)
+    return worth(alone, both)
+
+
+def worth(alone: list[float], both: list[float]) -> dict[str, float]:
+    """How many times one process two are, by the medians of their seconds."""
     one, two = np.median(alone), np.median(both)
     return {"one": float(one), "two": float(two), "times": float(one / two), "wanted": 1.7}
 
@@ -142,8 +146,7 @@ def shared() -> dict[str, float]:
                     times.append(time.monotonic() - start)
     for end in ends:
         end.send("")
-    one, two = np.median(alone), np.median(both)
-    return {"one": float(one), "two": float(two), "times": float(one / two), "wanted": 1.7}
+    return worth(alone, both)
 
 
 def two_processes(target: Callable[[Connection], None]) -> list[Connection]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from itertools import islice
 from socket import gethostname
 from time import time
@@ -21,15 +21,14 @@ def lend(database: Database, names: Iterable[str], holder: str, seconds: float, 
     if database.path is None:
         return set(islice(names, most))
     with database.transaction():
-        now, known = time(), database.leases()
-        held = _held(known, now, holder)
+        held, ended = _held(database, holder)
         free: Iterable[str] = (name for name in names if held.get(name, holder) == holder)
         if others := set(held.values()) - {holder}:
             # Whoever takes half of its share of what is left, and then of the rest, ends when the others do.
             free = list(free)
             most = min(most, math.ceil(len(free) / (2 * (len(others) + 1))))
         taken = set(islice(free, most))
-        database.lend([(name, holder, now + seconds) for name in sorted(taken)], _ended(known, held))
+        database.lend([(name, holder, time() + seconds) for name in sorted(taken)], ended)
     return taken
 
 
@@ -39,20 +38,17 @@ def renew(database: Database, holder: str, seconds: float) -> None:
     if database.path is None or all(other != holder for _, other, _ in database.leases()):
         return
     with database.transaction():
-        now, known = time(), database.leases()
-        held = _held(known, now, holder)
+        held, ended = _held(database, holder)
         mine = sorted(name for name, other in held.items() if other == holder)
-        database.lend([(name, holder, now + seconds) for name in mine], _ended(known, held))
+        database.lend([(name, holder, time() + seconds) for name in mine], ended)
 
 
-def _held(known: Sequence[tuple[str, str, float]], now: float, holder: str) -> dict[str, str]:
-    """Who has what; all that a holder who asks has had is still its own."""
+def _held(database: Database, holder: str) -> tuple[dict[str, str], list[str]]:
+    """Who has what, and what nobody has any more; a holder who asks still has what it had."""
+    now, known = time(), database.leases()
     gone = {other for other in {other for _, other, _ in known} - {holder} if is_gone(other)}
-    return {name: other for name, other, until in known if other == holder or (until > now and other not in gone)}
-
-
-def _ended(known: Sequence[tuple[str, str, float]], held: Mapping[str, str]) -> list[str]:
-    return [name for name, *_ in known if name not in held]
+    held = {name: other for name, other, until in known if other == holder or (until > now and other not in gone)}
+    return held, [name for name, *_ in known if name not in held]
 
 
 def take_back(database: Database, holder: str) -> None:

@@ -179,7 +179,7 @@ class Lease:
         return name in self._mine
 
     def take(self, coming: Iterable[str]) -> None:
-        """Take some of those questions that come next, if others have not taken all of them."""
+        """Take some of the questions that come next, of those that nobody else has."""
         now = monotonic()
         pace = self._count / max(now - self._taken, 1e-9)
         at_once = max(1, int(min(_LEASED_FOR * pace, _MORE_LEASED * self._count)))

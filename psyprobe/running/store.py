@@ -265,8 +265,8 @@ class Store:
         """Take what nobody else holds, for so many seconds from now, so that two processes share the work.
 
         Nobody's is a lease whose time is over, or whose holder is a process of this machine that has ended. Beside
-        others a holder gets half of its share of what is left, so that all end together. In memory everything is
-        granted.
+        others a holder gets at most half of its share of what is left, so that all end at about the same time. In
+        memory nobody else holds anything.
 
         Parameters
         ----------
