@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import functools
 import hashlib
-import importlib.util
+import importlib
 import io
 import math
 import os
@@ -228,8 +228,11 @@ def _asked(
     """
     dimension = dimension_of(name)
     for package in ("cv2", "stringzilla"):
-        if importlib.util.find_spec(package) is None:
-            raise PsyprobeError(f"corruptions need {package}: pip install 'psyprobe[corruption]'")
+        # Not found but imported: while another thread imports it, it may have no specification yet.
+        try:
+            importlib.import_module(package)
+        except ModuleNotFoundError:
+            raise PsyprobeError(f"corruptions need {package}: pip install 'psyprobe[corruption]'") from None
     amount = dimension.level(strength) if isinstance(strength, str) else strength
     if not math.isfinite(amount):
         raise InputError(f"the strength of {dimension.name} is {amount}; give a finite number ({dimension.parameter})")

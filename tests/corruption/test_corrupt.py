@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -293,9 +294,16 @@ def test_a_turned_or_mirrored_view_is_an_image_like_any_other(name: str) -> None
 @pytest.mark.parametrize("lacking", ["cv2", "stringzilla"])
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, lacking: str) -> None:
     apply._asked.cache_clear()
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == lacking else object())
+    monkeypatch.setitem(sys.modules, lacking, None)
     with pytest.raises(PsyprobeError, match=rf"corruptions need {lacking}: pip install 'psyprobe\[corruption\]'"):
         corrupt(small(), "jpeg", "low")
+
+
+def test_what_another_thread_is_importing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As long as an extension is being imported, it has no specification, of which `find_spec` complains.
+    apply._asked.cache_clear()
+    monkeypatch.setattr(pytest.importorskip("stringzilla"), "__spec__", None)
+    assert corrupt(small(), "contrast_change", "low").shape == small().shape
 
 
 @pytest.mark.parametrize("colours", [8, 48])
