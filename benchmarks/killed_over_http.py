@@ -16,9 +16,10 @@ from time import perf_counter
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "questions"))
+TESTS = Path(__file__).resolve().parents[1] / "tests"
+sys.path[:0] = [str(TESTS), str(TESTS / "questions")]
 
-from killed_runs import KEY, MODEL, Witness, run_and_kill
+from killed_runs import KEY, MODEL, Witness, asked_again, run_and_kill
 
 import psyprobe as pp
 from psyprobe.experiment import read_experiment
@@ -71,11 +72,7 @@ def killed(path: Path, folder: Path) -> None:
     (result,) = pp.load_results(folder / "runs.sqlite")
     assert np.isfinite(result["said"]).all() and len(course.stored[-1]) == result.sizes["trial"] == total
     assert all(before.items() <= after.items() for before, after in pairwise(course.stored))
-    question = dict(enumerate(local.seen))
-    again = sum(
-        len({question[number] for number in stored} & set(witness.seen[start:]))
-        for stored, start in zip(course.stored, course.asked[1:], strict=False)
-    )
+    again = len(asked_again(course, folder / "runs.sqlite", local, witness))
     leaked = any(KEY.encode() in file.read_bytes() for file in folder.iterdir())
     print(f"killed at {', '.join(str(len(stored)) for stored in course.stored[:-1])} of {total} stored answers:")
     print(
@@ -90,7 +87,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         path = write_experiment(folder)
-        assert len(read_experiment(path).prompts) == 25
+        asking = read_experiment(path).asking
+        assert asking is not None and len(asking.prompts) == 25
         plain, n = timed(path, folder, Faults())
         faulty, _ = timed(path, folder, FAULTS)
         print(

@@ -89,7 +89,7 @@ def main() -> None:
             part = table[first:last]
             images = {name: read_image(folder / name) / 255 for name in {row["image"] for row in part}}
             ready = requests([Inquiry(row["question"], (images[row["image"]],), decoding=decoding) for row in part])
-            times["bare"] += bare(sound, ready)
+            times["bare"] += bare(sound, ready).clock
             times["psyprobe"] += ours(to_sound, part, folder, folder / "sound.sqlite")
             times["psyprobe, faults"] += ours(to_faulty, part, folder, folder / "faulty.sqlite")
         to_sound.close()

@@ -18,6 +18,7 @@ from children import child
 from psyprobe._typing import FloatArray
 from psyprobe.observers import load_observer
 from psyprobe.observers.chat.answering import Answer, image_digest
+from psyprobe.running.store import Store
 
 KEY = "sk-very-secret-0123456789"
 MODEL = "simulated:watson-malo"
@@ -118,3 +119,14 @@ def run_and_kill(
             time.sleep(0.3)
         course.stored.append(answered(store))
     return course
+
+
+def asked_again(course: Course, store: Path, local: Witness, witness: Witness) -> set[Seen]:
+    """What a server was asked although its answer was stored; one in this process was asked the same run in order."""
+    with Store(store) as opened:
+        (record,) = opened.runs()
+    number = {trial["key"]: i for i, trial in enumerate(record.outcome["trials"])}
+    again: set[Seen] = set()
+    for stored, start in zip(course.stored, course.asked[1:], strict=False):
+        again |= {local.seen[number[key]] for key in stored} & set(witness.seen[start:])
+    return again

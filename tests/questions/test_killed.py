@@ -19,14 +19,13 @@ from children import child
 
 pytest.importorskip("aiohttp", reason="the chat extra is not installed")
 
-from killed_runs import KEY, MODEL, Witness, answered, run_and_kill
+from killed_runs import KEY, MODEL, Witness, answered, asked_again, run_and_kill
 from small_questions import write_questions
 
 import psyprobe as pp
 from psyprobe._typing import FloatArray
 from psyprobe.observers.chat.answering import Answer
 from psyprobe.observers.simulated.serving import Faults, serve
-from psyprobe.running.store import Store
 
 FAULTS = Faults(overload=0.1, error=0.05, hang=0.02, truncated=0.01, reset=0.02, retry_after=0.05, seed=5)
 #: 20 levels x 12 repeats and catch trials in 2 wordings: some 530 questions.
@@ -54,16 +53,10 @@ def test_killed_three_times_nothing_is_lost_or_asked_again(tmp_path: Path) -> No
     assert all(len(stored) >= moment for stored, moment in zip(course.stored, moments, strict=False))
     # Trials have the same numbers in both runs, so that the server's notes can be told from one another.
     (result,) = pp.load_results(folder / "runs.sqlite")
-    with Store(folder / "runs.sqlite") as opened:
-        (record,) = opened.runs()
-    number = {trial["key"]: i for i, trial in enumerate(record.outcome["trials"])}
     np.testing.assert_array_equal(result["prompt_text"], expected["prompt_text"])
     np.testing.assert_array_equal(result["image_seed"], expected["image_seed"])
-    question = dict(enumerate(local.seen))
     assert sorted(set(witness.seen)) == sorted(set(local.seen))
-    for stored, start in zip(course.stored, course.asked[1:], strict=False):
-        later = set(witness.seen[start:])
-        assert not {question[number[key]] for key in stored} & later
+    assert not asked_again(course, folder / "runs.sqlite", local, witness)
     # Over HTTP the twenty likeliest tokens are listed, so that odds end at those of the last.
     np.testing.assert_allclose(result["said"], expected["said"], atol=1e-3)
     written = [file.read_bytes() for file in folder.iterdir()]

@@ -1,0 +1,51 @@
+"""The scripts in benchmarks/ keep up with the package: what nobody runs for weeks must still run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+SCRIPTS = sorted(path.stem for path in BENCHMARKS.glob("*.py"))
+
+
+@pytest.mark.slow
+def test_every_script_finds_what_it_imports() -> None:
+    # In one process, in which torch is loaded once.
+    code = f"""import importlib, json, sys
+faults = {{}}
+for name in {SCRIPTS!r}:
+    try:
+        importlib.import_module(name)
+    except Exception as fault:
+        faults[name] = repr(fault)
+print(json.dumps(faults))"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=BENCHMARKS, capture_output=True, text=True, check=True, timeout=300
+    )
+    assert json.loads(done.stdout.splitlines()[-1]) == {}
+
+
+def test_every_fault_of_the_mutation_check_can_be_put_in() -> None:
+    code = """import json, mutation_check as check
+read = lambda fault: (check.ROOT / "psyprobe" / fault.file).read_text(encoding="utf-8")
+print(json.dumps([fault.what for fault in check.FAULTS if fault.old not in read(fault)]))"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=BENCHMARKS, capture_output=True, text=True, check=True, timeout=300
+    )
+    assert json.loads(done.stdout) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["chat_throughput", "mvp_throughput"])
+def test_a_server_and_a_bare_client_are_timed(script: str) -> None:
+    pytest.importorskip("aiohttp", reason="the chat extra is not installed")
+    done = subprocess.run(
+        [sys.executable, f"{script}.py", "50"], cwd=BENCHMARKS, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert "of the bare client" in done.stdout
