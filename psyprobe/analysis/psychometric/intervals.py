@@ -14,7 +14,7 @@ thresholds fitted again cover too little with ten trials a level, 0.87 for 0.95)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.counts import Counts, Index, Point
+from psyprobe.analysis.psychometric.counts import Counts, Index, Point, joined
 from psyprobe.analysis.psychometric.isotonic import deviance
 from psyprobe.analysis.psychometric.likelihood import differentiate, predicted
-from psyprobe.analysis.psychometric.search import Task, search
+from psyprobe.analysis.psychometric.search import Task, alone, maximise, search
 
 #: What can be held at a value.
 Parameter = Literal["threshold", "slope"]
@@ -37,6 +37,8 @@ _NEAR = 1e-4
 _ROUNDS = 40
 #: Widths from which a curve of a group starts where its threshold is held, in units of the tested range.
 _WIDTHS = (1e-3, 0.2, 1.0)
+#: Of two functions that differ less in log-likelihood, one is as good to go on from.
+_SAME = 1e-6
 
 
 @dataclass(frozen=True)
@@ -121,16 +123,13 @@ class Profile:
         """The largest objective wherever it may be, from the best and from other starts."""
         if task.counts.x.shape[1] == 1:
             return search(task, eta=first.eta, first=[first], keep=1)[:2]
-        found, value = first.copy(), np.empty(slope.shape)
-        for which in map(np.flatnonzero, (slope, ~slope)):
-            starts = [first.take(which)]
-            # The other curves hold the common rates in place, so that only this curve's width is in doubt.
-            for width in _WIDTHS if which.size and not slope[which[0]] else ():
-                other = starts[0].copy()
-                other.slope[np.arange(which.size), member[which]] = -np.log(width)
-                starts.append(other)
-            point, value[which], _ = search(task.take(which), eta=first.eta[which], first=starts, keep=0)
-            found.put(which, point)
+        found, value = first.copy(), np.full(slope.shape, -np.inf)
+        for start, where in _starts(task, first, slope, member):
+            point, reached, _ = search(task.take(where), eta=first.eta[where], first=[start.take(where)], keep=0)
+            # Less than a rounding error better is no better: the earlier start keeps its place.
+            better = np.flatnonzero(reached > value[where] + 1e-9)
+            found.put(where[better], point.take(better))
+            value[where[better]] = reached[better]
         return found, value
 
     def interval(self, quantile: FloatArray, centre: FloatArray, ends: Ends) -> tuple[FloatArray, FloatArray]:
@@ -246,6 +245,32 @@ class Profile:
                 weight[open_, column] = np.where(again, 0.5 * weight[open_, column], 1.0)
             stayed[open_] = np.where(beyond, 0, 1)
         return np.asarray(0.5 * (inside.place + outside.place))
+
+
+def _starts(
+    task: Task, first: Point, slope: npt.NDArray[np.bool_], member: Index
+) -> Iterator[tuple[Point, npt.NDArray[np.intp]]]:
+    """From where to climb, and for which ends: from the best, and from other widths where a threshold is held.
+
+    The other curves of a group hold the common rates in place, so that only this curve's width is in doubt. First it
+    climbs alone, with the rates held, too, which takes little time; of starts that lead it to one function, one is
+    enough.
+    """
+    start = first.copy()
+    free = np.flatnonzero(~slope)
+    own = member[free]
+    lone, here = alone(task.take(free), first.take(free), own)
+    others = [replace(here, slope=np.full(here.slope.shape, -np.log(width))) for width in _WIDTHS]
+    tried = [each.within(lone.lower, lone.upper) for each in (here, *others)]
+    climbed, value, _ = maximise(lone.take(np.tile(np.arange(free.size), len(tried))), joined(tried))
+    slopes, values = climbed.slope.reshape(len(tried), -1), value.reshape(len(tried), -1)
+    start.slope[free, own] = slopes[0]
+    yield start, np.arange(slope.size)
+    for i in range(1, len(tried)):
+        with np.errstate(invalid="ignore"):
+            new = np.flatnonzero((np.abs(values[:i] - values[i]) > _SAME).all(axis=0))
+        start.slope[free[new], own[new]] = slopes[i, new]
+        yield start, free[new]
 
 
 #: Groups x resamples x curves fitted at once.

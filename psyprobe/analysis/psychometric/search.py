@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from psyprobe.analysis.psychometric import likelihood
 from psyprobe.analysis.psychometric.counts import Counts, Index, Point, joined, pick, tested_range
 
 _Mask = npt.NDArray[np.bool_]
+_T = TypeVar("_T", Counts, Point)
 _ROUNDS = 80
 #: A step that promises less than this in log-likelihood is not worth taking.
 _ENOUGH = 1e-8
@@ -173,9 +174,13 @@ _STEP = 1e-3
 #: Thresholds and slopes of the functions tried for each curve, shape (P, M, K).
 Candidates: TypeAlias = tuple[FloatArray, FloatArray]
 #: Groups x curves x levels worked on at once.
-_AT_ONCE = 6000
+_AT_ONCE = 24_000
 #: Candidates x levels worked on at once: pairs of rates are tried together where there are few groups.
 _TOGETHER = 20_000
+#: Share of a rate's bounds by which a start is above the lower one.
+_INSIDE = 0.01
+#: How often each curve of a group is looked at alone, and all of them climb on together.
+_TIMES = 3
 #: Overdispersions tried, and how the search between them goes on.
 _TRIED = np.array([0.0, 0.03, 0.08, 0.15, 0.25, 0.4, 0.6, 0.85])
 _LARGEST = 0.99
@@ -208,7 +213,7 @@ def search(
         index = np.arange(begin, min(begin + step, size))
         part = task.take(index)
         tried = _starts(part, eta[index], keep) if keep else []
-        tried += [replace(point.take(index).within(part.lower, part.upper), eta=eta[index]) for point in first]
+        tried += [replace(_inside(part, point.take(index)), eta=eta[index]) for point in first]
         again = np.tile(np.arange(index.size), len(tried))
         points, reached, settled = maximise(part.take(again), joined(tried))
         # Less than a rounding error better is no better: the earlier start keeps its place.
@@ -216,7 +221,63 @@ def search(
         won = (reached >= reached.max(axis=0) - 1e-9).argmax(axis=0) * index.size + np.arange(index.size)
         best.put(index, points.take(won))
         value[index], converged[index] = reached.ravel()[won], settled[won]
+    together = task.counts.centre.shape[1] > 1
+    for _ in range(_TIMES if keep and together else 0):
+        moved, left = _one_by_one(task, best)
+        if left.size == 0:
+            break
+        best.put(left, moved.take(left))
+        point, value[left], converged[left] = maximise(task.take(left), best.take(left))
+        best.put(left, point)
     return best, value, converged
+
+
+def _inside(task: Task, point: Point) -> Point:
+    """The nearest point within the bounds, but for rates at their lower ones: a step from 0 can only double a rate."""
+    lower, upper = task.lower, task.upper
+    guess, lapse = lower.guess, lower.lapse
+    lower = replace(lower, guess=guess + _INSIDE * (upper.guess - guess), lapse=lapse + _INSIDE * (upper.lapse - lapse))
+    return point.within(lower, upper)
+
+
+def alone(task: Task, at: Point, member: Index) -> tuple[Task, Point]:
+    """One curve of each group as a group of its own, its rates held at those of a point, and that point.
+
+    Parameters
+    ----------
+    task : Task
+        Of P groups.
+    at : Point
+        Of these.
+    member : ndarray of int, shape (P,)
+        Which curve of each.
+    """
+    place = np.arange(member.size)
+
+    def of_curve(groups: _T, **rates: FloatArray) -> _T:
+        own = {name: values[place, member][:, None] for name, values in vars(groups).items() if values.ndim > 1}
+        return replace(groups, **own, **rates)
+
+    rates = {"guess": at.guess, "lapse": at.lapse}
+    lower, upper = (of_curve(end, **rates) for end in (task.lower, task.upper))
+    return Task(task.model, of_curve(task.counts), lower, upper), of_curve(at)
+
+
+def _one_by_one(task: Task, point: Point) -> tuple[Point, Index]:
+    """A point with each curve where it is best while the rates are held, and which groups that makes better.
+
+    Starts have all curves of a group from one kind of candidates, and what suits one curve need not suit another.
+    """
+    groups, curves = task.counts.centre.shape
+    again, member = np.repeat(np.arange(groups), curves), np.tile(np.arange(curves), groups)
+    lone, here = alone(task.take(again), point.take(again), member)
+    found, value, _ = search(lone, eta=here.eta, first=[here], keep=1)
+    least = value - _ENOUGH * np.maximum(1.0, np.abs(value))
+    better = least > likelihood.objective(task.model, lone.counts, here)
+    moved = point.copy()
+    moved.threshold[again[better], member[better]] = found.threshold[better, 0]
+    moved.slope[again[better], member[better]] = found.slope[better, 0]
+    return moved, np.unique(again[better])
 
 
 def add_overdispersion(task: Task, best: Point, value: FloatArray) -> tuple[Point, FloatArray]:

@@ -117,6 +117,21 @@ def test_shared_rates_are_those_of_all_curves() -> None:
     np.testing.assert_allclose(flipped.threshold, fit.threshold.T, atol=1e-6)
 
 
+def test_curves_that_share_known_rates_are_fitted_as_well_as_alone() -> None:
+    # Steep and shallow, unseen and seen throughout, side by side: what suits one curve need not suit another.
+    rng, x = np.random.default_rng(1), np.linspace(-3, 0, 9)
+    threshold, width = rng.uniform(-4, 0.7, (60, 5, 1)), 10.0 ** rng.uniform(-1.5, 0.7, (60, 5, 1))
+    rate = psychometric_function(x, threshold, width, 0.1, 0.02)
+    how: dict[str, Any] = {"guess": 0.1, "lapse": 0.02, "interval": None}
+    for trials in (2, 30):
+        yes = rng.binomial(trials, rate)
+        alone = fit_psychometric(10**x, yes, trials, **how)
+        together = fit_psychometric(10**x, yes, trials, shared=(-1,), **how)
+        # A curve that does not rise is not fitted in a group.
+        fitted = ~np.isin(alone.status, ("reversed", "non_monotone"))
+        assert (together.log_likelihood[fitted] > alone.log_likelihood[fitted] - 1e-5).all()
+
+
 def test_catch_trials_tell_the_guess_rate_and_nothing_else() -> None:
     contrast = np.r_[0.0, CONTRAST]
     yes = np.r_[30, [3, 4, 5, 8, 10, 12, 12]]
