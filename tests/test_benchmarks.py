@@ -16,7 +16,7 @@ SCRIPTS = sorted(path.stem for path in BENCHMARKS.glob("*.py"))
 @pytest.mark.slow
 def test_every_script_finds_what_it_imports() -> None:
     # In one process, in which torch is loaded once.
-    code = f"""import importlib, json, sys
+    code = f"""import importlib, json
 faults = {{}}
 for name in {SCRIPTS!r}:
     try:

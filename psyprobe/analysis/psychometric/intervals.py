@@ -247,9 +247,7 @@ class Profile:
         return np.asarray(0.5 * (inside.place + outside.place))
 
 
-def _starts(
-    task: Task, first: Point, slope: npt.NDArray[np.bool_], member: Index
-) -> Iterator[tuple[Point, npt.NDArray[np.intp]]]:
+def _starts(task: Task, first: Point, slope: npt.NDArray[np.bool_], member: Index) -> Iterator[tuple[Point, Index]]:
     """From where to climb, and for which ends: from the best, and from other widths where a threshold is held.
 
     The other curves of a group hold the common rates in place, so that only this curve's width is in doubt. First it

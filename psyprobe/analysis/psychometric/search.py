@@ -1,8 +1,9 @@
 """Finds the largest likelihood of many groups of curves at once, with and without overdispersion.
 
 Climbs are damped Newton steps within bounds, from the best few of a coarse grid of functions, steps between levels
-among them, and from solutions nearby. Curves of a group meet only in their guess and lapse rate, so each step solves
-2 x 2 systems: threshold and slope of each curve, and the two rates through the Schur complement.
+among them, and from solutions nearby; then each curve of a group is looked at alone, its rates held. Curves of a group
+meet only in their guess and lapse rate, so each step solves 2 x 2 systems: threshold and slope of each curve, and the
+two rates through the Schur complement.
 
 References
 ----------
@@ -202,7 +203,7 @@ def search(
     first : sequence of Point, optional
         Further starts, as a solution nearby.
     keep : int, optional
-        How many pairs of rates are kept of each kind of start; 0: only `first`.
+        How many pairs of rates are kept of each kind of start; 0: only `first`, and no curve is looked at alone.
     """
     size = task.counts.catch_yes.size
     eta = np.zeros(size) if eta is None else eta
@@ -233,7 +234,10 @@ def search(
 
 
 def _inside(task: Task, point: Point) -> Point:
-    """The nearest point within the bounds, but for rates at their lower ones: a step from 0 can only double a rate."""
+    """The nearest point within the bounds, its rates a little above their lower ones.
+
+    From a rate near 0, each step can only double it.
+    """
     lower, upper = task.lower, task.upper
     guess, lapse = lower.guess, lower.lapse
     lower = replace(lower, guess=guess + _INSIDE * (upper.guess - guess), lapse=lapse + _INSIDE * (upper.lapse - lapse))
