@@ -39,6 +39,8 @@ _ROUNDS = 40
 _WIDTHS = (1e-3, 0.2, 1.0)
 #: Of two functions that differ less in log-likelihood, one is as good to go on from.
 _SAME = 1e-6
+#: A step that promises less than this in log-likelihood moves the root of a loss by far less than `_NEAR`.
+_ENOUGH = 1e-6
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ class Profile:
         )
         first = self.best.take(group)
         if near:
-            point, value, _ = search(task, eta=first.eta, first=near, keep=0)
+            point, value, _ = search(task, eta=first.eta, first=near, keep=0, enough=_ENOUGH)
         else:
             point, value = self._searched(task, first, ends.slope, member)
         return np.asarray(2 * (self.value[group] - value)), point
@@ -123,13 +125,17 @@ class Profile:
         """The largest objective wherever it may be, from the best and from other starts."""
         if task.counts.x.shape[1] == 1:
             return search(task, eta=first.eta, first=[first], keep=1)[:2]
+        starts, where = zip(*_starts(task, first, slope, member), strict=True)
+        again = np.concatenate(where)
+        points, reached, _ = search(
+            task.take(again), eta=first.eta[again], first=[joined(starts)], keep=0, enough=_ENOUGH
+        )
         found, value = first.copy(), np.full(slope.shape, -np.inf)
-        for start, where in _starts(task, first, slope, member):
-            point, reached, _ = search(task.take(where), eta=first.eta[where], first=[start.take(where)], keep=0)
+        for part in np.split(np.arange(again.size), np.cumsum([each.size for each in where])[:-1]):
             # Less than a rounding error better is no better: the earlier start keeps its place.
-            better = np.flatnonzero(reached > value[where] + 1e-9)
-            found.put(where[better], point.take(better))
-            value[where[better]] = reached[better]
+            better = part[reached[part] > value[again[part]] + 1e-9]
+            found.put(again[better], points.take(better))
+            value[again[better]] = reached[better]
         return found, value
 
     def interval(self, quantile: FloatArray, centre: FloatArray, ends: Ends) -> tuple[FloatArray, FloatArray]:
@@ -263,12 +269,12 @@ def _starts(task: Task, first: Point, slope: npt.NDArray[np.bool_], member: Inde
     climbed, value, _ = maximise(lone.take(np.tile(np.arange(free.size), len(tried))), joined(tried))
     slopes, values = climbed.slope.reshape(len(tried), -1), value.reshape(len(tried), -1)
     start.slope[free, own] = slopes[0]
-    yield start, np.arange(slope.size)
+    yield start.copy(), np.arange(slope.size)
     for i in range(1, len(tried)):
         with np.errstate(invalid="ignore"):
             new = np.flatnonzero((np.abs(values[:i] - values[i]) > _SAME).all(axis=0))
         start.slope[free[new], own[new]] = slopes[i, new]
-        yield start, free[new]
+        yield start.take(free[new]), free[new]
 
 
 #: Groups x resamples x curves fitted at once.

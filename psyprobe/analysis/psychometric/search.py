@@ -47,7 +47,7 @@ class Task:
         return Task(self.model, self.counts.take(index), self.lower.take(index), self.upper.take(index))
 
 
-def maximise(task: Task, start: Point) -> tuple[Point, FloatArray, _Mask]:
+def maximise(task: Task, start: Point, enough: float = _ENOUGH) -> tuple[Point, FloatArray, _Mask]:
     """Climb from each start to a maximum: the point, the objective there (P,), and whether no step promised more."""
     model, point = task.model, start.copy()
     value = likelihood.objective(model, task.counts, point)
@@ -77,8 +77,8 @@ def maximise(task: Task, start: Point) -> tuple[Point, FloatArray, _Mask]:
         point.put(won, there.take(np.flatnonzero(better)))
         value[won] = reached[better]
         damping[running] = np.where(better, np.maximum(damping[running] * 0.1, 1e-9), damping[running] * 8)
-        small = better & (gain < _ENOUGH) & (damping[running] < 1e-2)
-        done = (promised < _ENOUGH) | small | (damping[running] > _LARGEST_DAMPING)
+        small = better & (gain < enough) & (damping[running] < 1e-2)
+        done = (promised < enough) | small | (damping[running] > _LARGEST_DAMPING)
         converged[running] |= done
         if done.any():
             running = running[~done]
@@ -190,7 +190,7 @@ _GOLDEN = 0.5 * (np.sqrt(5) - 1)
 
 
 def search(
-    task: Task, *, eta: FloatArray | None = None, first: Sequence[Point] = (), keep: int = 2
+    task: Task, *, eta: FloatArray | None = None, first: Sequence[Point] = (), keep: int = 2, enough: float = _ENOUGH
 ) -> tuple[Point, FloatArray, _Mask]:
     """The largest objective found from several starts: point, value (P,), and whether the climb converged (P,).
 
@@ -204,6 +204,8 @@ def search(
         Further starts, as a solution nearby.
     keep : int, optional
         How many pairs of rates are kept of each kind of start; 0: only `first`, and no curve is looked at alone.
+    enough : float, optional
+        A climb ends where a step promises less than this in log-likelihood.
     """
     size = task.counts.catch_yes.size
     eta = np.zeros(size) if eta is None else eta
@@ -216,7 +218,7 @@ def search(
         tried = _starts(part, eta[index], keep) if keep else []
         tried += [replace(_inside(part, point.take(index)), eta=eta[index]) for point in first]
         again = np.tile(np.arange(index.size), len(tried))
-        points, reached, settled = maximise(part.take(again), joined(tried))
+        points, reached, settled = maximise(part.take(again), joined(tried), enough)
         # Less than a rounding error better is no better: the earlier start keeps its place.
         reached = reached.reshape(len(tried), index.size)
         won = (reached >= reached.max(axis=0) - 1e-9).argmax(axis=0) * index.size + np.arange(index.size)
