@@ -20,14 +20,21 @@ Index: TypeAlias = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class _Groups:
+class Groups:
+    """Arrays whose first axis is groups."""
+
     def take(self, index: Index) -> Self:
         """Those groups."""
         return type(self)(**{name: values.take(index, axis=0) for name, values in vars(self).items()})
 
+    def put(self, index: Index, other: Self) -> None:
+        """Overwrite those groups."""
+        for name, values in vars(self).items():
+            values[index] = getattr(other, name)
+
 
 @dataclass(frozen=True)
-class Counts(_Groups):
+class Counts(Groups):
     """What was answered, by group, curve and level."""
 
     #: log10 contrast, moved and scaled so that each curve's tested range is -0.5 to 0.5, shape (P, M, L).
@@ -46,7 +53,7 @@ class Counts(_Groups):
 
 
 @dataclass(frozen=True)
-class Point(_Groups):
+class Point(Groups):
     """Parameters of groups, in the coordinates of `Counts`."""
 
     #: Shape (P, M).
@@ -57,11 +64,6 @@ class Point(_Groups):
     guess: FloatArray
     lapse: FloatArray
     eta: FloatArray
-
-    def put(self, index: Index, other: Point) -> None:
-        """Overwrite those groups."""
-        for name, values in vars(self).items():
-            values[index] = getattr(other, name)
 
     def within(self, lower: Point, upper: Point) -> Point:
         """The nearest point between bounds; `eta` has none."""

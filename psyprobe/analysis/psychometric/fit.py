@@ -375,12 +375,13 @@ def _collect(
     fitted = (counts.trials > 0).any(axis=-1)
     free = [b[1] > b[0] for b in (problem.guess, problem.lapse)]
     rates = 1 if model.equal_rates and free[0] else sum(free)
-    levels = (curves.trials > 0).sum(axis=-1)
+    shown = (curves.trials > 0).sum(axis=-1)
+    levels = likelihood.levels_at(model.family, counts, best)
     # Rates that a group has in common cost each of its curves an equal part of a degree of freedom.
     cost = 2 + rates / np.maximum(fitted.sum(axis=-1, keepdims=True), 1)
     middle = np.full(shape, 0.5 if free[0] else 0.5 * (1 + problem.guess[0]))
     below, above = isotonic_bracket(curves.x, curves.yes, curves.trials, middle)
-    asked = levels > 0
+    asked = shown > 0
 
     # A curve without trials has the rates of its group, if that has any; one that does not rise has none.
     rises = fitted & ~np.isin(status, ("reversed", "non_monotone"))
@@ -400,16 +401,16 @@ def _collect(
         "guess": rate(best.guess),
         "lapse": rate(best.lapse),
         "eta": rate(best.eta),
-        "log_likelihood": np.where(fitted, likelihood.curve_log_likelihood(model.family, counts, best), np.nan),
+        "log_likelihood": np.where(fitted, likelihood.curve_log_likelihood(counts, best, levels), np.nan),
         "deviance": np.where(fitted, lost, np.nan),
-        "degrees_of_freedom": np.where(fitted, levels - cost, np.nan),
+        "degrees_of_freedom": np.where(fitted, shown - cost, np.nan),
         "p_value": p_value,
         "converged": np.broadcast_to(converged[:, None], shape) & fitted,
         "p_rising": np.where(asked, problem.rising, np.nan),
         "bracket_low": np.where(asked, below, np.nan),
         "bracket_high": np.where(asked, above, np.nan),
         "spearman_karber": spearman_karber(curves.x, curves.yes, curves.trials),
-        "levels": levels,
+        "levels": shown,
         "dropped_levels": curves.dropped,
     }
     arranged: dict[str, Any] = {name: curves.ungroup(np.asarray(value)) for name, value in values.items()}

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric.counts import Counts, Index, Point, joined
 from psyprobe.analysis.psychometric.isotonic import deviance
-from psyprobe.analysis.psychometric.likelihood import differentiate, predicted
+from psyprobe.analysis.psychometric.likelihood import differentiate, levels_at, predicted
 from psyprobe.analysis.psychometric.search import Task, alone, maximise, search
 
 #: What can be held at a value.
@@ -39,8 +39,6 @@ _ROUNDS = 40
 _WIDTHS = (1e-3, 0.2, 1.0)
 #: Of two functions that differ less in log-likelihood, one is as good to go on from.
 _SAME = 1e-6
-#: A step that promises less than this in log-likelihood moves the root of a loss by far less than `_NEAR`.
-_ENOUGH = 1e-6
 
 
 @dataclass(frozen=True)
@@ -114,7 +112,7 @@ class Profile:
         )
         first = self.best.take(group)
         if near:
-            point, value, _ = search(task, eta=first.eta, first=near, keep=0, enough=_ENOUGH)
+            point, value, _ = search(task, eta=first.eta, first=near, keep=0)
         else:
             point, value = self._searched(task, first, ends.slope, member)
         return np.asarray(2 * (self.value[group] - value)), point
@@ -127,9 +125,7 @@ class Profile:
             return search(task, eta=first.eta, first=[first], keep=1)[:2]
         starts, where = zip(*_starts(task, first, slope, member), strict=True)
         again = np.concatenate(where)
-        points, reached, _ = search(
-            task.take(again), eta=first.eta[again], first=[joined(starts)], keep=0, enough=_ENOUGH
-        )
+        points, reached, _ = search(task.take(again), eta=first.eta[again], first=[joined(starts)], keep=0)
         found, value = first.copy(), np.full(slope.shape, -np.inf)
         for part in np.split(np.arange(again.size), np.cumsum([each.size for each in where])[:-1]):
             # Less than a rounding error better is no better: the earlier start keeps its place.
@@ -193,7 +189,8 @@ class Profile:
 
     def _first_step(self, quantile: FloatArray, ends: Ends) -> FloatArray:
         """A little more than half of the intervals' lengths if the likelihood were a parabola."""
-        block = differentiate(self.task.model, self.task.counts, self.best).blocks[1]
+        model, counts = self.task.model, self.task.counts
+        block = differentiate(model, counts, self.best, levels_at(model.family, counts, self.best)).blocks[1]
         curvature = [
             block[..., i, i] - block[..., 0, 1] ** 2 / np.maximum(block[..., 1 - i, 1 - i], 1e-9) for i in (0, 1)
         ]

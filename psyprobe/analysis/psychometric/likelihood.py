@@ -17,8 +17,8 @@ import numpy.typing as npt
 from scipy.special import betaln, digamma, polygamma
 
 from psyprobe._typing import FloatArray
-from psyprobe.analysis.psychometric.counts import Counts, Point
-from psyprobe.analysis.psychometric.sigmoids import Sigmoid
+from psyprobe.analysis.psychometric.counts import Counts, Groups, Point
+from psyprobe.analysis.psychometric.sigmoids import Sigmoid, log_sum
 from psyprobe.errors import unknown_name
 
 #: Log density of an array of values, elementwise, up to a constant; minus infinity where a value is impossible.
@@ -193,30 +193,49 @@ def log_shape(
 
 def log_mixture(
     log_lower: FloatArray, log_upper: FloatArray, guess: FloatArray, lapse: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Logarithms of p, of 1 - p and of the sigmoid's share in them."""
-    share = np.log(np.maximum(1 - guess - lapse, 1e-12))
+) -> tuple[FloatArray, FloatArray]:
+    """Logarithms of p and of 1 - p."""
     if not (guess.any() or lapse.any()):
-        return log_lower, log_upper, share
+        return log_lower, log_upper
+    share = _log_share(guess, lapse)
     with np.errstate(divide="ignore"):
-        return np.logaddexp(np.log(guess), share + log_lower), np.logaddexp(np.log(lapse), share + log_upper), share
+        return log_sum(np.log(guess), share + log_lower), log_sum(np.log(lapse), share + log_upper)
 
 
-def _log_rates(family: Sigmoid, counts: Counts, point: Point) -> tuple[FloatArray, FloatArray]:
-    _, log_lower, log_upper = log_shape(family, counts.x, point.threshold, point.slope)
-    return log_mixture(log_lower, log_upper, point.guess[:, None, None], point.lapse[:, None, None])[:2]
+def _log_share(guess: FloatArray, lapse: FloatArray) -> FloatArray:
+    """Logarithm of the sigmoid's share in p."""
+    return np.asarray(np.log(np.maximum(1 - guess - lapse, 1e-12)))
+
+
+@dataclass(frozen=True)
+class Levels(Groups):
+    """What a point says of each level, shapes (P, M, L)."""
+
+    #: Place on the sigmoid.
+    z: FloatArray
+    #: Logarithms of F(z) and 1 - F(z), and of p and 1 - p, which have the rates in them.
+    log_lower: FloatArray
+    log_upper: FloatArray
+    log_p: FloatArray
+    log_q: FloatArray
+
+
+def levels_at(family: Sigmoid, counts: Counts, point: Point) -> Levels:
+    """Of groups at a point, from which both the objective and its derivatives come."""
+    z, log_lower, log_upper = log_shape(family, counts.x, point.threshold, point.slope)
+    mixed = log_mixture(log_lower, log_upper, point.guess[:, None, None], point.lapse[:, None, None])
+    return Levels(z, log_lower, log_upper, *mixed)
 
 
 def predicted(family: Sigmoid, counts: Counts, point: Point) -> FloatArray:
     """P at each level."""
-    return np.exp(_log_rates(family, counts, point)[0])
+    return np.exp(levels_at(family, counts, point).log_p)
 
 
-def curve_log_likelihood(family: Sigmoid, counts: Counts, point: Point) -> FloatArray:
+def curve_log_likelihood(counts: Counts, point: Point, levels: Levels) -> FloatArray:
     """log-likelihood of each curve, catch trials left out, shape (P, M)."""
-    log_p, log_q = _log_rates(family, counts, point)
-    levels = level_log_likelihood(counts.yes, counts.trials, log_p, log_q, point.eta[:, None, None])
-    return np.asarray(levels.sum(axis=-1))
+    of_levels = level_log_likelihood(counts.yes, counts.trials, levels.log_p, levels.log_q, point.eta[:, None, None])
+    return np.asarray(of_levels.sum(axis=-1))
 
 
 def catch_log_likelihood(counts: Counts, guess: FloatArray, eta: FloatArray) -> FloatArray:
@@ -233,9 +252,9 @@ def _physical(counts: Counts, threshold: FloatArray, slope: FloatArray) -> tuple
     return centre + scale * threshold, scale * np.exp(-slope)
 
 
-def objective(model: Model, counts: Counts, point: Point) -> FloatArray:
+def objective(model: Model, counts: Counts, point: Point, levels: Levels) -> FloatArray:
     """log-likelihood plus log prior density of each group, shape (P,)."""
-    value = curve_log_likelihood(model.family, counts, point).sum(axis=-1)
+    value = curve_log_likelihood(counts, point, levels).sum(axis=-1)
     value = value + catch_log_likelihood(counts, point.guess, point.eta)
     if not model.priors.by_name:
         return np.asarray(value)
@@ -244,17 +263,16 @@ def objective(model: Model, counts: Counts, point: Point) -> FloatArray:
     return np.asarray(value + ((of_threshold + of_width).sum(axis=-1) + sum(rates)))
 
 
-def differentiate(model: Model, counts: Counts, point: Point) -> Derivatives:
+def differentiate(model: Model, counts: Counts, point: Point, levels: Levels) -> Derivatives:
     """Derivatives of `objective` by threshold, slope, guess and lapse."""
-    family = model.family
-    z, log_lower, log_upper = log_shape(family, counts.x, point.threshold, point.slope)
-    log_p, log_q, share = log_mixture(log_lower, log_upper, point.guess[:, None, None], point.lapse[:, None, None])
+    family, z, log_p, log_q = model.family, levels.z, levels.log_p, levels.log_q
+    share = _log_share(point.guess, point.lapse)[:, None, None]
     a, b, aa, bb = _pulls(counts.yes, counts.trials, log_p, log_q, point.eta[:, None, None])
 
     # Of the three that follow: by z, by guess and by lapse; before them, of yes and of no. A call for each would cost a
     # small fit more than all else here.
     parts, of_both = np.empty((3, *z.shape)), np.empty((3, 2, 1, *z.shape))
-    parts[0], parts[1], parts[2] = share + family.log_density(z), log_upper, log_lower
+    parts[0], parts[1], parts[2] = share + family.log_density(z), levels.log_upper, levels.log_lower
     of_both[:, :, 0] = (log_p, log_q), (a, b), (aa, bb)
     over = np.exp(np.minimum(parts - of_both[0], _LARGEST))
     pulls, bent = of_both[1] * over, of_both[2] * over
@@ -269,20 +287,21 @@ def differentiate(model: Model, counts: Counts, point: Point) -> Derivatives:
     np.add(bends[1, 1:], bend, out=bends[0, 1:])
     kappa = family.span * np.exp(point.slope)
     away = z - family.median
-    total = np.add.reduce
-    pulled, summed, leaned = total(pull[0], -1), total(bends, -1), total(bends * away, -1)
-    curve = pair(-kappa * pulled, total(pull[0] * away, -1))
-    of_rates = total(pull[1:], (-1, -2))
+    # Sums over levels, of which there are few: `numpy.sum` takes twice as long there.
+    even = np.ones(z.shape[-1])
+    pulled, summed, leaned = pull[0] @ even, bends @ even, np.vecdot(bends, away)
+    curve = pair(-kappa * pulled, np.vecdot(pull[0], away))
+    of_rates = (pull[1:] @ even).sum(axis=-1)
     crossed = -kappa * summed
-    ts, ss = -kappa * leaned[:, 0], total(bends[:, 0] * away**2, -1)
+    ts, ss = -kappa * leaned[:, 0], np.vecdot(bends[:, 0], away**2)
     ts[0] += kappa * pulled
     ss[0] -= curve[..., 1]
     across = np.empty((2, *curve.shape, 2))
     across[..., 0, 0], across[..., 0, 1] = crossed[:, 1], crossed[:, 2]
     across[..., 1, 0], across[..., 1, 1] = leaned[:, 1], leaned[:, 2]
-    of_squares = total(squares, (-1, -2))
+    of_squares = (squares @ even).sum(axis=-1)
     corner = np.empty((2, len(z), 2, 2))
-    corner[:] = _square(of_squares[0], -total(mixed, (-1, -2)), of_squares[1])
+    corner[:] = _square(of_squares[0], -(mixed @ even).sum(axis=-1), of_squares[1])
     found = Derivatives(
         curve, pair(of_rates[0], -of_rates[1]), _square(kappa**2 * summed[:, 0], ts, ss), across, corner
     )

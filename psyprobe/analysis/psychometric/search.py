@@ -47,20 +47,23 @@ class Task:
         return Task(self.model, self.counts.take(index), self.lower.take(index), self.upper.take(index))
 
 
-def maximise(task: Task, start: Point, enough: float = _ENOUGH) -> tuple[Point, FloatArray, _Mask]:
+def maximise(task: Task, start: Point) -> tuple[Point, FloatArray, _Mask]:
     """Climb from each start to a maximum: the point, the objective there (P,), and whether no step promised more."""
     model, point = task.model, start.copy()
-    value = likelihood.objective(model, task.counts, point)
+    at = likelihood.levels_at(model.family, task.counts, point)
+    value = likelihood.objective(model, task.counts, point, at)
     damping = np.full(value.shape, _FIRST_DAMPING)
     converged = np.zeros(value.shape, dtype=bool)
     running: Index = np.flatnonzero(np.isfinite(value))
-    left = task if running.size == value.size else task.take(running)
+    left = task
+    if running.size < value.size:
+        left, at = task.take(running), at.take(running)
     bounds = _bounds(left)
     for _ in range(_ROUNDS):
         if running.size == 0:
             break
         here = point.take(running)
-        slope = likelihood.differentiate(model, left.counts, here)
+        slope = likelihood.differentiate(model, left.counts, here, at)
         if model.equal_rates:
             slope = slope.with_equal_rates()
         free_curve = _free(slope.curve, likelihood.pair(here.threshold, here.slope), bounds.curve)
@@ -70,17 +73,23 @@ def maximise(task: Task, start: Point, enough: float = _ENOUGH) -> tuple[Point, 
         if model.equal_rates:
             move_rates[:, 1] = move_rates[:, 0]
         there = _moved(here, move_curve, move_rates).within(left.lower, left.upper)
-        reached = likelihood.objective(model, left.counts, there)
+        at_there = likelihood.levels_at(model.family, left.counts, there)
+        reached = likelihood.objective(model, left.counts, there, at_there)
         gain = reached - value[running]
         better = reached > value[running]
-        won = running[better]
-        point.put(won, there.take(np.flatnonzero(better)))
+        won, moved = running[better], np.flatnonzero(better)
+        point.put(won, there.take(moved))
+        if better.all():
+            at = at_there
+        else:
+            at.put(moved, at_there.take(moved))
         value[won] = reached[better]
         damping[running] = np.where(better, np.maximum(damping[running] * 0.1, 1e-9), damping[running] * 8)
-        small = better & (gain < enough) & (damping[running] < 1e-2)
-        done = (promised < enough) | small | (damping[running] > _LARGEST_DAMPING)
+        small = better & (gain < _ENOUGH) & (damping[running] < 1e-2)
+        done = (promised < _ENOUGH) | small | (damping[running] > _LARGEST_DAMPING)
         converged[running] |= done
         if done.any():
+            at = at.take(np.flatnonzero(~done))
             running = running[~done]
             left = task.take(running)
             bounds = _bounds(left)
@@ -190,7 +199,7 @@ _GOLDEN = 0.5 * (np.sqrt(5) - 1)
 
 
 def search(
-    task: Task, *, eta: FloatArray | None = None, first: Sequence[Point] = (), keep: int = 2, enough: float = _ENOUGH
+    task: Task, *, eta: FloatArray | None = None, first: Sequence[Point] = (), keep: int = 2
 ) -> tuple[Point, FloatArray, _Mask]:
     """The largest objective found from several starts: point, value (P,), and whether the climb converged (P,).
 
@@ -204,8 +213,6 @@ def search(
         Further starts, as a solution nearby.
     keep : int, optional
         How many pairs of rates are kept of each kind of start; 0: only `first`, and no curve is looked at alone.
-    enough : float, optional
-        A climb ends where a step promises less than this in log-likelihood.
     """
     size = task.counts.catch_yes.size
     eta = np.zeros(size) if eta is None else eta
@@ -218,7 +225,7 @@ def search(
         tried = _starts(part, eta[index], keep) if keep else []
         tried += [replace(_inside(part, point.take(index)), eta=eta[index]) for point in first]
         again = np.tile(np.arange(index.size), len(tried))
-        points, reached, settled = maximise(part.take(again), joined(tried), enough)
+        points, reached, settled = maximise(part.take(again), joined(tried))
         # Less than a rounding error better is no better: the earlier start keeps its place.
         reached = reached.reshape(len(tried), index.size)
         won = (reached >= reached.max(axis=0) - 1e-9).argmax(axis=0) * index.size + np.arange(index.size)
@@ -279,7 +286,8 @@ def _one_by_one(task: Task, point: Point) -> tuple[Point, Index]:
     lone, here = alone(task.take(again), point.take(again), member)
     found, value, _ = search(lone, eta=here.eta, first=[here], keep=1)
     least = value - _ENOUGH * np.maximum(1.0, np.abs(value))
-    better = least > likelihood.objective(task.model, lone.counts, here)
+    levels = likelihood.levels_at(task.model.family, lone.counts, here)
+    better = least > likelihood.objective(task.model, lone.counts, here, levels)
     moved = point.copy()
     moved.threshold[again[better], member[better]] = found.threshold[better, 0]
     moved.slope[again[better], member[better]] = found.slope[better, 0]

@@ -12,7 +12,7 @@ from psyprobe._typing import FloatArray
 from psyprobe.analysis.psychometric import isotonic
 from psyprobe.analysis.psychometric.counts import Curves, Point, pick, tested_range
 from psyprobe.analysis.psychometric.intervals import Ends, Profile
-from psyprobe.analysis.psychometric.likelihood import Model, curve_log_likelihood, differentiate
+from psyprobe.analysis.psychometric.likelihood import Model, curve_log_likelihood, differentiate, levels_at
 from psyprobe.analysis.psychometric.search import Task, search
 
 StatusArray = npt.NDArray[np.str_]
@@ -194,7 +194,7 @@ def _best_steps(problem: Problem, best: Point) -> Steps:
     best_cut, best_level = cut.argmax(axis=-1), level.argmax(axis=-1)
     share = (pick(own, best_level) - guess[:, None]) / np.maximum(1 - guess - lapse, 1e-12)[:, None]
     last = best_level == present.sum(axis=-1) - 1
-    smooth = curve_log_likelihood(problem.task.model.family, counts, best)
+    smooth = curve_log_likelihood(counts, best, levels_at(problem.task.model.family, counts, best))
     # As well, within what the climb resolves.
     as_well = smooth - _SAME * np.maximum(1.0, np.abs(smooth))
     between = pick(cut, best_cut) >= as_well
@@ -249,7 +249,8 @@ def _biased(problem: Problem, best: Point, no_guess: FloatArray) -> npt.NDArray[
     low, high = problem.guess
     if low == high:
         return np.full(no_guess.shape, low > 0.5)
-    upward = differentiate(problem.task.model, problem.task.counts, best).rates[:, 0] > 1e-6
+    model, counts = problem.task.model, problem.task.counts
+    upward = differentiate(model, counts, best, levels_at(model.family, counts, best)).rates[:, 0] > 1e-6
     # A rate that its bound stops at one half or above would rather be higher still.
     stopped = (high >= 0.5) & (best.guess >= high - 1e-9) & upward
     return np.asarray(((best.guess > 0.5) | stopped)[:, None] & (no_guess > problem.quantile))
