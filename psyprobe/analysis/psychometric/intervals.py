@@ -190,10 +190,8 @@ class Profile:
     def _first_step(self, quantile: FloatArray, ends: Ends) -> FloatArray:
         """A little more than half of the intervals' lengths if the likelihood were a parabola."""
         model, counts = self.task.model, self.task.counts
-        block = differentiate(model, counts, self.best, levels_at(model.family, counts, self.best)).blocks[1]
-        curvature = [
-            block[..., i, i] - block[..., 0, 1] ** 2 / np.maximum(block[..., 1 - i, 1 - i], 1e-9) for i in (0, 1)
-        ]
+        block = differentiate(model, counts, self.best, levels_at(model.family, counts, self.best)).blocks[:, 1]
+        curvature = [block[i] - block[1] ** 2 / np.maximum(block[2 - i], 1e-9) for i in (0, 2)]
         step = np.sqrt(quantile / np.maximum(ends.of(*curvature), 1e-9))
         return np.asarray(np.clip(1.3 * step, 0.02, 2.0))
 

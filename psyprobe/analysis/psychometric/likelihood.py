@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betaln, digamma, polygamma
 
 from psyprobe._typing import FloatArray
@@ -133,22 +132,23 @@ class Model:
 class Derivatives:
     """Gradient of the log-likelihood and two versions of minus its Hessian: exact, and never indefinite."""
 
-    #: Gradient by threshold and slope, shape (P, M, 2).
+    #: Gradient by threshold and slope, shape (2, P, M).
     curve: FloatArray
-    #: Gradient by guess and lapse, shape (P, 2).
+    #: Gradient by guess and lapse, shape (2, P).
     rates: FloatArray
-    #: blocks, across, corner: Exact and non-negative curvature: within curves and of curves by rates, (2, P, M, 2, 2),
-    #: and of rates, (2, P, 2, 2).
+    #: Curvature of each curve by threshold twice, by both, and by slope twice, in two versions, shape (3, 2, P, M).
     blocks: FloatArray
+    #: By threshold and slope, and by guess and lapse, in two versions, shape (2, 2, 2, P, M).
     across: FloatArray
+    #: By guess twice, by both, and by lapse twice, in two versions, shape (3, 2, P).
     corner: FloatArray
 
     def with_equal_rates(self) -> Derivatives:
         """Those by a single rate that guess and lapse both are; it stands in the place of guess, and lapse rests."""
-        keep = np.array([1.0, 0.0])
-        united = self.corner.sum(axis=(-1, -2))[..., None, None] * np.diag(keep) + np.diag(1 - keep)
-        rates, across = (each.sum(axis=-1, keepdims=True) * keep for each in (self.rates, self.across))
-        return Derivatives(self.curve, rates, self.blocks, across, united)
+        rates, across, corner = (np.zeros_like(each) for each in (self.rates, self.across, self.corner))
+        rates[0], across[:, 0] = self.rates.sum(axis=0), self.across.sum(axis=1)
+        corner[0], corner[2] = self.corner[0] + 2 * self.corner[1] + self.corner[2], 1.0
+        return Derivatives(self.curve, rates, self.blocks, across, corner)
 
 
 def level_log_likelihood(
@@ -279,50 +279,32 @@ def differentiate(model: Model, counts: Counts, point: Point, levels: Levels) ->
     pull, by_z, by_rate = pulls[0] - pulls[1], bent[:, :1] * over, bent[:, 1:] * over[:, 1:]
     squares, mixed = by_rate[0] + by_rate[1], bent[0, 1] * over[0, 2] + bent[1, 1] * over[1, 2]
     bend = pull[0] * np.exp(-share)  # of guess or lapse with z: how p's slope shrinks with them
-    # Exact, and never indefinite.
-    bends = np.empty((2, 3, *z.shape))
-    np.add(by_z[0], by_z[1], out=bends[1])
-    np.negative(bends[1, 2], out=bends[1, 2])
-    bends[0, 0] = bends[1, 0] - pull[0] * family.log_density_slope(z)
-    np.add(bends[1, 1:], bend, out=bends[0, 1:])
+    # The second axis: exact, and never indefinite.
+    bends = np.empty((3, 2, *z.shape))
+    np.add(by_z[0], by_z[1], out=bends[:, 1])
+    np.negative(bends[2, 1], out=bends[2, 1])
+    bends[0, 0] = bends[0, 1] - pull[0] * family.log_density_slope(z)
+    np.add(bends[1:, 1], bend, out=bends[1:, 0])
     kappa = family.span * np.exp(point.slope)
     away = z - family.median
     # Sums over levels, of which there are few: `numpy.sum` takes twice as long there.
     even = np.ones(z.shape[-1])
     pulled, summed, leaned = pull[0] @ even, bends @ even, np.vecdot(bends, away)
-    curve = pair(-kappa * pulled, np.vecdot(pull[0], away))
-    of_rates = (pull[1:] @ even).sum(axis=-1)
-    crossed = -kappa * summed
-    ts, ss = -kappa * leaned[:, 0], np.vecdot(bends[:, 0], away**2)
-    ts[0] += kappa * pulled
-    ss[0] -= curve[..., 1]
-    across = np.empty((2, *curve.shape, 2))
-    across[..., 0, 0], across[..., 0, 1] = crossed[:, 1], crossed[:, 2]
-    across[..., 1, 0], across[..., 1, 1] = leaned[:, 1], leaned[:, 2]
-    of_squares = (squares @ even).sum(axis=-1)
-    corner = np.empty((2, len(z), 2, 2))
-    corner[:] = _square(of_squares[0], -(mixed @ even).sum(axis=-1), of_squares[1])
-    found = Derivatives(
-        curve, pair(of_rates[0], -of_rates[1]), _square(kappa**2 * summed[:, 0], ts, ss), across, corner
-    )
+    curve, blocks, across = (np.empty((*size, *kappa.shape)) for size in ((2,), (3, 2), (2, 2, 2)))
+    curve[0], curve[1] = -kappa * pulled, np.vecdot(pull[0], away)
+    blocks[0], blocks[1], blocks[2] = kappa**2 * summed[0], -kappa * leaned[0], np.vecdot(bends[0], away**2)
+    blocks[1, 0] += kappa * pulled
+    blocks[2, 0] -= curve[1]
+    across[0], across[1] = -kappa * summed[1:], leaned[1:]
+    rates, of_squares = (pull[1:] @ even).sum(axis=-1), (squares @ even).sum(axis=-1)
+    np.negative(rates[1], out=rates[1])
+    corner = np.empty((3, 2, len(z)))
+    corner[0], corner[1], corner[2] = of_squares[0], -(mixed @ even).sum(axis=-1), of_squares[1]
+    found = Derivatives(curve, rates, blocks, across, corner)
     _add_catch_trials(counts, point, found)
     if model.priors.by_name:
         _add_priors(counts, point, model.priors, found)
     return found
-
-
-def pair(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Two arrays of one shape along a new last axis: `numpy.stack`, which takes as long as all else of a small step."""
-    both = np.empty((*first.shape, 2), first.dtype)
-    both[..., 0], both[..., 1] = first, second
-    return both
-
-
-def _square(first: FloatArray, mixed: FloatArray, second: FloatArray) -> FloatArray:
-    square = np.empty((*first.shape, 2, 2))
-    square[..., 0, 0], square[..., 1, 1] = first, second
-    square[..., 0, 1] = square[..., 1, 0] = mixed
-    return square
 
 
 def _add_catch_trials(counts: Counts, point: Point, found: Derivatives) -> None:
@@ -330,8 +312,8 @@ def _add_catch_trials(counts: Counts, point: Point, found: Derivatives) -> None:
         return
     p, q = np.maximum(point.guess, 1e-12), np.maximum(1 - point.guess, 1e-12)
     a, b, aa, bb = _pulls(counts.catch_yes, counts.catch_trials, np.log(p), np.log(q), point.eta)
-    found.rates[:, 0] += a / p - b / q
-    found.corner[:, :, 0, 0] += aa / p**2 + bb / q**2
+    found.rates[0] += a / p - b / q
+    found.corner[0] += aa / p**2 + bb / q**2
 
 
 def _add_priors(counts: Counts, point: Point, priors: LogPriors, found: Derivatives) -> None:
@@ -345,6 +327,6 @@ def _add_priors(counts: Counts, point: Point, priors: LogPriors, found: Derivati
         (found.rates, found.corner, ((g, -gg), (lam, -ll))),
     ):
         for i, (slope, bend) in enumerate(added):
-            gradient[..., i] += slope
-            bends[0][..., i, i] += bend
-            bends[1][..., i, i] += np.maximum(bend, 0.0)
+            gradient[i] += slope
+            bends[2 * i, 0] += bend
+            bends[2 * i, 1] += np.maximum(bend, 0.0)

@@ -30,7 +30,6 @@ _ROUNDS = 80
 _ENOUGH = 1e-8
 _FIRST_DAMPING = 1e-3
 _LARGEST_DAMPING = 1e9
-_UNIT = np.eye(2)
 
 
 @dataclass(frozen=True)
@@ -66,12 +65,12 @@ def maximise(task: Task, start: Point) -> tuple[Point, FloatArray, _Mask]:
         slope = likelihood.differentiate(model, left.counts, here, at)
         if model.equal_rates:
             slope = slope.with_equal_rates()
-        free_curve = _free(slope.curve, likelihood.pair(here.threshold, here.slope), bounds.curve)
-        free_rates = _free(slope.rates, likelihood.pair(here.guess, here.lapse), bounds.rates)
+        free_curve = _free(slope.curve, np.array([here.threshold, here.slope]), bounds.curve)
+        free_rates = _free(slope.rates, np.array([here.guess, here.lapse]), bounds.rates)
         move_curve, move_rates = _step(slope, free_curve, free_rates, damping[running])
-        promised = (slope.curve * move_curve).sum((-1, -2)) + (slope.rates * move_rates).sum(-1)
+        promised = (slope.curve * move_curve).sum((0, -1)) + (slope.rates * move_rates).sum(0)
         if model.equal_rates:
-            move_rates[:, 1] = move_rates[:, 0]
+            move_rates[1] = move_rates[0]
         there = _moved(here, move_curve, move_rates).within(left.lower, left.upper)
         at_there = likelihood.levels_at(model.family, left.counts, there)
         reached = likelihood.objective(model, left.counts, there, at_there)
@@ -98,7 +97,7 @@ def maximise(task: Task, start: Point) -> tuple[Point, FloatArray, _Mask]:
 
 @dataclass(frozen=True)
 class _Bounds:
-    """Of threshold and slope, (P, M, 2), and of guess and lapse, (P, 2): lower and upper, and whether they differ."""
+    """Of threshold and slope, (2, P, M), and of guess and lapse, (2, P): lower and upper, and whether they differ."""
 
     curve: tuple[FloatArray, FloatArray, _Mask]
     rates: tuple[FloatArray, FloatArray, _Mask]
@@ -106,7 +105,7 @@ class _Bounds:
 
 def _bounds(task: Task) -> _Bounds:
     def both(first: str, second: str) -> tuple[FloatArray, FloatArray, _Mask]:
-        low, high = (likelihood.pair(getattr(end, first), getattr(end, second)) for end in (task.lower, task.upper))
+        low, high = (np.array([getattr(end, first), getattr(end, second)]) for end in (task.lower, task.upper))
         return low, high, high > low
 
     return _Bounds(both("threshold", "slope"), both("guess", "lapse"))
@@ -121,55 +120,65 @@ def _free(gradient: FloatArray, value: FloatArray, bounds: tuple[FloatArray, Flo
 def _step(
     slope: likelihood.Derivatives, free_curve: _Mask, free_rates: _Mask, damping: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The step by the exact curvature, or by the other where that is not positive definite."""
+    """The step by the exact curvature, or by the other where that is not positive definite.
+
+    Matrices of 2 x 2 are written out: numpy's products of many take far longer.
+    """
     curve, rates = np.where(free_curve, slope.curve, 0.0), np.where(free_rates, slope.rates, 0.0)
-    blocks = _bounded(slope.blocks, free_curve, damping[:, None])
-    corner = _bounded(slope.corner, free_rates, damping)
-    across = slope.across * (free_curve[..., :, None] & free_rates[:, None, None, :])
-    inverse, sound = _inverse(blocks)
-    carried = inverse @ across
-    turned = across.swapaxes(-1, -2)
-    schur, sound_rates = _inverse(corner - (turned @ carried).sum(axis=2))
-    lone = inverse @ curve[..., None]
-    pulled = rates[..., None] - (turned @ lone).sum(axis=2)
-    move_rates = schur @ pulled
-    move_curve = (lone - carried @ move_rates[:, :, None])[..., 0]
+    (tt, ts, ss), sound = _inverse(*_bounded(slope.blocks, free_curve, damping[:, None]))
+    # By guess and lapse; those that follow have the two versions of the curvature as their next axis.
+    of_threshold, of_slope = np.where(free_curve[:, None, None] & free_rates[:, None, :, None], slope.across, 0.0)
+    carried_threshold, carried_slope = tt * of_threshold + ts * of_slope, ts * of_threshold + ss * of_slope
+    lone_threshold, lone_slope = tt * curve[0] + ts * curve[1], ts * curve[0] + ss * curve[1]
+    common = (of_threshold[:, None] * carried_threshold + of_slope[:, None] * carried_slope).sum(axis=-1)
+    pulled = rates[:, None] - (of_threshold * lone_threshold + of_slope * lone_slope).sum(axis=-1)
+    gg, gl, ll = _bounded(slope.corner, free_rates, damping)
+    (gg, gl, ll), sound_rates = _inverse(gg - common[0, 0], gl - common[0, 1], ll - common[1, 1])
+    moved = np.array([gg * pulled[0] + gl * pulled[1], gl * pulled[0] + ll * pulled[1]])
+    along = moved[..., None]
+    of_curve = np.array(
+        [lone_threshold - (carried_threshold * along).sum(axis=0), lone_slope - (carried_slope * along).sum(axis=0)]
+    )
     exact = sound[0].all(axis=-1) & sound_rates[0]
+    if exact.all():
+        return of_curve[:, 0], moved[:, 0]
+    return np.where(exact[:, None], of_curve[:, 0], of_curve[:, 1]), np.where(exact, moved[:, 0], moved[:, 1])
+
+
+_Matrix: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
+
+
+def _bounded(curvature: FloatArray, free: _Mask, damping: FloatArray) -> _Matrix:
+    """Curvature with damping on its diagonal, and the unit matrix for parameters that are not free."""
+    first, mixed, second = curvature
     return (
-        np.where(exact[:, None, None], move_curve[0], move_curve[1]),
-        np.where(exact[:, None], move_rates[0, ..., 0], move_rates[1, ..., 0]),
+        np.where(free[0], first + (damping * first[1] + 1e-12), 1.0),
+        np.where(free[0] & free[1], mixed, 0.0),
+        np.where(free[1], second + (damping * second[1] + 1e-12), 1.0),
     )
 
 
-def _bounded(curvature: FloatArray, free: _Mask, damping: FloatArray) -> FloatArray:
-    """Curvature with damping on its diagonal, and the unit matrix for parameters that are not free."""
-    added = damping[..., None] * curvature[1].diagonal(axis1=-2, axis2=-1) + 1e-12
-    both = free[..., :, None] & free[..., None, :]
-    return np.where(both, curvature + added[..., None] * _UNIT, _UNIT)
-
-
-def _inverse(matrices: FloatArray) -> tuple[FloatArray, _Mask]:
+def _inverse(first: FloatArray, mixed: FloatArray, second: FloatArray) -> tuple[_Matrix, _Mask]:
     """Inverses of symmetric 2 x 2 matrices, and which of these are positive definite."""
-    a, b, d = matrices[..., 0, 0], matrices[..., 0, 1], matrices[..., 1, 1]
-    determinant = a * d - b * b
-    sound = (a > 0) & (d > 0) & (determinant > 1e-14 * a * d)
-    safe = np.where(sound, determinant, 1.0)
-    flipped = np.empty(matrices.shape)
-    flipped[..., 0, 0], flipped[..., 1, 1] = d, a
-    flipped[..., 0, 1] = flipped[..., 1, 0] = -b
-    flipped /= safe[..., None, None]
+    square = first * second
+    determinant = square - mixed * mixed
+    sound = (first > 0) & (second > 0) & (determinant > 1e-14 * square)
     if sound.all():
-        return flipped, sound
+        return (second / determinant, -mixed / determinant, first / determinant), sound
+    safe = np.where(sound, determinant, 1.0)
     # Where rounding has spoiled the determinant the diagonal alone still climbs.
-    alone = likelihood.pair(1 / np.maximum(a, 1e-12), 1 / np.maximum(d, 1e-12))[..., None] * _UNIT
-    return np.where(sound[..., None, None], flipped, alone), sound
+    return (
+        np.where(sound, second / safe, 1 / np.maximum(first, 1e-12)),
+        np.where(sound, -mixed / safe, 0.0),
+        np.where(sound, first / safe, 1 / np.maximum(second, 1e-12)),
+    ), sound
 
 
 def _moved(at: Point, curve: FloatArray, rates: FloatArray) -> Point:
     # A leap of the width by more than a factor of 7 leaves the region that the curvature describes.
-    shrink = np.minimum(1.0, 2.0 / np.maximum(np.abs(curve[..., 1]), 1e-300))
-    threshold, slope = at.threshold + curve[..., 0] * shrink, at.slope + curve[..., 1] * shrink
-    return Point(threshold, slope, at.guess + rates[:, 0], at.lapse + rates[:, 1], at.eta)
+    shrink = np.minimum(1.0, 2.0 / np.maximum(np.abs(curve[1]), 1e-300))
+    threshold, slope = at.threshold + curve[0] * shrink, at.slope + curve[1] * shrink
+    return Point(threshold, slope, at.guess + rates[0], at.lapse + rates[1], at.eta)
 
 
 #: Thresholds and widths tried, in units of the tested range.

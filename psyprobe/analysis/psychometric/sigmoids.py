@@ -70,7 +70,7 @@ SIGMOIDS: dict[str, Sigmoid] = {
     "logistic": Sigmoid(
         lambda z: -log_sum(0.0, -z),
         lambda z: -log_sum(0.0, z),
-        lambda z: -log_sum(0.0, z) - log_sum(0.0, -z),
+        lambda z: -np.abs(z) - 2 * log_sum(0.0, -np.abs(z)),
         lambda z: -np.tanh(0.5 * z),
         0.0,
         2 * math.log(19),

@@ -250,7 +250,7 @@ def _biased(problem: Problem, best: Point, no_guess: FloatArray) -> npt.NDArray[
     if low == high:
         return np.full(no_guess.shape, low > 0.5)
     model, counts = problem.task.model, problem.task.counts
-    upward = differentiate(model, counts, best, levels_at(model.family, counts, best)).rates[:, 0] > 1e-6
+    upward = differentiate(model, counts, best, levels_at(model.family, counts, best)).rates[0] > 1e-6
     # A rate that its bound stops at one half or above would rather be higher still.
     stopped = (high >= 0.5) & (best.guess >= high - 1e-9) & upward
     return np.asarray(((best.guess > 0.5) | stopped)[:, None] & (no_guess > problem.quantile))
