@@ -167,19 +167,16 @@ def level_log_likelihood(
 
 def _pulls(
     yes: FloatArray, trials: FloatArray, log_p: FloatArray, log_q: FloatArray, eta: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """a, b, aa, bb such that dl/dp = a/p - b/q and -d²l/dp² = aa/p² + bb/q²; of a binomial: yes and no, twice."""
-    no = trials - yes
+) -> tuple[FloatArray, FloatArray]:
+    """(a, b) and (aa, bb) such that dl/dp = a/p - b/q and -d²l/dp² = aa/p² + bb/q²; of a binomial one array, twice."""
+    counted = np.array([yes, trials - yes])
     if not (eta >= _BINOMIAL).any():
-        return yes, no, yes, no
+        return counted, counted
     nu = 1 / np.maximum(eta, _BINOMIAL) ** 2 - 1
-    out = []
-    for count, log_rate in ((yes, log_p), (no, log_q)):
-        rate = np.maximum(np.exp(log_rate) * nu, 1e-12)
-        first = np.where(eta >= _BINOMIAL, rate * (digamma(count + rate) - digamma(rate)), count)
-        second = np.where(eta >= _BINOMIAL, rate**2 * (polygamma(1, rate) - polygamma(1, count + rate)), count)
-        out.append((first, second))
-    return out[0][0], out[1][0], out[0][1], out[1][1]
+    rate = np.maximum(np.exp(np.array([log_p, log_q])) * nu, 1e-12)
+    first = np.where(eta >= _BINOMIAL, rate * (digamma(counted + rate) - digamma(rate)), counted)
+    second = np.where(eta >= _BINOMIAL, rate**2 * (polygamma(1, rate) - polygamma(1, counted + rate)), counted)
+    return first, second
 
 
 def log_shape(
@@ -267,21 +264,22 @@ def differentiate(model: Model, counts: Counts, point: Point, levels: Levels) ->
     """Derivatives of `objective` by threshold, slope, guess and lapse."""
     family, z, log_p, log_q = model.family, levels.z, levels.log_p, levels.log_q
     share = _log_share(point.guess, point.lapse)[:, None, None]
-    a, b, aa, bb = _pulls(counts.yes, counts.trials, log_p, log_q, point.eta[:, None, None])
+    first, second = _pulls(counts.yes, counts.trials, log_p, log_q, point.eta[:, None, None])
 
-    # Of the three that follow: by z, by guess and by lapse; before them, of yes and of no. A call for each would cost a
-    # small fit more than all else here.
-    parts, of_both = np.empty((3, *z.shape)), np.empty((3, 2, 1, *z.shape))
-    parts[0], parts[1], parts[2] = share + family.log_density(z), levels.log_upper, levels.log_lower
-    of_both[:, :, 0] = (log_p, log_q), (a, b), (aa, bb)
-    over = np.exp(np.minimum(parts - of_both[0], _LARGEST))
-    pulls, bent = of_both[1] * over, of_both[2] * over
-    pull, by_z, by_rate = pulls[0] - pulls[1], bent[:, :1] * over, bent[:, 1:] * over[:, 1:]
-    squares, mixed = by_rate[0] + by_rate[1], bent[0, 1] * over[0, 2] + bent[1, 1] * over[1, 2]
+    # The first axis: of yes and of no; the second: by z, by guess and by lapse. A call for each would cost a small fit
+    # more than all else here, and large ones wait for memory.
+    over = np.empty((2, 3, *z.shape))
+    over[:, 0], over[:, 1], over[:, 2] = share + family.log_density(z), levels.log_upper, levels.log_lower
+    over -= np.array([log_p, log_q])[:, None]
+    np.exp(np.minimum(over, _LARGEST, out=over), out=over)
+    pulls = first[:, None] * over
+    bent = pulls if second is first else second[:, None] * over
+    pull = pulls[0] - pulls[1]
     bend = pull[0] * np.exp(-share)  # of guess or lapse with z: how p's slope shrinks with them
     # The second axis: exact, and never indefinite.
     bends = np.empty((3, 2, *z.shape))
-    np.add(by_z[0], by_z[1], out=bends[:, 1])
+    np.multiply(bent[0, 0], over[0], out=bends[:, 1])
+    bends[:, 1] += bent[1, 0] * over[1]
     np.negative(bends[2, 1], out=bends[2, 1])
     bends[0, 0] = bends[0, 1] - pull[0] * family.log_density_slope(z)
     np.add(bends[1:, 1], bend, out=bends[1:, 0])
@@ -296,10 +294,10 @@ def differentiate(model: Model, counts: Counts, point: Point, levels: Levels) ->
     blocks[1, 0] += kappa * pulled
     blocks[2, 0] -= curve[1]
     across[0], across[1] = -kappa * summed[1:], leaned[1:]
-    rates, of_squares = (pull[1:] @ even).sum(axis=-1), (squares @ even).sum(axis=-1)
+    rates, corner = (pull[1:] @ even).sum(axis=-1), np.empty((3, 2, len(z)))
     np.negative(rates[1], out=rates[1])
-    corner = np.empty((3, 2, len(z)))
-    corner[0], corner[1], corner[2] = of_squares[0], -(mixed @ even).sum(axis=-1), of_squares[1]
+    corner[::2] = np.vecdot(bent[:, 1:], over[:, 1:]).sum(axis=(0, -1))[:, None]
+    corner[1] = -np.vecdot(bent[:, 1], over[:, 2]).sum(axis=(0, -1))
     found = Derivatives(curve, rates, blocks, across, corner)
     _add_catch_trials(counts, point, found)
     if model.priors.by_name:
@@ -311,7 +309,7 @@ def _add_catch_trials(counts: Counts, point: Point, found: Derivatives) -> None:
     if not counts.catch_trials.any():
         return
     p, q = np.maximum(point.guess, 1e-12), np.maximum(1 - point.guess, 1e-12)
-    a, b, aa, bb = _pulls(counts.catch_yes, counts.catch_trials, np.log(p), np.log(q), point.eta)
+    (a, b), (aa, bb) = _pulls(counts.catch_yes, counts.catch_trials, np.log(p), np.log(q), point.eta)
     found.rates[0] += a / p - b / q
     found.corner[0] += aa / p**2 + bb / q**2
 
