@@ -206,21 +206,25 @@ def experiment_over_passes(observer: Any, network: Any, rounds: int) -> tuple[fl
         return value, 1000 * seconds(passes) / plan.images
 
 
-def overhead(name: str, rounds: int, bar: float) -> Row:
+def overhead(name: str, rounds: int, bar: float, *, channels_last: bool = False) -> Row:
     import timm
+    import torch
 
     network = timm.create_model(name, num_classes=0).eval()
+    order = "as timm gives it"
+    if channels_last:
+        network, order = network.to(memory_format=torch.channels_last), "channels last, as psyprobe runs it"
     observer = pp.load_observer(f"timm:{name}", random_weights=True)
     value, each = experiment_over_passes(observer, network, rounds)
-    return Row(f"experiment, {name}", f"random weights, over bare forward passes of {each:.3g} ms", value, bar)
+    return Row(f"experiment, {name}", f"random weights, over bare passes of {each:.3g} ms, {order}", value, bar)
 
 
 def vit_experiment() -> Row:
     return overhead("vit_small_patch16_224", 1, 1.02)
 
 
-def lite0_experiment() -> Row:
-    return overhead("tf_efficientnet_lite0", 3, 1.05)
+def lite0_experiment() -> list[Row]:
+    return [overhead("tf_efficientnet_lite0", 3, 1.05, channels_last=each) for each in (False, True)]
 
 
 def small_experiment() -> list[Row]:
@@ -277,7 +281,7 @@ ROWS: dict[str, Callable[[], list[Row]]] = {
     "dither": lambda: [dither()],
     "certificate": lambda: [certificate(), red_green_certificate()],
     "vit": lambda: [vit_experiment()],
-    "lite0": lambda: [lite0_experiment()],
+    "lite0": lite0_experiment,
     "small": small_experiment,
     "plans": lambda: [*listed(planning_speed.plans), *listed(planning_speed.finished_plan)],
     "cold_plan": lambda: listed(planning_speed.cold_plan),

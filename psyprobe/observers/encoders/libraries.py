@@ -129,6 +129,7 @@ def timm_network(full: str, module: Any, **known: Any) -> Network:
         "licence": config.get("license"),
         "paper": ", ".join(filter(None, (config.get("paper_name"), config.get("paper_ids")))) or None,
         "packages": ("torch", "timm"),
+        "channels_last": True,
     }
 
     def embed(images: Any) -> Any:
@@ -196,6 +197,7 @@ def load_open_clip(name: str, options: FileOptions) -> NetworkObserver:
         weights=origin,
         options={"quick_gelu": quick},
         packages=("torch", "open_clip_torch"),
+        channels_last=True,
     )
     return NetworkObserver(network, options)
 

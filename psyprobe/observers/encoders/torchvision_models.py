@@ -61,6 +61,7 @@ def load_torchvision(name: str, options: FileOptions) -> NetworkObserver:
         std=tuple(shown.std),
         weights=origin,
         packages=("torch", "torchvision"),
+        channels_last=True,
     )
     return NetworkObserver(network, options)
 
