@@ -123,7 +123,7 @@ class Profile:
         """The largest objective wherever it may be, from the best and from other starts."""
         if task.counts.x.shape[1] == 1:
             return search(task, eta=first.eta, first=[first], keep=1)[:2]
-        starts, where = zip(*_starts(task, first, slope, member), strict=True)
+        starts, where = zip(*_starts_of_ends(task, first, slope, member), strict=True)
         again = np.concatenate(where)
         points, reached, _ = search(task.take(again), eta=first.eta[again], first=[joined(starts)], keep=0)
         found, value = first.copy(), np.full(slope.shape, -np.inf)
@@ -248,7 +248,9 @@ class Profile:
         return np.asarray(0.5 * (inside.place + outside.place))
 
 
-def _starts(task: Task, first: Point, slope: npt.NDArray[np.bool_], member: Index) -> Iterator[tuple[Point, Index]]:
+def _starts_of_ends(
+    task: Task, first: Point, slope: npt.NDArray[np.bool_], member: Index
+) -> Iterator[tuple[Point, Index]]:
     """From where to climb, and for which ends: from the best, and from other widths where a threshold is held.
 
     The other curves of a group hold the common rates in place, so that only this curve's width is in doubt. First it

@@ -188,12 +188,12 @@ def log_shape(
     return z, family.log_lower(z), family.log_upper(z)
 
 
-def log_mixture(
+def _log_mixture(
     log_lower: FloatArray, log_upper: FloatArray, guess: FloatArray, lapse: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Logarithms of p and of 1 - p."""
+    """Logarithms of p and of 1 - p, in arrays of their own: levels are written to."""
     if not (guess.any() or lapse.any()):
-        return log_lower, log_upper
+        return log_lower.copy(), log_upper.copy()
     share = _log_share(guess, lapse)
     with np.errstate(divide="ignore"):
         return log_sum(np.log(guess), share + log_lower), log_sum(np.log(lapse), share + log_upper)
@@ -220,7 +220,7 @@ class Levels(Groups):
 def levels_at(family: Sigmoid, counts: Counts, point: Point) -> Levels:
     """Of groups at a point, from which both the objective and its derivatives come."""
     z, log_lower, log_upper = log_shape(family, counts.x, point.threshold, point.slope)
-    mixed = log_mixture(log_lower, log_upper, point.guess[:, None, None], point.lapse[:, None, None])
+    mixed = _log_mixture(log_lower, log_upper, point.guess[:, None, None], point.lapse[:, None, None])
     return Levels(z, log_lower, log_upper, *mixed)
 
 
