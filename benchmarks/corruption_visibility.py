@@ -1,6 +1,6 @@
-"""How visible each corruption is at its three strengths, by ColorVideoVDP: a table and docs/images/visibility.png.
+"""How visible each corruption is at its three strengths, by ColorVideoVDP: a table and visibility.png.
 
-    python benchmarks/corruption_visibility.py [WIDTH HEIGHT]     # default 512 384, for which the levels are meant
+    python benchmarks/corruption_visibility.py -o docs/images     # at 512 x 384 px, for which the levels are meant
 
 Means over three photographs of scikit-image, on a monitor of 200 cd/m² at 60 pixels per degree; then the parameter of
 each dimension that costs one JOD, beside the low strength.
@@ -8,7 +8,7 @@ each dimension that costs one JOD, beside the low strength.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 import matplotlib as mpl
@@ -20,12 +20,15 @@ from psyprobe.corruption import STRENGTHS, dimensions
 from psyprobe.observers import load_observer
 from psyprobe.tasks.r_bench.corruption_profile import parameter_for, plot_visibility, visible_loss
 
-FIGURE = Path(__file__).parents[1] / "docs" / "images" / "visibility.png"
-
 
 def main() -> None:
-    size = (int(sys.argv[1]), int(sys.argv[2])) if len(sys.argv) > 2 else (512, 384)
-    pictures = [Image.fromarray(picture()).resize(size) for picture in (data.astronaut, data.coffee, data.chelsea)]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", type=int, nargs=2, default=(512, 384), metavar=("WIDTH", "HEIGHT"), help="px")
+    parser.add_argument("-o", "--output", type=Path, default=Path(), help="folder for the figure")
+    options = parser.parse_args()
+    pictures = [
+        Image.fromarray(picture()).resize(options.size) for picture in (data.astronaut, data.coffee, data.chelsea)
+    ]
     photographs = [np.asarray(picture) for picture in pictures]
     metric = load_observer("cvvdp")
     losses = {}
@@ -39,7 +42,7 @@ def main() -> None:
         print(f"{name:24}     {quality}   {one.parameter:.3g} ({dimension.levels[0]:g}){reached}", flush=True)
     mpl.use("agg")
     axes = plot_visibility(losses)
-    axes[0].figure.savefig(FIGURE, dpi=110)
+    axes[0].figure.savefig(options.output / "visibility.png", dpi=110)
 
 
 if __name__ == "__main__":

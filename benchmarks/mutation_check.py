@@ -228,8 +228,8 @@ FAULTS = (
     Fault(
         "reflections not subtracted",
         "light/display.py",
-        "relative = (light - self.floor)",
-        "relative = (light - self.black)",
+        "above = light - self.floor",
+        "above = light - self.black",
     ),
     Fault("sRGB exponent 2.39 in one direction", "light/transfer.py", "0.0, None) ** 2.4", "0.0, None) ** 2.39"),
     Fault("sRGB exponent 2.2 in both directions", "light/transfer.py", " 2.4", " 2.2"),

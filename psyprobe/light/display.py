@@ -532,16 +532,19 @@ class Display:
         )
         with blocks:
             for some, out in blocks:
-                relative = self._relative(some, gamut)
                 if quick:
-                    srgb_float32(relative, has_toe, out)
-                else:
-                    out[...] = drive_of_light(relative, self._curve, has_toe)
+                    srgb_float32(self._relative(some, gamut), has_toe, out)
+                    continue
+                relative = self._relative(some, gamut, out if some.dtype == out.dtype else None)
+                encoded = drive_of_light(relative, self._curve, has_toe)
+                if encoded is not out:
+                    out[...] = encoded
 
-    def _relative(self, light: Array, gamut: Gamut) -> Array:
-        """Light as a fraction of the display's range, a new array."""
+    def _relative(self, light: Array, gamut: Gamut, out: FloatArray | None = None) -> Array:
+        """Light as a fraction of the display's range, a new array or in `out`."""
         scale = 1 / self.span
-        relative = (light - self.floor) * scale if self.floor else light * scale
+        above = light - self.floor if self.floor else light
+        relative = above * scale if out is None else np.multiply(above, scale, out=out)
         if gamut.margin < 0:
             relative = array_namespace(light).clip(relative, 0.0, None if self.extended else 1.0)
         return relative
