@@ -257,9 +257,7 @@ def _loaded(full: str, package: Package, options: EncoderOptions, path: Path | N
         "paper": package.paper,
     }
     if ours:
-        return NetworkObserver(
-            Network(full, module, module, stages=STAGES, resizable=True, channels_last=True, **known), options
-        )
+        return NetworkObserver(Network(full, module, module, stages=STAGES, resizable=True, **known), options)
     return NetworkObserver(timm_network(full, module, **known), options)
 
 
